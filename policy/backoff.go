@@ -1,0 +1,88 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"math"
+	"time"
+)
+
+// Backoff is how long a call waits before a retry. It is a value without state: what it depends on
+// is given to [Backoff.Delay].
+type Backoff struct {
+	Initial    time.Duration // first backoff before jitter; more than 0
+	Max        time.Duration // longest backoff before jitter; more than 0
+	Multiplier float64       // growth from one retry to the next; more than 0
+	Growth     Growth
+	Jitter     Jitter
+}
+
+// Growth is how the backoff grows with the number of retries.
+type Growth uint8
+
+// The kinds of growth; i is the number of retries that went before.
+const (
+	Exponential Growth = iota // Initial · Multiplier^i
+	Linear                    // Initial · (1 + Multiplier·i)
+	Fixed                     // Initial; Multiplier must be 1, which means the same to gRPC
+)
+
+// String spells the growth as a policy file does.
+func (g Growth) String() string { return nameOf(g, "EXPONENTIAL", "LINEAR", "FIXED") }
+
+// Delay returns the wait before a retry.
+//
+// It depends on the number of retries that went before it since the last pushback (0 for the
+// first), the wait before the previous of them (0 if there was none) and r, a chance in [0, 1).
+// The cap is applied first and the jitter last, so that clients which have been failing for long
+// do not line up at the cap. There is no overflow, whatever the input.
+func (b Backoff) Delay(retry int, previous time.Duration, r float64) time.Duration {
+	if b.Jitter == Decorrelated {
+		return b.decorrelated(previous, r)
+	}
+	return toDuration(b.Jitter.spread(b.base(retry), r))
+}
+
+// base is the backoff before jitter, in nanoseconds: capped as a float64, where Multiplier^i may
+// be infinite but never wraps round.
+func (b Backoff) base(retry int) float64 {
+	i := float64(max(retry, 0))
+	grown := float64(b.Initial)
+	switch b.Growth {
+	case Exponential:
+		grown *= math.Pow(b.Multiplier, i)
+	case Linear:
+		grown *= 1 + b.Multiplier*i
+	case Fixed:
+	}
+	return min(float64(b.Max), grown)
+}
+
+// decorrelated caps before it draws. AWS caps what was drawn, and half of all clients then wait
+// for exactly Max, in step again.
+func (b Backoff) decorrelated(previous time.Duration, r float64) time.Duration {
+	low := float64(min(b.Initial, b.Max))
+	high := min(float64(b.Max), 3*max(float64(previous), low))
+	return toDuration(low + r*(high-low))
+}
+
+// toDuration saturates: the float64 nearest to the longest Duration is already beyond it.
+func toDuration(ns float64) time.Duration {
+	switch {
+	case ns >= math.MaxInt64:
+		return math.MaxInt64
+	case ns > 0:
+		return time.Duration(ns)
+	default: // NaN too
+		return 0
+	}
+}
+
+// nameOf is how the enumerations of this package print themselves.
+func nameOf[T ~uint8](v T, names ...string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return "INVALID"
+}

@@ -1,0 +1,108 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// checkSpec reports everything that is wrong with s. Fields are named as in a policy file, under
+// the given path.
+func checkSpec(ps *problems, path string, s Spec) {
+	if s.Timeout < 0 {
+		ps.add(path+"timeout", s.Timeout, "must be more than 0s")
+	}
+	checkBytes(ps, path+"maxRequestMessageBytes", s.MaxRequestBytes)
+	checkBytes(ps, path+"maxResponseMessageBytes", s.MaxResponseBytes)
+	if s.Idempotency > Never {
+		ps.add(path+"idempotency", uint8(s.Idempotency), "must be ASSUME, DECLARED or NONE")
+	}
+	if s.Retry != nil {
+		checkRetry(ps, path+"retryPolicy.", *s.Retry)
+	}
+}
+
+func checkBytes(ps *problems, field string, n *int) {
+	if n != nil && *n < 0 {
+		ps.add(field, *n, "must not be negative")
+	}
+}
+
+func checkRetry(ps *problems, path string, r RetrySpec) {
+	if r.MaxAttempts < 2 {
+		ps.add(path+"maxAttempts", r.MaxAttempts,
+			"must be at least 2, since it counts the first attempt; for no retries leave retryPolicy out")
+	}
+	checkBackoff(ps, path, r.Backoff)
+	checkCodes(ps, path+"retryableStatusCodes", r.Codes)
+	checkPositive(ps, path+"perAttemptTimeout", r.PerAttemptTimeout)
+	checkPositive(ps, path+"maxPushback", r.MaxPushback)
+	checkPositive(ps, path+"minAttemptTime", r.MinAttemptTime)
+	if r.CommitOn > Headers {
+		ps.add(path+"commitOn", uint8(r.CommitOn), "must be SEEN or HEADERS")
+	}
+	var seen CodeSet
+	for i, c := range r.PerCode {
+		checkCode(ps, fmt.Sprintf("%sperCode[%d].", path, i), c, r, seen)
+		seen |= c.Codes
+	}
+}
+
+// checkCode checks the settings of some codes; seen are the codes that earlier settings are for.
+func checkCode(ps *problems, path string, c CodeSpec, r RetrySpec, seen CodeSet) {
+	checkCodes(ps, path+"codes", c.Codes)
+	if extra := c.Codes &^ r.Codes; extra != 0 {
+		ps.add(path+"codes", extra, "must stand in retryableStatusCodes too, else it is never retried")
+	}
+	if twice := c.Codes & seen; twice != 0 {
+		ps.add(path+"codes", twice, "stands in another perCode entry too; only one may have it")
+	}
+	if c.MaxAttempts < 0 || c.MaxAttempts > max(r.MaxAttempts, 2) {
+		ps.add(path+"maxAttempts", c.MaxAttempts, "must be 1 to the policy's maxAttempts (%d)", r.MaxAttempts)
+	}
+	if c.Backoff != nil {
+		checkBackoff(ps, path, *c.Backoff)
+	}
+}
+
+func checkBackoff(ps *problems, path string, b Backoff) {
+	if b.Initial <= 0 {
+		ps.add(path+"initialBackoff", b.Initial, "required, must be more than 0s")
+	}
+	if b.Max <= 0 {
+		ps.add(path+"maxBackoff", b.Max, "required, must be more than 0s")
+	}
+	switch {
+	case !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0): // NaN too
+		ps.add(path+"backoffMultiplier", b.Multiplier, "required, must be a number more than 0")
+	case b.Growth == Fixed && b.Multiplier != 1:
+		ps.add(path+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
+	}
+	if b.Growth > Fixed {
+		ps.add(path+"growth", uint8(b.Growth), "must be EXPONENTIAL, LINEAR or FIXED")
+	}
+	if b.Jitter > Proportional {
+		ps.add(path+"jitter", uint8(b.Jitter), "must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL")
+	}
+}
+
+func checkCodes(ps *problems, field string, s CodeSet) {
+	switch {
+	case s == 0:
+		ps.add(field, nil, "required, must list at least one code, such as UNAVAILABLE")
+	case s.Has(0):
+		ps.add(field, "OK", "is not a failure; list codes such as UNAVAILABLE")
+	case s >= 1<<(maxCode+1):
+		ps.add(field, uint32(s), "must hold only codes that gRPC defines (1 to %d)", maxCode)
+	}
+}
+
+// checkPositive takes 0 for "not set".
+func checkPositive(ps *problems, field string, d time.Duration) {
+	if d < 0 {
+		ps.add(field, d, "must be more than 0s")
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// CodeSet is a set of status codes. The zero value is empty.
+type CodeSet uint32
+
+// maxCode is the highest code that gRPC defines.
+const maxCode = codes.Unauthenticated
+
+// Codes returns the set of the given codes.
+func Codes(list ...codes.Code) CodeSet {
+	var s CodeSet
+	for _, c := range list {
+		s |= bit(c)
+	}
+	return s
+}
+
+// Has reports whether c is in the set. OK and codes that gRPC does not define are in no set that
+// passes validation.
+func (s CodeSet) Has(c codes.Code) bool { return s&bit(c) != 0 }
+
+// List returns the codes of the set, lowest first.
+func (s CodeSet) List() []codes.Code {
+	var list []codes.Code
+	for c := codes.OK; c < 32; c++ {
+		if s.Has(c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// String lists the names as a policy file spells them: "RESOURCE_EXHAUSTED, UNAVAILABLE".
+func (s CodeSet) String() string {
+	names := make([]string, 0, maxCode)
+	for _, c := range s.List() {
+		names = append(names, CodeName(c))
+	}
+	return strings.Join(names, ", ")
+}
+
+// CodeName spells a code as a policy file does: UNAVAILABLE.
+func CodeName(c codes.Code) string {
+	if c == codes.OK {
+		return "OK"
+	}
+	return strings.TrimPrefix(policyv1.StatusCode(c).String(), "STATUS_CODE_") //nolint:gosec // codes are small
+}
+
+// bit is 0 for a code that no set can hold: an application may invent code 1000.
+func bit(c codes.Code) CodeSet {
+	if c > 31 {
+		return 0
+	}
+	return 1 << c
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"math"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Call is how far a call has come. It belongs to one call and is not safe for concurrent use.
+type Call struct {
+	Deadline    time.Time // of the whole call; zero: none
+	Attempts    int       // sent so far
+	MaxAttempts int       // a cap over the policy's own; 0: none
+	Safe        bool      // declared safe to repeat
+	Committed   bool      // the application has seen part of the running attempt
+
+	retries  int           // since the start or the last pushback
+	previous time.Duration // the wait before the last of them
+}
+
+// Sent records that the attempt which d allowed has been sent.
+func (c *Call) Sent(d Decision) {
+	c.Attempts++
+	c.retries, c.previous = d.retries, d.previous
+}
+
+// Outcome is how an attempt ended, or that it has used up its per-attempt timeout.
+type Outcome struct {
+	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
+	Header   metadata.MD    // nil if none arrived (Trailers-Only)
+	Trailer  metadata.MD
+	TimedOut bool // the per-attempt timeout has fired; the attempt itself may still be running
+	Unsent   bool // the attempt provably never left this client
+	Final    bool // no other attempt can end better: the caller is gone, a message is too large
+}
+
+// Budget is what [Policy.Decide] asks of a budget.
+type Budget interface {
+	// Fail is told of every ended attempt that speaks against the server: its code is retryable,
+	// or the server forbids a retry.
+	Fail(now time.Time)
+	// Withdraw asks for an extra attempt after out. If the attempt is then not sent, giving back
+	// is the caller's business.
+	Withdraw(now time.Time, out *Outcome) bool
+}
+
+// Decision is what follows an attempt.
+type Decision struct {
+	Retry    bool
+	Delay    time.Duration // before the next attempt; 0 if there is none
+	Reason   Reason
+	Pushback Pushback // the server's word, if it said one
+
+	retries  int
+	previous time.Duration
+}
+
+// Decide says what follows an attempt of c that ended with out: the whole of it, read from top to
+// bottom. The budget comes last, so that it is charged only when every other answer is yes, and
+// before the wait, so that a refusal adds no latency. r is a chance in [0, 1).
+func (p *Policy) Decide(c *Call, out *Outcome, b Budget, now time.Time, r float64) Decision {
+	var (
+		code      = bit(out.Status.Code())
+		listed    = p.retry.Codes&code != 0
+		push      = ReadPushback(out.Status, out.Header, out.Trailer, now)
+		limit, bo = p.forCode(code)
+	)
+	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16). An
+	// attempt that has timed out has not ended: it counts when it is abandoned.
+	if !out.TimedOut && !out.Final && (listed || push.Stop) {
+		b.Fail(now)
+	}
+	no := func(reason Reason) Decision { return Decision{Reason: reason, Pushback: push} }
+	switch {
+	case out.Final, !listed && !out.TimedOut:
+		return no(NonRetryable)
+	case c.Committed, p.retry.CommitOn == Headers && out.Header != nil:
+		return no(Committed)
+	case c.Attempts >= limit, c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts:
+		return no(AttemptsExhausted)
+	case !c.Safe && !out.Unsent:
+		return no(NotIdempotent)
+	case push.Stop, push.Delay > p.retry.MaxPushback:
+		return no(PushbackStop)
+	}
+	d := c.next(push, bo, r)
+	if !c.fits(d.Delay, p.retry.MinAttemptTime, now) {
+		return no(DeadlineTooClose)
+	}
+	if !b.Withdraw(now, out) {
+		return no(BudgetExhausted)
+	}
+	return d
+}
+
+// fits reports whether an attempt of the given length fits before the deadline after delay.
+func (c *Call) fits(delay, attempt time.Duration, now time.Time) bool {
+	if c.Deadline.IsZero() {
+		return true
+	}
+	left := c.Deadline.Sub(now)
+	return left >= attempt && left-attempt >= delay
+}
+
+// pushbackJitter is the most that chance adds to a server's delay, as a part of it: a thousand
+// clients told to come back in 5 s must not come back together, nor any of them earlier.
+const pushbackJitter = 0.1
+
+// next is the decision to retry, with its delay.
+func (c *Call) next(push Pushback, b *Backoff, r float64) Decision {
+	d := Decision{Retry: true, Reason: Retry, Pushback: push}
+	if push.Source != "" {
+		spread := toDuration(r * pushbackJitter * float64(push.Delay))
+		d.Delay = push.Delay + min(spread, math.MaxInt64-push.Delay)
+		return d // and the progression starts again
+	}
+	d.Delay = b.Delay(c.retries, c.previous, r)
+	d.retries, d.previous = c.retries+1, d.Delay
+	return d
+}

@@ -1,0 +1,269 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// purse is a budget for tests: it counts what it is asked.
+type purse struct {
+	empty              bool
+	failed, asked, out int
+}
+
+func (p *purse) Fail(time.Time) { p.failed++ }
+
+func (p *purse) Withdraw(time.Time, *policy.Outcome) bool {
+	p.asked++
+	if !p.empty {
+		p.out++
+	}
+	return !p.empty
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *policy.Policy {
+	t.Helper()
+	retry := policy.RetrySpec{
+		MaxAttempts: 4,
+		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.None},
+		Codes:       policy.Codes(codes.Unavailable, codes.ResourceExhausted),
+	}
+	if change != nil {
+		change(&retry)
+	}
+	p, err := policy.New(policy.Spec{Retry: &retry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func failed(code codes.Code) policy.Outcome {
+	return policy.Outcome{Status: status.New(code, "")}
+}
+
+func pushed(code codes.Code, values ...string) policy.Outcome {
+	out := failed(code)
+	out.Trailer = metadata.MD{policy.PushbackTrailer: values}
+	return out
+}
+
+// The pipeline, step by step. Every row starts from a call that would be retried and takes away
+// one thing; rows with two things taken away show which step comes first.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	type situation struct {
+		call  policy.Call
+		out   policy.Outcome
+		purse purse
+		spec  func(*policy.RetrySpec)
+	}
+	for _, row := range []struct {
+		name   string
+		change func(*situation)
+		reason policy.Reason
+		delay  time.Duration
+		failed int // what the budget is told
+		asked  int
+	}{
+		{"a retryable failure is retried", func(*situation) {}, policy.Retry, 100 * ms, 1, 1},
+
+		{"1 a code that is not listed", func(s *situation) { s.out = failed(codes.NotFound) }, policy.NonRetryable, 0, 0, 0},
+		{"1 a code that no gRPC knows", func(s *situation) { s.out = failed(codes.Code(46)) }, policy.NonRetryable, 0, 0, 0},
+		{"1 an outcome that is final", func(s *situation) { s.out.Final = true }, policy.NonRetryable, 0, 0, 0},
+		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = true }, policy.NonRetryable, 0, 0, 0},
+
+		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = true }, policy.Committed, 0, 1, 0},
+		{"2 before 3", func(s *situation) { s.call.Committed = true; s.call.Attempts = 4 }, policy.Committed, 0, 1, 0},
+		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.Retry, 100 * ms, 1, 1},
+		{"2 headers commit with commitOn HEADERS", func(s *situation) {
+			s.out.Header = metadata.MD{}
+			s.spec = func(r *policy.RetrySpec) { r.CommitOn = policy.Headers }
+		}, policy.Committed, 0, 1, 0},
+
+		{"3 one attempt left", func(s *situation) { s.call.Attempts = 3 }, policy.Retry, 100 * ms, 1, 1},
+		{"3 no attempt left", func(s *situation) { s.call.Attempts = 4 }, policy.AttemptsExhausted, 0, 1, 0},
+		{"3 the Retrier's cap", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 2, 2 }, policy.AttemptsExhausted, 0, 1, 0},
+		{"3 the Retrier's cap is no promise", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 4, 9 }, policy.AttemptsExhausted, 0, 1, 0},
+		{"3 fewer attempts after some codes", func(s *situation) {
+			s.call.Attempts = 2
+			s.spec = func(r *policy.RetrySpec) {
+				r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable), MaxAttempts: 2}}
+			}
+		}, policy.AttemptsExhausted, 0, 1, 0},
+		{"3 before 4", func(s *situation) { s.call.Attempts = 4; s.call.Safe = false }, policy.AttemptsExhausted, 0, 1, 0},
+
+		{"4 not declared safe", func(s *situation) { s.call.Safe = false }, policy.NotIdempotent, 0, 1, 0},
+		{"4 not declared safe, but never left the client", func(s *situation) { s.call.Safe = false; s.out.Unsent = true }, policy.Retry, 100 * ms, 1, 1},
+		{"4 before 5", func(s *situation) { s.call.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.NotIdempotent, 0, 1, 0},
+
+		{"5 the server forbids it", func(s *situation) { s.out = pushed(codes.Unavailable, "-1") }, policy.PushbackStop, 0, 1, 0},
+		{"5 the server cannot be understood", func(s *situation) { s.out = pushed(codes.Unavailable, "+5") }, policy.PushbackStop, 0, 1, 0},
+		{"5 the server says two things", func(s *situation) { s.out = pushed(codes.Unavailable, "7", "8") }, policy.PushbackStop, 0, 1, 0},
+		{"5 the server names a delay", func(s *situation) { s.out = pushed(codes.Unavailable, "5000") }, policy.Retry, 5 * time.Second, 1, 1},
+		{"5 the longest delay that is obeyed", func(s *situation) { s.out = pushed(codes.Unavailable, "300000") }, policy.Retry, 300 * time.Second, 1, 1},
+		{"5 a longer one ends the call", func(s *situation) { s.out = pushed(codes.Unavailable, "300001") }, policy.PushbackStop, 0, 1, 0},
+		{"5 a delay does not make a code retryable", func(s *situation) { s.out = pushed(codes.NotFound, "5") }, policy.NonRetryable, 0, 0, 0},
+		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.NonRetryable, 0, 1, 0},
+		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.PushbackStop, 0, 1, 0},
+
+		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.Retry, 100 * ms, 1, 1},
+		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.DeadlineTooClose, 0, 1, 0},
+		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.DeadlineTooClose, 0, 1, 0},
+		{"9 the least time an attempt needs", func(s *situation) {
+			s.call.Deadline = noon.Add(500 * ms)
+			s.spec = func(r *policy.RetrySpec) { r.MinAttemptTime = 401 * ms }
+		}, policy.DeadlineTooClose, 0, 1, 0},
+		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.DeadlineTooClose, 0, 1, 0},
+		{"9 before 11", func(s *situation) { s.call.Deadline = noon; s.purse.empty = true }, policy.DeadlineTooClose, 0, 1, 0},
+
+		{"11 the budget refuses", func(s *situation) { s.purse.empty = true }, policy.BudgetExhausted, 0, 1, 1},
+
+		{"an attempt timeout is retryable without being listed", func(s *situation) {
+			s.out = failed(codes.DeadlineExceeded)
+			s.out.TimedOut = true
+		}, policy.Retry, 100 * ms, 0, 1},
+		{"an attempt timeout of an unsafe call", func(s *situation) {
+			s.out = failed(codes.DeadlineExceeded)
+			s.out.TimedOut, s.call.Safe = true, false
+		}, policy.NotIdempotent, 0, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := situation{call: policy.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
+			row.change(&s)
+			d := mustPolicy(t, s.spec).Decide(&s.call, &s.out, &s.purse, noon, 0)
+			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.Retry) {
+				t.Errorf("Decide = %+v; want reason %s, delay %v", d, row.reason, row.delay)
+			}
+			if s.purse.failed != row.failed || s.purse.asked != row.asked {
+				t.Errorf("the budget was told of %d failures and asked %d times; want %d and %d",
+					s.purse.failed, s.purse.asked, row.failed, row.asked)
+			}
+		})
+	}
+}
+
+// delays runs a call to its end and returns the waits between its attempts.
+func delays(t *testing.T, p *policy.Policy, r float64, outs ...policy.Outcome) []time.Duration {
+	t.Helper()
+	call := policy.Call{Attempts: 1, Safe: true}
+	var list []time.Duration
+	for _, out := range outs {
+		d := p.Decide(&call, &out, &purse{}, noon, r)
+		if !d.Retry {
+			t.Fatalf("attempt %d: %s; want a retry", call.Attempts, d.Reason)
+		}
+		call.Sent(d)
+		list = append(list, d.Delay)
+	}
+	return list
+}
+
+func TestPushbackReplacesTheBackoffAndRestartsIt(t *testing.T) {
+	t.Parallel()
+	p := mustPolicy(t, func(r *policy.RetrySpec) { r.MaxAttempts = 10 })
+	down := failed(codes.Unavailable)
+	got := delays(t, p, 0, down, down, pushed(codes.Unavailable, "7000"), down, down)
+	want := "[100ms 200ms 7s 100ms 200ms]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("waits %v; want %s", got, want)
+	}
+}
+
+func TestPushbackIsAFloorWithAtMostATenthOnTop(t *testing.T) {
+	t.Parallel()
+	for r, want := range map[float64]time.Duration{0: 5 * time.Second, 0.5: 5250 * ms, almostOne: 5500*ms - 1} {
+		if got := delays(t, mustPolicy(t, nil), r, pushed(codes.Unavailable, "5000")); got[0] != want {
+			t.Errorf("chance %v: wait %v; want %v", r, got[0], want)
+		}
+	}
+}
+
+func TestTheLongestPushbackDoesNotOverflow(t *testing.T) {
+	t.Parallel()
+	p := mustPolicy(t, func(r *policy.RetrySpec) { r.MaxPushback = math.MaxInt64 })
+	out := policy.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
+	if got := delays(t, p, almostOne, out); got[0] != math.MaxInt64 {
+		t.Errorf("wait %v; want the longest there is", got[0])
+	}
+}
+
+func TestDecorrelatedJitterFollowsThePreviousWait(t *testing.T) {
+	t.Parallel()
+	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Backoff.Jitter = policy.Decorrelated })
+	down := failed(codes.Unavailable)
+	// 100 + ½(300−100), 100 + ½(600−100), 100 + ½(1000−100)
+	if got := fmt.Sprint(delays(t, p, 0.5, down, down, down)); got != "[200ms 350ms 550ms]" {
+		t.Errorf("waits %v", got)
+	}
+}
+
+func TestSomeCodesHaveABackoffOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	p := mustPolicy(t, func(r *policy.RetrySpec) {
+		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: policy.None}
+		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), Backoff: &slow}}
+	})
+	got := delays(t, p, 0, failed(codes.ResourceExhausted), failed(codes.ResourceExhausted), failed(codes.Unavailable))
+	if fmt.Sprint(got) != "[1s 3s 400ms]" {
+		t.Errorf("waits %v; want [1s 3s 400ms]", got)
+	}
+}
+
+func TestAPolicyWithoutRetriesDecidesNo(t *testing.T) {
+	t.Parallel()
+	p, err := policy.New(policy.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, out := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
+	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Retry || d.Reason != policy.NonRetryable {
+		t.Errorf("Decide = %+v; want non_retryable", d)
+	}
+}
+
+func TestDecideDoesNotAllocateBeyondAPushback(t *testing.T) {
+	p := mustPolicy(t, nil)
+	call, out, b := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{}
+	if n := testing.AllocsPerRun(100, func() { p.Decide(&call, &out, b, noon, 0.5) }); n > 1 {
+		t.Errorf("Decide allocates %v times; want at most the copy of the status", n)
+	}
+}
+
+func ExamplePolicy_Decide() {
+	retry := policy.DefaultRetry()
+	p, err := policy.New(policy.Spec{Retry: &retry})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	call := policy.Call{Attempts: 1, Safe: true}
+	out := policy.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
+	for {
+		d := p.Decide(&call, &out, &purse{}, time.Now(), 0.5)
+		fmt.Println("after attempt", call.Attempts, d.Reason, d.Delay)
+		if !d.Retry {
+			return
+		}
+		call.Sent(d)
+	}
+	// Output:
+	// after attempt 1 retry 25ms
+	// after attempt 2 retry 50ms
+	// after attempt 3 attempts_exhausted 0s
+}

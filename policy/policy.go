@@ -1,0 +1,83 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy decides what follows a failed attempt of a gRPC call.
+//
+// A [Policy] is an immutable value that holds for a method. [Policy.Decide] asks it, step by step,
+// whether another attempt follows an [Outcome], and when; each refusal has a name, its [Reason].
+// A [Set] holds the policies of a program and finds the one for a method; [Load] and [Parse] read
+// it from a file in the style of the gRPC service config, [NewSet] makes it from Go values.
+//
+// Deciding takes time and chance as arguments and starts nothing, so that the interceptor, an
+// explanation and a simulation run the same code. How much extra load is allowed is not decided
+// here: see package budget.
+package policy
+
+import (
+	"cmp"
+	"time"
+)
+
+// Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
+type Policy struct {
+	spec  Spec
+	retry RetrySpec // MaxAttempts 1 and no codes if spec has no retries
+	name  Name      // the name in the config that leads here; empty for a policy on its own
+	index int       // in its set; -1 for a policy on its own
+}
+
+// New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
+func New(s Spec) (*Policy, error) {
+	var ps problems
+	checkSpec(&ps, "", s)
+	if err := ps.err(); err != nil {
+		return nil, err
+	}
+	p := compile(s)
+	p.index = -1
+	return p, nil
+}
+
+// compile fills in what a checked spec leaves open.
+func compile(s Spec) *Policy {
+	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}}
+	if s.Retry != nil {
+		p.retry = *s.Retry
+	}
+	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, DefaultMaxPushback)
+	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, DefaultMinAttemptTime)
+	return p
+}
+
+// Spec returns what the policy says; the caller must not change what it points to.
+func (p *Policy) Spec() *Spec { return &p.spec }
+
+// Name is the name that leads to the policy in its set; empty for everything, or without a set.
+func (p *Policy) Name() Name { return p.name }
+
+// Index is the place of the policy in [Set.Policies], -1 if it is in no set.
+func (p *Policy) Index() int { return p.index }
+
+// MaxAttempts is the most attempts of a call, the first included: 1 without retries.
+func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
+
+// PerAttemptTimeout is the time after which an attempt may be given up for another; 0 is never.
+func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
+
+// Budget is the name of the budget; "" is the default one.
+func (p *Policy) Budget() string { return p.retry.Budget }
+
+// forCode returns the settings after an attempt that ended with one of the codes: the policy's
+// where the code has none of its own.
+func (p *Policy) forCode(code CodeSet) (maxAttempts int, b *Backoff) {
+	maxAttempts, b = p.retry.MaxAttempts, &p.retry.Backoff
+	for i := range p.retry.PerCode {
+		own := &p.retry.PerCode[i]
+		if own.Codes&code == 0 {
+			continue
+		}
+		maxAttempts = cmp.Or(own.MaxAttempts, maxAttempts)
+		b = cmp.Or(own.Backoff, b)
+	}
+	return maxAttempts, b
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a policy file, or worth a warning. Parts that are not
+// known are empty: a policy written in Go has no file and no lines.
+type Problem struct {
+	File    string
+	Line    int    // from 1
+	Column  int    // from 1, in characters
+	Field   string // "methodConfig[0].retryPolicy.maxAttempts"
+	Value   string // as written
+	Message string // what is wrong, and what would be right
+}
+
+// String is one line: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File + ":")
+	}
+	if p.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d:", p.Line, p.Column)
+	}
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	for _, part := range []string{p.Field, p.Value} {
+		if part != "" {
+			b.WriteString(part + ": ")
+		}
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}
+
+// Error is all that is wrong with a policy, in the order of the file.
+type Error struct {
+	Problems []Problem
+}
+
+// Error lists the problems, one a line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// problems collects what a check finds. The zero value is ready for use.
+type problems struct {
+	list []Problem
+}
+
+// add reports that field has a value that is not right.
+func (ps *problems) add(field string, value any, format string, args ...any) {
+	ps.list = append(ps.list, Problem{Field: field, Value: valueText(value), Message: fmt.Sprintf(format, args...)})
+}
+
+// err is nil if nothing was found.
+func (ps *problems) err() error {
+	if len(ps.list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(ps.list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return &Error{Problems: ps.list}
+}
+
+// valueText is a value as an error shows it; nil is a value that is not there.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return fmt.Sprintf("%q", v)
+	default:
+		return fmt.Sprint(v)
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Where a server's word was found; in this order they are asked, and the first that is there holds.
+const (
+	PushbackTrailer = "grpc-retry-pushback-ms"
+	RetryInfo       = "google.rpc.RetryInfo"
+	RetryAfter      = "retry-after"
+)
+
+// Pushback is a server's word on retrying: not at all, or after a delay.
+type Pushback struct {
+	Source string        // "" if the server said nothing
+	Stop   bool          // do not retry
+	Delay  time.Duration // not before this; meaningless with Stop
+}
+
+// ReadPushback finds the server's word in what an attempt brought. Only grpc-retry-pushback-ms can
+// stop a call: a RetryInfo or retry-after that makes no sense counts as not said.
+func ReadPushback(st *status.Status, header, trailer metadata.MD, now time.Time) Pushback {
+	if values := trailer[PushbackTrailer]; len(values) > 0 {
+		if len(values) == 1 {
+			if delay, ok := ParsePushback(values[0]); ok {
+				return Pushback{Source: PushbackTrailer, Delay: delay}
+			}
+		}
+		return Pushback{Source: PushbackTrailer, Stop: true}
+	}
+	if delay, ok := retryInfo(st); ok {
+		return Pushback{Source: RetryInfo, Delay: delay}
+	}
+	for _, md := range []metadata.MD{trailer, header} {
+		if values := md[RetryAfter]; len(values) == 1 {
+			if delay, ok := ParseRetryAfter(values[0], now); ok {
+				return Pushback{Source: RetryAfter, Delay: delay}
+			}
+		}
+	}
+	return Pushback{}
+}
+
+// ParsePushback reads a grpc-retry-pushback-ms value as gRFC A6 spells it: a signed 32-bit number
+// of milliseconds without plus sign, spaces or needless zeros. What is negative or not such a number
+// is not ok: do not retry.
+func ParsePushback(text string) (delay time.Duration, ok bool) {
+	ms, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || ms < 0 || strconv.FormatInt(ms, 10) != text {
+		return 0, false
+	}
+	return time.Duration(ms) * time.Millisecond, true
+}
+
+// ParseRetryAfter reads a retry-after value: whole seconds, or an HTTP date (RFC 9110, 10.2.3). A
+// date that has passed means at once.
+func ParseRetryAfter(text string, now time.Time) (delay time.Duration, ok bool) {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return max(date.Sub(now), 0), true
+	}
+	return 0, false
+}
+
+// retryInfo returns the longest delay that the status's details ask for. Details that do not
+// unmarshal, and delays that are absent, invalid or negative, say nothing.
+func retryInfo(st *status.Status) (delay time.Duration, ok bool) {
+	for _, detail := range st.Proto().GetDetails() {
+		info := new(errdetails.RetryInfo)
+		if !detail.MessageIs(info) || detail.UnmarshalTo(info) != nil {
+			continue
+		}
+		if d := info.GetRetryDelay(); d.CheckValid() == nil && d.AsDuration() >= 0 {
+			delay, ok = max(delay, d.AsDuration()), true
+		}
+	}
+	return delay, ok
+}

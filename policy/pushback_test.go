@@ -1,0 +1,158 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// gRFC A6: a signed 32-bit integer without needless leading zeros. grpc-go itself takes "+5", "005"
+// and 64 bits; here they mean stop, as everything does that is not the grammar.
+func TestParsePushback(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"0":          0,
+		"5":          5 * ms,
+		"1000":       time.Second,
+		"2147483647": math.MaxInt32 * ms,
+	} {
+		if got, ok := policy.ParsePushback(text); !ok || got != want {
+			t.Errorf("ParsePushback(%q) = %v, %v; want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{
+		"-1", "-0", "-2147483648", "2147483648", "-2147483649", "9223372036854775807", "99999999999999999999",
+		"+5", "005", "00", "", " 5", "5 ", "1.5", "1e3", "0x10", "1_000", "abc", "５", strings.Repeat("1", 64<<10),
+	} {
+		if got, ok := policy.ParsePushback(text); ok {
+			t.Errorf("ParsePushback(%.20q) = %v; want stop", text, got)
+		}
+	}
+}
+
+func TestParseRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"0":                             0,
+		"120":                           2 * time.Minute,
+		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second,
+		"Sun, 01 Mar 2026 11:00:00 GMT": 0,
+	} {
+		if got, ok := policy.ParseRetryAfter(text, now); !ok || got != want {
+			t.Errorf("ParseRetryAfter(%q) = %v, %v; want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "-1", "+1", "1.5", "soon", "4294967296000"} {
+		if got, ok := policy.ParseRetryAfter(text, now); ok {
+			t.Errorf("ParseRetryAfter(%q) = %v; want nothing", text, got)
+		}
+	}
+}
+
+// withDetails is RESOURCE_EXHAUSTED with a RetryInfo for each delay.
+func withDetails(t *testing.T, delays ...*durationpb.Duration) *status.Status {
+	t.Helper()
+	p := status.New(codes.ResourceExhausted, "slow down").Proto()
+	for _, d := range delays {
+		detail, err := anypb.New(&errdetails.RetryInfo{RetryDelay: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Details = append(p.Details, detail)
+	}
+	return status.FromProto(p)
+}
+
+func TestReadPushbackTakesTheFirstSourceThatSpeaks(t *testing.T) {
+	t.Parallel()
+	plain := status.New(codes.Unavailable, "")
+	info := withDetails(t, durationpb.New(2*time.Second))
+	for _, row := range []struct {
+		name            string
+		st              *status.Status
+		header, trailer metadata.MD
+		want            policy.Pushback
+	}{
+		{"nothing said", plain, nil, nil, policy.Pushback{}},
+		{"trailer", plain, nil, metadata.Pairs(policy.PushbackTrailer, "100"), policy.Pushback{Source: policy.PushbackTrailer, Delay: 100 * ms}},
+		{"negative stops", plain, nil, metadata.Pairs(policy.PushbackTrailer, "-1"), policy.Pushback{Source: policy.PushbackTrailer, Stop: true}},
+		{"malformed stops", plain, nil, metadata.Pairs(policy.PushbackTrailer, "soon"), policy.Pushback{Source: policy.PushbackTrailer, Stop: true}},
+		{"two values stop", plain, nil, metadata.Pairs(policy.PushbackTrailer, "7", policy.PushbackTrailer, "8"), policy.Pushback{Source: policy.PushbackTrailer, Stop: true}},
+		{"a pushback in the header is not one", plain, metadata.Pairs(policy.PushbackTrailer, "100"), nil, policy.Pushback{}},
+		{"RetryInfo", info, nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: 2 * time.Second}},
+		{"trailer before RetryInfo", info, nil, metadata.Pairs(policy.PushbackTrailer, "1"), policy.Pushback{Source: policy.PushbackTrailer, Delay: ms}},
+		{"RetryInfo before retry-after", info, nil, metadata.Pairs(policy.RetryAfter, "9"), policy.Pushback{Source: policy.RetryInfo, Delay: 2 * time.Second}},
+		{"retry-after in the trailer", plain, nil, metadata.Pairs(policy.RetryAfter, "3"), policy.Pushback{Source: policy.RetryAfter, Delay: 3 * time.Second}},
+		{"retry-after in the header", plain, metadata.Pairs(policy.RetryAfter, "3"), nil, policy.Pushback{Source: policy.RetryAfter, Delay: 3 * time.Second}},
+		{"malformed retry-after says nothing", plain, nil, metadata.Pairs(policy.RetryAfter, "soon"), policy.Pushback{}},
+		{"the longest RetryInfo holds", withDetails(t, durationpb.New(time.Second), durationpb.New(3*time.Second)), nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: 3 * time.Second}},
+		{"negative RetryInfo says nothing", withDetails(t, durationpb.New(-time.Second)), nil, nil, policy.Pushback{}},
+		{"RetryInfo without delay says nothing", withDetails(t, nil), nil, nil, policy.Pushback{}},
+		{"invalid RetryInfo says nothing", withDetails(t, &durationpb.Duration{Seconds: 1, Nanos: -1}), nil, nil, policy.Pushback{}},
+		{"huge RetryInfo saturates", withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000}), nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: math.MaxInt64}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			if got := policy.ReadPushback(row.st, row.header, row.trailer, time.Unix(0, 0)); got != row.want {
+				t.Errorf("ReadPushback = %+v; want %+v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestReadPushbackSurvivesDetailsThatDoNotUnmarshal(t *testing.T) {
+	t.Parallel()
+	p := status.New(codes.Unavailable, "").Proto()
+	p.Details = []*anypb.Any{
+		{TypeUrl: "type.googleapis.com/google.rpc.RetryInfo", Value: []byte{0xff, 0xff, 0xff}},
+		{TypeUrl: "type.googleapis.com/no.such.Message", Value: []byte("x")},
+		{},
+		nil,
+	}
+	if got := policy.ReadPushback(status.FromProto(p), nil, nil, time.Unix(0, 0)); got != (policy.Pushback{}) {
+		t.Errorf("ReadPushback = %+v; want nothing", got)
+	}
+}
+
+var grammar = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
+
+func FuzzParsePushback(f *testing.F) {
+	for _, seed := range []string{"0", "5", "-1", "005", "+5", "2147483647", "2147483648", "", " 1", "1e3"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		delay, ok := policy.ParsePushback(text)
+		if ok != (grammar.MatchString(text) && (len(text) < 10 || len(text) == 10 && text <= "2147483647")) {
+			t.Errorf("ParsePushback(%q) ok = %v", text, ok)
+		}
+		if ok && fmt.Sprint(delay.Milliseconds()) != text {
+			t.Errorf("ParsePushback(%q) = %v", text, delay)
+		}
+	})
+}
+
+func FuzzParseRetryAfter(f *testing.F) {
+	f.Add("120", int64(0))
+	f.Add("Sun, 01 Mar 2026 12:00:30 GMT", int64(1_772_366_400))
+	f.Fuzz(func(t *testing.T, text string, now int64) {
+		if delay, ok := policy.ParseRetryAfter(text, time.Unix(now, 0)); ok && delay < 0 {
+			t.Errorf("ParseRetryAfter(%q) = %v", text, delay)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// Set is the policies of a program, and the budgets that they name. It never changes, and is safe
+// for concurrent use.
+type Set struct {
+	policies []*Policy          // in the order of the config
+	methods  map[string]*Policy // by "/service/method"
+	services map[string]*Policy // by "/service/"
+	fallback *Policy            // nil if no entry names everything
+	budgets  []BudgetSpec
+	throttle *ThrottleSpec
+	warnings []Problem
+}
+
+// NewSet checks a config and makes a set of it. The error is an [*Error] with all that is wrong.
+func NewSet(c Config) (*Set, error) {
+	var ps, warnings problems
+	checkConfig(&ps, c)
+	if err := ps.err(); err != nil {
+		return nil, err
+	}
+	s := &Set{
+		methods:  map[string]*Policy{},
+		services: map[string]*Policy{},
+		budgets:  slices.Clone(c.Budgets),
+		throttle: c.Throttling,
+	}
+	for _, m := range c.Methods {
+		s.add(m, c.Idempotency)
+	}
+	warnUnsafe(&warnings, c, s)
+	warnUnusedBudgets(&warnings, c)
+	s.warnings = warnings.list
+	return s, nil
+}
+
+// add makes a policy for each name of an entry: what the entry leaves open depends on the name.
+func (s *Set) add(m MethodConfig, assumed Idempotency) {
+	for _, name := range m.Names {
+		p := compile(m.Spec)
+		p.name, p.index = name, len(s.policies)
+		s.policies = append(s.policies, p)
+		p.spec.Idempotency = resolve(m.Idempotency, assumed, name)
+		switch path := name.String(); {
+		case name.Method != "":
+			s.methods[path] = p
+		case name.Service != "":
+			s.services[path] = p
+		default:
+			s.fallback = p
+		}
+	}
+}
+
+// resolve settles an idempotency that is left to the name. Nobody who names a whole service thinks
+// of each of its methods, so only a name with a method declares it safe.
+func resolve(entry, file Idempotency, name Name) Idempotency {
+	switch {
+	case entry != ByName:
+		return entry
+	case file != ByName:
+		return file
+	case name.Method != "":
+		return Assume
+	default:
+		return Declared
+	}
+}
+
+// Lookup finds the policy for a full method name ("/service/method"): the entry that names the
+// method, else the one for its service, else the one for everything, else nil. Entries are not
+// merged. It does not allocate.
+func (s *Set) Lookup(method string) *Policy {
+	if p := s.methods[method]; p != nil {
+		return p
+	}
+	if p := s.services[method[:strings.LastIndexByte(method, '/')+1]]; p != nil {
+		return p
+	}
+	return s.fallback
+}
+
+// Budgets returns the budgets that the policies may name.
+func (s *Set) Budgets() []BudgetSpec { return slices.Clone(s.budgets) }
+
+// Throttling returns what the file's retryThrottling says, or nil: the budget of policies that
+// name none.
+func (s *Set) Throttling() *ThrottleSpec { return s.throttle }
+
+// Policies returns the policies in the order of the config, one for each name; [Policy.Name] says
+// which.
+func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
+
+// Warnings returns what is not wrong but may surprise, such as methods that will not be retried
+// because nobody declares them safe.
+func (s *Set) Warnings() []Problem { return slices.Clone(s.warnings) }

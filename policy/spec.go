@@ -1,0 +1,155 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Config is a whole policy file as plain data; its fields stand where the file's keys do. [Parse]
+// makes one from a file, and a program may write one by hand for [NewSet].
+type Config struct {
+	Methods     []MethodConfig
+	Budgets     []BudgetSpec
+	Throttling  *ThrottleSpec // the budget of every policy that names none; nil: the default budget
+	Idempotency Idempotency   // for entries that say nothing of it
+}
+
+// MethodConfig is one entry: what holds for the methods that it names.
+type MethodConfig struct {
+	Names []Name
+	Spec
+}
+
+// Name names one method, all methods of a service (Method empty), or everything (both empty).
+type Name struct {
+	Service string // full name: "acme.orders.v1.OrderService"
+	Method  string // "GetOrder"
+}
+
+// String is the name as a gRPC path: "/service/method", "/service/" or "/".
+func (n Name) String() string {
+	if n.Service == "" {
+		return "/"
+	}
+	return "/" + n.Service + "/" + n.Method
+}
+
+// Spec is what a policy says of a method. [New] checks it and makes a [Policy].
+type Spec struct {
+	Timeout          time.Duration // of the whole call; 0: only the caller's deadline
+	WaitForReady     *bool         // nil: as the call says
+	MaxRequestBytes  *int          // nil: as the call says
+	MaxResponseBytes *int          // nil: as the call says
+	Idempotency      Idempotency
+	Retry            *RetrySpec // nil: one attempt
+}
+
+// RetrySpec is what a policy says of retries.
+type RetrySpec struct {
+	MaxAttempts       int // the first included; at least 2
+	Backoff           Backoff
+	Codes             CodeSet // retryable codes; at least one
+	PerCode           []CodeSpec
+	PerAttemptTimeout time.Duration // 0: none
+	Budget            string        // a name of Config.Budgets; "" is the default budget, [NoBudget] none
+	CommitOn          CommitOn
+	MaxPushback       time.Duration // 0: [DefaultMaxPushback]
+	MinAttemptTime    time.Duration // 0: [DefaultMinAttemptTime]
+}
+
+// CodeSpec is what a policy does differently after some of its retryable codes.
+type CodeSpec struct {
+	Codes       CodeSet
+	MaxAttempts int      // 1 to the policy's; 0: the policy's
+	Backoff     *Backoff // nil: the policy's
+}
+
+// Idempotency says whether a method may be repeated when an earlier attempt may have taken effect.
+type Idempotency uint8
+
+// What a policy can say of idempotency.
+const (
+	ByName   Idempotency = iota // an entry that names service and method: Assume; any other: Declared
+	Assume                      // safe: what gRPC takes for granted
+	Declared                    // safe if the descriptor's idempotency_level says so
+	Never                       // not safe, whatever the descriptor says
+)
+
+// String spells the rule as a policy file does; a file that says nothing means BY_NAME.
+func (i Idempotency) String() string { return nameOf(i, "BY_NAME", "ASSUME", "DECLARED", "NONE") }
+
+// CommitOn is when an attempt becomes the only one of its call.
+type CommitOn uint8
+
+// The kinds of commitment.
+const (
+	Seen    CommitOn = iota // the application has seen part of the attempt
+	Headers                 // response headers have arrived: gRFC A6's rule
+)
+
+// String spells the rule as a policy file does.
+func (c CommitOn) String() string { return nameOf(c, "SEEN", "HEADERS") }
+
+// NoBudget is the budget's name that means no limit: "budget: NONE".
+const NoBudget = "NONE"
+
+// The settings of a [RetrySpec] that leaves them at zero.
+const (
+	DefaultMaxPushback    = 300 * time.Second
+	DefaultMinAttemptTime = time.Millisecond
+)
+
+// BudgetSpec describes one budget. Exactly one of Ratio and Throttle is set.
+type BudgetSpec struct {
+	Name     string
+	Scope    Scope
+	Ratio    *RatioSpec
+	Throttle *ThrottleSpec
+}
+
+// Scope is which calls share one balance of a budget.
+type Scope uint8
+
+// The scopes.
+const (
+	PerTarget  Scope = iota // all calls to one target, over all connections
+	PerProcess              // all calls of the Retrier
+	PerService              // all calls to one service of one target
+)
+
+// String spells the scope as a policy file does.
+func (s Scope) String() string { return nameOf(s, "TARGET", "PROCESS", "SERVICE") }
+
+// RatioSpec describes a ratio budget; package budget says what the numbers mean.
+type RatioSpec struct {
+	Percent      float64
+	MinPerSecond float64
+	Window       time.Duration
+	TimeoutCost  float64
+	TimeoutBonus float64
+}
+
+// DefaultRatio is what a file that writes "ratio: {}" gets.
+func DefaultRatio() RatioSpec {
+	return RatioSpec{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5}
+}
+
+// ThrottleSpec describes a throttle budget (gRFC A6).
+type ThrottleSpec struct {
+	MaxTokens  int
+	TokenRatio float64
+}
+
+// DefaultRetry is where a policy written in Go starts: 3 attempts, full jitter between 0 and 50 ms,
+// then 100 ms, after UNAVAILABLE only, the code that every peer retries.
+func DefaultRetry() RetrySpec {
+	return RetrySpec{
+		MaxAttempts: 3,
+		Backoff:     Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       Codes(codes.Unavailable),
+	}
+}
