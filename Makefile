@@ -1,0 +1,83 @@
+# stagger: everything that is run, by name. `make` lists it.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
+
+# Each module is taken as its own go.mod says, as its users take it; and -modfile needs GOWORK=off.
+# Only `make demo` goes through go.work.
+OFF     := GOWORK=off
+TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/go.mod
+LINTER  := $(TOOL) golangci-lint --config $(CURDIR)/.golangci.yml
+MODULES := $(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*' -not -path './.*/*' -not -path '*/testdata/*'))))
+
+FUZZTIME ?= 30s
+COUNT    ?= 10
+BENCH    ?= .
+
+# In every module, whatever failed before, so that one run shows all; $(1) is one && chain.
+define each
+failed=; for module in $(MODULES); do \
+  echo "== $$(cd $$module && $(OFF) go list -m)"; (cd "$$module" && $(1)) || failed="$$failed $$module"; \
+done; if [ -n "$$failed" ]; then echo "$@: failed in:$$failed" >&2; exit 1; fi
+endef
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Show retries and their budget in a storm
+	@go run ./cmd/stagger demo
+
+.PHONY: test
+test: ## Run every module's tests with the race detector
+	@.ci/cc
+	@$(call each,$(OFF) CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...)
+
+.PHONY: lint
+lint: vet golangci arrows buf-lint ## Check Go code, the import arrows and the schema
+
+.PHONY: vet
+vet:
+	@$(call each,$(OFF) go vet ./... && $(OFF) go fix -diff ./... && $(OFF) go mod tidy -diff)
+
+.PHONY: golangci
+golangci:
+	@$(call each,$(LINTER) run ./... && $(LINTER) fmt --diff)
+
+.PHONY: arrows
+arrows:
+	@.ci/arrows env $(TOOL) golangci-lint
+
+.PHONY: buf-lint
+buf-lint:
+	@$(TOOL) buf lint
+	@$(TOOL) buf format -d --exit-code
+	@.ci/breaking env $(TOOL) buf
+
+.PHONY: fmt
+fmt: ## Format Go and proto files
+	@$(call each,$(LINTER) fmt)
+	@$(TOOL) buf format -w
+
+.PHONY: generate
+generate: ## Generate Go code from proto/
+	@$(OFF) go tool -modfile=tools/go.mod buf generate
+
+.PHONY: generated
+generated: ## Check that the generated code is up to date
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	$(TOOL) buf generate -o "$$fresh"; \
+	diff -ru -x '*.proto' -x '*_test.go' proto "$$fresh/proto" || { echo "generated: run make generate and commit" >&2; exit 1; }
+
+.PHONY: bench
+bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
+	@mkdir -p .tmp
+	@$(OFF) go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./budget/ ./interceptor/ | tee .tmp/bench.txt
+	@$(TOOL) benchstat .tmp/bench.txt
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s)
+	@$(OFF) FUZZTIME=$(FUZZTIME) .ci/fuzz
