@@ -1,0 +1,94 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// fiftyMethods is a set with a policy and the default budget for each of fifty methods.
+func fiftyMethods(tb testing.TB) *policy.Set {
+	tb.Helper()
+	config := policy.Config{}
+	for i := range 50 {
+		retry := policy.DefaultRetry()
+		config.Methods = append(config.Methods, policy.MethodConfig{
+			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: fmt.Sprintf("Method%02d", i)}},
+			Spec:  policy.Spec{Retry: &retry},
+		})
+	}
+	set, err := policy.NewSet(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *interceptor.Retrier {
+	tb.Helper()
+	r, err := interceptor.New(set, options...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func answered(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+	return nil
+}
+
+// contenders are the interceptors that the success path is compared on. go-grpc-middleware's retry
+// has one policy for all methods and no budget.
+func contenders(tb testing.TB) []struct {
+	name  string
+	unary grpc.UnaryClientInterceptor
+} {
+	return []struct {
+		name  string
+		unary grpc.UnaryClientInterceptor
+	}{
+		{"stagger", mustNew(tb, fiftyMethods(tb)).Unary()},
+		{"go-grpc-middleware", retry.UnaryClientInterceptor(retry.WithMax(3), retry.WithCodes(codes.Unavailable))},
+	}
+}
+
+// BenchmarkSuccess is what a call that succeeds at once pays for the interceptor. Generated clients
+// pass grpc.StaticMethod with every call; "bare" is a call without any option.
+func BenchmarkSuccess(b *testing.B) {
+	const method = "/acme.orders.v1.OrderService/Method25"
+	for _, c := range contenders(b) {
+		b.Run("generated/"+c.name, func(b *testing.B) {
+			ctx, opts := context.Background(), []grpc.CallOption{grpc.StaticMethod()}
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = c.unary(ctx, method, nil, nil, nil, answered, opts...)
+			}
+		})
+		b.Run("bare/"+c.name, func(b *testing.B) {
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = c.unary(ctx, method, nil, nil, nil, answered)
+			}
+		})
+	}
+}
+
+func TestSuccessAllocatesNothing(t *testing.T) {
+	unary := mustNew(t, fiftyMethods(t)).Unary()
+	ctx, opts := context.Background(), []grpc.CallOption{grpc.StaticMethod()}
+	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
+	if n := testing.AllocsPerRun(1000, call); n != 0 {
+		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
+	}
+}

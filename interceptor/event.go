@@ -1,0 +1,69 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Observer is told what happens to calls. Fields that are nil are not called.
+//
+// Functions run inside the call that they are told of, one at a time for each call, from any
+// goroutine; they must be safe for concurrent use and must not block. What they are given holds
+// nothing that changes later.
+type Observer struct {
+	// Attempt is told of every attempt when it has ended.
+	Attempt func(context.Context, AttemptEvent)
+	// Decision is told what follows an attempt that failed, or that has used up its per-attempt
+	// timeout and may still be running.
+	Decision func(context.Context, DecisionEvent)
+	// Call is told of every call when it has ended.
+	Call func(context.Context, CallEvent)
+	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
+	// when the Retrier is made, and once for each misuse that only calls can show. Without any
+	// Warning function, warnings go to [slog.Default].
+	Warning func(policy.Problem)
+}
+
+// AttemptEvent is one attempt that has ended.
+type AttemptEvent struct {
+	Method    string
+	Target    string // of the ClientConn
+	Number    int    // 1 is the first
+	Start     time.Time
+	Elapsed   time.Duration
+	Code      codes.Code
+	Err       error    // as gRPC returned it; nil after OK
+	Peer      net.Addr // nil if the attempt did not reach a connection
+	Abandoned bool     // given up for another attempt after the per-attempt timeout
+}
+
+// DecisionEvent is what follows an attempt.
+type DecisionEvent struct {
+	Method   string
+	Target   string
+	Attempt  int // the number of the attempt that failed or timed out
+	Code     codes.Code
+	TimedOut bool // the per-attempt timeout has fired; without a retry the attempt goes on
+	Decision policy.Decision
+}
+
+// CallEvent is one call that has ended.
+type CallEvent struct {
+	Method   string
+	Target   string
+	Attempts int
+	Start    time.Time
+	Elapsed  time.Duration
+	Waited   time.Duration // in backoffs, with no attempt running
+	Code     codes.Code
+	Err      error // as the caller gets it; nil after OK
+	Reason   policy.Reason
+}

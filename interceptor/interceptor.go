@@ -1,0 +1,120 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package interceptor retries the failed calls of a gRPC client, without ever making an outage
+// worse.
+//
+//	retrier, err := interceptor.Load("retry.yaml")
+//	conn, err := grpc.NewClient(target, retrier.DialOptions()...)
+//
+// What is retried, when and how often stands in policies (package policy). Extra attempts are paid
+// from budgets (package budget) that all calls of a Retrier share. A call that may have taken
+// effect is repeated only if somebody declared its method safe to repeat.
+//
+// # Order
+//
+// Interceptors that are given to grpc.NewClient before a Retrier's run once for each call, those
+// after it once for each attempt:
+//
+//	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
+//	                                           └ attempt 2 → auth, tracing of attempts → server
+package interceptor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Retrier retries calls as its policies say. One Retrier serves any number of connections, which
+// then share its budgets. It starts no goroutine and needs no closing, and is safe for concurrent
+// use.
+type Retrier struct {
+	set         *policy.Set
+	single      *policy.Policy // for methods without a policy: one attempt
+	budgets     *budgets
+	observers   []Observer
+	maxAttempts int
+	random      func() float64
+	origin      time.Time // the clock counts from here
+	warned      once
+}
+
+// New makes a Retrier that follows the policies of a set. The error says which option is wrong.
+func New(set *policy.Set, options ...Option) (*Retrier, error) {
+	if set == nil {
+		return nil, fmt.Errorf("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+	}
+	single, err := policy.New(policy.Spec{})
+	if err != nil {
+		return nil, err
+	}
+	r := &Retrier{
+		set:         set,
+		single:      single,
+		budgets:     newBudgets(set),
+		maxAttempts: DefaultMaxAttempts,
+		random:      rand.Float64,
+		origin:      time.Now(),
+	}
+	for _, option := range options {
+		if err := option(r); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.budgets.check(); err != nil {
+		return nil, err
+	}
+	for _, w := range r.Warnings() {
+		r.warn(w)
+	}
+	return r, nil
+}
+
+// Load makes a Retrier that follows a policy file in JSON or YAML. What is wrong with the file is
+// a [*policy.Error] with file, line, field and value of each mistake.
+func Load(path string, options ...Option) (*Retrier, error) {
+	set, err := policy.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return New(set, options...)
+}
+
+// DialOptions returns what grpc.NewClient needs: the interceptors, and grpc.WithDisableRetry so
+// that gRPC does not retry each attempt by a policy of its own.
+func (r *Retrier) DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDisableRetry(),
+		grpc.WithChainUnaryInterceptor(r.unary(alone)),
+	}
+}
+
+// Unary returns the interceptor for unary calls alone, for use with grpc.WithUnaryInterceptor or in
+// a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,
+// attempts multiply; the Retrier warns of it once for each method.
+func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRPC) }
+
+// Warnings returns what is not wrong but may surprise in the policies: those of the set, and
+// policies that want more attempts than the Retrier allows.
+func (r *Retrier) Warnings() []policy.Problem {
+	warnings := r.set.Warnings()
+	for _, p := range r.set.Policies() {
+		if p.MaxAttempts() > r.maxAttempts {
+			warnings = append(warnings, policy.Problem{
+				Field: "maxAttempts of " + p.Name().String(),
+				Value: fmt.Sprint(p.MaxAttempts()),
+				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; "+
+					"interceptor.WithMaxAttempts allows more", r.maxAttempts),
+			})
+		}
+	}
+	return warnings
+}
+
+// now reads the clock: monotonic only, which costs half of time.Now.
+func (r *Retrier) now() time.Time { return r.origin.Add(time.Since(r.origin)) }

@@ -1,0 +1,64 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"fmt"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// DefaultMaxAttempts is the most attempts of a call, whatever its policy says, unless
+// [WithMaxAttempts] allows more: gRPC's own cap (gRFC A6).
+const DefaultMaxAttempts = 5
+
+// Option configures a [Retrier].
+type Option func(*Retrier) error
+
+// WithMaxAttempts sets the cap over the policies' maxAttempts. A policy that wants more is cut to
+// it, with a warning. n is at least 1, which switches retries off; the default is
+// [DefaultMaxAttempts].
+func WithMaxAttempts(n int) Option {
+	return func(r *Retrier) error {
+		if n < 1 {
+			return fmt.Errorf("interceptor: WithMaxAttempts(%d): must be at least 1", n)
+		}
+		r.maxAttempts = n
+		return nil
+	}
+}
+
+// WithObserver tells o what happens to calls. It may be given more than once; observers are told
+// in the order in which they were given.
+func WithObserver(o Observer) Option {
+	return func(r *Retrier) error {
+		r.observers = append(r.observers, o)
+		return nil
+	}
+}
+
+// WithBudget makes b the budget of that name, in place of one that the policy file describes; its
+// scope is whoever else was given b, another Retrier too. The name "" stands for the default
+// budget. A Retrier does not close b.
+func WithBudget(name string, b budget.Budget) Option {
+	return func(r *Retrier) error {
+		if b == nil {
+			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a budget; for no limit give budget.Unlimited", name)
+		}
+		r.budgets.given[name] = b
+		return nil
+	}
+}
+
+// WithRandom makes random the source of all jitter: uniform in [0, 1), and safe for concurrent use.
+// The default is rand.Float64 of math/rand/v2. For tests and simulations that must repeat.
+func WithRandom(random func() float64) Option {
+	return func(r *Retrier) error {
+		if random == nil {
+			return fmt.Errorf("interceptor: WithRandom(nil): must be a function")
+		}
+		r.random = random
+		return nil
+	}
+}

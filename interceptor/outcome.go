@@ -1,0 +1,87 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// timedOut is the outcome of an attempt that has used up its per-attempt timeout and may still be
+// running.
+var timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
+
+// outcome is what an attempt that ended with err means to the policy.
+func (c *call) outcome(err error) policy.Outcome {
+	st, ok := status.FromError(err)
+	multiplied := c.multiplied()
+	return policy.Outcome{
+		Status:  st,
+		Header:  c.attempt.header,
+		Trailer: c.attempt.trailer,
+		Unsent:  c.attempt.unsent() && !multiplied,
+		// An error without a status comes from an interceptor, not from a server.
+		Final: !ok || st.Code() == codes.OK || deterministic(st) ||
+			errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),
+	}
+}
+
+// multiplied reports, with a warning, that gRPC may have retried the attempt by itself. Then the
+// lack of a stream says nothing of the attempts before.
+func (c *call) multiplied() bool {
+	if c.alone || !retriesItself(c.cc, c.method) {
+		return false
+	}
+	c.retrier.warnMultiplied(c.method)
+	return true
+}
+
+// closed reports whether the connection was closed for good.
+func closed(cc *grpc.ClientConn) bool {
+	return cc != nil && cc.GetState() == connectivity.Shutdown
+}
+
+// deterministic reports errors that gRPC makes of a message as such, on either side: the same
+// message fails again. Neither code nor trailers tell them from a server's refusal, so the text
+// must; it is gRPC's own for Go.
+func deterministic(st *status.Status) bool {
+	var texts []string
+	switch st.Code() {
+	case codes.ResourceExhausted:
+		texts = tooLarge
+	case codes.Internal:
+		texts = undecodable
+	default:
+		return false
+	}
+	for _, text := range texts {
+		if strings.HasPrefix(st.Message(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	tooLarge = []string{
+		"trying to send message larger than max",
+		"grpc: received message larger than max",
+		"grpc: message after decompression larger than max",
+		"grpc: received message after decompression larger than max",
+	}
+	undecodable = []string{
+		"grpc: error while marshaling",
+		"grpc: error unmarshalling",
+		"grpc: failed to unmarshal the received message",
+		"grpc: failed to decompress the",
+	}
+)

@@ -1,0 +1,69 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// once remembers which warnings have been given.
+type once struct{ seen sync.Map }
+
+func (o *once) first(key string) bool {
+	_, seen := o.seen.LoadOrStore(key, true)
+	return !seen
+}
+
+// warn tells the observers, or the default logger if none of them listens: a warning that nobody
+// asked for must still be seen.
+func (r *Retrier) warn(p policy.Problem) {
+	heard := false
+	for _, o := range r.observers {
+		if o.Warning != nil {
+			o.Warning(p)
+			heard = true
+		}
+	}
+	if !heard {
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: "+p.String())
+	}
+}
+
+// warnNested reports, once, that a call has passed another Retrier already.
+func (r *Retrier) warnNested() {
+	if r.warned.first("nested") {
+		r.warn(policy.Problem{Message: "two Retriers are installed on one connection; " +
+			"the inner one lets calls pass, since their attempts would multiply"})
+	}
+}
+
+// warnUnknownBudget reports, once for each name, a policy of a single call that names a budget
+// which the Retrier does not have.
+func (r *Retrier) warnUnknownBudget(name string) {
+	if r.warned.first("budget " + name) {
+		r.warn(policy.Problem{Field: "budget", Value: name, Message: "the policy of a call names a budget " +
+			"that the Retrier does not have; the default budget pays. Declare it in the policy file, or give it with interceptor.WithBudget"})
+	}
+}
+
+// warnMultiplied reports, once for each method, that gRPC retries every attempt by itself.
+func (r *Retrier) warnMultiplied(method string) {
+	if r.warned.first("multiplied " + method) {
+		r.warn(policy.Problem{Field: "retryPolicy", Value: method, Message: "gRPC has a retry policy of its own for this method, " +
+			"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
+			"instead of grpc.WithUnaryInterceptor(retrier.Unary())"})
+	}
+}
+
+// retriesItself reports whether the service config that gRPC has received holds a retry policy for
+// the method. The call asks only when an attempt has failed: gRPC takes a lock to answer.
+func retriesItself(cc *grpc.ClientConn, method string) bool {
+	return cc != nil && cc.GetMethodConfig(method).RetryPolicy != nil //nolint:staticcheck // deprecated for want of users, not of meaning
+}
