@@ -1,0 +1,101 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Reply adds messages that are sent before the end. A failure with a reply is how a unary client
+// gets both a message and an error.
+func (s Step) Reply(messages ...proto.Message) Step {
+	for _, m := range messages {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			return s.wrong(fmt.Errorf("Reply(%T): %w", m, err))
+		}
+		s = s.Raw(b)
+	}
+	return s
+}
+
+// Raw adds messages as they go over the wire, encoded or not what the client expects.
+func (s Step) Raw(messages ...[]byte) Step {
+	s.replies = slices.Clip(s.replies) // the copy must not write into the original
+	for _, b := range messages {
+		s.replies = append(s.replies, slices.Clone(b))
+	}
+	return s
+}
+
+// Header adds response headers. They are sent before the delay and the end, so that a failure is
+// not a Trailers-Only response, and by gRFC A6 commits the call.
+func (s Step) Header(md metadata.MD) Step {
+	s.header = metadata.Join(s.header, lower(md))
+	return s.checkKeys("Header", md)
+}
+
+// Trailer adds trailers.
+func (s Step) Trailer(md metadata.MD) Step {
+	s.trailer = metadata.Join(s.trailer, lower(md))
+	return s.checkKeys("Trailer", md)
+}
+
+// Pushback adds the trailer grpc-retry-pushback-ms (gRFC A6) with these values as they are: one is
+// usual; none, several or nonsense are for tests of the client's parser.
+func (s Step) Pushback(values ...string) Step {
+	return s.Trailer(metadata.MD{"grpc-retry-pushback-ms": values})
+}
+
+// RetryAfter adds the trailer retry-after with this value as it is: seconds or an HTTP date.
+func (s Step) RetryAfter(value string) Step {
+	return s.Trailer(metadata.Pairs("retry-after", value))
+}
+
+// RetryInfo adds a google.rpc.RetryInfo to the details of a failure: "come back in d".
+func (s Step) RetryInfo(d time.Duration) Step {
+	if s.end != endFail {
+		return s.wrong(errors.New("RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"))
+	}
+	st, err := s.status.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(d)})
+	if err != nil {
+		return s.wrong(fmt.Errorf("RetryInfo: %w", err))
+	}
+	s.status = st
+	return s
+}
+
+func lower(md metadata.MD) metadata.MD {
+	out := metadata.MD{}
+	for k, v := range md {
+		out.Append(k, v...)
+	}
+	return out
+}
+
+// checkKeys refuses the keys that gRPC writes itself, since it would leave them out without a word.
+func (s Step) checkKeys(what string, md metadata.MD) Step {
+	for k := range md {
+		switch key := strings.ToLower(k); {
+		case key == "", strings.HasPrefix(key, ":"), slices.Contains(reserved, key):
+			s = s.wrong(fmt.Errorf("%s(%q): gRPC writes this key itself: want another", what, k))
+		}
+	}
+	return s
+}
+
+var reserved = []string{
+	"content-type", "user-agent", "te",
+	"grpc-status", "grpc-message", "grpc-status-details-bin",
+	"grpc-encoding", "grpc-message-type", "grpc-timeout",
+}

@@ -1,0 +1,98 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestAnAttemptIsRecordedInFull(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Aborted).Delay(time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		ctx = metadata.AppendToOutgoingContext(ctx, "grpc-previous-rpc-attempts", "2")
+		start := time.Now()
+		_ = s.call(ctx, get)
+		_ = s.call(t.Context(), get)
+
+		list := s.Attempts()
+		if len(list) != 2 {
+			t.Fatalf("%d attempts; want 2", len(list))
+		}
+		a := list[0]
+		wantText(t, "method", a.Method, get)
+		wantText(t, "request", string(a.Request), "\x0a\x07request")
+		wantText(t, "metadata", a.Metadata.Get("grpc-previous-rpc-attempts")[0], "2")
+		if a.Number != 1 || a.Conn != 1 || !a.Time.Equal(start) || a.Timeout != 10*time.Second {
+			t.Errorf("recorded %+v; want number 1, connection 1, at %v, with 10s left", a, start)
+		}
+		if a.Code != codes.Aborted || a.Cancelled || a.End.Sub(start) != time.Second {
+			t.Errorf("recorded %+v; want it Aborted after 1s", a)
+		}
+		if b := list[1]; b.Number != 2 || b.Timeout != 0 || b.Time.Sub(start) != time.Second {
+			t.Errorf("recorded %+v; want number 2, without a deadline, 1s later", b)
+		}
+	})
+}
+
+func TestRunningAttemptsAreInTheRecord(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan answer, 1)
+		go func() { done <- s.call(ctx, get) }()
+		synctest.Wait()
+		if list := s.Attempts(); len(list) != 1 || !list[0].End.IsZero() {
+			t.Errorf("recorded %+v; want one that runs", list)
+		}
+		cancel()
+		wantCode(t, <-done, codes.Canceled)
+	})
+}
+
+func TestCountTakesMethodsServicesAndAll(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		for _, method := range []string{get, get, list, pay} {
+			_ = s.call(t.Context(), method)
+		}
+		for pattern, want := range map[string]int{get: 2, list: 1, "/acme.orders.v1.OrderService/*": 3, "*": 4, "/x/Y": 0} {
+			if got := s.Count(pattern); got != want {
+				t.Errorf("Count(%q) = %d; want %d", pattern, got, want)
+			}
+		}
+	})
+}
+
+func TestKeepKeepsTheLastAttempts(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		for n := 1; n <= 10; n++ {
+			_ = s.call(t.Context(), get)
+			list := s.Attempts()
+			if len(list) != min(n, 3) || list[len(list)-1].Number != n || list[0].Number != max(1, n-2) {
+				t.Fatalf("after %d attempts %d are kept, from %d", n, len(list), list[0].Number)
+			}
+		}
+		if got := s.Count(get); got != 10 {
+			t.Errorf("counted %d; want all 10", got)
+		}
+	}, testserver.Keep(3))
+}
+
+func TestNoRecordStillCounts(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		_ = s.codesOf(t, get, 3)
+		if s.Count(get) != 3 || len(s.Attempts()) != 0 {
+			t.Errorf("counted %d, kept %d; want 3 and none", s.Count(get), len(s.Attempts()))
+		}
+	}, testserver.NoRecord())
+}

@@ -1,0 +1,114 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// connection is the server's end. It travels in its own remote address: gRPC hands that to every
+// handler, so a handler can tell its connection, and cut it.
+type connection struct {
+	net.Conn
+	id       int
+	listener *listener
+	frames   frames
+	written  atomic.Pointer[chan struct{}] // closed by the next write
+}
+
+// Close cuts the connection.
+func (c *connection) Close() error {
+	c.listener.forget(c)
+	return c.Conn.Close()
+}
+
+// Write counts what goes out, and tells whoever waits for it. gRPC writes from one goroutine.
+func (c *connection) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.frames.scan(b[:n])
+	if waiting := c.written.Swap(nil); waiting != nil {
+		close(*waiting)
+	}
+	return n, err
+}
+
+// flushTimeout ends the wait for frames that cannot be seen, since the connection is encrypted.
+const flushTimeout = 100 * time.Millisecond
+
+// flush calls send and waits until a frame with headers or data has gone out. gRPC only queues what
+// is sent, so a connection that is closed after a send would mostly lose it.
+func (c *connection) flush(ctx context.Context, send func() error) error {
+	before := c.frames.sent.Load()
+	if err := send(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(flushTimeout)
+	defer timer.Stop()
+	for {
+		next := c.nextWrite()
+		if c.frames.sent.Load() > before {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (c *connection) nextWrite() <-chan struct{} {
+	for {
+		if waiting := c.written.Load(); waiting != nil {
+			return *waiting
+		}
+		waiting := make(chan struct{})
+		if c.written.CompareAndSwap(nil, &waiting) {
+			return waiting
+		}
+	}
+}
+
+// frames counts the HTTP/2 frames with headers or data in a stream of bytes.
+type frames struct {
+	sent   atomic.Int64
+	header [9]byte // of the frame that begins (RFC 9113, section 4.1)
+	filled int     // bytes of header that are known
+	rest   int     // bytes that are left of the frame before
+}
+
+func (f *frames) scan(b []byte) {
+	for len(b) > 0 {
+		skip := min(f.rest, len(b))
+		f.rest -= skip
+		b = b[skip:]
+		n := copy(f.header[f.filled:], b)
+		b = b[n:]
+		if f.filled += n; f.filled < len(f.header) {
+			return
+		}
+		f.filled = 0
+		f.rest = int(binary.BigEndian.Uint32(f.header[:]) >> 8)
+		if kind := f.header[3]; kind <= 1 { // DATA, HEADERS
+			f.sent.Add(1)
+		}
+	}
+}
+
+// RemoteAddr is the client's address, and names the connection.
+func (c *connection) RemoteAddr() net.Addr { return peerAddr{c.Conn.RemoteAddr(), c} }
+
+type peerAddr struct {
+	net.Addr
+	conn *connection
+}
+
+func (a peerAddr) String() string { return fmt.Sprintf("%s#%d", a.Addr, a.conn.id) }

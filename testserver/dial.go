@@ -1,0 +1,114 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+)
+
+// Target is what to give to grpc.NewClient, together with [Server.DialOptions]. It differs from
+// server to server.
+func (s *Server) Target() string {
+	if s.mem == nil {
+		return "passthrough:///" + s.Addr()
+	}
+	return "passthrough:///" + s.name
+}
+
+// Addr is the address of a server on a network, "127.0.0.1:40123", and the name of one in memory.
+func (s *Server) Addr() string {
+	if s.mem == nil {
+		return s.lis.Addr().String()
+	}
+	return s.name
+}
+
+// DialOptions says how to reach the server: no encryption, its dialer, and gRPC's usual connection
+// backoff (1 s, growing by 1.6 up to 120 s) without its jitter, so that tests are exact.
+func (s *Server) DialOptions() []grpc.DialOption {
+	return dialOptions(func(ctx context.Context, _ string) (net.Conn, error) { return s.dial(ctx) })
+}
+
+func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.DialOption {
+	exact := backoff.DefaultConfig
+	exact.Jitter = 0
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(dial),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: exact, MinConnectTimeout: 20 * time.Second}),
+	}
+}
+
+// Dial returns a new connection to the server, which is closed when the test ends. The options
+// given come after [Server.DialOptions]. A mistake in them ends the test.
+func (s *Server) Dial(tb testing.TB, opts ...grpc.DialOption) *grpc.ClientConn {
+	tb.Helper()
+	conn, err := grpc.NewClient(s.Target(), append(s.DialOptions(), opts...)...)
+	return closedByTest(tb, conn, err)
+}
+
+func closedByTest(tb testing.TB, conn *grpc.ClientConn, err error) *grpc.ClientConn {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// DialAll returns one connection to several servers, each an address of its own, with the
+// round_robin load balancer. The options given come after these, so a default service config among
+// them takes the place of round_robin and should name it again. The caller closes the connection.
+func DialAll(servers []*Server, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	if len(servers) == 0 {
+		return nil, errors.New("testserver: DialAll without servers: want at least one")
+	}
+	byAddr := map[string]*Server{}
+	var addrs []resolver.Address
+	for _, s := range servers {
+		if byAddr[s.Addr()] != nil {
+			return nil, fmt.Errorf("testserver: DialAll: two servers named %q: want one name each", s.Addr())
+		}
+		byAddr[s.Addr()] = s
+		addrs = append(addrs, resolver.Address{Addr: s.Addr()})
+	}
+	fixed := manual.NewBuilderWithScheme("testserver")
+	fixed.InitialState(resolver.State{Addresses: addrs})
+	all := append(dialOptions(func(ctx context.Context, addr string) (net.Conn, error) { return byAddr[addr].dial(ctx) }),
+		grpc.WithResolvers(fixed),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
+	return grpc.NewClient("testserver:///"+target(servers), append(all, opts...)...)
+}
+
+func target(servers []*Server) string {
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.Addr()
+	}
+	return strings.Join(names, ",")
+}
+
+// Backends starts n servers in memory behind one connection, as [DialAll] does; all end with the
+// test. A mistake in n or in the options ends the test.
+func Backends(tb testing.TB, n int, opts ...grpc.DialOption) ([]*Server, *grpc.ClientConn) {
+	tb.Helper()
+	servers := make([]*Server, max(0, n)) // DialAll refuses none
+	for i := range servers {
+		servers[i] = Start(tb)
+	}
+	conn, err := DialAll(servers, opts...)
+	return servers, closedByTest(tb, conn, err)
+}

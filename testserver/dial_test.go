@@ -1,0 +1,87 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestBackendsShareTheCallsOfOneConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		servers, conn := testserver.Backends(t, 4)
+		servers[2].Default(testserver.Fail(codes.Unavailable))
+		_ = invoke(t.Context(), conn, get)
+		synctest.Wait() // all four are connected
+		for _, s := range servers {
+			s.Reset()
+		}
+		failed := 0
+		for range 100 {
+			if invoke(t.Context(), conn, get).err != nil {
+				failed++
+			}
+		}
+		for i, s := range servers {
+			if s.Count(get) != 25 {
+				t.Errorf("backend %d got %d of 100 calls; want 25", i, s.Count(get))
+			}
+		}
+		if failed != 25 {
+			t.Errorf("%d of 100 calls failed; want those of the broken backend", failed)
+		}
+	})
+}
+
+func TestDialAllTakesServersOnTCPToo(t *testing.T) {
+	t.Parallel()
+	a, b := testserver.Start(t, testserver.TCP()), testserver.Start(t)
+	conn, err := testserver.DialAll([]*testserver.Server{a, b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	for a.Count(get) == 0 || b.Count(get) == 0 { // until both are connected
+		if got := invoke(t.Context(), conn, get); got.err != nil {
+			t.Fatal(got.err)
+		}
+	}
+}
+
+func TestDialAllSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	a, b := testserver.Start(t, testserver.Name("twin")), testserver.Start(t, testserver.Name("twin"))
+	for _, row := range []struct {
+		servers []*testserver.Server
+		want    string
+	}{
+		{nil, "testserver: DialAll without servers: want at least one"},
+		{[]*testserver.Server{a, b}, `testserver: DialAll: two servers named "twin": want one name each`},
+	} {
+		if _, err := testserver.DialAll(row.servers); err == nil || err.Error() != row.want {
+			t.Errorf("got error %v; want %s", err, row.want)
+		}
+	}
+}
+
+func TestProgramsDialWithTargetAndDialOptions(t *testing.T) {
+	t.Parallel()
+	srv, err := testserver.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	wantCode(t, invoke(t.Context(), conn, get), codes.OK)
+}

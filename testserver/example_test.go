@@ -1,0 +1,74 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func ExampleNew() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("/acme.orders.v1.OrderService/GetOrder",
+		testserver.Fail(codes.Unavailable, "warming up").Times(2),
+		testserver.OK(wrapperspb.String("order 7")))
+
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	for range 3 {
+		var order wrapperspb.StringValue
+		err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &order)
+		fmt.Printf("%v %q\n", status.Code(err), order.GetValue())
+	}
+	for _, a := range srv.Attempts() {
+		fmt.Println("attempt", a.Number, a.Code)
+	}
+	// Output:
+	// Unavailable ""
+	// Unavailable ""
+	// OK "order 7"
+	// attempt 1 Unavailable
+	// attempt 2 Unavailable
+	// attempt 3 OK
+}
+
+func ExampleServer_On() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("/acme.orders.v1.OrderService/GetOrder",
+		testserver.Fail(codes.ResourceExhausted).RetryInfo(2*time.Second), // first this,
+		testserver.OK().Delay(time.Second).Times(3),                       // then three of these,
+		testserver.Hang()) // then no answer any more
+	srv.On("/acme.orders.v1.OrderService/*", // all other methods of the service share ten workers
+		testserver.Overload(10, 20*time.Millisecond, 100))
+	srv.Default(testserver.Random(42, 0.1, testserver.Fail(codes.Unavailable)))
+
+	srv.On("GetOrder", testserver.OK().Times(0))
+	fmt.Println(srv.Err())
+	// Output:
+	// testserver: On("GetOrder"): want "/package.Service/Method" or "/package.Service/*"; Default is for all
+	// testserver: GetOrder: step 1: Times(0): want at least 1
+}

@@ -1,0 +1,101 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"google.golang.org/grpc"
+)
+
+// Option is a setting of a new server.
+type Option func(*settings) error
+
+type settings struct {
+	name     string
+	listener net.Listener // nil: in memory
+	keep     int
+	server   []grpc.ServerOption
+	register []func(grpc.ServiceRegistrar)
+}
+
+// Name names the server in its target and in error texts; "testserver-N" otherwise, where N counts
+// the servers of this process.
+func Name(name string) Option {
+	return func(c *settings) error {
+		if name == "" {
+			return errors.New(`testserver: Name(""): want a name`)
+		}
+		c.name = name
+		return nil
+	}
+}
+
+// TCP makes the server listen on a free port of 127.0.0.1, not in memory.
+func TCP() Option {
+	return func(c *settings) error {
+		lis, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listens at once or not at all
+		if err != nil {
+			return fmt.Errorf("testserver: TCP: %w", err)
+		}
+		return Listener(lis)(c)
+	}
+}
+
+// Listener makes the server accept connections from lis, which it closes in the end.
+func Listener(lis net.Listener) Option {
+	return func(c *settings) error {
+		if lis == nil {
+			return errors.New("testserver: Listener(nil): want a listener")
+		}
+		if c.listener != nil {
+			return errors.Join(errors.New("testserver: more than one listener: want one of TCP and Listener"), lis.Close())
+		}
+		c.listener = lis
+		return nil
+	}
+}
+
+// Keep bounds the record to the last n attempts, n ≥ 1; all are kept otherwise. [Server.Count]
+// counts every attempt in any case.
+func Keep(n int) Option {
+	return func(c *settings) error {
+		if n < 1 {
+			return fmt.Errorf("testserver: Keep(%d): want at least 1, or NoRecord()", n)
+		}
+		c.keep = n
+		return nil
+	}
+}
+
+// NoRecord keeps no attempts, which makes calls cheaper: for load. [Server.Count] still counts.
+func NoRecord() Option {
+	return func(c *settings) error {
+		c.keep = 0
+		return nil
+	}
+}
+
+// ServerOptions adds options of the gRPC server: limits, keepalive, credentials, interceptors.
+// Scripted methods of all kinds are seen by stream interceptors only. The codec, the handler of
+// unknown services and grpc.WaitForHandlers are set by the testserver.
+func ServerOptions(opts ...grpc.ServerOption) Option {
+	return func(c *settings) error {
+		c.server = append(c.server, opts...)
+		return nil
+	}
+}
+
+// Register puts real services beside the scripts. Their methods are neither scripted nor recorded.
+func Register(register func(grpc.ServiceRegistrar)) Option {
+	return func(c *settings) error {
+		if register == nil {
+			return errors.New("testserver: Register(nil): want a function")
+		}
+		c.register = append(c.register, register)
+		return nil
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestAttemptKCarriesOutStepKAndTheLastStepRepeats(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get,
+			testserver.Fail(codes.Unavailable).Times(2),
+			testserver.OK(),
+			testserver.Fail(codes.Aborted).Times(1))
+		wantText(t, "codes", s.codesOf(t, get, 6), "Unavailable Unavailable OK Aborted Aborted Aborted")
+	})
+}
+
+func TestTheMostSpecificScriptWins(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.Default(testserver.Fail(codes.Aborted))
+		s.On("/acme.orders.v1.OrderService/*", testserver.Fail(codes.NotFound))
+		s.On(get, testserver.Fail(codes.DataLoss))
+		wantCode(t, s.call(t.Context(), get), codes.DataLoss)
+		wantCode(t, s.call(t.Context(), list), codes.NotFound)
+		wantCode(t, s.call(t.Context(), pay), codes.Aborted)
+		s.On(get)
+		wantCode(t, s.call(t.Context(), get), codes.NotFound)
+	})
+}
+
+func TestMethodsOfAServiceGoThroughItsScriptOnTheirOwn(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On("/acme.orders.v1.OrderService/*", testserver.Fail(codes.Unavailable), testserver.OK())
+		wantText(t, "one method", s.codesOf(t, get, 2), "Unavailable OK")
+		wantText(t, "another", s.codesOf(t, list, 2), "Unavailable OK")
+	})
+}
+
+func TestOnBeginsTheScriptAnew(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		for range 3 {
+			s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
+			wantText(t, "codes", s.codesOf(t, get, 2), "Unavailable OK")
+		}
+	})
+}
+
+func TestResetBeginsScriptsAndCountsAnew(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
+		wantText(t, "codes", s.codesOf(t, get, 3), "Unavailable OK OK")
+		s.Reset()
+		if s.Count(get) != 0 || len(s.Attempts()) != 0 {
+			t.Errorf("%d attempts counted, %d kept after a reset", s.Count(get), len(s.Attempts()))
+		}
+		wantText(t, "codes after the reset", s.codesOf(t, get, 2), "Unavailable OK")
+		if n := s.Attempts()[0].Number; n != 1 {
+			t.Errorf("the first attempt after a reset has number %d", n)
+		}
+	})
+}
+
+// mistakes are steps and patterns that On must refuse, each with what it says.
+var mistakes = []struct {
+	pattern string
+	step    testserver.Step
+	want    string
+}{
+	{"GetOrder", testserver.OK(), `testserver: On("GetOrder"): want "/package.Service/Method" or "/package.Service/*"; Default is for all`},
+	{"/*", testserver.OK(), `testserver: On("/*"): want`},
+	{"/a/*/*", testserver.OK(), `testserver: On("/a/*/*"): want`},
+	{"/a/Get*", testserver.OK(), `testserver: On("/a/Get*"): want`},
+	{get, testserver.OK().Times(0), "step 1: Times(0): want at least 1"},
+	{get, testserver.OK().Delay(-1), "step 1: Delay(-1ns): want 0 or more"},
+	{get, testserver.OK().Through(nil), "step 1: Through(nil): want a queue"},
+	{get, testserver.OK().RetryInfo(time.Second), "step 1: RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"},
+	{get, testserver.OK(wrapperspb.String("\xff")), "step 1: Reply(*wrapperspb.StringValue): "},
+	{get, testserver.OK().Header(metadata.Pairs("Grpc-Status", "0")), `step 1: Header("grpc-status"): gRPC writes this key itself: want another`},
+	{get, testserver.OK().Trailer(metadata.Pairs(":path", "/")), `step 1: Trailer(":path"): gRPC writes this key itself: want another`},
+	{get, testserver.Fail(codes.OK), "step 1: Fail with code OK: want another code, or OK()"},
+	{get, testserver.Func(nil), "step 1: Func(nil): want a function"},
+	{get, testserver.Random(1, 1.5, testserver.Hang()), "step 1: Random with probability 1.5: want 0 to 1"},
+	{get, testserver.Random(1, 1, testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
+	{get, testserver.Overload(0, time.Second, 1), "step 1: queue with 0 workers, service time 1s, length 1: want at least 1, more than 0, at least 0"},
+	{get, testserver.Overload(1, 0, 1), "step 1: queue with 1 workers, service time 0s"},
+	{get, testserver.Overload(1, 1, -1), "step 1: queue with 1 workers, service time 1ns, length -1"},
+	{get, testserver.Overload(1, 1, 1, testserver.RefuseWith(codes.OK)), "step 1: RefuseWith(OK): want another code"},
+}
+
+func TestAMistakeInAScriptIsSaidToTheTestAndToEveryCall(t *testing.T) {
+	t.Parallel()
+	for _, row := range mistakes {
+		t.Run(row.want, func(t *testing.T) {
+			stage(t, func(t *testing.T, _ scene) {
+				heard := &listeningTB{TB: t}
+				srv := testserver.Start(heard)
+				s := scene{srv, srv.Dial(t)}
+				srv.On(row.pattern, row.step)
+				if len(heard.errors) != 1 || !strings.Contains(heard.errors[0], row.want) {
+					t.Errorf("the test heard %q; want %q", heard.errors, row.want)
+				}
+				if srv.Err() == nil || !strings.Contains(srv.Err().Error(), row.want) {
+					t.Errorf("Err() = %v; want %q", srv.Err(), row.want)
+				}
+				a := s.call(t.Context(), pay)
+				wantCode(t, a, codes.Internal)
+				if !strings.Contains(a.err.Error(), row.want) {
+					t.Errorf("the call heard %v; want %q", a.err, row.want)
+				}
+			})
+		})
+	}
+}
+
+// listeningTB keeps errors to itself.
+type listeningTB struct {
+	testing.TB
+	errors []string
+}
+
+func (tb *listeningTB) Error(args ...any) { tb.errors = append(tb.errors, fmt.Sprint(args...)) }

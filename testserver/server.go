@@ -1,0 +1,117 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// Server is a gRPC server that does what its scripts say. All its methods may be called from
+// several goroutines, and while calls are running.
+type Server struct {
+	name    string
+	tb      testing.TB // nil for a server made by New
+	lis     *listener
+	mem     *bufconn.Listener // nil for a server on a network
+	grpc    *grpc.Server
+	served  chan struct{} // closed when grpc.Serve has returned
+	close   func()
+	record  record
+	scripts scripts
+}
+
+// started numbers the servers of this process, so that each has a target of its own.
+var started atomic.Int64
+
+// Start starts a server that stops when the test ends, after the connections made with
+// [Server.Dial]. A mistake in the options ends the test.
+func Start(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	s, err := New(opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.tb = tb
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// New starts a server for a program, which must call [Server.Close]. The error says which option
+// is wrong, or that the network refused to listen.
+func New(opts ...Option) (*Server, error) {
+	cfg := settings{name: fmt.Sprintf("testserver-%d", started.Add(1)), keep: keepAll}
+	mistakes := make([]error, len(opts))
+	for i, opt := range opts {
+		mistakes[i] = opt(&cfg)
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		if cfg.listener != nil {
+			err = errors.Join(err, cfg.listener.Close())
+		}
+		return nil, err
+	}
+	s := &Server{name: cfg.name, served: make(chan struct{})}
+	s.record.keep = cfg.keep
+	s.listen(cfg.listener)
+	s.grpc = grpc.NewServer(append(cfg.server,
+		grpc.ForceServerCodecV2(codec{}),
+		grpc.UnknownServiceHandler(s.handle),
+		grpc.WaitForHandlers(true))...)
+	for _, register := range cfg.register {
+		register(s.grpc)
+	}
+	s.close = sync.OnceFunc(func() {
+		s.grpc.Stop()
+		<-s.served
+	})
+	go func() {
+		defer close(s.served)
+		_ = s.grpc.Serve(s.lis) // ends when Close stops it
+	}()
+	return s, nil
+}
+
+func (s *Server) listen(network net.Listener) {
+	if network == nil {
+		s.mem = bufconn.Listen(bufferSize)
+		network = s.mem
+	}
+	s.lis = &listener{Listener: network, open: map[*connection]struct{}{}}
+}
+
+// bufferSize is what a connection in memory takes before its writer waits, in bytes each way.
+const bufferSize = 64 << 10
+
+// Close cuts all connections, stops the server and waits until its handlers have returned. It may
+// be called more than once. Close ClientConns first, or they try to connect again.
+func (s *Server) Close() { s.close() }
+
+// Down cuts all connections and refuses new ones until [Server.Up]: running calls end with
+// UNAVAILABLE, and new ones never leave the client. It does nothing if the server is down already.
+func (s *Server) Down() { s.lis.setDown(true) }
+
+// Up ends what [Server.Down] began. Clients come back when their connection backoff has passed, or
+// at once after grpc.ClientConn.ResetConnectBackoff.
+func (s *Server) Up() { s.lis.setDown(false) }
+
+// dial opens a connection to the server.
+func (s *Server) dial(ctx context.Context) (net.Conn, error) {
+	if s.mem == nil {
+		var d net.Dialer
+		return d.DialContext(ctx, s.lis.Addr().Network(), s.lis.Addr().String())
+	}
+	if s.lis.isDown() {
+		return nil, fmt.Errorf("testserver: %s is down", s.name)
+	}
+	return s.mem.DialContext(ctx)
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Step is what the server does with one attempt. It happens in this order: the first message is
+// received (or the client says that there is none), the queue (Through), the headers (Header), the
+// delay (Delay), the messages (Reply, Raw), and then the end, with the trailer. It ends early when
+// the client goes away. The zero Step is OK with an empty message.
+//
+// A Step is a value: its methods return a changed copy, and one Step may stand in many scripts.
+// Impossible values are reported by [Server.On].
+type Step struct {
+	times   int // 0 is 1
+	delay   time.Duration
+	queue   *Queue
+	header  metadata.MD
+	trailer metadata.MD
+	replies [][]byte // nil: one empty message, if the end is OK
+	end     end
+	status  *status.Status // of a failing end
+	pick    func(*call) Step
+	mistake error
+}
+
+// end is how a step ends.
+type end int
+
+const (
+	endOK   end = iota
+	endFail     // with status
+	endHang
+	endDrop
+	endPick // with the step that pick returns
+)
+
+// OK answers with the messages given, or with one empty message. Calls that are not server
+// streams take one.
+func OK(replies ...proto.Message) Step { return Step{}.Reply(replies...) }
+
+// Fail fails with code, which must not be OK. The message is "scripted failure" if none is given.
+func Fail(code codes.Code, message ...string) Step {
+	text := "scripted failure"
+	if len(message) > 0 {
+		text = strings.Join(message, " ")
+	}
+	return FailStatus(status.New(code, text))
+}
+
+// FailStatus fails with st, details included. Its code must not be OK.
+func FailStatus(st *status.Status) Step {
+	s := Step{end: endFail, status: st}
+	if st.Code() == codes.OK {
+		return s.wrong(errors.New("Fail with code OK: want another code, or OK()"))
+	}
+	return s
+}
+
+// Hang never answers: the attempt ends when the client goes away, its deadline passes or the server
+// stops.
+func Hang() Step { return Step{end: endHang} }
+
+// Drop cuts the connection, with all calls that run on it: their clients see UNAVAILABLE. Headers
+// and messages of the same step go out before; when other calls share the connection, they may be
+// cut off too.
+func Drop() Step { return Step{end: endDrop} }
+
+func broken(mistake error) Step { return Fail(codes.Internal, mistake.Error()) }
+
+func (s Step) wrong(mistake error) Step {
+	s.mistake = errors.Join(s.mistake, mistake)
+	return s
+}
+
+// Times repeats the step for n attempts, n ≥ 1. The last step of a script repeats forever, whatever
+// its Times.
+func (s Step) Times(n int) Step {
+	if n < 1 {
+		return s.wrong(fmt.Errorf("Times(%d): want at least 1", n))
+	}
+	s.times = n
+	return s
+}
+
+// Delay waits d ≥ 0 after the headers, if the step has any, and before the answer.
+func (s Step) Delay(d time.Duration) Step {
+	if d < 0 {
+		return s.wrong(fmt.Errorf("Delay(%v): want 0 or more", d))
+	}
+	s.delay = d
+	return s
+}
+
+// Through sends the attempt through q before anything else happens. Many steps, methods and servers
+// may share a queue, as methods of one server share its processors.
+func (s Step) Through(q *Queue) Step {
+	if q == nil {
+		return s.wrong(errors.New("Through(nil): want a queue"))
+	}
+	s.queue = q
+	if q.mistake != nil {
+		return s.wrong(q.mistake)
+	}
+	return s
+}

@@ -1,0 +1,197 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestOKAnswersWithItsMessage(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.OK(wrapperspb.String("pong")))
+		a := s.call(t.Context(), get)
+		wantCode(t, a, codes.OK)
+		wantText(t, "reply", a.reply, "pong")
+	})
+}
+
+func TestFailFailsWithItsCodeAndMessage(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Aborted, "the disk is full"), testserver.Fail(codes.Aborted))
+		for _, want := range []string{"the disk is full", "scripted failure"} {
+			a := s.call(t.Context(), get)
+			wantCode(t, a, codes.Aborted)
+			wantText(t, "message", status.Convert(a.err).Message(), want)
+			if len(a.header) != 0 {
+				t.Errorf("headers %v came with a failure that has none: not Trailers-Only", a.header)
+			}
+		}
+	})
+}
+
+func TestDelayComesBeforeTheAnswer(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Aborted).Delay(90*time.Minute))
+		a := s.call(t.Context(), get)
+		wantCode(t, a, codes.Aborted)
+		if a.elapsed != 90*time.Minute {
+			t.Errorf("answered after %v; want 1h30m exactly", a.elapsed)
+		}
+	})
+}
+
+func TestDelayEndsWhenTheClientGoesAway(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.OK().Delay(time.Hour))
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(7*time.Second, cancel)
+		wantCode(t, s.call(ctx, get), codes.Canceled)
+		synctest.Wait()
+		a := s.Attempts()[0]
+		if a.Code != codes.Canceled || !a.Cancelled || a.End.Sub(start) != 7*time.Second {
+			t.Errorf("the server saw %v, cancelled %v, after %v; want Canceled, after 7s", a.Code, a.Cancelled, a.End.Sub(start))
+		}
+	})
+}
+
+func TestHangLastsUntilTheDeadline(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		a := s.call(ctx, get)
+		wantCode(t, a, codes.DeadlineExceeded)
+		if a.elapsed != 2*time.Second {
+			t.Errorf("ended after %v; want 2s", a.elapsed)
+		}
+		synctest.Wait()
+		if a := s.Attempts()[0]; !a.Cancelled || a.End.Sub(a.Time) != 2*time.Second {
+			t.Errorf("the server saw %+v; want it cut short after 2s", a)
+		}
+	})
+}
+
+func TestDropCutsTheConnection(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Drop().Times(1), testserver.OK())
+		s.On(list, testserver.Hang())
+		beside := make(chan answer, 1)
+		go func() { beside <- s.call(t.Context(), list) }()
+		synctest.Wait()
+		wantCode(t, s.call(t.Context(), get), codes.Unavailable)
+		wantCode(t, <-beside, codes.Unavailable)
+		wantCode(t, s.call(t.Context(), get), codes.OK)
+		if got := s.Attempts()[2].Conn; got != 2 {
+			t.Errorf("the third call came on connection %d; want a new one, 2", got)
+		}
+	})
+}
+
+func TestHeadersAndMessagesArriveBeforeADrop(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Drop().Header(metadata.Pairs("shard", "7")).Reply(wrapperspb.String("one"), wrapperspb.String("two")))
+		start := time.Now()
+		for range 20 {
+			stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, get, grpc.WaitForReady(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := drain(t, stream)
+			wantText(t, "messages", got, "one two ")
+			wantCode(t, answer{err: err}, codes.Unavailable)
+			if header, _ := stream.Header(); len(header["shard"]) != 1 {
+				t.Errorf("headers %v; want the step's", header)
+			}
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("took %v; want no time", took)
+		}
+	})
+}
+
+// drain sends one request and receives until the end.
+func drain(t *testing.T, stream grpc.ClientStream) (string, error) {
+	t.Helper()
+	if err := stream.SendMsg(wrapperspb.String("request")); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for {
+		var m wrapperspb.StringValue
+		if err := stream.RecvMsg(&m); err != nil {
+			return got, err
+		}
+		got += m.GetValue() + " "
+	}
+}
+
+func TestAServerStreamGetsItsMessagesThenTheFailure(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(list, testserver.Fail(codes.Aborted).Reply(wrapperspb.String("one"), wrapperspb.String("two")))
+		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := drain(t, stream)
+		wantText(t, "messages", got, "one two ")
+		wantCode(t, answer{err: err}, codes.Aborted)
+	})
+}
+
+func TestAClientStreamWithoutMessagesIsAnswered(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.RecvMsg(&wrapperspb.StringValue{}); err != nil {
+			t.Error(err)
+		}
+		if got := s.Attempts()[0].Request; got != nil {
+			t.Errorf("recorded request %q; want none", got)
+		}
+	})
+}
+
+func TestMethodsOfAStepLeaveTheOriginalAlone(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		plain := testserver.Fail(codes.Aborted).Trailer(metadata.Pairs("a", "1"))
+		one, two := plain.Pushback("1"), plain.Pushback("2").Delay(time.Second).RetryInfo(time.Second)
+		s.On(get, one, two, plain)
+		wantText(t, "first", s.call(t.Context(), get).trailer.Get(pushback)[0], "1")
+		wantText(t, "second", s.call(t.Context(), get).trailer.Get(pushback)[0], "2")
+		a := s.call(t.Context(), get)
+		if len(a.trailer.Get(pushback)) != 0 || a.elapsed != 0 || len(status.Convert(a.err).Details()) != 0 {
+			t.Errorf("the original step has changed: %v, %v, %v", a.trailer, a.elapsed, a.err)
+		}
+
+		three := testserver.OK().Raw([]byte{}, []byte{}, []byte{})
+		four, _ := three.Reply(wrapperspb.String("mine")), three.Reply(wrapperspb.String("another's"))
+		s.On(list, four)
+		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := drain(t, stream)
+		wantText(t, "messages", got, "   mine ")
+	})
+}
