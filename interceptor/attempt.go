@@ -12,19 +12,18 @@ import (
 // attempt is what gRPC reports of the running attempt. The caller's Header, Trailer, Peer and
 // OnFinish options are not given to attempts: gRPC would write to them once for each (law 1).
 type attempt struct {
-	header  metadata.MD // nil if none arrived
+	header  metadata.MD // nil if none arrived, or nobody asks (see wantHeader)
 	trailer metadata.MD
 	peer    peer.Peer
 	ended   bool // gRPC itself has ended the attempt: our options have reached it
 }
 
 // own is the number of options that every attempt gets from us.
-const own = 5
+const own = 4
 
 // options puts the attempt's own options at the front of array, once and for all.
 func (a *attempt) options(array *[own + 12]grpc.CallOption) {
 	*array = [own + 12]grpc.CallOption{
-		grpc.Header(&a.header),
 		grpc.Trailer(&a.trailer),
 		grpc.Peer(&a.peer),
 		grpc.OnFinish(a.onFinish),
@@ -70,7 +69,11 @@ func (c *call) readOptions() bool {
 	send, receive := spec.MaxRequestBytes, spec.MaxResponseBytes
 	for _, o := range c.caller {
 		switch o := o.(type) {
-		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
+		case grpc.HeaderCallOption:
+			c.told = true
+			c.wantHeader()
+			continue
+		case grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
 			c.told = true
 			continue
 		case grpc.MaxSendMsgSizeCallOption:
@@ -80,6 +83,9 @@ func (c *call) readOptions() bool {
 		}
 		c.opts = append(c.opts, o)
 	}
+	if c.policy.CommitsOnHeaders() {
+		c.wantHeader()
+	}
 	if send != nil {
 		c.opts = append(c.opts, grpc.MaxCallSendMsgSize(*send))
 	}
@@ -87,6 +93,16 @@ func (c *call) readOptions() bool {
 		c.opts = append(c.opts, grpc.MaxCallRecvMsgSize(*receive))
 	}
 	return true
+}
+
+// wantHeader lets attempts bring their headers. gRPC copies what it hands over, so a first attempt
+// does without where neither caller nor policy asks: in a call that succeeds, only the trailer costs
+// anything (law 10). Later attempts always bring theirs, for a retry-after in them.
+func (c *call) wantHeader() {
+	if !c.headers {
+		c.headers = true
+		c.opts = append(c.opts, grpc.Header(&c.attempt.header))
+	}
 }
 
 // smaller is the smaller of a policy's limit, if it has one, and the caller's.

@@ -11,9 +11,11 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // fiftyMethods is a set with a policy and the default budget for each of fifty methods.
@@ -90,5 +92,42 @@ func TestSuccessAllocatesNothing(t *testing.T) {
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
 	if n := testing.AllocsPerRun(1000, call); n != 0 {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
+	}
+}
+
+// overBufconn is a client of a server in memory, and what one call through it is.
+func overBufconn(tb testing.TB, opts ...grpc.DialOption) func() {
+	tb.Helper()
+	srv := testserver.Start(tb, testserver.NoRecord())
+	conn := srv.Dial(tb, opts...)
+	req, reply, ctx := &emptypb.Empty{}, &emptypb.Empty{}, context.Background()
+	return func() {
+		if err := conn.Invoke(ctx, "/acme.orders.v1.OrderService/Method25", req, reply, grpc.StaticMethod()); err != nil {
+			tb.Error(err)
+		}
+	}
+}
+
+// BenchmarkBufconn is a call over a real connection in memory, with and without the interceptor.
+func BenchmarkBufconn(b *testing.B) {
+	for name, opts := range map[string][]grpc.DialOption{
+		"stagger": mustNew(b, fiftyMethods(b)).DialOptions(),
+		"grpc":    {grpc.WithDisableRetry()},
+	} {
+		b.Run(name, func(b *testing.B) {
+			call := overBufconn(b, opts...)
+			b.ReportAllocs()
+			for b.Loop() {
+				call()
+			}
+		})
+	}
+}
+
+func TestOverAConnectionACallAllocatesAtMostTwiceMore(t *testing.T) {
+	with := testing.AllocsPerRun(2000, overBufconn(t, mustNew(t, fiftyMethods(t)).DialOptions()...))
+	without := testing.AllocsPerRun(2000, overBufconn(t, grpc.WithDisableRetry()))
+	if with > without+2 {
+		t.Errorf("%v allocations a call with the interceptor, %v without; want at most 2 more", with, without)
 	}
 }

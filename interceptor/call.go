@@ -27,6 +27,7 @@ type call struct {
 	opts    []grpc.CallOption // as an attempt gets them; room for them is in array
 	safe    bool              // by call option
 	told    bool              // caller has options that are told of the call's end
+	headers bool              // attempts bring their headers
 	alone   bool              // gRPC's own retries are known to be off
 	account account
 	state   policy.Call
@@ -50,7 +51,7 @@ var calls = sync.Pool{New: func() any {
 func (r *Retrier) begin(ctx context.Context, method string, cc *grpc.ClientConn, with coexistence, opts []grpc.CallOption) *call {
 	c := calls.Get().(*call) //nolint:forcetypeassert // the pool holds nothing else
 	c.retrier, c.ctx, c.cc, c.method, c.caller = r, ctx, cc, method, opts
-	c.safe, c.told, c.alone = false, false, with == alone
+	c.safe, c.told, c.headers, c.alone = false, false, false, with == alone
 	c.policy = r.set.Lookup(method)
 	c.opts = c.array[:own]
 	if !c.readOptions() {

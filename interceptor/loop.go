@@ -20,6 +20,7 @@ func (c *call) send() (context.Context, *watch) {
 		return c.watched(firstAttempt(c.ctx), c.start)
 	}
 	c.attempt.reset()
+	c.wantHeader()
 	c.began = c.retrier.now()
 	return c.watched(laterAttempt(c.ctx, c.state.Attempts-1), c.began)
 }

@@ -32,7 +32,7 @@ func (c *Call) Sent(d Decision) {
 // Outcome is how an attempt ended, or that it has used up its per-attempt timeout.
 type Outcome struct {
 	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
-	Header   metadata.MD    // nil if none arrived (Trailers-Only)
+	Header   metadata.MD    // nil if none arrived (Trailers-Only), or nobody looked
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout has fired; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
@@ -79,7 +79,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, b Budget, now time.Time, r float6
 	switch {
 	case out.Final, !listed && !out.TimedOut:
 		return no(NonRetryable)
-	case c.Committed, p.retry.CommitOn == Headers && out.Header != nil:
+	case c.Committed, p.CommitsOnHeaders() && out.Header != nil:
 		return no(Committed)
 	case c.Attempts >= limit, c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts:
 		return no(AttemptsExhausted)

@@ -64,6 +64,9 @@ func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
 // PerAttemptTimeout is the time after which an attempt may be given up for another; 0 is never.
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
 
+// CommitsOnHeaders reports whether an attempt that brings response headers is not retried.
+func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOn == Headers }
+
 // Budget is the name of the budget; "" is the default one.
 func (p *Policy) Budget() string { return p.retry.Budget }
 

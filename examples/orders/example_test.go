@@ -1,0 +1,29 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package orders_test
+
+import (
+	"fmt"
+
+	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// What the policy says of each method: how often it is tried, and whether it may be repeated once
+// it has reached the server.
+func Example() {
+	set, err := policy.Parse(orders.File, orders.Policy)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, method := range []string{orders.GetOrder, orders.ListOrders, orders.CreateOrder} {
+		p := set.Lookup(method)
+		fmt.Printf("%s: %d attempts, safe: %v\n", method, p.MaxAttempts(), p.Safe(method))
+	}
+	// Output:
+	// /acme.orders.v1.OrderService/GetOrder: 4 attempts, safe: true
+	// /acme.orders.v1.OrderService/ListOrders: 4 attempts, safe: true
+	// /acme.orders.v1.OrderService/CreateOrder: 3 attempts, safe: false
+}

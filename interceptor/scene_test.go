@@ -1,0 +1,150 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const (
+	get    = "/acme.orders.v1.OrderService/GetOrder"    // its entry names it: safe
+	create = "/acme.orders.v1.OrderService/CreateOrder" // nobody declares it safe
+	ms     = time.Millisecond
+)
+
+// plain is the policy of most tests: 4 attempts after UNAVAILABLE, with 100, 200 and 400 ms between
+// them, and no budget.
+func plain() policy.RetrySpec {
+	return policy.RetrySpec{
+		MaxAttempts: 4,
+		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: policy.None},
+		Codes:       policy.Codes(codes.Unavailable),
+		Budget:      policy.NoBudget,
+	}
+}
+
+// config has the given retries for GetOrder by name, and for the rest of the service.
+func config(retry policy.RetrySpec) policy.Config {
+	entry := func(name policy.Name) policy.MethodConfig {
+		return policy.MethodConfig{Names: []policy.Name{name}, Spec: policy.Spec{Retry: &retry}}
+	}
+	return policy.Config{Methods: []policy.MethodConfig{
+		entry(policy.Name{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}),
+		entry(policy.Name{Service: "acme.orders.v1.OrderService"}),
+	}}
+}
+
+func mustSet(tb testing.TB, c policy.Config) *policy.Set {
+	tb.Helper()
+	set, err := policy.NewSet(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+func mustPolicy(tb testing.TB, s policy.Spec) *policy.Policy {
+	tb.Helper()
+	p, err := policy.New(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// journal is an observer that keeps what it is told.
+type journal struct {
+	mu        sync.Mutex // guards all
+	attempts  []interceptor.AttemptEvent
+	decisions []interceptor.DecisionEvent
+	calls     []interceptor.CallEvent
+	warnings  []string
+}
+
+func (j *journal) observer() interceptor.Observer {
+	return interceptor.Observer{
+		Attempt:  func(_ context.Context, e interceptor.AttemptEvent) { add(j, &j.attempts, e) },
+		Decision: func(_ context.Context, e interceptor.DecisionEvent) { add(j, &j.decisions, e) },
+		Call:     func(_ context.Context, e interceptor.CallEvent) { add(j, &j.calls, e) },
+		Warning:  func(p policy.Problem) { add(j, &j.warnings, p.String()) },
+	}
+}
+
+func withJournal(j *journal) interceptor.Option { return interceptor.WithObserver(j.observer()) }
+
+func add[T any](j *journal, list *[]T, e T) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	*list = append(*list, e)
+}
+
+// scene is a client of one Retrier and its server.
+type scene struct {
+	*testserver.Server
+	*journal
+
+	retrier *interceptor.Retrier
+	conn    *grpc.ClientConn
+}
+
+// play runs a test in virtual time, with a client that follows c.
+func play(t *testing.T, c policy.Config, test func(t *testing.T, s scene), options ...interceptor.Option) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		options := append([]interceptor.Option{
+			withJournal(j),
+			interceptor.WithRandom(func() float64 { return 0 }),
+		}, options...)
+		s := scene{Server: testserver.Start(t), journal: j, retrier: mustNew(t, mustSet(t, c), options...)}
+		j.warnings = nil // those of the policy
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		test(t, s)
+	})
+}
+
+// call makes a unary call and returns the text that came back.
+func (s scene) call(ctx context.Context, method string, opts ...grpc.CallOption) (string, error) {
+	reply := new(wrapperspb.StringValue)
+	err := s.conn.Invoke(ctx, method, wrapperspb.String("order 7"), reply, opts...)
+	return reply.GetValue(), err
+}
+
+// waits are the times between the attempts that the server saw.
+func (s scene) waits() string {
+	var list []time.Duration
+	attempts := s.Attempts()
+	for i := 1; i < len(attempts); i++ {
+		list = append(list, attempts[i].Time.Sub(attempts[i-1].Time))
+	}
+	return fmt.Sprint(list)
+}
+
+// quiet hears the warnings of a policy, so that they do not go to the default logger.
+var quiet = interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Problem) {}})
+
+func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s)) }
+
+// reasonOf is why a call ended.
+func reasonOf(err error) policy.Reason {
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		return e.Reason
+	}
+	return ""
+}

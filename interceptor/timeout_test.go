@@ -1,0 +1,211 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// hasty gives an attempt a second before another one may take its place.
+func hasty() policy.RetrySpec {
+	retry := plain()
+	retry.PerAttemptTimeout = time.Second
+	return retry
+}
+
+// purse is a budget that counts; it grants what it is told to.
+type purse struct {
+	budget.Budget
+
+	grants                                       int
+	asked                                        []budget.Kind
+	started, failed, returned, refunded, ok, bad int
+}
+
+func (p *purse) Start(time.Time)                     { p.started++ }
+func (p *purse) Fail(time.Time)                      { p.failed++ }
+func (p *purse) Return(time.Time, budget.Permit)     { p.returned++ }
+func (p *purse) Refund(_ time.Time, _ budget.Permit) { p.refunded++ }
+
+func (p *purse) Withdraw(now time.Time, k budget.Kind) (budget.Permit, bool) {
+	p.asked = append(p.asked, k)
+	p.grants--
+	return budget.Permit{Kind: k, At: now}, p.grants >= 0
+}
+
+func (p *purse) Finish(_ time.Time, ok bool) {
+	if ok {
+		p.ok++
+	} else {
+		p.bad++
+	}
+}
+
+func (p *purse) String() string {
+	return fmt.Sprintf("asked %v, failed %d, returned %d, refunded %d, ok %d, bad %d",
+		p.asked, p.failed, p.returned, p.refunded, p.ok, p.bad)
+}
+
+func TestAnAttemptThatTimesOutIsAbandonedWhenTheNextIsSent(t *testing.T) {
+	play(t, config(hasty()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang().Times(1), text("hello"))
+		if got, err := s.call(t.Context(), get); err != nil || got != "hello" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		synctest.Wait()
+		first := s.Attempts()[0]
+		if !first.Cancelled || first.End.Sub(first.Time) != 1100*ms {
+			t.Errorf("the first attempt ended after %v, cancelled %v; want 1.1s, with the backoff of the second", first.End.Sub(first.Time), first.Cancelled)
+		}
+		if !s.attempts[0].Abandoned || s.attempts[1].Abandoned {
+			t.Errorf("abandoned %v, %v; want the first alone", s.attempts[0].Abandoned, s.attempts[1].Abandoned)
+		}
+	})
+}
+
+func TestAnAnswerDuringTheBackoffAfterATimeoutWins(t *testing.T) {
+	p := &purse{Budget: budget.Unlimited, grants: 9}
+	retry := hasty()
+	retry.Budget = ""
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, text("slow").Delay(1050*ms), text("never sent"))
+		got, err := s.call(t.Context(), get)
+		if err != nil || got != "slow" || s.Count(get) != 1 {
+			t.Errorf("%q, %v after %d attempts; want the slow answer of the first", got, err, s.Count(get))
+		}
+		if got := p.String(); got != "asked [timeout], failed 0, returned 1, refunded 0, ok 1, bad 0" {
+			t.Errorf("the budget: %s", got)
+		}
+	}, interceptor.WithBudget("", p))
+}
+
+func TestAFailureDuringTheBackoffAfterATimeoutIsDecidedOnItsOwn(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.NotFound:    "[] non_retryable",
+		codes.Unavailable: "[1.15s] succeeded", // 1.05 s and the backoff of 100 ms
+	} {
+		t.Run(code.String(), func(t *testing.T) {
+			play(t, config(hasty()), func(t *testing.T, s scene) {
+				s.On(get, testserver.Fail(code).Delay(1050*ms), text(""))
+				_, _ = s.call(t.Context(), get)
+				if got := fmt.Sprint(s.waits(), " ", s.calls[0].Reason); got != want {
+					t.Errorf("%s; want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// An attempt is abandoned only for a better one: where the policy allows no other, it goes on.
+func TestAnAttemptThatTimesOutGoesOnWhenNoOtherMayFollow(t *testing.T) {
+	broke := hasty()
+	broke.Budget = "empty"
+	two := hasty()
+	two.MaxAttempts = 2
+	for name, row := range map[string]struct {
+		retry   policy.RetrySpec
+		method  string
+		timeout time.Duration
+		script  []testserver.Step
+		reason  policy.Reason
+	}{
+		"the budget is empty":    {broke, get, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.BudgetExhausted},
+		"the method is unsafe":   {hasty(), create, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.NotIdempotent},
+		"it is the last attempt": {two, get, time.Minute, []testserver.Step{down(), text("slow").Delay(5 * time.Second)}, policy.Retry},
+		"the deadline is near":   {hasty(), get, 1050 * ms, []testserver.Step{text("slow").Delay(1040 * ms)}, policy.DeadlineTooClose},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config(row.retry)
+			c.Budgets = []policy.BudgetSpec{{Name: "empty", Ratio: new(policy.DefaultRatio())}}
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(row.method, row.script...)
+				ctx, cancel := context.WithTimeout(t.Context(), row.timeout)
+				defer cancel()
+				got, err := s.call(ctx, row.method)
+				if err != nil || got != "slow" {
+					t.Errorf("%q, %v; want the answer of the slow attempt", got, err)
+				}
+				if last := s.decisions[len(s.decisions)-1]; last.Decision.Reason != row.reason {
+					t.Errorf("the last decision was %s; want %s", last.Decision.Reason, row.reason)
+				}
+			}, interceptor.WithBudget("empty", budget.Empty))
+		})
+	}
+}
+
+func TestExtraAttemptsAfterTimeoutsAreChargedAsSuchAndRefunded(t *testing.T) {
+	p := &purse{Budget: budget.Unlimited, grants: 9}
+	retry := hasty()
+	retry.Budget = ""
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang().Times(1), down(), text(""))
+		if _, err := s.call(t.Context(), get); err != nil {
+			t.Fatal(err)
+		}
+		// The abandoned attempt and the one that failed speak against the server.
+		if got := p.String(); got != "asked [timeout failure], failed 2, returned 0, refunded 1, ok 1, bad 0" {
+			t.Errorf("the budget: %s", got)
+		}
+	}, interceptor.WithBudget("", p))
+}
+
+func TestCancellingAnAttemptWithATimeoutReturnsAtOnce(t *testing.T) {
+	play(t, config(hasty()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		for _, after := range []time.Duration{500 * ms, 1050 * ms, 1500 * ms} { // running, in the backoff, in the second attempt
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(after, cancel)
+			began := time.Now()
+			if _, err := s.call(ctx, get); status.Code(err) != codes.Canceled || time.Since(began) != after {
+				t.Errorf("%v after %v; want CANCELED after %v", err, time.Since(began), after)
+			}
+		}
+	})
+}
+
+func TestTheServerIsToldTheCallsDeadlineNotTheAttempts(t *testing.T) {
+	play(t, config(hasty()), func(t *testing.T, s scene) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := s.call(ctx, get); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Attempts()[0].Timeout; got != 10*time.Second {
+			t.Errorf("the server was told of %v; want 10s, since the attempt may go on", got)
+		}
+	})
+}
+
+// The timeout and the answer come at the same instant, in every order the scheduler finds.
+func TestTimeoutsAndAnswersThatCrossLoseNothing(t *testing.T) {
+	p := &purse{Budget: budget.Unlimited, grants: 1 << 30}
+	retry := hasty()
+	retry.Budget = ""
+	retry.Backoff.Initial, retry.Backoff.Max = 1, 1
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, text("just so").Delay(time.Second))
+		for range 300 {
+			// The timeout's goroutine and the answer's are both ready at one second.
+			if got, err := s.call(t.Context(), get); err != nil || got != "just so" {
+				t.Fatalf("%q, %v", got, err)
+			}
+		}
+		extra := s.Count(get) - 300
+		if len(p.asked)-p.returned != extra {
+			t.Errorf("%d permits, %d returned, %d extra attempts", len(p.asked), p.returned, extra)
+		}
+	}, interceptor.WithBudget("", p))
+}

@@ -1,0 +1,75 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe tells people and systems what a Retrier does: each function makes an
+// [interceptor.Observer] for one kind of listener.
+package observe
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Slog logs to l what [Log] logs.
+func Slog(l *slog.Logger) interceptor.Observer {
+	return Log(logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
+		l.Log(ctx, slog.Level(level), msg, fields...) // the two count levels alike
+	}))
+}
+
+// Log logs what deserves a person's attention, to any logger in the shape of go-grpc-middleware:
+//
+//   - a retry, at level info: silent retries hide faults
+//   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
+//   - a call that succeeded after retries, at level info
+//   - a warning of the Retrier, at level warn
+//
+// A call that succeeds at once, or fails for good at once, logs nothing. Fields: method, target,
+// attempt or attempts, code, reason, delay or waited, elapsed, pushback, error.
+func Log(l logging.Logger) interceptor.Observer {
+	return interceptor.Observer{
+		Decision: func(ctx context.Context, e interceptor.DecisionEvent) { logDecision(ctx, l, e) },
+		Call:     func(ctx context.Context, e interceptor.CallEvent) { logCall(ctx, l, e) },
+		Warning: func(p policy.Problem) {
+			l.Log(context.Background(), logging.LevelWarn, "stagger: policy warning", "warning", p.String())
+		},
+	}
+}
+
+func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEvent) {
+	if !e.Decision.Retry {
+		return // the end of the call says it
+	}
+	fields := []any{
+		"method", e.Method, "target", e.Target, "attempt", e.Attempt,
+		"code", policy.CodeName(e.Code), "delay", e.Decision.Delay,
+	}
+	if e.TimedOut {
+		fields = append(fields, "timed_out", true)
+	}
+	if source := e.Decision.Pushback.Source; source != "" {
+		fields = append(fields, "pushback", source)
+	}
+	l.Log(ctx, logging.LevelInfo, "stagger: retry", fields...)
+}
+
+func logCall(ctx context.Context, l logging.Logger, e interceptor.CallEvent) {
+	if e.Attempts < 2 && (e.Code == codes.OK || e.Reason == policy.NonRetryable) {
+		return
+	}
+	fields := []any{
+		"method", e.Method, "target", e.Target, "attempts", e.Attempts, "code", policy.CodeName(e.Code),
+		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited,
+	}
+	if e.Err == nil {
+		l.Log(ctx, logging.LevelInfo, "stagger: call succeeded after retries", fields...)
+		return
+	}
+	l.Log(ctx, logging.LevelWarn, "stagger: call failed", append(fields, "error", e.Err.Error())...)
+}
