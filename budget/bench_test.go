@@ -1,0 +1,97 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// No call allocates, with an extra attempt or without. Not parallel: allocations are the process's.
+func TestNothingAllocates(t *testing.T) {
+	for name, b := range kinds(t) {
+		b.Start(t0) // the first call of a ratio budget notes its time
+		now := t0
+		for what, f := range map[string]func(){
+			"Start":  func() { now = now.Add(time.Millisecond); b.Start(now) },
+			"Fail":   func() { b.Fail(now) },
+			"Finish": func() { b.Finish(now, true); b.Finish(now, false) },
+			"Withdraw and Refund": func() {
+				if p, ok := b.Withdraw(now, failure); ok {
+					b.Refund(now, p)
+				}
+			},
+			"Withdraw and Return": func() {
+				if p, ok := b.Withdraw(now.Add(-time.Second), timeout); ok {
+					b.Return(now, p)
+				}
+			},
+			"Balance": func() { _ = b.Balance(now) },
+		} {
+			if n := testing.AllocsPerRun(1000, f); n != 0 {
+				t.Errorf("%s: %s allocates %v times; want 0", name, what, n)
+			}
+		}
+	}
+}
+
+// bucket is the plain form of a budget, to compare with: one lock for everything.
+type bucket struct {
+	budget.Budget
+
+	mu     sync.Mutex
+	tokens float64
+}
+
+func (b *bucket) Start(time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(b.tokens+0.1, 100)
+}
+
+func (b *bucket) Finish(time.Time, bool) {}
+
+// BenchmarkCall is what a budget costs a call that needs no extra attempt.
+func BenchmarkCall(b *testing.B) {
+	all := kinds(b)
+	all["mutex bucket"] = &bucket{Budget: budget.Empty}
+	for name, one := range all {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				now := time.Now() // once: to read the clock would cost more than what is measured
+				for pb.Next() {
+					one.Start(now)
+					one.Finish(now, true)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkWithdraw is what an extra attempt costs that is granted and succeeds, and one that is
+// refused.
+func BenchmarkWithdraw(b *testing.B) {
+	for name, one := range kinds(b) {
+		b.Run("granted/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if p, ok := one.Withdraw(t0, failure); ok {
+					one.Refund(t0, p)
+				}
+			}
+		})
+	}
+	b.Run("refused/ratio", func(b *testing.B) {
+		one := ratio(b, 10, 0)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				one.Withdraw(t0, failure)
+			}
+		})
+	})
+}

@@ -1,0 +1,60 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package budget decides how much extra load retries and hedges may put on a service.
+//
+// # Why a budget, and not only a number of attempts
+//
+// A limit of attempts looks at one call. Four attempts are a good answer to one lost packet, and
+// they are four times the load when the service is down: every client multiplies its traffic at
+// the very moment when the service can bear least, and goes on doing so after the cause is gone,
+// because the retries themselves now keep the service down. No number is right for both cases,
+// and a call cannot know which of them it is in.
+//
+// What tells them apart is the traffic as a whole. A budget is shared by all calls to a backend:
+// calls earn extra attempts, extra attempts spend what was earned. While few calls fail, there is
+// enough for all of them; when most fail, the load grows by the agreed share and not by a
+// multiple. The limit of attempts then only bounds how long one call may try.
+//
+// # Using it
+//
+// [Ratio] is the budget to start with, [Throttle] is the token bucket of gRPC's service config;
+// [Unlimited] and [Empty] stand where another library has nil. All take the time as an argument,
+// start no goroutine and do no I/O, so that a client, a simulation and a test run the same code.
+// Package budget knows nothing of gRPC: who calls it decides what a failure is.
+package budget
+
+import "time"
+
+// Budget is shared by calls; all of its methods are safe for concurrent use and none waits.
+//
+// A call tells it of its start and end, of failed attempts in between, and asks before each
+// attempt but the first:
+//
+//	Start ─► attempt ─┬─► OK ──────────────────────────► Finish(true)
+//	                  └─► Fail ─► Withdraw ─┬─► refused ► Finish(false)
+//	                                        └─► extra attempt ─► Refund if OK, Return if not sent
+//
+// The times of one budget come from one clock, [time.Now] as a rule, and may lag behind each other
+// a little, as times read by different goroutines do.
+type Budget interface {
+	// Start says that a call begins. Its first attempt is always free.
+	Start(now time.Time)
+	// Fail says that an attempt ended in a failure that speaks against the server.
+	Fail(now time.Time)
+	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging are one
+	// step: two callers never get the same last token.
+	Withdraw(now time.Time, k Kind) (Permit, bool)
+	// Return gives back the permit of an extra attempt that was never sent.
+	Return(now time.Time, p Permit)
+	// Refund says that the extra attempt of p succeeded.
+	Refund(now time.Time, p Permit)
+	// Finish says that a call ended, with status OK or not: once for each Start.
+	Finish(now time.Time, ok bool)
+	// Balance is how many extra attempts of cost 1 would be granted now. It is a reading for people
+	// and metrics: to decide by it, and then to withdraw, is a race. It is never negative, and may
+	// be a fraction or infinite.
+	Balance(now time.Time) float64
+	// Denied is how many withdrawals have been refused so far.
+	Denied() uint64
+}

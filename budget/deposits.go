@@ -1,0 +1,64 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+)
+
+// deposits counts the calls of the window. Every call writes here, so the counters are spread over
+// shards: goroutines on different processors seldom meet at one cache line.
+type deposits struct {
+	shards []shard // a power of two
+}
+
+// shard is a ring of counters. Each packs the low half of its epoch and the calls in it, so that a
+// call is never counted in an epoch other than its own.
+type shard struct {
+	ring [slots]atomic.Uint64
+	_    [128 - slots*8]byte // two cache lines: processors fetch neighbours in pairs
+}
+
+func newDeposits() deposits {
+	n := 4 // for each processor, so that two of them seldom pick the same
+	for n < 4*runtime.GOMAXPROCS(0) && n < 64 {
+		n *= 2
+	}
+	return deposits{shards: make([]shard, n)}
+}
+
+// add counts one call.
+func (d *deposits) add(epoch uint64) {
+	s := &d.shards[rand.Uint32()&uint32(len(d.shards)-1)] //nolint:gosec // not for secrets, and few shards
+	counter := &s.ring[epoch%slots]
+	for {
+		old := counter.Load()
+		counted := old + 1
+		switch held := old >> 32; {
+		case held > epoch:
+			return // this goroutine's clock is a window behind: its call has expired
+		case held < epoch:
+			counted = epoch<<32 | 1
+		}
+		if counter.CompareAndSwap(old, counted) {
+			return
+		}
+	}
+}
+
+// sum is the number of calls in the window that ends with epoch.
+func (d *deposits) sum(epoch uint64) int64 {
+	var n int64
+	for i := range d.shards {
+		for j := range d.shards[i].ring {
+			counter := d.shards[i].ring[j].Load()
+			if within(counter>>32, epoch) {
+				n += int64(counter & (1<<32 - 1))
+			}
+		}
+	}
+	return n
+}

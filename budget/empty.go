@@ -1,0 +1,29 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Empty grants no extra attempt. It is one value for the whole process, and so is its count of
+// denials.
+var Empty Budget = new(empty)
+
+type empty struct{ denied atomic.Uint64 }
+
+func (*empty) Start(time.Time)          {}
+func (*empty) Fail(time.Time)           {}
+func (*empty) Return(time.Time, Permit) {}
+func (*empty) Refund(time.Time, Permit) {}
+func (*empty) Finish(time.Time, bool)   {}
+
+func (e *empty) Withdraw(time.Time, Kind) (Permit, bool) {
+	e.denied.Add(1)
+	return Permit{}, false
+}
+
+func (*empty) Balance(time.Time) float64 { return 0 }
+func (e *empty) Denied() uint64          { return e.denied.Load() }

@@ -1,0 +1,86 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// A hundred calls meet an outage. Each would like one more attempt; a tenth of them may, and the
+// reserve of 1 a second over ten seconds lets ten more.
+func ExampleNewRatio() {
+	b, err := budget.NewRatio(budget.DefaultRatio())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	extra := 0
+	for range 100 {
+		b.Start(now)
+		b.Fail(now)
+		if _, ok := b.Withdraw(now, budget.AfterFailure); ok {
+			extra++ // sent, and failed as well
+		}
+		b.Finish(now, false)
+	}
+	fmt.Println(extra, "extra attempts,", b.Denied(), "denied")
+	// Output: 20 extra attempts, 80 denied
+}
+
+// One backend of four is broken, and an extra attempt goes to another: it succeeds, pays for itself,
+// and the budget never runs dry.
+func ExampleRatio_Refund() {
+	b, err := budget.NewRatio(budget.DefaultRatio())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	for i := range 1000 {
+		b.Start(now)
+		if i%4 == 0 {
+			if p, ok := b.Withdraw(now, budget.AfterFailure); ok {
+				b.Refund(now, p)
+			}
+		}
+		b.Finish(now, true)
+	}
+	fmt.Println(b.Denied(), "denied, balance", b.Balance(now))
+	// Output: 0 denied, balance 110
+}
+
+// With ten tokens extra attempts stop at five. One that succeeds adds a tenth.
+func ExampleNewThrottle() {
+	b, err := budget.NewThrottle(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	for range 5 {
+		b.Fail(now)
+	}
+	_, ok := b.Withdraw(now, budget.AfterFailure)
+	fmt.Println(b.Tokens(), ok)
+
+	b.Finish(now, true)
+	_, ok = b.Withdraw(now, budget.AfterFailure)
+	fmt.Println(b.Tokens(), ok)
+	// Output:
+	// 5 false
+	// 5.1 true
+}
+
+// The error says what would be right, for every field.
+func ExampleNewRatio_badConfig() {
+	_, err := budget.NewRatio(budget.RatioConfig{Percent: 10, TimeoutCost: 0.5})
+	fmt.Println(err)
+	// Output:
+	// budget: Window 0s: must be 1s to 60s
+	// budget: TimeoutCost 0.5: must be 1 to 1000
+}

@@ -1,0 +1,55 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+func TestUnlimitedGrantsWhateverFails(t *testing.T) {
+	t.Parallel()
+	for range 1000 {
+		budget.Unlimited.Fail(t0)
+		if !granted(budget.Unlimited, t0) {
+			t.Fatal("refused")
+		}
+	}
+	if got := budget.Unlimited.Balance(t0); !math.IsInf(got, 1) {
+		t.Errorf("balance %v; want +Inf", got)
+	}
+	if got := budget.Unlimited.Denied(); got != 0 {
+		t.Errorf("denied %d; want 0", got)
+	}
+}
+
+// Not parallel: TestLaws counts the denials of the same value.
+func TestEmptyRefusesWhateverSucceeds(t *testing.T) {
+	before := budget.Empty.Denied()
+	for range 1000 {
+		budget.Empty.Start(t0)
+		budget.Empty.Finish(t0, true)
+		budget.Empty.Refund(t0, budget.Permit{Kind: timeout, At: t0})
+		if granted(budget.Empty, t0) {
+			t.Fatal("granted")
+		}
+	}
+	if got := budget.Empty.Balance(t0); got != 0 {
+		t.Errorf("balance %v; want 0", got)
+	}
+	if got := budget.Empty.Denied() - before; got != 1000 {
+		t.Errorf("denied %d; want 1000", got)
+	}
+}
+
+func TestKindString(t *testing.T) {
+	t.Parallel()
+	for k, want := range map[budget.Kind]string{failure: "failure", timeout: "timeout", 7: "Kind(7)"} {
+		if got := k.String(); got != want {
+			t.Errorf("Kind %d is %q; want %q", uint8(k), got, want)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Ratio allows extra attempts up to a share of the calls, after Finagle's and Linkerd's retry
+// budgets; that success gives the cost back is from the AWS SDKs.
+//
+//	balance = Percent of the calls + MinPerSecond · Window − what was spent
+//
+// all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers
+// its cost: 1 [AfterFailure], TimeoutCost [AfterTimeout]. If it succeeds the cost is given back,
+// and after a timeout TimeoutBonus on top. So extra attempts that help are nearly free, as when one
+// backend of many is broken, and those that do not help dry up, as in an overload. A kind unknown
+// to it costs what AfterTimeout costs.
+//
+// What is earned and what is spent count for the same length of time, so at each grant the net
+// spending of the last window is at most what the calls of that window earned, the bonuses, and the
+// reserve.
+//
+// A call that needs no extra attempt takes no lock, allocates nothing and seldom writes to a cache
+// line that another core uses. The zero value is not usable: see [NewRatio].
+type Ratio struct {
+	share        int64 // what a call earns; this and all below in micro-tokens, fixed
+	reserve      int64
+	timeoutCost  int64
+	timeoutBonus int64
+	epochs       epochs
+	deposits     deposits
+
+	_      [128]byte // failing calls write below, all calls read above
+	denied atomic.Uint64
+	mu     sync.Mutex
+	ledger ledger // guarded by mu
+}
+
+var _ Budget = (*Ratio)(nil)
+
+// NewRatio makes a budget whose window starts with the first call. The error names every field
+// that is out of bounds, its value and the bounds.
+func NewRatio(c RatioConfig) (*Ratio, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &Ratio{
+		share:        micro(c.Percent) / 100,
+		reserve:      c.reserve(),
+		timeoutCost:  micro(c.TimeoutCost),
+		timeoutBonus: micro(c.TimeoutBonus),
+		epochs:       epochs{width: c.Window / slots},
+		deposits:     newDeposits(),
+	}, nil
+}
+
+// Start earns the call's share.
+func (r *Ratio) Start(now time.Time) { r.deposits.add(r.epochs.of(now)) }
+
+// Fail does nothing: only extra attempts cost.
+func (*Ratio) Fail(time.Time) {}
+
+// Finish does nothing: a call has earned its share at its start.
+func (*Ratio) Finish(time.Time, bool) {}
+
+// Withdraw charges the cost of k, if the balance covers it.
+func (r *Ratio) Withdraw(now time.Time, k Kind) (Permit, bool) {
+	seen, cost := r.epochs.of(now), r.cost(k)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	epoch := r.ledger.latest(seen)
+	if r.balance(epoch) < cost {
+		r.denied.Add(1)
+		return Permit{}, false
+	}
+	r.ledger.at(epoch).spent += cost
+	if epoch != seen {
+		now = r.epochs.start(epoch) // the permit says where it was charged
+	}
+	return Permit{Kind: k, At: now}, true
+}
+
+// Return gives the cost back in the part of the window in which it was charged: were it given back
+// now, it would outlive the charge. A charge that has left the window needs no giving back.
+func (r *Ratio) Return(_ time.Time, p Permit) {
+	charged := r.epochs.of(p.At)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ledger.restore(charged, r.cost(p.Kind))
+}
+
+// Refund gives the cost back as [Ratio.Return] does. The bonus of a kind that has one is earned
+// now, however old the permit.
+func (r *Ratio) Refund(now time.Time, p Permit) {
+	seen, charged := r.epochs.of(now), r.epochs.of(p.At)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ledger.restore(charged, r.cost(p.Kind))
+	if p.Kind != AfterFailure {
+		r.ledger.at(r.ledger.latest(seen)).bonus += r.timeoutBonus
+	}
+}
+
+// Balance is in extra attempts [AfterFailure], with fractions. It is 0 while more was spent in the
+// window than its calls have earned, as may be after a burst whose calls left the window first.
+func (r *Ratio) Balance(now time.Time) float64 {
+	epoch := r.epochs.of(now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return float64(max(r.balance(max(epoch, r.ledger.newest)), 0)) / token
+}
+
+// Denied is how many withdrawals have been refused so far.
+func (r *Ratio) Denied() uint64 { return r.denied.Load() }
+
+// balance requires r.mu to be held. Calls may begin meanwhile, which only adds to it.
+func (r *Ratio) balance(epoch uint64) int64 {
+	return r.deposits.sum(epoch)*r.share + r.reserve - r.ledger.net(epoch)
+}
+
+func (r *Ratio) cost(k Kind) int64 {
+	if k == AfterFailure {
+		return token
+	}
+	return r.timeoutCost
+}

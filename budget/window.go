@@ -1,0 +1,45 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// slots is how many parts a window has. It slides by whole parts, so that what happened counts for
+// nine to ten tenths of the window.
+const slots = 10
+
+// epochs numbers the slots of a window from the first time that it sees. Differences of
+// [time.Time] follow the monotonic clock, so that setting the wall clock changes nothing.
+type epochs struct {
+	width time.Duration
+	first atomic.Pointer[time.Time] // written once
+}
+
+// of is the number of the slot that now lies in. A time before the first one counts as the first.
+func (e *epochs) of(now time.Time) uint64 {
+	first := e.first.Load()
+	if first == nil {
+		first = e.begin(now)
+	}
+	return uint64(max(now.Sub(*first), 0) / e.width) //nolint:gosec // not negative
+}
+
+// begin is apart from of, so that only it allocates.
+func (e *epochs) begin(now time.Time) *time.Time {
+	e.first.CompareAndSwap(nil, &now)
+	return e.first.Load()
+}
+
+// start is the earliest time of an epoch.
+func (e *epochs) start(epoch uint64) time.Time {
+	return e.first.Load().Add(time.Duration(epoch) * e.width) //nolint:gosec // came from a duration
+}
+
+// within reports whether what happened in epoch still counts at the epoch now, and does already.
+func within(epoch, now uint64) bool {
+	return epoch <= now && now < epoch+slots
+}
