@@ -12,9 +12,7 @@ import (
 // checkSpec reports everything that is wrong with s. Fields are named as in a policy file, under
 // the given path.
 func checkSpec(ps *problems, path string, s Spec) {
-	if s.Timeout < 0 {
-		ps.add(path+"timeout", s.Timeout, "must be more than 0s")
-	}
+	checkPositive(ps, path+"timeout", s.Timeout)
 	checkBytes(ps, path+"maxRequestMessageBytes", s.MaxRequestBytes)
 	checkBytes(ps, path+"maxResponseMessageBytes", s.MaxResponseBytes)
 	if s.Idempotency > Never {
@@ -32,10 +30,7 @@ func checkBytes(ps *problems, field string, n *int) {
 }
 
 func checkRetry(ps *problems, path string, r RetrySpec) {
-	if r.MaxAttempts < 2 {
-		ps.add(path+"maxAttempts", r.MaxAttempts,
-			"must be at least 2, since it counts the first attempt; for no retries leave retryPolicy out")
-	}
+	checkAttempts(ps, path+"maxAttempts", r.MaxAttempts)
 	checkBackoff(ps, path, r.Backoff)
 	checkCodes(ps, path+"retryableStatusCodes", r.Codes)
 	checkPositive(ps, path+"perAttemptTimeout", r.PerAttemptTimeout)
@@ -46,22 +41,29 @@ func checkRetry(ps *problems, path string, r RetrySpec) {
 	}
 	var seen CodeSet
 	for i, c := range r.PerCode {
-		checkCode(ps, fmt.Sprintf("%sperCode[%d].", path, i), c, r, seen)
+		checkCode(ps, path, fmt.Sprintf("%sperCode[%d].", path, i), c, r, seen)
 		seen |= c.Codes
 	}
 }
 
+// checkAttempts holds for retries and for hedges.
+func checkAttempts(ps *problems, field string, n int) {
+	if n < 2 {
+		ps.add(field, n, "must be at least 2, since it counts the first attempt; for one attempt leave the policy out")
+	}
+}
+
 // checkCode checks the settings of some codes; seen are the codes that earlier settings are for.
-func checkCode(ps *problems, path string, c CodeSpec, r RetrySpec, seen CodeSet) {
+func checkCode(ps *problems, policy, path string, c CodeSpec, r RetrySpec, seen CodeSet) {
 	checkCodes(ps, path+"codes", c.Codes)
-	if extra := c.Codes &^ r.Codes; extra != 0 {
+	if extra := c.Codes &^ r.Codes; extra != 0 && r.Codes != 0 && ps.whole(policy+"retryableStatusCodes") {
 		ps.add(path+"codes", extra, "must stand in retryableStatusCodes too, else it is never retried")
 	}
 	if twice := c.Codes & seen; twice != 0 {
 		ps.add(path+"codes", twice, "stands in another perCode entry too; only one may have it")
 	}
-	if c.MaxAttempts < 0 || c.MaxAttempts > max(r.MaxAttempts, 2) {
-		ps.add(path+"maxAttempts", c.MaxAttempts, "must be 1 to the policy's maxAttempts (%d)", r.MaxAttempts)
+	if n := c.MaxAttempts; n < 0 || n == 0 && ps.written(path+"maxAttempts") || n > r.MaxAttempts && r.MaxAttempts >= 2 {
+		ps.add(path+"maxAttempts", n, "must be 1 to the policy's maxAttempts, %d", max(r.MaxAttempts, 2))
 	}
 	if c.Backoff != nil {
 		checkBackoff(ps, path, *c.Backoff)
@@ -70,14 +72,14 @@ func checkCode(ps *problems, path string, c CodeSpec, r RetrySpec, seen CodeSet)
 
 func checkBackoff(ps *problems, path string, b Backoff) {
 	if b.Initial <= 0 {
-		ps.add(path+"initialBackoff", b.Initial, "required, must be more than 0s")
+		ps.add(path+"initialBackoff", b.Initial, "must be more than 0s")
 	}
 	if b.Max <= 0 {
-		ps.add(path+"maxBackoff", b.Max, "required, must be more than 0s")
+		ps.add(path+"maxBackoff", b.Max, "must be more than 0s")
 	}
 	switch {
 	case !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0): // NaN too
-		ps.add(path+"backoffMultiplier", b.Multiplier, "required, must be a number more than 0")
+		ps.add(path+"backoffMultiplier", b.Multiplier, "must be a number more than 0")
 	case b.Growth == Fixed && b.Multiplier != 1:
 		ps.add(path+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
 	}
@@ -91,18 +93,21 @@ func checkBackoff(ps *problems, path string, b Backoff) {
 
 func checkCodes(ps *problems, field string, s CodeSet) {
 	switch {
-	case s == 0:
-		ps.add(field, nil, "required, must list at least one code, such as UNAVAILABLE")
+	case s == 0 && ps.whole(field):
+		ps.add(field, nil, "must list at least one code, such as UNAVAILABLE")
 	case s.Has(0):
-		ps.add(field, "OK", "is not a failure; list codes such as UNAVAILABLE")
+		ps.add(field, "OK", notFailure)
 	case s >= 1<<(maxCode+1):
 		ps.add(field, uint32(s), "must hold only codes that gRPC defines (1 to %d)", maxCode)
 	}
 }
 
-// checkPositive takes 0 for "not set".
+// notFailure is said of OK: gRPC's own clients take it, and then never retry it.
+const notFailure = "is not a failure; list codes such as UNAVAILABLE"
+
+// checkPositive takes 0 for "not set", unless a file sets it to 0.
 func checkPositive(ps *problems, field string, d time.Duration) {
-	if d < 0 {
+	if d < 0 || d == 0 && ps.written(field) {
 		ps.add(field, d, "must be more than 0s")
 	}
 }

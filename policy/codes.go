@@ -33,7 +33,7 @@ func (s CodeSet) Has(c codes.Code) bool { return s&bit(c) != 0 }
 // List returns the codes of the set, lowest first.
 func (s CodeSet) List() []codes.Code {
 	var list []codes.Code
-	for c := codes.OK; c < 32; c++ {
+	for c := range codes.Code(32) {
 		if s.Has(c) {
 			list = append(list, c)
 		}

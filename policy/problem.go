@@ -56,14 +56,62 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// problems collects what a check finds. The zero value is ready for use.
+// problems collects what a check finds. The zero value is ready for use, for a config without file.
 type problems struct {
+	*source
+
 	list []Problem
 }
 
-// add reports that field has a value that is not right.
+// add reports that field has a value that is not right. One mistake makes one problem: a field
+// that could not be read, or whose value is another's that was reported, is passed over.
 func (ps *problems) add(field string, value any, format string, args ...any) {
+	if ps.lost(field) || ps.repeats(field) {
+		return
+	}
 	ps.list = append(ps.list, Problem{Field: field, Value: valueText(value), Message: fmt.Sprintf(format, args...)})
+}
+
+// repeats reports whether field has its value from another one that was reported.
+func (ps *problems) repeats(field string) bool {
+	if ps.source == nil || ps.inherited[field] == "" {
+		return false
+	}
+	from := ps.inherited[field]
+	return ps.lost(from) || slices.ContainsFunc(ps.list, func(p Problem) bool { return p.Field == from })
+}
+
+// at reports what the reading of a file finds, at a place of its own.
+func (ps *problems) at(at position, field, format string, args ...any) {
+	ps.list = append(ps.list, Problem{
+		Line: at.line, Column: at.column, Field: field, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// twice reports a key that stood before.
+func (ps *problems) twice(at position, field string, first position) {
+	ps.at(at, field, "stands twice, first at line %d, column %d; keep one", first.line, first.column)
+}
+
+// misread reports a value that could not be read.
+func (ps *problems) misread(field string, n *node, format string, args ...any) {
+	ps.lose(field)
+	ps.list = append(ps.list, Problem{
+		Line: n.at.line, Column: n.at.column, Field: field, Value: shorten(n.raw), Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// sorted returns the problems in the order of the file.
+func (ps *problems) sorted() []Problem {
+	if ps.source != nil {
+		for i := range ps.list {
+			ps.place(&ps.list[i])
+		}
+	}
+	slices.SortStableFunc(ps.list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return ps.list
 }
 
 // err is nil if nothing was found.
@@ -71,10 +119,7 @@ func (ps *problems) err() error {
 	if len(ps.list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(ps.list, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return &Error{Problems: ps.list}
+	return &Error{Problems: ps.sorted()}
 }
 
 // valueText is a value as an error shows it; nil is a value that is not there.
@@ -83,8 +128,8 @@ func valueText(v any) string {
 	case nil:
 		return ""
 	case string:
-		return fmt.Sprintf("%q", v)
+		return fmt.Sprintf("%q", shorten(v))
 	default:
-		return fmt.Sprint(v)
+		return shorten(fmt.Sprint(v))
 	}
 }

@@ -12,8 +12,8 @@ import (
 // for concurrent use.
 type Set struct {
 	policies []*Policy          // in the order of the config
-	methods  map[string]*Policy // by "/service/method"
-	services map[string]*Policy // by "/service/"
+	byPath   map[string]*Policy // by "/service/method" and "/service/"
+	index    index              // of byPath
 	fallback *Policy            // nil if no entry names everything
 	budgets  []BudgetSpec
 	throttle *ThrottleSpec
@@ -22,23 +22,27 @@ type Set struct {
 
 // NewSet checks a config and makes a set of it. The error is an [*Error] with all that is wrong.
 func NewSet(c Config) (*Set, error) {
-	var ps, warnings problems
-	checkConfig(&ps, c)
+	return newSet(c, &problems{}, &problems{})
+}
+
+// newSet adds to what the reading of a file has found already.
+func newSet(c Config, ps, warnings *problems) (*Set, error) {
+	checkConfig(ps, c)
 	if err := ps.err(); err != nil {
 		return nil, err
 	}
 	s := &Set{
-		methods:  map[string]*Policy{},
-		services: map[string]*Policy{},
+		byPath:   map[string]*Policy{},
 		budgets:  slices.Clone(c.Budgets),
 		throttle: c.Throttling,
 	}
 	for _, m := range c.Methods {
 		s.add(m, c.Idempotency)
 	}
-	warnUnsafe(&warnings, c, s)
-	warnUnusedBudgets(&warnings, c)
-	s.warnings = warnings.list
+	s.index = newIndex(s.byPath)
+	warnUnsafe(warnings, c, s)
+	warnUnusedBudgets(warnings, c)
+	s.warnings = warnings.sorted()
 	return s, nil
 }
 
@@ -49,14 +53,11 @@ func (s *Set) add(m MethodConfig, assumed Idempotency) {
 		p.name, p.index = name, len(s.policies)
 		s.policies = append(s.policies, p)
 		p.spec.Idempotency = resolve(m.Idempotency, assumed, name)
-		switch path := name.String(); {
-		case name.Method != "":
-			s.methods[path] = p
-		case name.Service != "":
-			s.services[path] = p
-		default:
+		if name.Service == "" {
 			s.fallback = p
+			continue
 		}
+		s.byPath[name.String()] = p
 	}
 }
 
@@ -79,10 +80,10 @@ func resolve(entry, file Idempotency, name Name) Idempotency {
 // method, else the one for its service, else the one for everything, else nil. Entries are not
 // merged. It does not allocate.
 func (s *Set) Lookup(method string) *Policy {
-	if p := s.methods[method]; p != nil {
+	if p := s.index.find(method); p != nil {
 		return p
 	}
-	if p := s.services[method[:strings.LastIndexByte(method, '/')+1]]; p != nil {
+	if p := s.index.find(method[:strings.LastIndexByte(method, '/')+1]); p != nil {
 		return p
 	}
 	return s.fallback

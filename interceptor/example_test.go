@@ -1,0 +1,161 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// dial connects to a server that is down for the first failures attempts of each method.
+func dial(failures int, options ...grpc.DialOption) (conn *grpc.ClientConn, end func()) {
+	srv, err := testserver.New()
+	if err != nil {
+		panic(err)
+	}
+	srv.Default(testserver.Fail(codes.Unavailable, "restarting").Pushback("0").Times(failures), testserver.OK())
+	conn, err = grpc.NewClient(srv.Target(), append(srv.DialOptions(), options...)...)
+	if err != nil {
+		panic(err)
+	}
+	return conn, func() { _ = conn.Close(); srv.Close() }
+}
+
+func Example() {
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(2, retrier.DialOptions()...) // grpc.NewClient(target, retrier.DialOptions()...)
+	defer end()
+
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	fmt.Println("GetOrder is named in the file, and so safe to repeat:", status.Code(err))
+
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		fmt.Println("CreateOrder is not:", status.Code(err), "after", e.Attempts, "attempt,", e.Reason)
+	}
+	// Output:
+	// GetOrder is named in the file, and so safe to repeat: OK
+	// CreateOrder is not: Unavailable after 1 attempt, not_idempotent
+}
+
+func ExampleNew() {
+	retry := policy.DefaultRetry()
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+		Spec:  policy.Spec{Retry: &retry},
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	retrier, err := interceptor.New(set)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(1, retrier.DialOptions()...)
+	defer end()
+	fmt.Println(conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+	// Output: <nil>
+}
+
+func ExampleIdempotent() {
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(1, retrier.DialOptions()...)
+	defer end()
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{},
+		interceptor.Idempotent()) // this order carries a key that the server knows
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithPolicy() {
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	patient := policy.DefaultRetry()
+	patient.MaxAttempts = 5
+	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: policy.Assume})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(4, retrier.DialOptions()...)
+	defer end()
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/ListOrders", &emptypb.Empty{}, &emptypb.Empty{},
+		interceptor.WithPolicy(nightly))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithObserver() {
+	set, err := policy.Load("../examples/orders/retry.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	retrier, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{
+		Decision: func(_ context.Context, e interceptor.DecisionEvent) {
+			fmt.Printf("attempt %d: %v: %s in %v\n", e.Attempt, e.Code, e.Decision.Reason, e.Decision.Delay)
+		},
+		Call: func(_ context.Context, e interceptor.CallEvent) {
+			fmt.Printf("%d attempts: %v: %s\n", e.Attempts, e.Code, e.Reason)
+		},
+		Warning: func(policy.Problem) {},
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(9, retrier.DialOptions()...)
+	defer end()
+	_ = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	// Output:
+	// attempt 1: Unavailable: retry in 0s
+	// attempt 2: Unavailable: retry in 0s
+	// attempt 3: Unavailable: retry in 0s
+	// attempt 4: Unavailable: attempts_exhausted in 0s
+	// 4 attempts: Unavailable: attempts_exhausted
+}
+
+// A selector of go-grpc-middleware leaves out calls that no policy should ever touch.
+func ExampleRetrier_Unary() {
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	notHealth := selector.MatchFunc(func(_ context.Context, call interceptors.CallMeta) bool {
+		return !strings.HasPrefix(call.FullMethod(), "/grpc.health.v1.")
+	})
+	conn, end := dial(1,
+		grpc.WithDisableRetry(), // as Retrier.DialOptions does: gRPC must not retry too
+		grpc.WithUnaryInterceptor(selector.UnaryClientInterceptor(retrier.Unary(), notHealth)))
+	defer end()
+	fmt.Println(conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+	// Output: <nil>
+}

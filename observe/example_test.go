@@ -1,0 +1,37 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func ExampleSlog() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	set, err := policy.NewSet(policy.Config{
+		Budgets: []policy.BudgetSpec{{Name: "spare", Ratio: new(policy.DefaultRatio())}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := interceptor.New(set, interceptor.WithObserver(observe.Slog(logger))); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// level=WARN msg="stagger: policy warning" warning="budgets[0].name: \"spare\": no policy names this budget"
+}

@@ -1,0 +1,119 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const file = `
+methodConfig:
+  - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+    retryPolicy:
+      maxAttempts: 3
+      initialBackoff: 0.1s
+      maxBackoff: 1s
+      backoffMultiplier: 2
+      retryableStatusCodes: [UNAVAILABLE]
+      jitter: NONE
+      perAttemptTimeout: 1s
+`
+
+// logged runs one call against a script and returns what it logs, without time and target.
+func logged(t *testing.T, script ...testserver.Step) string {
+	t.Helper()
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		set, err := policy.Parse("retry.yaml", []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler := slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "target" {
+				return slog.Attr{}
+			}
+			return a
+		}})
+		retrier, err := interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := testserver.Start(t)
+		srv.Default(script...)
+		conn := srv.Dial(t, retrier.DialOptions()...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	})
+	return out.String()
+}
+
+func TestSlog(t *testing.T) {
+	t.Parallel()
+	const method = "method=/acme.orders.v1.OrderService/GetOrder "
+	down := testserver.Fail(codes.Unavailable, "disk full")
+	for name, row := range map[string]struct {
+		script []testserver.Step
+		want   []string
+	}{
+		"success at once logs nothing":          {[]testserver.Step{testserver.OK()}, nil},
+		"failure for good at once logs nothing": {[]testserver.Step{testserver.Fail(codes.NotFound)}, nil},
+		"a retry, and the success that it led to": {
+			[]testserver.Step{down, testserver.OK()},
+			[]string{
+				"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 code=UNAVAILABLE delay=100ms",
+				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=2 code=OK reason=succeeded elapsed=100ms waited=100ms",
+			},
+		},
+		"pushback that stops the call": {
+			[]testserver.Step{down.Pushback("-1")},
+			[]string{
+				"level=WARN msg=\"stagger: call failed\" " + method + "attempts=1 code=UNAVAILABLE reason=pushback_stop elapsed=0s waited=0s error=\"rpc error: code = Unavailable desc = disk full\"",
+			},
+		},
+		"an attempt that timed out, and pushback that delays": {
+			[]testserver.Step{testserver.Hang().Times(1), down.Pushback("0"), testserver.OK()},
+			[]string{
+				"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms timed_out=true",
+				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms",
+				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=3 code=OK reason=succeeded elapsed=1.1s waited=0s",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := strings.Join(row.want, "\n")
+			if got := strings.TrimSpace(logged(t, row.script...)); got != want {
+				t.Errorf("logged\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestSlogTellsOfWarnings(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	observer := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+	observer.Warning(policy.Problem{File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
+	if !strings.Contains(out.String(), "retry.yaml:3:5: no policy names this budget") {
+		t.Errorf("logged %q", &out)
+	}
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"math"
+
+	"google.golang.org/grpc/codes"
+
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// convert turns what a file says into a config, and fills in what it leaves out.
+func convert(ps *problems, f *policyv1.PolicyFile) Config {
+	c := Config{Idempotency: Idempotency(f.GetIdempotency())} //nolint:gosec // the numbers are the same
+	for i, m := range f.GetMethodConfig() {
+		c.Methods = append(c.Methods, convertMethod(ps, item("methodConfig", i), m))
+	}
+	for _, b := range f.GetBudgets() {
+		c.Budgets = append(c.Budgets, convertBudget(b))
+	}
+	if t := f.GetRetryThrottling(); t != nil {
+		c.Throttling = convertThrottle(t)
+	}
+	return c
+}
+
+func convertMethod(ps *problems, path string, m *policyv1.MethodConfig) MethodConfig {
+	c := MethodConfig{Spec: Spec{
+		Timeout:          m.GetTimeout().AsDuration(),
+		WaitForReady:     m.WaitForReady,
+		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
+		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
+		Idempotency:      Idempotency(m.GetIdempotency()), //nolint:gosec // the numbers are the same
+	}}
+	for _, n := range m.GetName() {
+		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
+	}
+	if r := m.GetRetryPolicy(); r != nil {
+		retry := convertRetry(ps, under(path, "retryPolicy"), r)
+		c.Retry = &retry
+	}
+	return c
+}
+
+func convertBytes(n *uint32) *int {
+	if n == nil {
+		return nil
+	}
+	return new(toInt(*n))
+}
+
+// toInt loses nothing that matters where an int has 32 bits: no message and no call gets so far.
+func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
+
+func convertCodes(list []policyv1.StatusCode) CodeSet {
+	var s CodeSet
+	for _, c := range list {
+		s |= bit(codes.Code(c)) //nolint:gosec // not negative
+	}
+	return s
+}

@@ -1,0 +1,89 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec {
+	c := RetrySpec{
+		MaxAttempts: toInt(r.GetMaxAttempts()),
+		Backoff: Backoff{
+			Initial:    r.GetInitialBackoff().AsDuration(),
+			Max:        r.GetMaxBackoff().AsDuration(),
+			Multiplier: r.GetBackoffMultiplier(),
+			Growth:     growths[r.GetGrowth()],
+			Jitter:     jitters[r.GetJitter()],
+		},
+		Codes:             convertCodes(r.GetRetryableStatusCodes()),
+		PerAttemptTimeout: r.GetPerAttemptTimeout().AsDuration(),
+		Budget:            r.GetBudget(),
+		CommitOn:          commits[r.GetCommitOn()],
+		MaxPushback:       r.GetMaxPushback().AsDuration(),
+		MinAttemptTime:    r.GetMinAttemptTime().AsDuration(),
+	}
+	for i, own := range r.GetPerCode() {
+		c.PerCode = append(c.PerCode, convertCode(ps, path, item(under(path, "perCode"), i), own, c.Backoff))
+	}
+	return c
+}
+
+// convertCode takes from the policy's backoff what the codes' own settings leave out.
+func convertCode(ps *problems, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
+	spec := CodeSpec{Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts())}
+	own, absent := b, 0
+	if c.GetInitialBackoff() != nil {
+		own.Initial = c.GetInitialBackoff().AsDuration()
+	}
+	if c.GetMaxBackoff() != nil {
+		own.Max = c.GetMaxBackoff().AsDuration()
+	}
+	if c.BackoffMultiplier != nil {
+		own.Multiplier = c.GetBackoffMultiplier()
+	}
+	if c.GetGrowth() != policyv1.Growth_GROWTH_UNSPECIFIED {
+		own.Growth = growths[c.GetGrowth()]
+	}
+	if c.GetJitter() != policyv1.Jitter_JITTER_UNSPECIFIED {
+		own.Jitter = jitters[c.GetJitter()]
+	}
+	for _, key := range backoffKeys {
+		if field := under(path, key); !ps.written(field) {
+			ps.inherited[field] = under(policy, key)
+			absent++
+		}
+	}
+	if own != b || absent < len(backoffKeys) {
+		spec.Backoff = &own
+	}
+	return spec
+}
+
+var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
+
+// The kinds of the file; absent is the zero value of both.
+var (
+	growths = map[policyv1.Growth]Growth{
+		policyv1.Growth_GROWTH_EXPONENTIAL: Exponential,
+		policyv1.Growth_GROWTH_LINEAR:      Linear,
+		policyv1.Growth_GROWTH_FIXED:       Fixed,
+	}
+	jitters = map[policyv1.Jitter]Jitter{
+		policyv1.Jitter_JITTER_NONE:         None,
+		policyv1.Jitter_JITTER_FULL:         Full,
+		policyv1.Jitter_JITTER_EQUAL:        Equal,
+		policyv1.Jitter_JITTER_DECORRELATED: Decorrelated,
+		policyv1.Jitter_JITTER_PROPORTIONAL: Proportional,
+	}
+	commits = map[policyv1.CommitOn]CommitOn{
+		policyv1.CommitOn_COMMIT_ON_SEEN:    Seen,
+		policyv1.CommitOn_COMMIT_ON_HEADERS: Headers,
+	}
+	scopes = map[policyv1.BudgetScope]Scope{
+		policyv1.BudgetScope_BUDGET_SCOPE_PROCESS: PerProcess,
+		policyv1.BudgetScope_BUDGET_SCOPE_TARGET:  PerTarget,
+		policyv1.BudgetScope_BUDGET_SCOPE_SERVICE: PerService,
+	}
+)

@@ -1,0 +1,158 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func mustParse(t testing.TB, file, text string) *policy.Set {
+	t.Helper()
+	set, err := policy.Parse(file, []byte(text))
+	if err != nil {
+		t.Fatalf("Parse(\n%s) = %v", text, err)
+	}
+	return set
+}
+
+func mustLoad(t testing.TB, name string) *policy.Set {
+	t.Helper()
+	set, err := policy.Load(filepath.Join("testdata", "good", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// TestLoadReadsTheDesignsExample is the file that the design promises to users.
+func TestLoadReadsTheDesignsExample(t *testing.T) {
+	t.Parallel()
+	set := mustLoad(t, "design.yaml")
+	want := policy.Spec{
+		Timeout:     2 * time.Second,
+		Idempotency: policy.Assume, // its names have methods
+		Retry: &policy.RetrySpec{
+			MaxAttempts:       4,
+			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2},
+			Codes:             policy.Codes(codes.Unavailable, codes.ResourceExhausted),
+			PerAttemptTimeout: 500 * ms,
+			Budget:            "orders",
+		},
+	}
+	for _, method := range []string{"GetOrder", "ListOrders"} {
+		p := set.Lookup("/acme.orders.v1.OrderService/" + method)
+		if p == nil || !reflect.DeepEqual(*p.Spec(), want) {
+			t.Errorf("Lookup(%s) = %+v; want %+v", method, p, want)
+		}
+	}
+	ratio := policy.DefaultRatio()
+	ratio.MinPerSecond = 5
+	if got := set.Budgets(); !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Ratio: &ratio}}) {
+		t.Errorf("Budgets = %+v", got)
+	}
+	if got := set.Warnings(); len(got) > 0 {
+		t.Errorf("Warnings = %v; want none", got)
+	}
+}
+
+func TestLoadReadsAPlainServiceConfig(t *testing.T) {
+	t.Parallel()
+	set := mustLoad(t, "grpc.json")
+	want := policy.Spec{
+		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
+		Idempotency: policy.Declared,
+		Retry: &policy.RetrySpec{
+			MaxAttempts: 4,
+			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5},
+			Codes:       policy.Codes(codes.Unavailable, codes.Aborted, codes.Canceled),
+		},
+	}
+	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
+		t.Errorf("Lookup = %+v; want %+v", p, want)
+	}
+	if got := set.Throttling(); got == nil || *got != (policy.ThrottleSpec{MaxTokens: 10, TokenRatio: 0.1}) {
+		t.Errorf("Throttling = %+v", got)
+	}
+}
+
+func TestLoadReadsEveryKey(t *testing.T) {
+	t.Parallel()
+	set := mustLoad(t, "all.yaml")
+	b := policy.Backoff{
+		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Growth: policy.Linear, Jitter: policy.Proportional,
+	}
+	slow, fixed := b, b
+	slow.Max = time.Minute
+	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, policy.Fixed, policy.None
+	want := policy.Spec{
+		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
+		Idempotency: policy.Never,
+		Retry: &policy.RetrySpec{
+			MaxAttempts: 5, Backoff: b,
+			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
+			PerCode: []policy.CodeSpec{
+				{Codes: policy.Codes(codes.ResourceExhausted), MaxAttempts: 2, Backoff: &slow},
+				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
+				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
+			},
+			PerAttemptTimeout: 250 * ms, Budget: "shared", CommitOn: policy.Headers,
+			MaxPushback: time.Minute, MinAttemptTime: 5 * ms,
+		},
+	}
+	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
+		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
+	}
+	wantBudgets := []policy.BudgetSpec{
+		{Name: "shared", Scope: policy.PerProcess, Ratio: &policy.RatioSpec{
+			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
+		}},
+		{Name: "bucket", Scope: policy.PerService, Throttle: &policy.ThrottleSpec{MaxTokens: 1000, TokenRatio: 0.001}},
+	}
+	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {
+		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
+	}
+}
+
+func TestAMissingFileIsTheSystemsError(t *testing.T) {
+	t.Parallel()
+	if _, err := policy.Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load = %v; want os.ErrNotExist", err)
+	}
+}
+
+// TestJSONAndYAMLMeanTheSame reads what both can read, both ways.
+func TestJSONAndYAMLMeanTheSame(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/good/grpc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, asYAML := mustParse(t, "a.json", string(data)), mustParse(t, "a.yaml", "---\n"+string(data))
+	if len(asJSON.Policies()) == 0 || !reflect.DeepEqual(asJSON.Policies(), asYAML.Policies()) {
+		t.Errorf("JSON gives %v, YAML %v", asJSON.Policies(), asYAML.Policies())
+	}
+}
+
+func TestAnAliasStandsForItsAnchor(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", `
+methodConfig:
+- name: [{service: a.A, method: &m M}]
+  retryPolicy: &retry {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}
+- name: [{service: a.B, method: *m}]
+  retryPolicy: *retry
+`)
+	if p := set.Lookup("/a.B/M"); p == nil || p.MaxAttempts() != 3 {
+		t.Errorf("Lookup(/a.B/M) = %+v; want 3 attempts", p)
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+const lookups = `
+methodConfig:
+- name: [{}]
+  timeout: 1s
+- name: [{service: a.B}, {service: a.C}]
+  timeout: 2s
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}
+- name: [{service: a.B, method: Get}]
+  waitForReady: true
+`
+
+// TestLookupTakesTheMostSpecificEntryWhole is gRFC A2's order, and its trap: an entry for a method
+// that sets nothing switches off what the service's entry sets.
+func TestLookupTakesTheMostSpecificEntryWhole(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", lookups)
+	for method, want := range map[string]string{
+		"/a.B/Get":   "/a.B/Get",
+		"/a.B/List":  "/a.B/",
+		"/a.C/Get":   "/a.C/",
+		"/a.D/Get":   "/",
+		"/a.B/Get/x": "/",
+		"/a.B":       "/",
+		"a.B/Get":    "/",
+		"":           "/",
+		"Get":        "/",
+	} {
+		if p := set.Lookup(method); p == nil || p.Name().String() != want {
+			t.Errorf("Lookup(%q) = %v; want the policy of %s", method, p, want)
+		}
+	}
+	get := set.Lookup("/a.B/Get")
+	if s := get.Spec(); s.Timeout != 0 || s.Retry != nil || get.MaxAttempts() != 1 {
+		t.Errorf("the entry for the method takes %+v from another one", s)
+	}
+}
+
+func TestLookupWithoutDefaultFindsNothing(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}]}]")
+	for _, method := range []string{"/a.C/Get", "/a.B", "/", ""} {
+		if p := set.Lookup(method); p != nil {
+			t.Errorf("Lookup(%q) = %v; want nil", method, p.Name())
+		}
+	}
+	if p := mustParse(t, "f", "{}").Lookup("/a.B/C"); p != nil {
+		t.Errorf("the empty file has a policy for %v", p.Name())
+	}
+}
+
+func TestPoliciesStandInTheOrderOfTheFile(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for i, p := range mustParse(t, "f", lookups).Policies() {
+		if p.Index() != i {
+			t.Errorf("policy %d says it is number %d", i, p.Index())
+		}
+		got = append(got, p.Name().String())
+	}
+	if want := []string{"/", "/a.B/", "/a.C/", "/a.B/Get"}; !slices.Equal(got, want) {
+		t.Errorf("Policies are for %v; want %v", got, want)
+	}
+}
+
+// TestIdempotencyIsResolvedFromEntryToFileToName is the order of the design's section 5.
+func TestIdempotencyIsResolvedFromEntryToFileToName(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		file, entry string
+		method      policy.Idempotency // of a name with method
+		service     policy.Idempotency // of a name without
+	}{
+		{"", "", policy.Assume, policy.Declared},
+		{"ASSUME", "", policy.Assume, policy.Assume},
+		{"DECLARED", "", policy.Declared, policy.Declared},
+		{"NONE", "", policy.Never, policy.Never},
+		{"", "ASSUME", policy.Assume, policy.Assume},
+		{"NONE", "ASSUME", policy.Assume, policy.Assume},
+		{"ASSUME", "declared", policy.Declared, policy.Declared},
+		{"ASSUME", "NONE", policy.Never, policy.Never},
+	} {
+		text := "methodConfig:\n- name: [{}, {service: a.B}, {service: a.B, method: C}]\n"
+		if row.entry != "" {
+			text += "  idempotency: " + row.entry + "\n"
+		}
+		if row.file != "" {
+			text += "idempotency: " + row.file + "\n"
+		}
+		set := mustParse(t, "f", text)
+		for method, want := range map[string]policy.Idempotency{
+			"/a.B/C": row.method, "/a.B/D": row.service, "/a.C/D": row.service,
+		} {
+			if got := set.Lookup(method).Spec().Idempotency; got != want {
+				t.Errorf("file %q, entry %q: %s is %v; want %v", row.file, row.entry, method, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,35 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import "testing"
+
+func TestLoadingWarnsOfWhatIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	const (
+		channel = " belongs to the channel and has no effect here: pass it to gRPC, with grpc.WithDefaultServiceConfig or from the resolver"
+		hedging = " hedging is not carried out yet: the methods of this entry have one attempt"
+	)
+	set := mustLoad(t, "all.yaml")
+	wantWarnings(t, set, []string{
+		"testdata/good/all.yaml:2:22: loadBalancingPolicy: round_robin:" + channel,
+		"testdata/good/all.yaml:3:22: loadBalancingConfig:" + channel,
+		"testdata/good/all.yaml:4:20: healthCheckConfig:" + channel,
+		"testdata/good/all.yaml:5:20: connectionScaling:" + channel,
+		`testdata/good/all.yaml:12:11: budgets[1].name: bucket: no policy names this budget`,
+		"testdata/good/all.yaml:49:20: methodConfig[1].hedgingPolicy:" + hedging,
+	})
+	if got := set.Lookup("/a.B/D").MaxAttempts(); got != 1 {
+		t.Errorf("a method with hedgingPolicy has %d attempts; want 1", got)
+	}
+}
+
+func TestWarningsOfTheCallerAreACopy(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", "loadBalancingPolicy: pick_first")
+	set.Warnings()[0].Message = "changed"
+	if got := set.Warnings()[0].Message; got == "changed" {
+		t.Error("a caller changed a warning of the set")
+	}
+}
