@@ -59,7 +59,10 @@ func NewRatio(c RatioConfig) (*Ratio, error) {
 }
 
 // Start earns the call's share.
-func (r *Ratio) Start(now time.Time) { r.deposits.add(r.epochs.of(now)) }
+func (r *Ratio) Start(now time.Time) {
+	since := r.epochs.since(now)
+	r.deposits.add(r.epochs.at(since), since)
+}
 
 // Fail does nothing: only extra attempts cost.
 func (*Ratio) Fail(time.Time) {}

@@ -23,8 +23,10 @@ func TestNewRatioNamesEveryBadField(t *testing.T) {
 		{"percent above", func(c *budget.RatioConfig) { c.Percent = 1000.0001 }, "budget: Percent 1000.0001: must be 0.0001 to 1000"},
 		{"percent no number", func(c *budget.RatioConfig) { c.Percent = math.NaN() }, "budget: Percent NaN: must be 0.0001 to 1000"},
 		{"percent infinite", func(c *budget.RatioConfig) { c.Percent = math.Inf(1) }, "budget: Percent +Inf: must be 0.0001 to 1000"},
-		{"percent too fine", func(c *budget.RatioConfig) { c.Percent = 33.33333 },
-			"budget: Percent 33.33333: must have at most four decimals, such as 33.3333"},
+		{
+			"percent too fine", func(c *budget.RatioConfig) { c.Percent = 33.33333 },
+			"budget: Percent 33.33333: must have at most four decimals, such as 33.3333",
+		},
 		{"reserve negative", func(c *budget.RatioConfig) { c.MinPerSecond = -0.1 }, "budget: MinPerSecond -0.1: must be 0 to 1e+06"},
 		{"reserve above", func(c *budget.RatioConfig) { c.MinPerSecond = 1_000_001 }, "budget: MinPerSecond 1.000001e+06: must be 0 to 1e+06"},
 		{"window zero", func(c *budget.RatioConfig) { c.Window = 0 }, "budget: Window 0s: must be 1s to 60s"},
@@ -33,14 +35,18 @@ func TestNewRatioNamesEveryBadField(t *testing.T) {
 		{"cost below", func(c *budget.RatioConfig) { c.TimeoutCost = 0.9999 }, "budget: TimeoutCost 0.9999: must be 1 to 1000"},
 		{"cost above", func(c *budget.RatioConfig) { c.TimeoutCost = 1001 }, "budget: TimeoutCost 1001: must be 1 to 1000"},
 		{"bonus negative", func(c *budget.RatioConfig) { c.TimeoutBonus = -1 }, "budget: TimeoutBonus -1: must be 0 to 1000"},
-		{"bonus too fine", func(c *budget.RatioConfig) { c.TimeoutBonus = 2.00005 },
-			"budget: TimeoutBonus 2.00005: must have at most four decimals, such as 2.0001"},
-		{"all", func(c *budget.RatioConfig) { *c = budget.RatioConfig{MinPerSecond: -1, TimeoutBonus: -1} },
+		{
+			"bonus too fine", func(c *budget.RatioConfig) { c.TimeoutBonus = 2.00005 },
+			"budget: TimeoutBonus 2.00005: must have at most four decimals, such as 2.0001",
+		},
+		{
+			"all", func(c *budget.RatioConfig) { *c = budget.RatioConfig{MinPerSecond: -1, TimeoutBonus: -1} },
 			"budget: Percent 0: must be 0.0001 to 1000\n" +
 				"budget: MinPerSecond -1: must be 0 to 1e+06\n" +
 				"budget: Window 0s: must be 1s to 60s\n" +
 				"budget: TimeoutCost 0: must be 1 to 1000\n" +
-				"budget: TimeoutBonus -1: must be 0 to 1000"},
+				"budget: TimeoutBonus -1: must be 0 to 1000",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,8 @@ import (
 
 const goroutines = 64
 
-// together runs f in 64 goroutines and waits for them.
+// together runs f in 64 goroutines and waits for them. Its tests are not parallel: beside other tests
+// the goroutines would have one processor, and seldom meet.
 func together(f func(g int)) {
 	var wg sync.WaitGroup
 	begin := make(chan struct{})
@@ -28,7 +29,6 @@ func together(f func(g int)) {
 
 // However calls and withdrawals interleave, what was granted in the end is what was earned.
 func TestRatioAdmitsExactlyItsLawUnderStress(t *testing.T) {
-	t.Parallel()
 	const calls = 301
 	for range 5 {
 		b := ratio(t, 33.3333, 1)
@@ -63,7 +63,6 @@ func TestRatioAdmitsExactlyItsLawUnderStress(t *testing.T) {
 // All goroutines meet at the first call of each new slot: none is lost, and none counted in a slot
 // that is gone.
 func TestRatioLosesNoCallWhenSlotsTurnOver(t *testing.T) {
-	t.Parallel()
 	b := ratio(t, 100, 0)
 	for second := range 300 {
 		now := at(float64(second))
@@ -76,7 +75,6 @@ func TestRatioLosesNoCallWhenSlotsTurnOver(t *testing.T) {
 
 // Late clocks and early ones write the same slots: the early ones win, and all of their calls count.
 func TestRatioKeepsNewCallsBesideOnesAWindowLate(t *testing.T) {
-	t.Parallel()
 	b := ratio(t, 100, 0)
 	b.Start(t0)
 	for window := range 50 {
@@ -96,7 +94,6 @@ func TestRatioKeepsNewCallsBesideOnesAWindowLate(t *testing.T) {
 
 // Every permit that is given back can be had again, and no more than those.
 func TestRatioGivesBackExactlyUnderStress(t *testing.T) {
-	t.Parallel()
 	b := ratio(t, 10, 10) // 100 tokens, 20 of kind timeout
 	var out, grants atomic.Int64
 	together(func(g int) {

@@ -56,15 +56,21 @@ func TestThrottleArithmetic(t *testing.T) {
 		{"success cannot fill it further", 10, 0.1, []step{{succeed(5), 10, true}, {fail(1), 9, true}, {succeed(11), 10, true}}},
 		{"a failure takes one", 10, 0.1, []step{{fail(1), 9, true}, {fail(3), 6, true}}},
 		{"exactly half is not more than half", 10, 0.1, []step{{fail(5), 5, false}, {succeed(1), 5.1, true}}},
-		{"half of an odd number is not rounded", 5, 0.001, []step{{fail(2), 3, true}, {fail(1), 2, false},
-			{succeed(500), 2.5, false}, {succeed(1), 2.501, true}}},
+		{"half of an odd number is not rounded", 5, 0.001, []step{
+			{fail(2), 3, true},
+			{fail(1), 2, false},
+			{succeed(500), 2.5, false},
+			{succeed(1), 2.501, true},
+		}},
 		{"nothing goes below zero", 3, 0.5, []step{{fail(100), 0, false}, {succeed(3), 1.5, false}, {succeed(1), 2, true}}},
 		{"the smallest bucket stops at its first failure", 1, 1, []step{{fail(1), 0, false}, {succeed(1), 1, true}}},
 		{"the largest bucket", 1000, 1, []step{{fail(499), 501, true}, {fail(1), 500, false}, {succeed(1), 501, true}}},
 		{"0.5466 is 0.546", 10, 0.5466, []step{{fail(10), 0, false}, {succeed(1), 0.546, false}, {succeed(9), 5.46, true}}},
 		{"0.5469999 is 0.546", 10, 0.5469999, []step{{fail(10), 0, false}, {succeed(1), 0.546, false}}},
-		{"1.001 is 1.001, though 1.001 · 1000 falls short in floating point", 10, 1.001, []step{{fail(10), 0, false},
-			{succeed(1), 1.001, false}}},
+		{"1.001 is 1.001, though 1.001 · 1000 falls short in floating point", 10, 1.001, []step{
+			{fail(10), 0, false},
+			{succeed(1), 1.001, false},
+		}},
 		{"0.001 a thousand times is 1", 10, 0.001, []step{{fail(10), 0, false}, {succeed(1000), 1, false}}},
 		{"0.1 ten times is 1", 10, 0.1, []step{{fail(10), 0, false}, {succeed(10), 1, false}}},
 		{"a ratio above one", 10, 2.5, []step{{fail(10), 0, false}, {succeed(2), 5, false}, {succeed(1), 7.5, true}}},
@@ -83,8 +89,10 @@ func TestThrottleArithmetic(t *testing.T) {
 				b.Return(t0, p)
 			}
 		}, 9, true}}},
-		{"time heals nothing", 10, 1, []step{{fail(5), 5, false},
-			{func(b *budget.Throttle) { b.Start(t0.Add(time.Hour)) }, 5, false}}},
+		{"time heals nothing", 10, 1, []step{
+			{fail(5), 5, false},
+			{func(b *budget.Throttle) { b.Start(t0.Add(time.Hour)) }, 5, false},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,6 @@ import (
 
 // Failures and successes that never meet a bound add up to the milli-token.
 func TestThrottleAddsUpUnderStress(t *testing.T) {
-	t.Parallel()
 	b := throttle(t, 1000, 0.125)
 	fail(500)(b)
 	together(func(int) {
@@ -30,7 +29,6 @@ func TestThrottleAddsUpUnderStress(t *testing.T) {
 
 // No order of failures and successes leaves the bounds.
 func TestThrottleKeepsItsBoundsUnderStress(t *testing.T) {
-	t.Parallel()
 	b := throttle(t, 3, 0.7)
 	together(func(g int) {
 		for i := range 500 {

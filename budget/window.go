@@ -19,16 +19,22 @@ type epochs struct {
 	first atomic.Pointer[time.Time] // written once
 }
 
-// of is the number of the slot that now lies in. A time before the first one counts as the first.
-func (e *epochs) of(now time.Time) uint64 {
+// since is the time from the first one that was seen. A time before it counts as the first.
+func (e *epochs) since(now time.Time) time.Duration {
 	first := e.first.Load()
 	if first == nil {
 		first = e.begin(now)
 	}
-	return uint64(max(now.Sub(*first), 0) / e.width) //nolint:gosec // not negative
+	return max(now.Sub(*first), 0)
 }
 
-// begin is apart from of, so that only it allocates.
+// at is the number of the slot that a time since the first lies in.
+func (e *epochs) at(since time.Duration) uint64 { return uint64(since / e.width) } //nolint:gosec // not negative
+
+// of is the number of the slot that now lies in.
+func (e *epochs) of(now time.Time) uint64 { return e.at(e.since(now)) }
+
+// begin is apart from since, so that only it allocates.
 func (e *epochs) begin(now time.Time) *time.Time {
 	e.first.CompareAndSwap(nil, &now)
 	return e.first.Load()

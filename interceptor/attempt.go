@@ -41,11 +41,12 @@ func (a *attempt) reset() { *a = attempt{} }
 // stream to take a peer from. An interceptor further in that keeps options to itself proves nothing.
 func (a *attempt) unsent() bool { return a.ended && a.peer.Addr == nil }
 
-// readOptions makes the options of the attempts: our own, then the policy's default, then the
-// caller's without those that are told of the call's end, then the policy's limits. It reports
-// false for a call that is to pass by.
+// readOptions makes the options of the attempts: our own, then the caller's without those that are
+// told of the call's end, then the policy's where the caller says nothing stricter. It reports false
+// for a call that is to pass by.
 func (c *call) readOptions() bool {
-	// A policy that is given with the call must be known before the others are read.
+	var waits bool
+	var send, receive *int
 	for _, o := range c.caller {
 		switch o := o.(type) {
 		case disableOption:
@@ -57,18 +58,6 @@ func (c *call) readOptions() bool {
 			c.policy = o.policy
 		case idempotentOption:
 			c.safe = true
-		}
-	}
-	if c.policy == nil {
-		c.policy = c.retrier.single
-	}
-	spec := c.policy.Spec()
-	if spec.WaitForReady != nil {
-		c.opts = append(c.opts, grpc.WaitForReady(*spec.WaitForReady))
-	}
-	send, receive := spec.MaxRequestBytes, spec.MaxResponseBytes
-	for _, o := range c.caller {
-		switch o := o.(type) {
 		case grpc.HeaderCallOption:
 			c.told = true
 			c.wantHeader()
@@ -76,23 +65,37 @@ func (c *call) readOptions() bool {
 		case grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
 			c.told = true
 			continue
+		case grpc.FailFastCallOption:
+			waits = true
 		case grpc.MaxSendMsgSizeCallOption:
-			send = smaller(send, o.MaxSendMsgSize)
+			send = &o.MaxSendMsgSize
 		case grpc.MaxRecvMsgSizeCallOption:
-			receive = smaller(receive, o.MaxRecvMsgSize)
+			receive = &o.MaxRecvMsgSize
 		}
 		c.opts = append(c.opts, o)
+	}
+	if c.policy == nil {
+		c.policy = c.retrier.single
+	}
+	spec := c.policy.Spec()
+	if spec.WaitForReady != nil && !waits {
+		c.opts = append(c.opts, grpc.WaitForReady(*spec.WaitForReady))
+	}
+	if stricter(spec.MaxRequestBytes, send) {
+		c.opts = append(c.opts, grpc.MaxCallSendMsgSize(*spec.MaxRequestBytes))
+	}
+	if stricter(spec.MaxResponseBytes, receive) {
+		c.opts = append(c.opts, grpc.MaxCallRecvMsgSize(*spec.MaxResponseBytes))
 	}
 	if c.policy.CommitsOnHeaders() {
 		c.wantHeader()
 	}
-	if send != nil {
-		c.opts = append(c.opts, grpc.MaxCallSendMsgSize(*send))
-	}
-	if receive != nil {
-		c.opts = append(c.opts, grpc.MaxCallRecvMsgSize(*receive))
-	}
 	return true
+}
+
+// stricter reports whether a policy has a limit, and one below the caller's.
+func stricter(policys, callers *int) bool {
+	return policys != nil && (callers == nil || *policys < *callers)
 }
 
 // wantHeader lets attempts bring their headers. gRPC copies what it hands over, so a first attempt
@@ -103,14 +106,6 @@ func (c *call) wantHeader() {
 		c.headers = true
 		c.opts = append(c.opts, grpc.Header(&c.attempt.header))
 	}
-}
-
-// smaller is the smaller of a policy's limit, if it has one, and the caller's.
-func smaller(limit *int, callers int) *int {
-	if limit == nil || *limit <= callers {
-		return limit
-	}
-	return &callers
 }
 
 // deliver gives the caller what the last attempt brought, and tells it of the call's end.

@@ -13,12 +13,18 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// send begins the next attempt: its context, and the watch over its timeout if it has one.
-func (c *call) send() (context.Context, *watch) {
-	if c.state.Attempts == 0 {
-		c.state.Attempts = 1
-		return c.watched(firstAttempt(c.ctx), c.start)
+// first begins the first attempt: its context, and the watch over its timeout if it has one.
+func (c *call) first() (context.Context, *watch) {
+	c.state.Attempts = 1
+	ctx := firstAttempt(c.ctx)
+	if c.policy.PerAttemptTimeout() == 0 {
+		return ctx, nil
 	}
+	return c.watched(ctx, c.start)
+}
+
+// later begins another attempt.
+func (c *call) later() (context.Context, *watch) {
 	c.attempt.reset()
 	c.wantHeader()
 	c.began = c.retrier.now()

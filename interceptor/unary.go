@@ -42,10 +42,12 @@ func (c *call) unaryWithin(timeout time.Duration, req, reply any, invoke grpc.Un
 
 // unary sends attempts until one is the answer.
 func (c *call) unary(req, reply any, invoke grpc.UnaryInvoker) error {
+	ctx, w := c.first()
 	for {
-		ctx, w := c.send()
 		err := invoke(ctx, c.method, req, reply, c.cc, c.opts...)
-		w.stop()
+		if w != nil {
+			w.stop()
+		}
 		if err == nil {
 			c.succeed()
 			return nil
@@ -54,5 +56,6 @@ func (c *call) unary(req, reply any, invoke grpc.UnaryInvoker) error {
 			return final
 		}
 		clearReply(reply)
+		ctx, w = c.later()
 	}
 }
