@@ -18,12 +18,12 @@ type book struct {
 }
 
 // action reports whether what it asked for was granted.
-type action func(b *book, now time.Time) bool
+type action func(b *book, now time.Duration) bool
 
-func look(*book, time.Time) bool { return true }
+func look(*book, time.Duration) bool { return true }
 
 func start(n int) action {
-	return func(b *book, now time.Time) bool {
+	return func(b *book, now time.Duration) bool {
 		for range n {
 			b.Start(now)
 		}
@@ -32,7 +32,7 @@ func start(n int) action {
 }
 
 func withdraw(k budget.Kind) action {
-	return func(b *book, now time.Time) bool {
+	return func(b *book, now time.Duration) bool {
 		p, ok := b.Withdraw(now, k)
 		if ok {
 			b.permits = append(b.permits, p)
@@ -42,11 +42,11 @@ func withdraw(k budget.Kind) action {
 }
 
 func drop(i int) action {
-	return func(b *book, now time.Time) bool { b.Return(now, b.permits[i]); return true }
+	return func(b *book, now time.Duration) bool { b.Return(now, b.permits[i]); return true }
 }
 
 func refund(i int) action {
-	return func(b *book, now time.Time) bool { b.Refund(now, b.permits[i]); return true }
+	return func(b *book, now time.Duration) bool { b.Refund(now, b.permits[i]); return true }
 }
 
 type row struct {

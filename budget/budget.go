@@ -35,26 +35,26 @@ import "time"
 //	                  └─► Fail ─► Withdraw ─┬─► refused ► Finish(false)
 //	                                        └─► extra attempt ─► Refund if OK, Return if not sent
 //
-// The times of one budget come from one clock, [time.Now] as a rule, and may lag behind each other
-// a little, as times read by different goroutines do.
+// The times of one budget come from one clock that never goes back and counts from any moment, [Now]
+// as a rule. They may lag behind each other a little, as times read by different goroutines do.
 type Budget interface {
 	// Start says that a call begins. Its first attempt is always free.
-	Start(now time.Time)
+	Start(now time.Duration)
 	// Fail says that an attempt ended in a failure that speaks against the server.
-	Fail(now time.Time)
+	Fail(now time.Duration)
 	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging are one
 	// step: two callers never get the same last token.
-	Withdraw(now time.Time, k Kind) (Permit, bool)
+	Withdraw(now time.Duration, k Kind) (Permit, bool)
 	// Return gives back the permit of an extra attempt that was never sent.
-	Return(now time.Time, p Permit)
+	Return(now time.Duration, p Permit)
 	// Refund says that the extra attempt of p succeeded.
-	Refund(now time.Time, p Permit)
+	Refund(now time.Duration, p Permit)
 	// Finish says that a call ended, with status OK or not: once for each Start.
-	Finish(now time.Time, ok bool)
+	Finish(now time.Duration, ok bool)
 	// Balance is how many extra attempts of cost 1 would be granted now. It is a reading for people
 	// and metrics: to decide by it, and then to withdraw, is a race. It is never negative, and may
 	// be a fraction or infinite.
-	Balance(now time.Time) float64
+	Balance(now time.Duration) float64
 	// Denied is how many withdrawals have been refused so far.
 	Denied() uint64
 }

@@ -15,8 +15,8 @@ type deposits struct {
 	shards []shard // a power of two
 }
 
-// shard is a ring of counters. Each packs the low half of its epoch and the calls in it, so that a
-// call is never counted in an epoch other than its own.
+// shard is a ring of counters. Each packs its epoch and the calls in it, so that a call is never
+// counted in an epoch other than its own. 32 bits of epochs last 13 years at the shortest window.
 type shard struct {
 	ring [slots]atomic.Uint64
 	_    [128 - slots*8]byte // two cache lines: processors fetch neighbours in pairs

@@ -14,16 +14,16 @@ var Empty Budget = new(empty)
 
 type empty struct{ denied atomic.Uint64 }
 
-func (*empty) Start(time.Time)          {}
-func (*empty) Fail(time.Time)           {}
-func (*empty) Return(time.Time, Permit) {}
-func (*empty) Refund(time.Time, Permit) {}
-func (*empty) Finish(time.Time, bool)   {}
+func (*empty) Start(time.Duration)          {}
+func (*empty) Fail(time.Duration)           {}
+func (*empty) Return(time.Duration, Permit) {}
+func (*empty) Refund(time.Duration, Permit) {}
+func (*empty) Finish(time.Duration, bool)   {}
 
-func (e *empty) Withdraw(time.Time, Kind) (Permit, bool) {
+func (e *empty) Withdraw(time.Duration, Kind) (Permit, bool) {
 	e.denied.Add(1)
 	return Permit{}, false
 }
 
-func (*empty) Balance(time.Time) float64 { return 0 }
-func (e *empty) Denied() uint64          { return e.denied.Load() }
+func (*empty) Balance(time.Duration) float64 { return 0 }
+func (e *empty) Denied() uint64              { return e.denied.Load() }

@@ -5,7 +5,6 @@ package budget_test
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/stagger-go/stagger/budget"
 )
@@ -18,7 +17,7 @@ func ExampleNewRatio() {
 		fmt.Println(err)
 		return
 	}
-	now := time.Now()
+	now := budget.Now()
 	extra := 0
 	for range 100 {
 		b.Start(now)
@@ -40,7 +39,7 @@ func ExampleRatio_Refund() {
 		fmt.Println(err)
 		return
 	}
-	now := time.Now()
+	now := budget.Now()
 	for i := range 1000 {
 		b.Start(now)
 		if i%4 == 0 {
@@ -61,7 +60,7 @@ func ExampleNewThrottle() {
 		fmt.Println(err)
 		return
 	}
-	now := time.Now()
+	now := budget.Now()
 	for range 5 {
 		b.Fail(now)
 	}

@@ -19,11 +19,11 @@ func TestRatioLagGrantsNothingExtra(t *testing.T) {
 		b.Start(t0)
 		m.calls[0]++
 		latest := t0
-		lagging := func(t *rapid.T) time.Time {
-			latest = latest.Add(m.width * time.Duration(rapid.IntRange(0, 8).Draw(t, "tenths of a slot")) / 10)
+		lagging := func(t *rapid.T) time.Duration {
+			latest += m.width * time.Duration(rapid.IntRange(0, 8).Draw(t, "tenths of a slot")) / 10
 			lag := m.width * time.Duration(rapid.IntRange(0, 30).Draw(t, "lag in tenths of a slot")) / 10
-			now := latest.Add(-lag)
-			if now.Before(t0) {
+			now := latest - lag
+			if now < t0 {
 				return t0
 			}
 			return now

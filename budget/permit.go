@@ -37,5 +37,5 @@ func (k Kind) String() string {
 // exported for other implementations of [Budget]; a caller leaves them as they are.
 type Permit struct {
 	Kind Kind
-	At   time.Time // the time that it was charged to
+	At   time.Duration // the time that it was charged to
 }

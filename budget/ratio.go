@@ -59,19 +59,19 @@ func NewRatio(c RatioConfig) (*Ratio, error) {
 }
 
 // Start earns the call's share.
-func (r *Ratio) Start(now time.Time) {
+func (r *Ratio) Start(now time.Duration) {
 	since := r.epochs.since(now)
 	r.deposits.add(r.epochs.at(since), since)
 }
 
 // Fail does nothing: only extra attempts cost.
-func (*Ratio) Fail(time.Time) {}
+func (*Ratio) Fail(time.Duration) {}
 
 // Finish does nothing: a call has earned its share at its start.
-func (*Ratio) Finish(time.Time, bool) {}
+func (*Ratio) Finish(time.Duration, bool) {}
 
 // Withdraw charges the cost of k, if the balance covers it.
-func (r *Ratio) Withdraw(now time.Time, k Kind) (Permit, bool) {
+func (r *Ratio) Withdraw(now time.Duration, k Kind) (Permit, bool) {
 	seen, cost := r.epochs.of(now), r.cost(k)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *Ratio) Withdraw(now time.Time, k Kind) (Permit, bool) {
 
 // Return gives the cost back in the part of the window in which it was charged: were it given back
 // now, it would outlive the charge. A charge that has left the window needs no giving back.
-func (r *Ratio) Return(_ time.Time, p Permit) {
+func (r *Ratio) Return(_ time.Duration, p Permit) {
 	charged := r.epochs.of(p.At)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *Ratio) Return(_ time.Time, p Permit) {
 
 // Refund gives the cost back as [Ratio.Return] does. The bonus of a kind that has one is earned
 // now, however old the permit.
-func (r *Ratio) Refund(now time.Time, p Permit) {
+func (r *Ratio) Refund(now time.Duration, p Permit) {
 	seen, charged := r.epochs.of(now), r.epochs.of(p.At)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *Ratio) Refund(now time.Time, p Permit) {
 
 // Balance is in extra attempts [AfterFailure], with fractions. It is 0 while more was spent in the
 // window than its calls have earned, as may be after a burst whose calls left the window first.
-func (r *Ratio) Balance(now time.Time) float64 {
+func (r *Ratio) Balance(now time.Duration) float64 {
 	epoch := r.epochs.of(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,11 +15,11 @@ const (
 	timeout = budget.AfterTimeout
 )
 
-var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+const t0 = 1_000_000 * time.Hour
 
 // at is a time in seconds after t0.
-func at(seconds float64) time.Time {
-	return t0.Add(time.Duration(seconds * float64(time.Second)))
+func at(seconds float64) time.Duration {
+	return t0 + time.Duration(seconds*float64(time.Second))
 }
 
 // ratio makes a budget of the default costs and window.
@@ -101,9 +101,9 @@ func TestRatioLedger(t *testing.T) {
 			{0, refund(0), 12.5, true},
 		}},
 		{"Finish and Fail earn nothing", 10, 1, []row{
-			{0, func(b *book, now time.Time) bool { b.Finish(now, true); return true }, 10, true},
-			{0, func(b *book, now time.Time) bool { b.Finish(now, false); return true }, 10, true},
-			{0, func(b *book, now time.Time) bool { b.Fail(now); return true }, 10, true},
+			{0, func(b *book, now time.Duration) bool { b.Finish(now, true); return true }, 10, true},
+			{0, func(b *book, now time.Duration) bool { b.Finish(now, false); return true }, 10, true},
+			{0, func(b *book, now time.Duration) bool { b.Fail(now); return true }, 10, true},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestRatioAdmitsExactlyItsLawUnderStress(t *testing.T) {
 	for range 5 {
 		b := ratio(t, 33.3333, 1)
 		var admitted, asked atomic.Int64
-		withdraw := func(now time.Time) bool {
+		withdraw := func(now time.Duration) bool {
 			asked.Add(1)
 			ok := granted(b, now)
 			if ok {
@@ -81,7 +81,7 @@ func TestRatioKeepsNewCallsBesideOnesAWindowLate(t *testing.T) {
 		now := at(float64(10 * (window + 1)))
 		together(func(g int) {
 			if g%2 == 0 {
-				b.Start(now.Add(-10 * time.Second)) // the same slot, a window ago
+				b.Start((now + -10*time.Second)) // the same slot, a window ago
 			} else {
 				b.Start(now)
 			}

@@ -70,13 +70,13 @@ func milli(v float64) int64 {
 }
 
 // Start does nothing: only what comes of a call counts.
-func (*Throttle) Start(time.Time) {}
+func (*Throttle) Start(time.Duration) {}
 
 // Fail takes one token.
-func (t *Throttle) Fail(time.Time) { t.add(-tokenInMilli) }
+func (t *Throttle) Fail(time.Duration) { t.add(-tokenInMilli) }
 
 // Withdraw grants while more than half of the tokens are left.
-func (t *Throttle) Withdraw(now time.Time, k Kind) (Permit, bool) {
+func (t *Throttle) Withdraw(now time.Duration, k Kind) (Permit, bool) {
 	if 2*t.tokens.Load() <= t.most {
 		t.denied.Add(1)
 		return Permit{}, false
@@ -85,13 +85,13 @@ func (t *Throttle) Withdraw(now time.Time, k Kind) (Permit, bool) {
 }
 
 // Return does nothing: the permit was free.
-func (*Throttle) Return(time.Time, Permit) {}
+func (*Throttle) Return(time.Duration, Permit) {}
 
 // Refund does nothing: a success counts once, when the call is finished.
-func (*Throttle) Refund(time.Time, Permit) {}
+func (*Throttle) Refund(time.Duration, Permit) {}
 
 // Finish adds TokenRatio if the call succeeded.
-func (t *Throttle) Finish(_ time.Time, ok bool) {
+func (t *Throttle) Finish(_ time.Duration, ok bool) {
 	if ok {
 		t.add(t.ratio)
 	}
@@ -99,7 +99,7 @@ func (t *Throttle) Finish(_ time.Time, ok bool) {
 
 // Balance is what is left above half of the bucket: how many failures it can take before it grants
 // no more.
-func (t *Throttle) Balance(time.Time) float64 {
+func (t *Throttle) Balance(time.Duration) float64 {
 	return float64(max(2*t.tokens.Load()-t.most, 0)) / (2 * tokenInMilli)
 }
 

@@ -91,7 +91,7 @@ func TestThrottleArithmetic(t *testing.T) {
 		}, 9, true}}},
 		{"time heals nothing", 10, 1, []step{
 			{fail(5), 5, false},
-			{func(b *budget.Throttle) { b.Start(t0.Add(time.Hour)) }, 5, false},
+			{func(b *budget.Throttle) { b.Start((t0 + time.Hour)) }, 5, false},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,15 +13,15 @@ var Unlimited Budget = unlimited{}
 
 type unlimited struct{}
 
-func (unlimited) Start(time.Time)          {}
-func (unlimited) Fail(time.Time)           {}
-func (unlimited) Return(time.Time, Permit) {}
-func (unlimited) Refund(time.Time, Permit) {}
-func (unlimited) Finish(time.Time, bool)   {}
+func (unlimited) Start(time.Duration)          {}
+func (unlimited) Fail(time.Duration)           {}
+func (unlimited) Return(time.Duration, Permit) {}
+func (unlimited) Refund(time.Duration, Permit) {}
+func (unlimited) Finish(time.Duration, bool)   {}
 
-func (unlimited) Withdraw(now time.Time, k Kind) (Permit, bool) {
+func (unlimited) Withdraw(now time.Duration, k Kind) (Permit, bool) {
 	return Permit{Kind: k, At: now}, true
 }
 
-func (unlimited) Balance(time.Time) float64 { return math.Inf(1) }
-func (unlimited) Denied() uint64            { return 0 }
+func (unlimited) Balance(time.Duration) float64 { return math.Inf(1) }
+func (unlimited) Denied() uint64                { return 0 }

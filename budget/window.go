@@ -12,37 +12,37 @@ import (
 // nine to ten tenths of the window.
 const slots = 10
 
-// epochs numbers the slots of a window from the first time that it sees. Differences of
-// [time.Time] follow the monotonic clock, so that setting the wall clock changes nothing.
+// epochs numbers the slots of a window from the first time that it sees, so that a clock may count
+// from anywhere.
 type epochs struct {
 	width time.Duration
-	first atomic.Pointer[time.Time] // written once
+	first atomic.Pointer[time.Duration] // written once
 }
 
 // since is the time from the first one that was seen. A time before it counts as the first.
-func (e *epochs) since(now time.Time) time.Duration {
+func (e *epochs) since(now time.Duration) time.Duration {
 	first := e.first.Load()
 	if first == nil {
 		first = e.begin(now)
 	}
-	return max(now.Sub(*first), 0)
+	return max(now, *first) - *first
 }
 
 // at is the number of the slot that a time since the first lies in.
 func (e *epochs) at(since time.Duration) uint64 { return uint64(since / e.width) } //nolint:gosec // not negative
 
 // of is the number of the slot that now lies in.
-func (e *epochs) of(now time.Time) uint64 { return e.at(e.since(now)) }
+func (e *epochs) of(now time.Duration) uint64 { return e.at(e.since(now)) }
 
 // begin is apart from since, so that only it allocates.
-func (e *epochs) begin(now time.Time) *time.Time {
+func (e *epochs) begin(now time.Duration) *time.Duration {
 	e.first.CompareAndSwap(nil, &now)
 	return e.first.Load()
 }
 
 // start is the earliest time of an epoch.
-func (e *epochs) start(epoch uint64) time.Time {
-	return e.first.Load().Add(time.Duration(epoch) * e.width) //nolint:gosec // came from a duration
+func (e *epochs) start(epoch uint64) time.Duration {
+	return *e.first.Load() + time.Duration(epoch)*e.width //nolint:gosec // came from a duration
 }
 
 // within reports whether what happened in epoch still counts at the epoch now, and does already.

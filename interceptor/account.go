@@ -4,8 +4,6 @@
 package interceptor
 
 import (
-	"time"
-
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -25,15 +23,15 @@ type grant struct {
 }
 
 // Fail implements [policy.Budget].
-func (a *account) Fail(now time.Time) { a.budget.Fail(now) }
+func (a *account) Fail() { a.budget.Fail(budget.Now()) }
 
 // Withdraw implements [policy.Budget].
-func (a *account) Withdraw(now time.Time, out *policy.Outcome) bool {
+func (a *account) Withdraw(out *policy.Outcome) bool {
 	kind := budget.AfterFailure
 	if out.TimedOut {
 		kind = budget.AfterTimeout
 	}
-	a.next.permit, a.next.held = a.budget.Withdraw(now, kind)
+	a.next.permit, a.next.held = a.budget.Withdraw(budget.Now(), kind)
 	return a.next.held
 }
 
@@ -43,18 +41,16 @@ func (a *account) sent() {
 }
 
 // giveBack returns the permit of an attempt that is not sent after all.
-func (a *account) giveBack(now time.Time) {
+func (a *account) giveBack() {
 	if a.next.held {
-		a.budget.Return(now, a.next.permit)
+		a.budget.Return(budget.Now(), a.next.permit)
 		a.next = grant{}
 	}
 }
 
-// finish closes the account. An extra attempt that succeeded pays for itself.
-func (a *account) finish(now time.Time, ok bool) {
-	a.giveBack(now)
-	if ok && a.running.held {
-		a.budget.Refund(now, a.running.permit)
+// succeed pays for the extra attempt that succeeded, if it was one.
+func (a *account) succeed() {
+	if a.running.held {
+		a.budget.Refund(budget.Now(), a.running.permit)
 	}
-	a.budget.Finish(now, ok)
 }

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -22,7 +23,7 @@ type call struct {
 	cc      *grpc.ClientConn
 	method  string
 	policy  *policy.Policy
-	start   time.Time
+	start   time.Duration     // on the budgets' clock
 	caller  []grpc.CallOption // as the caller gave them
 	opts    []grpc.CallOption // as an attempt gets them; room for them is in array
 	safe    bool              // by call option
@@ -32,8 +33,9 @@ type call struct {
 	account account
 	state   policy.Call
 
-	// Touched only when the first attempt does not succeed.
-	began  time.Time     // of the running attempt, from the second on
+	// Touched only when the policy is asked; such a call is not used again.
+	asked  bool
+	began  time.Duration // of the running attempt, from the second on
 	waited time.Duration // in backoffs
 
 	// Used again as they are.
@@ -58,8 +60,8 @@ func (r *Retrier) begin(ctx context.Context, method string, cc *grpc.ClientConn,
 		c.release()
 		return nil
 	}
-	c.state = policy.Call{MaxAttempts: r.maxAttempts}
-	c.start = r.now()
+	c.state.MaxAttempts = r.maxAttempts
+	c.start = budget.Now()
 	c.openAccount()
 	return c
 }
@@ -83,8 +85,8 @@ func (c *call) target() string {
 }
 
 // release makes the memory of a call available again. Only for a call whose one attempt has
-// succeeded, or that never began: an attempt that failed may have left something behind that still
-// writes to it.
+// succeeded without the policy being asked, or that never began: an attempt that failed may have
+// left something behind that still writes to it.
 func (c *call) release() {
 	clear(c.opts[own:])
 	c.attempt.reset()

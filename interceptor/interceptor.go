@@ -23,7 +23,6 @@ package interceptor
 import (
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -40,7 +39,6 @@ type Retrier struct {
 	observers   []Observer
 	maxAttempts int
 	random      func() float64
-	origin      time.Time // the clock counts from here
 	warned      once
 }
 
@@ -59,7 +57,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		budgets:     newBudgets(set),
 		maxAttempts: DefaultMaxAttempts,
 		random:      rand.Float64,
-		origin:      time.Now(),
 	}
 	for _, option := range options {
 		if err := option(r); err != nil {
@@ -115,6 +112,3 @@ func (r *Retrier) Warnings() []policy.Problem {
 	}
 	return warnings
 }
-
-// now reads the clock: monotonic only, which costs half of time.Now.
-func (r *Retrier) now() time.Time { return r.origin.Add(time.Since(r.origin)) }

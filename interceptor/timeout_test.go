@@ -35,18 +35,18 @@ type purse struct {
 	started, failed, returned, refunded, ok, bad int
 }
 
-func (p *purse) Start(time.Time)                     { p.started++ }
-func (p *purse) Fail(time.Time)                      { p.failed++ }
-func (p *purse) Return(time.Time, budget.Permit)     { p.returned++ }
-func (p *purse) Refund(_ time.Time, _ budget.Permit) { p.refunded++ }
+func (p *purse) Start(time.Duration)                     { p.started++ }
+func (p *purse) Fail(time.Duration)                      { p.failed++ }
+func (p *purse) Return(time.Duration, budget.Permit)     { p.returned++ }
+func (p *purse) Refund(_ time.Duration, _ budget.Permit) { p.refunded++ }
 
-func (p *purse) Withdraw(now time.Time, k budget.Kind) (budget.Permit, bool) {
+func (p *purse) Withdraw(now time.Duration, k budget.Kind) (budget.Permit, bool) {
 	p.asked = append(p.asked, k)
 	p.grants--
 	return budget.Permit{Kind: k, At: now}, p.grants >= 0
 }
 
-func (p *purse) Finish(_ time.Time, ok bool) {
+func (p *purse) Finish(_ time.Duration, ok bool) {
 	if ok {
 		p.ok++
 	} else {

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc/connectivity"
+
+	"github.com/stagger-go/stagger/budget"
 )
 
 // wait lets a backoff pass. It returns early when the caller cancels or the connection is closed.
 func (c *call) wait(delay time.Duration) {
-	before := c.retrier.now()
+	before := budget.Now()
 	c.sleep(delay)
-	c.waited += c.retrier.now().Sub(before)
+	c.waited += budget.Now() - before
 }
 
 // sleep returns after delay, or when the call's context ends or its connection is closed.

@@ -29,12 +29,12 @@ type watch struct {
 }
 
 // watched gives the attempt a context of its own if its timeout could lead to anything.
-func (c *call) watched(ctx context.Context, began time.Time) (context.Context, *watch) {
+func (c *call) watched(ctx context.Context) (context.Context, *watch) {
 	timeout := c.policy.PerAttemptTimeout()
 	if timeout == 0 || c.state.Attempts >= min(c.policy.MaxAttempts(), c.state.MaxAttempts) {
 		return ctx, nil
 	}
-	if deadline, ok := ctx.Deadline(); ok && deadline.Sub(began) <= timeout {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= timeout {
 		return ctx, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -55,7 +55,7 @@ func (w *watch) fire() {
 	if !w.decision.Retry {
 		c := w.call
 		out := policy.Outcome{Status: timedOut, TimedOut: true}
-		w.decision = c.decide(&out, c.retrier.now())
+		w.decision = c.decide(&out)
 		if !w.decision.Retry {
 			return
 		}

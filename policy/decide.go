@@ -43,10 +43,10 @@ type Outcome struct {
 type Budget interface {
 	// Fail is told of every ended attempt that speaks against the server: its code is retryable,
 	// or the server forbids a retry.
-	Fail(now time.Time)
+	Fail()
 	// Withdraw asks for an extra attempt after out. If the attempt is then not sent, giving back
 	// is the caller's business.
-	Withdraw(now time.Time, out *Outcome) bool
+	Withdraw(out *Outcome) bool
 }
 
 // Decision is what follows an attempt.
@@ -73,7 +73,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, b Budget, now time.Time, r float6
 	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16). An
 	// attempt that has timed out has not ended: it counts when it is abandoned.
 	if !out.TimedOut && !out.Final && (listed || push.Stop) {
-		b.Fail(now)
+		b.Fail()
 	}
 	no := func(reason Reason) Decision { return Decision{Reason: reason, Pushback: push} }
 	switch {
@@ -92,7 +92,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, b Budget, now time.Time, r float6
 	if !c.fits(d.Delay, p.retry.MinAttemptTime, now) {
 		return no(DeadlineTooClose)
 	}
-	if !b.Withdraw(now, out) {
+	if !b.Withdraw(out) {
 		return no(BudgetExhausted)
 	}
 	return d

@@ -23,9 +23,9 @@ type purse struct {
 	failed, asked, out int
 }
 
-func (p *purse) Fail(time.Time) { p.failed++ }
+func (p *purse) Fail() { p.failed++ }
 
-func (p *purse) Withdraw(time.Time, *policy.Outcome) bool {
+func (p *purse) Withdraw(*policy.Outcome) bool {
 	p.asked++
 	if !p.empty {
 		p.out++
