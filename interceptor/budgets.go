@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"google.golang.org/grpc"
+
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -27,8 +29,9 @@ type budgets struct {
 // call then needs no look-up, and nobody writes.
 type seat struct{ taken atomic.Pointer[balance] }
 
+// balance is the budget for a target.
 type balance struct {
-	place  place
+	target string
 	budget budget.Budget
 }
 
@@ -70,29 +73,38 @@ func build(spec policy.BudgetSpec) (budget.Budget, error) {
 	return budget.NewRatio(budget.RatioConfig(*spec.Ratio))
 }
 
+// payer returns the budget that pays for a call.
+func (r *Retrier) payer(p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
+	b, known := r.budgets.find(p, target(cc), method)
+	if !known {
+		r.warnUnknownBudget(p.Budget())
+	}
+	return b
+}
+
 // find returns the budget for a call. A policy without retries needs none, unless the file
 // throttles: then its successes and failures count too.
 func (b *budgets) find(p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
-	name := p.Budget()
-	if name == policy.NoBudget || p.MaxAttempts() < 2 && !b.throttled {
-		return budget.Unlimited, true
-	}
 	if p.Index() < 0 {
-		return b.lookup(name, target, method)
+		return b.lookup(p, target, method)
 	}
 	s := &b.seats[p.Index()]
-	if t := s.taken.Load(); t != nil && t.place.target == target && t.place.service == "" {
+	if t := s.taken.Load(); t != nil && t.target == target {
 		return t.budget, true
 	}
-	found, known := b.lookup(name, target, method)
-	if b.specs[name].Scope != policy.PerService {
-		s.taken.CompareAndSwap(nil, &balance{place: place{name: name, target: target}, budget: found})
+	found, known := b.lookup(p, target, method)
+	if b.specs[p.Budget()].Scope != policy.PerService {
+		s.taken.CompareAndSwap(nil, &balance{target: target, budget: found})
 	}
 	return found, known
 }
 
 // lookup finds or makes the balance for a place.
-func (b *budgets) lookup(name, target, method string) (_ budget.Budget, known bool) {
+func (b *budgets) lookup(p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
+	name := p.Budget()
+	if name == policy.NoBudget || p.MaxAttempts() < 2 && !b.throttled {
+		return budget.Unlimited, true
+	}
 	if own := b.given[name]; own != nil {
 		return own, true
 	}

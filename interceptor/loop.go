@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -14,20 +15,17 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// first begins the first attempt: its context, and the watch over its timeout if it has one.
-func (c *call) first() (context.Context, *watch) {
-	c.state.Attempts = 1
-	ctx := firstAttempt(c.ctx)
-	if c.policy.PerAttemptTimeout() == 0 {
-		return ctx, nil
-	}
-	return c.watched(ctx)
-}
-
-// later begins another attempt.
+// later begins an attempt after the first: its context, and the watch over its timeout if it has one.
+//
+// Later attempts always bring their headers, for a retry-after in them. A first one does so only if
+// caller or policy ask: gRPC copies what it hands over, and in a call that succeeds at once only the
+// trailer may cost anything (law 10).
 func (c *call) later() (context.Context, *watch) {
-	c.attempt.reset()
-	c.wantHeader()
+	c.reset()
+	if c.wishes&headers == 0 {
+		c.wishes |= headers
+		c.opts = append(c.opts, grpc.Header(&c.header))
+	}
 	c.began = budget.Now()
 	return c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
 }
@@ -70,9 +68,8 @@ func (c *call) next(d policy.Decision, last error) error {
 
 // decide asks the policy, and tells the observers.
 func (c *call) decide(out *policy.Outcome) policy.Decision {
-	c.asked = true
 	c.state.Deadline, _ = c.ctx.Deadline()
-	c.state.Safe = c.safe || c.policy.Safe(c.method)
+	c.state.Safe = c.wishes&safe != 0 || c.policy.Safe(c.method)
 	d := c.policy.Decide(&c.state, out, &c.account, time.Now(), c.retrier.random())
 	c.observeDecision(out, d)
 	return d
@@ -80,19 +77,12 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 
 // succeed ends a call that was answered with OK.
 func (c *call) succeed() {
-	if !c.asked && len(c.retrier.observers) == 0 {
-		// The way of nearly all calls. The start is time enough for a budget to end them by.
-		c.account.budget.Finish(c.start, true)
-		c.deliver(nil)
-		c.release()
-		return
-	}
 	c.observeAttempt(nil, false)
 	c.account.giveBack()
 	c.account.succeed()
 	c.account.budget.Finish(budget.Now(), true)
 	c.observeCall(nil, policy.Succeeded)
-	c.deliver(nil)
+	c.deliver(c.caller, nil)
 }
 
 // fail ends a call with an error; last is that of the attempt before, where it is another one.
@@ -102,7 +92,7 @@ func (c *call) fail(err, last error, reason policy.Reason) error {
 	c.account.giveBack()
 	c.account.budget.Finish(now, false)
 	c.observeCall(final, reason)
-	c.deliver(final)
+	c.deliver(c.caller, final)
 	return final
 }
 

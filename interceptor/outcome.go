@@ -26,9 +26,9 @@ func (c *call) outcome(err error) policy.Outcome {
 	multiplied := c.multiplied()
 	return policy.Outcome{
 		Status:  st,
-		Header:  c.attempt.header,
-		Trailer: c.attempt.trailer,
-		Unsent:  c.attempt.unsent() && !multiplied,
+		Header:  c.header,
+		Trailer: c.trailer,
+		Unsent:  c.unsent() && !multiplied,
 		// An error without a status comes from an interceptor, not from a server.
 		Final: !ok || st.Code() == codes.OK || deterministic(st) ||
 			errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),

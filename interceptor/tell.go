@@ -17,15 +17,11 @@ func (c *call) observeAttempt(err error, abandoned bool) {
 	if len(c.retrier.observers) == 0 {
 		return
 	}
-	began := c.start
-	if c.state.Attempts > 1 {
-		began = c.began
-	}
-	elapsed := budget.Now() - began
+	elapsed := budget.Now() - c.began
 	e := AttemptEvent{
-		Method: c.method, Target: c.target(), Number: c.state.Attempts,
+		Method: c.method, Target: target(c.cc), Number: c.state.Attempts,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Code: status.Code(err), Err: err,
-		Peer: c.attempt.peer.Addr, Abandoned: abandoned,
+		Peer: c.peer.Addr, Abandoned: abandoned,
 	}
 	for _, o := range c.retrier.observers {
 		if o.Attempt != nil {
@@ -37,7 +33,7 @@ func (c *call) observeAttempt(err error, abandoned bool) {
 // observeDecision tells what follows an attempt that has failed or timed out.
 func (c *call) observeDecision(out *policy.Outcome, d policy.Decision) {
 	e := DecisionEvent{
-		Method: c.method, Target: c.target(), Attempt: c.state.Attempts,
+		Method: c.method, Target: target(c.cc), Attempt: c.state.Attempts,
 		Code: out.Status.Code(), TimedOut: out.TimedOut, Decision: d,
 	}
 	for _, o := range c.retrier.observers {
@@ -54,7 +50,7 @@ func (c *call) observeCall(err error, reason policy.Reason) {
 	}
 	elapsed := budget.Now() - c.start
 	e := CallEvent{
-		Method: c.method, Target: c.target(), Attempts: c.state.Attempts,
+		Method: c.method, Target: target(c.cc), Attempts: c.state.Attempts,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Waited: c.waited,
 		Code: status.Code(err), Err: err, Reason: reason,
 	}

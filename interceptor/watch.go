@@ -70,6 +70,9 @@ func (w *watch) fire() {
 
 // stop ends the watch when the attempt has ended, and releases the attempt's context.
 func (w *watch) stop() {
+	if w == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true

@@ -24,6 +24,7 @@ type Policy struct {
 	retry RetrySpec // MaxAttempts 1 and no codes if spec has no retries
 	name  Name      // the name in the config that leads here; empty for a policy on its own
 	index int       // in its set; -1 for a policy on its own
+	plain bool
 }
 
 // New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
@@ -46,6 +47,8 @@ func compile(s Spec) *Policy {
 	}
 	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, DefaultMaxPushback)
 	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, DefaultMinAttemptTime)
+	p.plain = s.Timeout == 0 && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
+		p.retry.PerAttemptTimeout == 0 && p.retry.CommitOn == Seen
 	return p
 }
 
@@ -63,6 +66,10 @@ func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
 
 // PerAttemptTimeout is the time after which an attempt may be given up for another; 0 is never.
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
+
+// Plain reports whether the policy has nothing to say before an attempt has failed: no time limits,
+// no limits that a call's own options may set too, no heed of headers.
+func (p *Policy) Plain() bool { return p.plain }
 
 // CommitsOnHeaders reports whether an attempt that brings response headers is not retried.
 func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOn == Headers }

@@ -1,0 +1,94 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// wishes is what a caller's options, and its policy, ask of us before the first attempt.
+type wishes uint8
+
+const (
+	pass    wishes = 1 << iota // let the call pass by, untouched
+	safe                       // the caller declares it safe to repeat
+	told                       // the caller has options that are told of the call's end
+	headers                    // attempts bring their headers
+	plain                      // the policy has nothing to say before an attempt fails
+)
+
+// read makes the options of the attempts: our own, then the caller's without those that are told of
+// the call's end, then the policy's where the caller says nothing stricter. What it returns fits
+// into registers; every call comes through here.
+func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *policy.Policy, opts []grpc.CallOption, w wishes) {
+	p, opts = r.set.Lookup(method), a.array[:own]
+	for _, o := range caller {
+		switch o := o.(type) {
+		case disableOption:
+			w |= pass
+		case insideOption:
+			w |= pass
+			r.warnNested()
+		case policyOption:
+			p = o.policy
+		case idempotentOption:
+			w |= safe
+		case grpc.HeaderCallOption:
+			w |= told | headers
+			continue
+		case grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
+			w |= told
+			continue
+		}
+		opts = append(opts, o)
+	}
+	if p == nil {
+		p = r.single
+	}
+	if p.Plain() {
+		w |= plain
+	} else {
+		opts = appendLimits(opts, caller, p.Spec())
+	}
+	if w&headers != 0 || w&plain == 0 && p.CommitsOnHeaders() {
+		w |= headers
+		opts = append(opts, grpc.Header(&a.header))
+	}
+	return p, opts, w
+}
+
+// appendLimits adds what a policy says where the caller has not said it, or not as strictly.
+func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOption {
+	waits, send, receive := s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes
+	for _, o := range caller {
+		switch o := o.(type) {
+		case grpc.FailFastCallOption:
+			waits = nil
+		case grpc.MaxSendMsgSizeCallOption:
+			send = stricter(send, o.MaxSendMsgSize)
+		case grpc.MaxRecvMsgSizeCallOption:
+			receive = stricter(receive, o.MaxRecvMsgSize)
+		}
+	}
+	if waits != nil {
+		opts = append(opts, grpc.WaitForReady(*waits))
+	}
+	if send != nil {
+		opts = append(opts, grpc.MaxCallSendMsgSize(*send))
+	}
+	if receive != nil {
+		opts = append(opts, grpc.MaxCallRecvMsgSize(*receive))
+	}
+	return opts
+}
+
+// stricter returns a policy's limit, or nil if the caller's holds already.
+func stricter(policys *int, callers int) *int {
+	if policys == nil || *policys >= callers {
+		return nil
+	}
+	return policys
+}
