@@ -287,6 +287,7 @@ func TestACallThatItsCallerDeclaresSafeIsRepeated(t *testing.T) {
 }
 
 func TestTheServersWordWins(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		pushback []string
 		attempts int

@@ -121,14 +121,14 @@ func (b *budgets) lookup(p *policy.Policy, target, method string) (_ budget.Budg
 	case policy.PerProcess:
 	}
 	if found, ok := b.table.Load(at); ok {
-		return found.(budget.Budget), known //nolint:forcetypeassert // only budgets are stored
+		return found.(budget.Budget), known //nolint:errcheck,forcetypeassert // only budgets are stored
 	}
 	made, err := build(spec)
 	if err != nil { // New has refused it
 		made = budget.Empty
 	}
 	found, _ := b.table.LoadOrStore(at, made)
-	return found.(budget.Budget), known //nolint:forcetypeassert // only budgets are stored
+	return found.(budget.Budget), known //nolint:errcheck,forcetypeassert // only budgets are stored
 }
 
 // serviceOf cuts "/service/method" to "service".

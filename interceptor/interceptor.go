@@ -21,8 +21,10 @@
 package interceptor
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 
 	"google.golang.org/grpc"
 
@@ -45,7 +47,7 @@ type Retrier struct {
 // New makes a Retrier that follows the policies of a set. The error says which option is wrong.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set == nil {
-		return nil, fmt.Errorf("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
 	single, err := policy.New(policy.Spec{})
 	if err != nil {
@@ -104,7 +106,7 @@ func (r *Retrier) Warnings() []policy.Problem {
 		if p.MaxAttempts() > r.maxAttempts {
 			warnings = append(warnings, policy.Problem{
 				Field: "maxAttempts of " + p.Name().String(),
-				Value: fmt.Sprint(p.MaxAttempts()),
+				Value: strconv.Itoa(p.MaxAttempts()),
 				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; "+
 					"interceptor.WithMaxAttempts allows more", r.maxAttempts),
 			})

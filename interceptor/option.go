@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/stagger-go/stagger/budget"
@@ -56,7 +57,7 @@ func WithBudget(name string, b budget.Budget) Option {
 func WithRandom(random func() float64) Option {
 	return func(r *Retrier) error {
 		if random == nil {
-			return fmt.Errorf("interceptor: WithRandom(nil): must be a function")
+			return errors.New("interceptor: WithRandom(nil): must be a function")
 		}
 		r.random = random
 		return nil

@@ -187,7 +187,7 @@ func TestTheErrorIsTheServersOwnWithTheStoryBesideIt(t *testing.T) {
 		if !ok || got.Message() != "the disk is full" || len(got.Details()) != 1 || err.Error() != st.Err().Error() {
 			t.Errorf("status %v; want the last attempt's own", got)
 		}
-		e := err.(*interceptor.Error) //nolint:errcheck,errorlint,forcetypeassert // that is what is promised
+		e := err.(*interceptor.Error) //nolint:errorlint // that is what is promised
 		if e.Attempts != 4 || e.Elapsed != 1700*ms || e.Reason != policy.AttemptsExhausted {
 			t.Errorf("%+v", e)
 		}

@@ -65,7 +65,7 @@ func TestAStreamThatTheServerRefusedUnseenIsOneAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lis := bufconn.Listen(1 << 16)
-		defer lis.Close() //nolint:errcheck // only once
+		defer lis.Close()
 		seen := make(chan int, 1)
 		go func() {
 			conn, err := lis.Accept()

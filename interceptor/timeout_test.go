@@ -93,6 +93,7 @@ func TestAnAnswerDuringTheBackoffAfterATimeoutWins(t *testing.T) {
 }
 
 func TestAFailureDuringTheBackoffAfterATimeoutIsDecidedOnItsOwn(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[codes.Code]string{
 		codes.NotFound:    "[] non_retryable",
 		codes.Unavailable: "[1.15s] succeeded", // 1.05 s and the backoff of 100 ms
@@ -111,6 +112,7 @@ func TestAFailureDuringTheBackoffAfterATimeoutIsDecidedOnItsOwn(t *testing.T) {
 
 // An attempt is abandoned only for a better one: where the policy allows no other, it goes on.
 func TestAnAttemptThatTimesOutGoesOnWhenNoOtherMayFollow(t *testing.T) {
+	t.Parallel()
 	broke := hasty()
 	broke.Budget = "empty"
 	two := hasty()

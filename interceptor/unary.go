@@ -24,7 +24,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
-		a := attempts.Get().(*attempt) //nolint:forcetypeassert // the pool holds nothing else
+		a := attempts.Get().(*attempt) //nolint:errcheck,forcetypeassert // the pool holds nothing else
 		p, ours, w := r.read(method, opts, a)
 		if w&pass != 0 {
 			a.release(ours)

@@ -65,6 +65,7 @@ func TestATargetIsClearedWhenTheLastAttemptHadNothingForIt(t *testing.T) {
 }
 
 func TestOnFinishRunsOnceForEachOptionWithTheFinalError(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		script []testserver.Step
 		want   codes.Code
@@ -132,7 +133,7 @@ func TestAReplyThatAFailedAttemptFilledIsEmptied(t *testing.T) {
 		err := unary(t.Context(), get, nil, &reply, nil,
 			func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 				attempts++
-				o := reply.(*order) //nolint:errcheck,forcetypeassert // as given
+				o := reply.(*order)
 				o.Items = append(o.Items, fmt.Sprint("item of attempt ", attempts))
 				if attempts < 3 {
 					return status.Error(codes.Unavailable, "")
@@ -226,6 +227,7 @@ func TestCancelledFromTheServerIsRetriedWhenListed(t *testing.T) {
 }
 
 func TestAMessageThatIsTooLargeIsNotRetried(t *testing.T) {
+	t.Parallel()
 	all := plain()
 	all.Codes = policy.Codes(codes.ResourceExhausted)
 	for name, opt := range map[string]grpc.CallOption{
@@ -374,6 +376,7 @@ func TestAPoliciesWaitForReadyIsTheDefaultOfItsCalls(t *testing.T) {
 }
 
 func TestAPoliciesMessageLimitsHoldUnlessTheCallsAreSmaller(t *testing.T) {
+	t.Parallel()
 	c := config(plain())
 	c.Methods[0].MaxRequestBytes, c.Methods[0].MaxResponseBytes = new(9), new(9)
 	for _, row := range []struct {
@@ -454,7 +457,7 @@ func TestTheInterceptorWorksOnLoopbackTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // only once
+	defer conn.Close()
 	if got, err := (scene{conn: conn}).call(t.Context(), get); err != nil || got != "hello" {
 		t.Errorf("%q, %v", got, err)
 	}

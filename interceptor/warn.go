@@ -65,5 +65,5 @@ func (r *Retrier) warnMultiplied(method string) {
 // retriesItself reports whether the service config that gRPC has received holds a retry policy for
 // the method. The call asks only when an attempt has failed: gRPC takes a lock to answer.
 func retriesItself(cc *grpc.ClientConn, method string) bool {
-	return cc != nil && cc.GetMethodConfig(method).RetryPolicy != nil //nolint:staticcheck // deprecated for want of users, not of meaning
+	return cc != nil && cc.GetMethodConfig(method).RetryPolicy != nil
 }

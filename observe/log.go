@@ -46,10 +46,9 @@ func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEv
 	if !e.Decision.Retry {
 		return // the end of the call says it
 	}
-	fields := []any{
+	fields := append(make([]any, 0, 14),
 		"method", e.Method, "target", e.Target, "attempt", e.Attempt,
-		"code", policy.CodeName(e.Code), "delay", e.Decision.Delay,
-	}
+		"code", policy.CodeName(e.Code), "delay", e.Decision.Delay)
 	if e.TimedOut {
 		fields = append(fields, "timed_out", true)
 	}
@@ -63,10 +62,9 @@ func logCall(ctx context.Context, l logging.Logger, e interceptor.CallEvent) {
 	if e.Attempts < 2 && (e.Code == codes.OK || e.Reason == policy.NonRetryable) {
 		return
 	}
-	fields := []any{
+	fields := append(make([]any, 0, 16),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempts, "code", policy.CodeName(e.Code),
-		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited,
-	}
+		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited)
 	if e.Err == nil {
 		l.Log(ctx, logging.LevelInfo, "stagger: call succeeded after retries", fields...)
 		return
