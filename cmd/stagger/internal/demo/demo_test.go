@@ -1,0 +1,134 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func builtIn(t *testing.T) *policy.Set {
+	t.Helper()
+	set, err := policy.Parse(orders.File, orders.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// The whole day in virtual time, with a fifth of the calls, and so of the budget's reserve. What it
+// says of the clients are bounds: round_robin begins at a random backend, and jitter is random.
+func TestTheDayShowsWhatRetriesDo(t *testing.T) {
+	t.Parallel()
+	small := bytes.Replace(orders.Policy, []byte("minPerSecond: 5"), []byte("minPerSecond: 1"), 1)
+	if bytes.Equal(small, orders.Policy) {
+		t.Fatal("the policy file has another reserve: scale that one")
+	}
+	set, err := policy.Parse(orders.File, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		results, err := showDay(t.Context(), newDay(1), set, 1, screen{Writer: &text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := map[string]result{}
+		for _, r := range results {
+			by[r.name] = r
+		}
+		within := func(what string, got, low, high float64) {
+			t.Helper()
+			if got < low || got > high {
+				t.Errorf("%s: %.3f; want %v to %v", what, got, low, high)
+			}
+		}
+		none, plain, exponential, ours := by["no retries"], by["retry loop"], by["exponential"], by[stagger]
+		within("no retries, requests per call", none.perCall, 1, 1)
+		within("no retries, one of four", none.phases["one of four"], 0.7, 0.8)
+		within("loop, requests per call in the outage", plain.outage, 3.99, 4.01)
+		within("loop, after the pulse", plain.phases["after the pulse"], 0, 0.1)
+		within("loop, orders made twice", float64(plain.twice), 1, 1000)
+		within("exponential, after the pulse", exponential.phases["after the pulse"], 0, 0.1)
+		within("stagger, blip", ours.phases["blip"], 0.8, 1)
+		within("stagger, one of four", ours.phases["one of four"], 0.97, 1)
+		within("stagger, requests per call in the outage", ours.outage, 1, 1.3)
+		within("stagger, pulse less than without retries", none.phases["pulse"]-ours.phases["pulse"], -1, 0.15)
+		within("stagger, orders made twice", float64(ours.twice), 0, 0)
+		if plain.returned || exponential.returned || !none.returned || !ours.returned {
+			t.Errorf("recovered: no retries %v, loop %v, exponential %v, stagger %v; want true, false, false, true",
+				none.returned, plain.returned, exponential.returned, ours.returned)
+		}
+		checkScreen(t, text.String())
+	})
+}
+
+// checkScreen wants all clients in each part, no colours, and lines that fit.
+func checkScreen(t *testing.T, text string) {
+	t.Helper()
+	for _, name := range []string{"no retries", "retry loop", "exponential", stagger} {
+		if got := strings.Count(text, "│ "+name); got != 2 {
+			t.Errorf("%q stands in %d tables; want 2", name, got)
+		}
+		if got := strings.Count(text, "\n"+name+"\n"); got != 1 {
+			t.Errorf("%q has %d charts; want 1", name, got)
+		}
+	}
+	for _, want := range []string{"budget_exhausted", "a total outage", "└after the pulse"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the screen lacks %q", want)
+		}
+	}
+	for _, not := range []string{"\x1b", "%!", "could not keep up"} {
+		if strings.Contains(text, not) {
+			t.Errorf("the screen has %q", not)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 102 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestADemoThatIsInterruptedEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	set := builtIn(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		var text bytes.Buffer
+		if err := run(ctx, set, 1, screen{Writer: &text}); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v; want context.Canceled", err)
+		}
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("it went on until %v; want 1s", took)
+		}
+	})
+}
+
+func TestAMachineThatIsTooSlowIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		behind time.Duration
+		warned bool
+	}{{late, false}, {late + time.Millisecond, true}} {
+		var text bytes.Buffer
+		warnLate(screen{Writer: &text}, []arrival{{at: ms}}, []record{{calls: []call{{at: ms + row.behind}}}})
+		if got := strings.Contains(text.String(), "could not keep up"); got != row.warned {
+			t.Errorf("%v behind: warned %v; want %v", row.behind, got, row.warned)
+		}
+	}
+}
