@@ -79,10 +79,20 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 func (c *call) succeed() {
 	c.observeAttempt(nil, false)
 	c.account.giveBack()
-	c.account.succeed()
+	if !c.late() {
+		c.account.succeed()
+	}
 	c.account.budget.Finish(budget.Now(), true)
 	c.observeCall(nil, policy.Succeeded)
 	c.deliver(c.caller, nil)
+}
+
+// late reports whether the running attempt took longer than an attempt should. Such an answer comes
+// from a service in trouble, and is no sign that extra attempts help: in an overload, they would pay
+// for the next ones and deepen it.
+func (c *call) late() bool {
+	timeout := c.policy.PerAttemptTimeout()
+	return timeout > 0 && budget.Now()-c.began > timeout
 }
 
 // fail ends a call with an error; last is that of the attempt before, where it is another one.

@@ -211,3 +211,24 @@ func TestTimeoutsAndAnswersThatCrossLoseNothing(t *testing.T) {
 		}
 	}, interceptor.WithBudget("", p))
 }
+
+// In an overload late answers would pay for more extra attempts, which deepen it.
+func TestAnAnswerThatIsLatePaysNothingBack(t *testing.T) {
+	t.Parallel()
+	two := hasty()
+	two.Budget, two.MaxAttempts = "", 2
+	for delay, refunds := range map[time.Duration]int{time.Second: 1, time.Second + 1: 0} {
+		t.Run(delay.String(), func(t *testing.T) {
+			p := &purse{Budget: budget.Unlimited, grants: 9}
+			play(t, config(two), func(t *testing.T, s scene) {
+				s.On(get, down(), text("").Delay(delay))
+				if _, err := s.call(t.Context(), get); err != nil {
+					t.Fatal(err)
+				}
+				if p.refunded != refunds {
+					t.Errorf("%d refunds; want %d", p.refunded, refunds)
+				}
+			}, interceptor.WithBudget("", p))
+		})
+	}
+}
