@@ -31,6 +31,9 @@ func (s Step) Reply(messages ...proto.Message) Step {
 
 // Raw adds messages as they go over the wire, encoded or not what the client expects.
 func (s Step) Raw(messages ...[]byte) Step {
+	if s.cuts() {
+		return s.wrong(errors.New("messages after Cut: the connection is gone: want Send before it"))
+	}
 	s.replies = slices.Clip(s.replies) // the copy must not write into the original
 	for _, b := range messages {
 		s.replies = append(s.replies, slices.Clone(b))
@@ -83,15 +86,23 @@ func lower(md metadata.MD) metadata.MD {
 	return out
 }
 
-// checkKeys refuses the keys that gRPC writes itself, since it would leave them out without a word.
 func (s Step) checkKeys(what string, md metadata.MD) Step {
+	if err := checkKeys(what, md); err != nil {
+		return s.wrong(err)
+	}
+	return s
+}
+
+// checkKeys refuses the keys that gRPC writes itself, since it would leave them out without a word.
+func checkKeys(what string, md metadata.MD) error {
+	var mistakes []error
 	for k := range md {
 		switch key := strings.ToLower(k); {
 		case key == "", strings.HasPrefix(key, ":"), slices.Contains(reserved, key):
-			s = s.wrong(fmt.Errorf("%s(%q): gRPC writes this key itself: want another", what, k))
+			mistakes = append(mistakes, fmt.Errorf("%s(%q): gRPC writes this key itself: want another", what, k))
 		}
 	}
-	return s
+	return errors.Join(mistakes...)
 }
 
 var reserved = []string{

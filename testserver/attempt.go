@@ -4,6 +4,7 @@
 package testserver
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,9 +23,40 @@ type Attempt struct {
 	Metadata metadata.MD   // what the client sent; not to be changed
 	Request  []byte        // its first message as sent, nil if there was none; not to be changed
 
+	Requests   [][]byte // what the server has received, as sent: the first 4 MiB; not to be changed
+	Received   int      // how many messages that were, those left out of Requests included
+	HalfClosed bool     // the server has seen that the client sends no more
+	Sent       int      // messages the server has sent, or is sending
+
 	End       time.Time  // when the server was done with it; zero while it runs
 	Code      codes.Code // what it ended with; OK while it runs
 	Cancelled bool       // the client, its deadline or the connection ended it before the step was done
+
+	size int // of Requests, in bytes
+}
+
+// maxSize bounds what an attempt keeps in Requests, so that endless streams can be recorded.
+const maxSize = 4 << 20
+
+// received writes a message down. The first is kept whatever its size; after one that is too much,
+// none is.
+func (a *Attempt) received(b []byte) {
+	a.Received++
+	if a.Received == 1 {
+		a.Request = b
+	}
+	const header = 24 // of the slice
+	a.size += header + len(b)
+	if a.Received == 1 || a.size <= maxSize {
+		a.Requests = append(a.Requests, b)
+	}
+}
+
+// clone is the attempt as it is now: later messages do not show in it.
+func (a *Attempt) clone() Attempt {
+	b := *a
+	b.Requests = slices.Clip(b.Requests)
+	return b
 }
 
 // keepAll is a record without bound.
@@ -82,7 +114,7 @@ func (s *Server) Attempts() []Attempt {
 	kept := s.record.last()
 	list := make([]Attempt, len(kept))
 	for i, a := range kept {
-		list[i] = *a
+		list[i] = a.clone()
 	}
 	return list
 }

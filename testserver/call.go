@@ -5,30 +5,36 @@ package testserver
 
 import (
 	"context"
-	"errors"
-	"io"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
 
 // call is one attempt that is being served.
 type call struct {
-	stream    grpc.ServerStream
-	ctx       context.Context //nolint:containedctx // the stream's own
-	conn      *connection
-	attempt   *Attempt
-	k         int // attempts that came before it in its script
-	cancelled bool
+	stream     grpc.ServerStream
+	ctx        context.Context //nolint:containedctx // the stream's own
+	conn       *connection
+	record     *record
+	attempt    *Attempt
+	k          int  // attempts that came before it in its script
+	seen       bool // somebody may look at the attempt
+	cancelled  bool
+	played     bool     // by a Play: nothing is received and sent of itself
+	unread     [][]byte // the first message, when it has been read ahead of its receiver
+	begun      bool     // a message has been read
+	halfClosed bool
+	headed     bool // headers have been sent
+	flushes    bool // what is sent must have gone out, since the connection may be dropped
 }
 
 // handle serves every call of every method that is not registered.
 func (s *Server) handle(_ any, stream grpc.ServerStream) error {
-	c := &call{stream: stream, ctx: stream.Context(), attempt: &Attempt{}}
+	c := &call{stream: stream, ctx: stream.Context(), record: &s.record, attempt: &Attempt{}}
 	c.attempt.Method, _ = grpc.MethodFromServerStream(stream)
 	c.conn = connectionOf(c.ctx)
 	if c.conn == nil {
@@ -37,90 +43,74 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	c.attempt.Conn = c.conn.id
 	var step Step
 	step, c.k = s.scripts.next(c.attempt.Method)
-	seen := s.record.keep != 0 || step.pick != nil
-	if seen {
+	c.seen = s.record.keep != 0 || step.picks()
+	if c.seen {
 		c.attempt.Metadata, _ = metadata.FromIncomingContext(c.ctx)
 	}
 	deadline, _ := c.ctx.Deadline()
 	s.record.begin(c.attempt, deadline)
-	err := c.receive(&s.record, seen)
-	if err == nil {
-		err = c.run(step)
-	}
+	err := c.run(step)
 	s.record.update(func() {
 		c.attempt.End, c.attempt.Code, c.attempt.Cancelled = time.Now(), status.Code(err), c.cancelled
 	})
 	return err
 }
 
-// connectionOf finds the connection of a call in its peer's address, where [connection.RemoteAddr]
-// has put it.
-func connectionOf(ctx context.Context) *connection {
-	if p, ok := peer.FromContext(ctx); ok {
-		if addr, ok := p.Addr.(peerAddr); ok {
-			return addr.conn
-		}
-	}
-	return nil
-}
-
-// receive reads the first message, if the client sends one.
-func (c *call) receive(r *record, keep bool) error {
-	first := request{skip: !keep}
-	err := c.stream.RecvMsg(&first)
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return c.ended(err)
-	}
-	if keep {
-		r.update(func() { c.attempt.Request = first.bytes })
-	}
-	return nil
-}
-
 // run carries out a step.
 func (c *call) run(s Step) error {
+	c.flushes = s.drops()
+	if err := c.open(s); err != nil {
+		return c.ended(err)
+	}
+	for _, m := range s.moves {
+		if m.last {
+			return m.do(c)
+		}
+		if err := m.do(c); err != nil {
+			return c.ended(err)
+		}
+	}
+	if err := c.sendAll(s.replies); err != nil {
+		return c.ended(err)
+	}
+	if s.then != nil {
+		return c.run(*s.then)
+	}
+	return c.finish(s)
+}
+
+// open does what comes before the moves and the messages.
+func (c *call) open(s Step) error {
+	if err := c.first(s); err != nil {
+		return err
+	}
+	if s.plays && s.pick == nil {
+		c.played = true
+		_ = grpc.SetSendCompressor(c.ctx, encoding.Identity) // fails when another Play has sent headers
+	}
 	if len(s.trailer) > 0 {
 		c.stream.SetTrailer(s.trailer)
 	}
 	if s.queue != nil {
 		if err := s.queue.pass(c.ctx); err != nil {
-			return c.ended(err)
+			return err
 		}
 	}
-	if s.header != nil || s.end == endDrop && s.replies != nil {
-		if err := c.send(s, func() error { return c.stream.SendHeader(s.header) }); err != nil {
-			return c.ended(err)
+	if s.header != nil {
+		if err := c.sendHeader(s.header); err != nil {
+			return err
 		}
 	}
-	if err := c.wait(s.delay); err != nil {
-		return c.ended(err)
-	}
-	for _, b := range s.replies {
-		if err := c.send(s, func() error { return c.stream.SendMsg(b) }); err != nil {
-			return c.ended(err)
-		}
-	}
-	return c.finish(s)
-}
-
-// send sees to it that what is sent before a drop arrives.
-func (c *call) send(s Step, send func() error) error {
-	if s.end != endDrop {
-		return send()
-	}
-	return c.conn.flush(c.ctx, send)
+	return c.wait(s.delay)
 }
 
 func (c *call) finish(s Step) error {
 	switch s.end {
 	case endOK:
-		if s.replies != nil {
+		if s.replies != nil || c.played {
 			return nil
 		}
-		return c.ended(c.stream.SendMsg([]byte{}))
+		return c.ended(c.send([]byte{}))
 	case endHang:
 		<-c.ctx.Done()
 		return c.ended(c.ctx.Err())

@@ -19,6 +19,7 @@ func Random(seed uint64, p float64, step Step) Step {
 	if !(p >= 0 && p <= 1) { // not the inverse: NaN must fail too
 		return s.wrong(fmt.Errorf("Random with probability %v: want 0 to 1", p))
 	}
+	s.plays, s.mayDrop = step.plays, step.drops() // a Play receives for itself
 	s.pick = func(c *call) Step {
 		if chance(seed, c.attempt.Method, c.k) < p {
 			return step
@@ -42,12 +43,12 @@ func chance(seed uint64, method string, k int) float64 {
 // start, and must return when ctx is done: [Server.Close] waits for it. It is called from many
 // goroutines at once. A step with impossible values is answered with INTERNAL and their mistake.
 func Func(f func(ctx context.Context, a Attempt) Step) Step {
-	s := Step{end: endPick}
+	s := Step{end: endPick, mayDrop: true}
 	if f == nil {
 		return s.wrong(errors.New("Func(nil): want a function"))
 	}
 	s.pick = func(c *call) Step {
-		step := f(c.ctx, *c.attempt)
+		step := f(c.ctx, c.attempt.clone())
 		if step.mistake != nil {
 			return broken(fmt.Errorf("testserver: %s: step returned to Func: %w", c.attempt.Method, step.mistake))
 		}

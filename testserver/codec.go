@@ -13,7 +13,7 @@ import (
 // registered services go through gRPC's own codec.
 type codec struct{}
 
-// request is the first message of a call.
+// request is a message of the client.
 type request struct {
 	bytes []byte
 	skip  bool // nobody will look at the bytes

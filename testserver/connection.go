@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc/peer"
 )
 
 // connection is the server's end. It travels in its own remote address: gRPC hands that to every
@@ -18,19 +20,22 @@ type connection struct {
 	net.Conn
 	id       int
 	listener *listener
+	closed   atomic.Bool
 	frames   frames
+	scissors scissors
 	written  atomic.Pointer[chan struct{}] // closed by the next write
 }
 
 // Close cuts the connection.
 func (c *connection) Close() error {
 	c.listener.forget(c)
+	c.closed.Store(true)
 	return c.Conn.Close()
 }
 
 // Write counts what goes out, and tells whoever waits for it. gRPC writes from one goroutine.
 func (c *connection) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
+	n, err := c.writeCut(b)
 	c.frames.scan(b[:n])
 	if waiting := c.written.Swap(nil); waiting != nil {
 		close(*waiting)
@@ -112,3 +117,14 @@ type peerAddr struct {
 }
 
 func (a peerAddr) String() string { return fmt.Sprintf("%s#%d", a.Addr, a.conn.id) }
+
+// connectionOf finds the connection of a call in its peer's address, where [connection.RemoteAddr]
+// has put it.
+func connectionOf(ctx context.Context) *connection {
+	if p, ok := peer.FromContext(ctx); ok {
+		if addr, ok := p.Addr.(peerAddr); ok {
+			return addr.conn
+		}
+	}
+	return nil
+}

@@ -23,12 +23,19 @@
 //
 // A script is a sequence of steps: the k-th attempt of a method carries out step k, and the last
 // step repeats forever. A [Step] is built by a word that says how it ends ([OK], [Fail], [Hang],
-// [Drop], [Random], [Overload], [Func]) and refined by methods that say what comes before.
+// [Drop], [Random], [Overload], [Func]) and refined by methods that say what comes before. Streams
+// are scripted move by move with [Play]:
+//
+//	srv.On("/acme.orders.v1.OrderService/Watch",
+//		testserver.Play(testserver.Receive(1), testserver.Send(first, second)).
+//			Then(testserver.Fail(codes.Unavailable)),
+//		testserver.Play(testserver.EchoAll()))
 //
 // # Virtual time
 //
 // A server in memory works inside a [testing/synctest] bubble: start it, dial it and call it there,
 // and an hour of delays takes milliseconds and can be asserted exactly. After a call that ended on
-// the client's side (cancelled, or past its deadline) use [testing/synctest.Wait] before looking at
-// [Server.Attempts], since the server hears of it a moment later. Servers on TCP need real time.
+// the client's side (cancelled, or past its deadline) or by the loss of its connection use
+// [testing/synctest.Wait] before looking at [Server.Attempts], since the server writes that down a
+// moment later. Servers on TCP need real time.
 package testserver

@@ -51,6 +51,50 @@ func ExampleNew() {
 	// attempt 3 OK
 }
 
+func ExamplePlay() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("/acme.orders.v1.OrderService/WatchOrders",
+		testserver.Play(
+			testserver.Receive(1),
+			testserver.Send(wrapperspb.String("order 7: paid"), wrapperspb.String("order 7: packed")),
+			testserver.Pause(10*time.Millisecond),
+		).Then(testserver.Fail(codes.Unavailable, "restarting").Pushback("250")), // first this,
+		testserver.Play(testserver.Cut()).Times(1), // then the connection breaks in the first message,
+		testserver.Play(testserver.EchoAll()))      // and then all is well
+
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, "/acme.orders.v1.OrderService/WatchOrders")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = stream.SendMsg(&emptypb.Empty{})
+	for err == nil {
+		var event wrapperspb.StringValue
+		if err = stream.RecvMsg(&event); err == nil {
+			fmt.Println(event.GetValue())
+		}
+	}
+	fmt.Println(status.Code(err), stream.Trailer()["grpc-retry-pushback-ms"])
+	a := srv.Attempts()[0]
+	fmt.Println("received", a.Received, "sent", a.Sent, a.Code)
+	// Output:
+	// order 7: paid
+	// order 7: packed
+	// Unavailable [250]
+	// received 1 sent 2 Unavailable
+}
+
 func ExampleServer_On() {
 	srv, err := testserver.New()
 	if err != nil {

@@ -5,6 +5,7 @@ package testserver_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,12 +72,14 @@ func TestResetBeginsScriptsAndCountsAnew(t *testing.T) {
 	})
 }
 
-// mistakes are steps and patterns that On must refuse, each with what it says.
-var mistakes = []struct {
+type mistake struct {
 	pattern string
 	step    testserver.Step
 	want    string
-}{
+}
+
+// mistakes are steps and patterns that On must refuse, each with what it says.
+var mistakes = []mistake{
 	{"GetOrder", testserver.OK(), `testserver: On("GetOrder"): want "/package.Service/Method" or "/package.Service/*"; Default is for all`},
 	{"/*", testserver.OK(), `testserver: On("/*"): want`},
 	{"/a/*/*", testserver.OK(), `testserver: On("/a/*/*"): want`},
@@ -100,7 +103,7 @@ var mistakes = []struct {
 
 func TestAMistakeInAScriptIsSaidToTheTestAndToEveryCall(t *testing.T) {
 	t.Parallel()
-	for _, row := range mistakes {
+	for _, row := range slices.Concat(mistakes, playMistakes) {
 		t.Run(row.want, func(t *testing.T) {
 			stage(t, func(t *testing.T, _ scene) {
 				heard := &listeningTB{TB: t}

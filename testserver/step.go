@@ -18,7 +18,8 @@ import (
 // Step is what the server does with one attempt. It happens in this order: the first message is
 // received (or the client says that there is none), the queue (Through), the headers (Header), the
 // delay (Delay), the messages (Reply, Raw), and then the end, with the trailer. It ends early when
-// the client goes away. The zero Step is OK with an empty message.
+// the client goes away. Streams in which more happens are scripted with [Play]. The zero Step is OK
+// with an empty message.
 //
 // A Step is a value: its methods return a changed copy, and one Step may stand in many scripts.
 // Impossible values are reported by [Server.On].
@@ -28,10 +29,14 @@ type Step struct {
 	queue   *Queue
 	header  metadata.MD
 	trailer metadata.MD
+	plays   bool     // a Play: only its moves receive
+	moves   []Move   // of a Play
 	replies [][]byte // nil: one empty message, if the end is OK
+	then    *Step    // the end of a Play, if set
 	end     end
 	status  *status.Status // of a failing end
 	pick    func(*call) Step
+	mayDrop bool // pick may return a step that drops the connection
 	mistake error
 }
 

@@ -1,0 +1,132 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// Move is one thing that [Play] does in a stream. Moves happen one after the other: while the
+// server sends or pauses, it receives nothing. Impossible values are reported by [Server.On].
+type Move struct {
+	name    string
+	do      func(*call) error
+	headers bool // sends headers, and nothing else
+	sends   bool // sends headers, unless they have been sent, and messages
+	last    bool // nothing can come after it, and its error is how the attempt ends
+	mistake error
+}
+
+// Receive waits for n ≥ 1 messages from the client, or until it half-closes.
+func Receive(n int) Move {
+	m := Move{name: "Receive", do: func(c *call) error { return c.receive(n, nil) }}
+	if n < 1 {
+		m.mistake = fmt.Errorf("Receive(%d): want at least 1, or ReceiveAll()", n)
+	}
+	return m
+}
+
+// ReceiveAll receives messages until the client half-closes.
+func ReceiveAll() Move {
+	return Move{name: "ReceiveAll", do: func(c *call) error { return c.receive(untilHalfClose, nil) }}
+}
+
+// SendHeader sends response headers, by which gRFC A6 commits the call. It must come before all
+// messages; without it headers go out with the first message.
+func SendHeader(md metadata.MD) Move {
+	md = lower(md)
+	return Move{
+		name:    "SendHeader",
+		do:      func(c *call) error { return c.sendHeader(md) },
+		headers: true,
+		mistake: checkKeys("SendHeader", md),
+	}
+}
+
+// Send sends messages.
+func Send(messages ...proto.Message) Move {
+	var raw [][]byte
+	for _, m := range messages {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			return Move{name: "Send", mistake: fmt.Errorf("Send(%T): %w", m, err)}
+		}
+		raw = append(raw, b)
+	}
+	return sending("Send", raw)
+}
+
+// SendRaw sends messages as they go over the wire, encoded or not what the client expects.
+func SendRaw(messages ...[]byte) Move {
+	var raw [][]byte
+	for _, b := range messages {
+		raw = append(raw, slices.Clone(b))
+	}
+	return sending("SendRaw", raw)
+}
+
+func sending(name string, messages [][]byte) Move {
+	m := Move{name: name, sends: true, do: func(c *call) error { return c.sendAll(messages) }}
+	if len(messages) == 0 {
+		m.mistake = fmt.Errorf("%s(): want at least one message", name)
+	}
+	return m
+}
+
+// Echo does this n ≥ 1 times: it receives a message and sends it back as it came. It ends early
+// when the client half-closes.
+func Echo(n int) Move {
+	m := Move{name: "Echo", sends: true, do: func(c *call) error { return c.receive(n, c.send) }}
+	if n < 1 {
+		m.mistake = fmt.Errorf("Echo(%d): want at least 1, or EchoAll()", n)
+	}
+	return m
+}
+
+// EchoAll sends every message back as it came, until the client half-closes.
+func EchoAll() Move {
+	return Move{name: "EchoAll", sends: true, do: func(c *call) error { return c.receive(untilHalfClose, c.send) }}
+}
+
+// Pause waits d ≥ 0. It ends early, and with it the attempt, when the client goes away.
+func Pause(d time.Duration) Move {
+	m := Move{name: "Pause", do: func(c *call) error { return c.wait(d) }}
+	if d < 0 {
+		m.mistake = fmt.Errorf("Pause(%v): want 0 or more", d)
+	}
+	return m
+}
+
+// Cut sends a part of a message and cuts the connection in its middle, with all calls that run on
+// it: their clients see UNAVAILABLE. What was sent before arrives whole. It must be the last move,
+// and takes the place of an end. If the part does not get through, the connection is cut all the
+// same after 100 ms: when the client does not read, and when it is encrypted, so that the middle
+// of a message cannot be found.
+func Cut() Move { return Move{name: "Cut", do: (*call).cut, sends: true, last: true} }
+
+// checkMoves says which of the moves cannot be made where it stands.
+func checkMoves(moves []Move) error {
+	var mistakes []error
+	sent := false
+	for i, m := range moves {
+		switch {
+		case m.mistake != nil:
+			mistakes = append(mistakes, fmt.Errorf("Play: move %d: %w", i+1, m.mistake))
+		case m.do == nil:
+			mistakes = append(mistakes, fmt.Errorf("Play: move %d is Move{}: want Receive(…), Send(…) or another", i+1))
+		case m.headers && sent:
+			mistakes = append(mistakes, fmt.Errorf("Play: move %d: %s: headers have gone out before: want it first", i+1, m.name))
+		case m.last && i < len(moves)-1:
+			mistakes = append(mistakes, fmt.Errorf("Play: move %d: %s: nothing can follow: want it last", i+1, m.name))
+		}
+		sent = sent || m.headers || m.sends
+	}
+	return errors.Join(mistakes...)
+}

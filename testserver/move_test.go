@@ -1,0 +1,135 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestReceiveWaitsForItsMessages(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(watch, testserver.Play(testserver.Receive(2), testserver.Send(text("got both")), testserver.ReceiveAll()))
+		w := s.open(t.Context(), t)
+		w.send("a")
+		synctest.Wait()
+		if a := s.Attempts()[0]; a.Received != 1 || a.Sent != 0 {
+			t.Errorf("after one message %d are received and %d sent; want 1 and 0", a.Received, a.Sent)
+		}
+		w.send("b")
+		w.want("got both")
+		w.closeSend()
+		w.wantEnd(codes.OK)
+	})
+}
+
+func TestReceivingGoesOnAtTheHalfClose(t *testing.T) {
+	t.Parallel()
+	for name, move := range map[string]testserver.Move{"Receive": testserver.Receive(5), "ReceiveAll": testserver.ReceiveAll()} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, func(t *testing.T, s scene) {
+				s.On(watch, testserver.Play(move, testserver.Receive(1), testserver.Send(text("enough"))))
+				w := s.open(t.Context(), t)
+				w.send("a", "b")
+				synctest.Wait()
+				if a := s.Attempts()[0]; a.Sent != 0 || a.HalfClosed {
+					t.Errorf("before the half-close the server saw %+v; want it waiting", a)
+				}
+				w.closeSend()
+				w.want("enough")
+				w.wantEnd(codes.OK)
+				if a := s.Attempts()[0]; a.Received != 2 || !a.HalfClosed {
+					t.Errorf("the server saw %+v; want 2 messages and the half-close", a)
+				}
+			})
+		})
+	}
+}
+
+func TestSendHeaderSendsHeadersAtOnce(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(watch, testserver.Play(
+			testserver.Pause(time.Second),
+			testserver.SendHeader(metadata.MD{"Shard": {"7"}}),
+			testserver.Pause(time.Minute)).Then(testserver.Fail(codes.Aborted)))
+		start := time.Now()
+		w := s.open(t.Context(), t)
+		header, err := w.Header()
+		if err != nil || !slices.Equal(header["shard"], []string{"7"}) || time.Since(start) != time.Second {
+			t.Errorf("headers %v, %v after %v; want shard 7 after 1s", header, err, time.Since(start))
+		}
+		w.wantEnd(codes.Aborted)
+		if took := time.Since(start); took != time.Minute+time.Second {
+			t.Errorf("failed after %v; want 1m1s", took)
+		}
+	})
+}
+
+func TestAPlayThatSendsNothingMayFailTrailersOnly(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(watch, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable)))
+		w := s.open(t.Context(), t)
+		w.send("a")
+		w.wantEnd(codes.Unavailable)
+		if header, err := w.Header(); len(header) != 0 {
+			t.Errorf("headers %v, %v; want none", header, err)
+		}
+	})
+}
+
+func TestHeadersThatComeTooLateFailTheCall(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(watch, testserver.Play(testserver.Send(text("one"))).Then(testserver.OK().Header(metadata.Pairs("shard", "7"))))
+		w := s.open(t.Context(), t)
+		w.want("one")
+		w.wantEnd(codes.Internal)
+	})
+}
+
+func TestSendRawSendsWhatItIsGiven(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		message := []byte(textOf("pong"))
+		s.On(watch, testserver.Play(testserver.SendRaw(message, []byte("\xff"))))
+		clear(message) // the move has its own copy
+		w := s.open(t.Context(), t)
+		w.want("pong")
+		w.wantEnd(codes.Internal) // says the client, which cannot decode it
+	})
+}
+
+func TestEchoSendsBackAsManyAsItSays(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(watch, testserver.Play(testserver.Echo(2), testserver.Send(text("stop"))))
+		w := s.open(t.Context(), t)
+		for _, m := range []string{"a", "b"} {
+			w.send(m)
+			w.want(m)
+		}
+		w.want("stop")
+		w.wantEnd(codes.OK)
+	})
+}
+
+func TestEchoEndsAtTheHalfClose(t *testing.T) {
+	t.Parallel()
+	for name, move := range map[string]testserver.Move{"Echo": testserver.Echo(5), "EchoAll": testserver.EchoAll()} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, func(t *testing.T, s scene) {
+				s.On(watch, testserver.Play(move))
+				w := s.open(t.Context(), t)
+				w.send("a", "b", "c")
+				w.want("a", "b", "c")
+				w.closeSend()
+				w.wantEnd(codes.OK)
+			}, testserver.NoRecord())
+		})
+	}
+}
