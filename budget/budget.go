@@ -47,9 +47,10 @@ type Budget interface {
 	Withdraw(now time.Duration, k Kind) (Permit, bool)
 	// Return gives back the permit of an extra attempt that was never sent.
 	Return(now time.Duration, p Permit)
-	// Refund says that the extra attempt of p succeeded.
+	// Refund says that the extra attempt of p succeeded, in the time that an attempt should take.
 	Refund(now time.Duration, p Permit)
-	// Finish says that a call ended, with status OK or not: once for each Start.
+	// Finish says that a call ended, with status OK or not: once for each Start. For a call that
+	// succeeded at once, now may be as old as its start.
 	Finish(now time.Duration, ok bool)
 	// Balance is how many extra attempts of cost 1 would be granted now. It is a reading for people
 	// and metrics: to decide by it, and then to withdraw, is a race. It is never negative, and may

@@ -27,7 +27,10 @@ type budgets struct {
 
 // seat remembers the balance that a policy's calls used first, which for most is the only one: a
 // call then needs no look-up, and nobody writes.
-type seat struct{ taken atomic.Pointer[balance] }
+type seat struct {
+	policy *policy.Policy
+	taken  atomic.Pointer[balance]
+}
 
 // balance is the budget for a target.
 type balance struct {
@@ -43,6 +46,9 @@ func newBudgets(set *policy.Set) *budgets {
 		given: map[string]budget.Budget{},
 		specs: map[string]policy.BudgetSpec{},
 		seats: make([]seat, len(set.Policies())),
+	}
+	for i, p := range set.Policies() {
+		b.seats[i].policy = p
 	}
 	ratio := policy.DefaultRatio()
 	b.specs[""] = policy.BudgetSpec{Ratio: &ratio}
@@ -82,24 +88,26 @@ func (r *Retrier) payer(p *policy.Policy, cc *grpc.ClientConn, method string) bu
 	return b
 }
 
-// find returns the budget for a call. A policy without retries needs none, unless the file
-// throttles: then its successes and failures count too.
+// find returns the budget for a call; known is false if its policy names one that is not there.
 func (b *budgets) find(p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
-	if p.Index() < 0 {
+	i := p.Index()
+	if i < 0 || i >= len(b.seats) || b.seats[i].policy != p { // given with the call
 		return b.lookup(p, target, method)
 	}
-	s := &b.seats[p.Index()]
-	if t := s.taken.Load(); t != nil && t.target == target {
-		return t.budget, true
+	s := &b.seats[i]
+	taken := s.taken.Load()
+	if taken != nil && taken.target == target {
+		return taken.budget, true
 	}
 	found, known := b.lookup(p, target, method)
-	if b.specs[p.Budget()].Scope != policy.PerService {
+	if taken == nil && b.specs[p.Budget()].Scope != policy.PerService {
 		s.taken.CompareAndSwap(nil, &balance{target: target, budget: found})
 	}
 	return found, known
 }
 
-// lookup finds or makes the balance for a place.
+// lookup finds or makes the balance for a place; it stays for as long as the Retrier. A policy without
+// retries needs none, unless the file throttles: then its successes and failures count too.
 func (b *budgets) lookup(p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
 	name := p.Budget()
 	if name == policy.NoBudget || p.MaxAttempts() < 2 && !b.throttled {

@@ -19,7 +19,7 @@ type call struct {
 
 	policy  *policy.Policy
 	caller  []grpc.CallOption // as the caller gave them
-	opts    []grpc.CallOption // as attempts get them
+	rest    []grpc.CallOption // what attempts get after their own
 	wishes  wishes
 	retrier *Retrier
 	ctx     context.Context //nolint:containedctx // a call lives no longer than its context
@@ -31,6 +31,9 @@ type call struct {
 	start   time.Duration // on the budgets' clock
 	began   time.Duration // the running attempt, too
 	waited  time.Duration // in backoffs
+	over    bool          // it has ended, and nothing is held any more
+
+	answered time.Duration // when a stream brought its first message; 0 for unary calls
 }
 
 // target is the name of what a connection leads to; "" without one, as in tests that call an

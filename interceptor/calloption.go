@@ -19,7 +19,8 @@ type policyOption struct {
 
 // WithPolicy makes p the policy of one call, in place of the one that the Retrier has for the
 // method. A policy on its own ([policy.New]) that says nothing of idempotency leaves it to the
-// method's descriptor. A nil policy means no retries.
+// method's descriptor. One that wants more attempts than the Retrier allows is cut, with a warning. A
+// nil policy means no retries.
 func WithPolicy(p *policy.Policy) grpc.CallOption { return policyOption{policy: p} }
 
 type idempotentOption struct{ grpc.EmptyCallOption }

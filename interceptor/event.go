@@ -16,8 +16,9 @@ import (
 // Observer is told what happens to calls. Fields that are nil are not called.
 //
 // Functions run inside the call that they are told of, one at a time for each call, from any
-// goroutine; they must be safe for concurrent use and must not block. What they are given holds
-// nothing that changes later.
+// goroutine; they must be safe for concurrent use, and must not block, nor panic: a panic may come up
+// in a timer's goroutine, where nobody can recover it. What they are given holds nothing that changes
+// later.
 type Observer struct {
 	// Attempt is told of every attempt when it has ended.
 	Attempt func(context.Context, AttemptEvent)

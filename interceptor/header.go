@@ -13,11 +13,14 @@ import (
 // attemptsHeader tells the server how many attempts went before; the first carries none (gRFC A6).
 const attemptsHeader = "grpc-previous-rpc-attempts"
 
-// firstAttempt removes a count that a proxy has passed on from the call it serves: it is about
-// other attempts. Looking at the incoming metadata first spares every other call a copy of its
-// outgoing metadata.
+// laterKey marks the context of an attempt after the first, for calls that are made inside of it.
+type laterKey struct{}
+
+// firstAttempt removes a count that is about other attempts: one that a proxy has passed on from the
+// call it serves, or that of an attempt inside of which the call is made. Looking for those first
+// spares every other call a copy of its outgoing metadata.
 func firstAttempt(ctx context.Context) context.Context {
-	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 {
+	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 && ctx.Value(laterKey{}) == nil {
 		return ctx
 	}
 	md, ok := metadata.FromOutgoingContext(ctx)
@@ -36,5 +39,5 @@ func laterAttempt(ctx context.Context, previous int) context.Context {
 		md = metadata.MD{}
 	}
 	md.Set(attemptsHeader, strconv.Itoa(previous))
-	return metadata.NewOutgoingContext(ctx, md)
+	return context.WithValue(metadata.NewOutgoingContext(ctx, md), laterKey{}, true)
 }

@@ -18,6 +18,9 @@
 //
 //	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
 //	                                           └ attempt 2 → auth, tracing of attempts → server
+//
+// Those after it must not use the options of an attempt when it has returned: another call may be
+// using them.
 package interceptor
 
 import (
@@ -25,6 +28,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -35,13 +39,16 @@ import (
 // then share its budgets. It starts no goroutine and needs no closing, and is safe for concurrent
 // use.
 type Retrier struct {
-	set         *policy.Set
-	single      *policy.Policy // for methods without a policy: one attempt
-	budgets     *budgets
-	observers   []Observer
-	maxAttempts int
-	random      func() float64
-	warned      once
+	set                       *policy.Set
+	single                    *policy.Policy // for methods without a policy: one attempt
+	budgets                   *budgets
+	observers                 []Observer
+	tellsAttempts, tellsCalls bool // to any observer
+	maxAttempts               int
+	random                    func() float64
+	warned                    once
+	maxReplayed               int64        // bytes that all streams may keep for replay
+	replayed                  atomic.Int64 // bytes that they keep now
 }
 
 // New makes a Retrier that follows the policies of a set. The error says which option is wrong.
@@ -59,8 +66,12 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		budgets:     newBudgets(set),
 		maxAttempts: DefaultMaxAttempts,
 		random:      rand.Float64,
+		maxReplayed: DefaultMaxReplayBytes,
 	}
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			return nil, fmt.Errorf("interceptor: New: option %d is nil", i)
+		}
 		if err := option(r); err != nil {
 			return nil, err
 		}
@@ -90,6 +101,7 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDisableRetry(),
 		grpc.WithChainUnaryInterceptor(r.unary(alone)),
+		grpc.WithChainStreamInterceptor(r.stream(alone)),
 	}
 }
 
@@ -97,6 +109,10 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 // a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,
 // attempts multiply; the Retrier warns of it once for each method.
 func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRPC) }
+
+// Stream returns the interceptor for streams of all kinds alone, as [Retrier.Unary] does for unary
+// calls.
+func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(besideGRPC) }
 
 // Warnings returns what is not wrong but may surprise in the policies: those of the set, and
 // policies that want more attempts than the Retrier allows.

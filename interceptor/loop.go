@@ -4,10 +4,9 @@
 package interceptor
 
 import (
-	"context"
+	"cmp"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -15,25 +14,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// later begins an attempt after the first: its context, and the watch over its timeout if it has one.
-//
-// Later attempts always bring their headers, for a retry-after in them. A first one does so only if
-// caller or policy ask: gRPC copies what it hands over, and in a call that succeeds at once only the
-// trailer may cost anything (law 10).
-func (c *call) later() (context.Context, *watch) {
-	c.reset()
-	if c.wishes&headers == 0 {
-		c.wishes |= headers
-		c.opts = append(c.opts, grpc.Header(&c.header))
-	}
-	c.began = budget.Now()
-	return c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
-}
-
 // follow does what an attempt that failed with err asks for. It returns nil when the next attempt
 // is to be sent now, else the error for the caller.
 func (c *call) follow(err error, w *watch) error {
-	abandoned := w.abandoned() && cancelled(err)
+	abandoned := w.abandoned() && !answered(err)
 	c.observeAttempt(err, abandoned)
 	if abandoned {
 		// The next attempt was decided on when the timeout fired, and its wait is over.
@@ -70,6 +54,9 @@ func (c *call) next(d policy.Decision, last error) error {
 func (c *call) decide(out *policy.Outcome) policy.Decision {
 	c.state.Deadline, _ = c.ctx.Deadline()
 	c.state.Safe = c.wishes&safe != 0 || c.policy.Safe(c.method)
+	if c.policy.Index() < 0 && c.policy.MaxAttempts() > c.retrier.maxAttempts {
+		c.retrier.warnCut(c.policy.MaxAttempts())
+	}
 	d := c.policy.Decide(&c.state, out, &c.account, time.Now(), c.retrier.random())
 	c.observeDecision(out, d)
 	return d
@@ -82,9 +69,7 @@ func (c *call) succeed() {
 	if !c.late() {
 		c.account.succeed()
 	}
-	c.account.budget.Finish(budget.Now(), true)
-	c.observeCall(nil, policy.Succeeded)
-	c.deliver(c.caller, nil)
+	c.finish(nil, policy.Succeeded)
 }
 
 // late reports whether the running attempt took longer than an attempt should. Such an answer comes
@@ -92,23 +77,30 @@ func (c *call) succeed() {
 // for the next ones and deepen it.
 func (c *call) late() bool {
 	timeout := c.policy.PerAttemptTimeout()
-	return timeout > 0 && budget.Now()-c.began > timeout
+	return timeout > 0 && cmp.Or(c.answered, budget.Now())-c.began > timeout
 }
 
 // fail ends a call with an error; last is that of the attempt before, where it is another one.
 func (c *call) fail(err, last error, reason policy.Reason) error {
-	now := budget.Now()
-	final := &Error{Attempts: c.state.Attempts, Elapsed: now - c.start, Reason: reason, err: err, last: last}
+	final := &Error{Attempts: c.state.Attempts, Elapsed: budget.Now() - c.start, Reason: reason, err: err, last: last}
 	c.account.giveBack()
-	c.account.budget.Finish(now, false)
-	c.observeCall(final, reason)
-	c.deliver(c.caller, final)
+	c.finish(final, reason)
 	return final
 }
 
-// cancelled reports whether err is what gRPC makes of a context that was cancelled, and so no
-// answer of its own.
-func cancelled(err error) bool {
-	code := status.Code(err)
-	return code == codes.Canceled || code == codes.DeadlineExceeded
+// finish tells everybody of the end.
+func (c *call) finish(err error, reason policy.Reason) {
+	c.over = true
+	c.account.budget.Finish(budget.Now(), err == nil)
+	if c.retrier.tellsCalls {
+		c.retrier.tellCall(c.ctx, callEvent(c.method, c.cc, c.state.Attempts, c.start, c.waited, err, reason))
+	}
+	c.deliver(c.caller, err)
+}
+
+// answered reports whether err is an answer, and not what becomes of a context that was cancelled:
+// gRPC makes a status of that, and an interceptor further in may return it as it is.
+func answered(err error) bool {
+	st, ok := status.FromError(err)
+	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // DefaultMaxAttempts is the most attempts of a call, whatever its policy says, unless
@@ -35,6 +36,8 @@ func WithMaxAttempts(n int) Option {
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
 		r.observers = append(r.observers, o)
+		r.tellsAttempts = r.tellsAttempts || o.Attempt != nil
+		r.tellsCalls = r.tellsCalls || o.Call != nil
 		return nil
 	}
 }
@@ -44,10 +47,27 @@ func WithObserver(o Observer) Option {
 // budget. A Retrier does not close b.
 func WithBudget(name string, b budget.Budget) Option {
 	return func(r *Retrier) error {
+		if name == policy.NoBudget {
+			return fmt.Errorf("interceptor: WithBudget(%q): a policy that names it has no budget; give another name", name)
+		}
 		if b == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a budget; for no limit give budget.Unlimited", name)
 		}
 		r.budgets.given[name] = b
+		return nil
+	}
+}
+
+// WithMaxReplayBytes sets how much all streams of the Retrier together may keep for replay, in bytes.
+// What one stream may keep is grpc.MaxRetryRPCBufferSize, 256 KiB by default. A stream that goes over
+// a bound is committed to its attempt, and keeps nothing. n is at least 0, which lets no stream keep
+// anything; the default is [DefaultMaxReplayBytes].
+func WithMaxReplayBytes(n int64) Option {
+	return func(r *Retrier) error {
+		if n < 0 {
+			return fmt.Errorf("interceptor: WithMaxReplayBytes(%d): must be at least 0", n)
+		}
+		r.maxReplayed = n
 		return nil
 	}
 }

@@ -6,6 +6,7 @@ package interceptor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -30,7 +31,7 @@ func (c *call) outcome(err error) policy.Outcome {
 		Trailer: c.trailer,
 		Unsent:  c.unsent() && !multiplied,
 		// An error without a status comes from an interceptor, not from a server.
-		Final: !ok || st.Code() == codes.OK || deterministic(st) ||
+		Final: !ok || st.Code() == codes.OK || deterministic(err) ||
 			errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),
 	}
 }
@@ -52,36 +53,45 @@ func closed(cc *grpc.ClientConn) bool {
 
 // deterministic reports errors that gRPC makes of a message as such, on either side: the same
 // message fails again. Neither code nor trailers tell them from a server's refusal, so the text
-// must; it is gRPC's own for Go.
-func deterministic(st *status.Status) bool {
+// must; it is gRPC's own for Go. err may wrap it.
+func deterministic(err error) bool {
+	var inner interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &inner) {
+		return false
+	}
+	st := inner.GRPCStatus()
 	var texts []string
 	switch st.Code() {
 	case codes.ResourceExhausted:
 		texts = tooLarge
 	case codes.Internal:
-		texts = undecodable
+		texts = unfit
 	default:
 		return false
 	}
-	for _, text := range texts {
-		if strings.HasPrefix(st.Message(), text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(st.Message(), text) })
 }
 
 var (
 	tooLarge = []string{
 		"trying to send message larger than max",
+		"grpc: message too large",
 		"grpc: received message larger than max",
 		"grpc: message after decompression larger than max",
 		"grpc: received message after decompression larger than max",
 	}
-	undecodable = []string{
+	unfit = []string{
+		"cardinality violation:",
+		"grpc: Compressor is not installed",
+		"grpc: error while compressing",
 		"grpc: error while marshaling",
-		"grpc: error unmarshalling",
-		"grpc: failed to unmarshal the received message",
 		"grpc: failed to decompress the",
+		"grpc: failed to read decompressed data",
+		"grpc: failed to unmarshal the received message",
+		"grpc: no decompressor available",
+		"grpc: peer compressed the response",
+		"header key ",
+		"header list size to send violates",
+		"no codec registered for content-subtype",
 	}
 )

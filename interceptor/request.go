@@ -53,9 +53,8 @@ func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *
 	} else {
 		opts = appendLimits(opts, caller, p.Spec())
 	}
-	if w&headers != 0 || w&plain == 0 && p.CommitsOnHeaders() {
+	if p.CommitsOnHeaders() {
 		w |= headers
-		opts = append(opts, grpc.Header(&a.header))
 	}
 	return p, opts, w
 }

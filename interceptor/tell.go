@@ -4,8 +4,10 @@
 package interceptor
 
 import (
+	"context"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
@@ -14,14 +16,14 @@ import (
 
 // observeAttempt tells of an attempt that has ended.
 func (c *call) observeAttempt(err error, abandoned bool) {
-	if len(c.retrier.observers) == 0 {
+	if !c.retrier.tellsAttempts {
 		return
 	}
 	elapsed := budget.Now() - c.began
 	e := AttemptEvent{
 		Method: c.method, Target: target(c.cc), Number: c.state.Attempts,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Code: status.Code(err), Err: err,
-		Peer: c.peer.Addr, Abandoned: abandoned,
+		Peer: c.from().Addr, Abandoned: abandoned,
 	}
 	for _, o := range c.retrier.observers {
 		if o.Attempt != nil {
@@ -43,20 +45,21 @@ func (c *call) observeDecision(out *policy.Outcome, d policy.Decision) {
 	}
 }
 
-// observeCall tells of the end of the call.
-func (c *call) observeCall(err error, reason policy.Reason) {
-	if len(c.retrier.observers) == 0 {
-		return
-	}
-	elapsed := budget.Now() - c.start
-	e := CallEvent{
-		Method: c.method, Target: target(c.cc), Attempts: c.state.Attempts,
-		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Waited: c.waited,
+// callEvent is the end of a call.
+func callEvent(method string, cc *grpc.ClientConn, attempts int, start, waited time.Duration, err error, reason policy.Reason) CallEvent {
+	elapsed := budget.Now() - start
+	return CallEvent{
+		Method: method, Target: target(cc), Attempts: attempts,
+		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Waited: waited,
 		Code: status.Code(err), Err: err, Reason: reason,
 	}
-	for _, o := range c.retrier.observers {
+}
+
+// tellCall tells of the end of a call.
+func (r *Retrier) tellCall(ctx context.Context, e CallEvent) {
+	for _, o := range r.observers {
 		if o.Call != nil {
-			o.Call(c.ctx, e)
+			o.Call(ctx, e)
 		}
 	}
 }

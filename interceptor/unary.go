@@ -27,46 +27,54 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		a := attempts.Get().(*attempt) //nolint:errcheck,forcetypeassert // the pool holds nothing else
 		p, ours, w := r.read(method, opts, a)
 		if w&pass != 0 {
-			a.release(ours)
+			a.release()
 			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		rest := ours[own:]
+		if w&headers != 0 {
+			ours = append(ours, grpc.Header(&a.header))
 		}
 		b := r.payer(p, cc, method)
 		start := budget.Now()
 		b.Start(start)
 		var err error
-		if w&plain != 0 && len(r.observers) == 0 {
-			err = invoke(firstAttempt(ctx), method, req, reply, cc, ours...)
+		if w&plain != 0 && !r.tellsAttempts {
+			err = invoke(firstAttempt(ctx), method, req, reply, cc, ours[:len(ours):len(ours)]...)
 			if err == nil {
-				// The way of nearly all calls. Nothing of it need be remembered, and its start is
-				// time enough for a budget to end it by.
+				// The way of nearly all calls: nothing of it need be remembered.
 				b.Finish(start, true)
+				if r.tellsCalls {
+					r.tellCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.Succeeded))
+				}
 				if w&told != 0 {
 					a.deliver(opts, nil)
 				}
-				a.release(ours)
+				a.release()
 				return nil
 			}
 		}
 		c := &call{
-			attempt: a, policy: p, caller: opts, opts: ours, wishes: w, retrier: r, ctx: ctx, cc: cc, method: method, alone: with == alone,
-			account: account{budget: b}, state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start, began: start,
+			attempt: a, policy: p, caller: opts, rest: rest[:len(rest):len(rest)], wishes: w, retrier: r, ctx: ctx, cc: cc, method: method,
+			alone: with == alone, account: account{budget: b}, state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start, began: start,
 		}
-		return c.unary(err, req, reply, invoke)
+		return c.unary(err, ours, req, reply, invoke)
 	}
 }
 
-// unary makes the attempts of a call, or those that follow a first one which has failed with err.
-func (c *call) unary(err error, req, reply any, invoke grpc.UnaryInvoker) error {
+// unary makes the attempts of a call, or those that follow a first one which has failed with err; opts
+// are those of the first one.
+func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvoker) error {
 	if timeout := c.policy.Spec().Timeout; timeout > 0 {
 		ctx, cancel := context.WithTimeout(c.ctx, timeout)
 		defer cancel()
 		c.ctx = ctx
 	}
 	var w *watch
+	defer func() { c.leave(w) }()
 	if err == nil {
 		var ctx context.Context
 		ctx, w = c.watched(firstAttempt(c.ctx))
-		err = invoke(ctx, c.method, req, reply, c.cc, c.opts...)
+		err = invoke(ctx, c.method, req, reply, c.cc, opts[:len(opts):len(opts)]...)
 		w.stop()
 	}
 	for err != nil {
@@ -74,11 +82,23 @@ func (c *call) unary(err error, req, reply any, invoke grpc.UnaryInvoker) error 
 			return final
 		}
 		clearReply(reply)
+		c.attempt, c.began = newAttempt(), budget.Now()
 		var ctx context.Context
-		ctx, w = c.later()
-		err = invoke(ctx, c.method, req, reply, c.cc, c.opts...)
+		ctx, w = c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
+		err = invoke(ctx, c.method, req, reply, c.cc, c.options(c.rest)...)
 		w.stop()
 	}
 	c.succeed()
 	return nil
+}
+
+// leave lets go of what a call holds that a panic has cut short, in an interceptor further in or in an
+// observer.
+func (c *call) leave(w *watch) {
+	if c.over {
+		return
+	}
+	w.stop()
+	c.account.giveBack()
+	c.account.budget.Finish(budget.Now(), false)
 }

@@ -5,7 +5,9 @@ package interceptor
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -50,6 +52,15 @@ func (r *Retrier) warnUnknownBudget(name string) {
 	if r.warned.first("budget " + name) {
 		r.warn(policy.Problem{Field: "budget", Value: name, Message: "the policy of a call names a budget " +
 			"that the Retrier does not have; the default budget pays. Declare it in the policy file, or give it with interceptor.WithBudget"})
+	}
+}
+
+// warnCut reports, once for each number, a policy of a single call that wants more attempts than the
+// Retrier allows.
+func (r *Retrier) warnCut(attempts int) {
+	if r.warned.first("cut " + strconv.Itoa(attempts)) {
+		r.warn(policy.Problem{Field: "maxAttempts", Value: strconv.Itoa(attempts), Message: fmt.Sprintf(
+			"of a policy given with a call is cut to %d, the most that this Retrier allows; interceptor.WithMaxAttempts allows more", r.maxAttempts)})
 	}
 }
 

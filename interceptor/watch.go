@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -86,8 +87,21 @@ func (w *watch) abandoned() bool { return w != nil && w.gone }
 // reason is why no attempt followed one that ended with the given reason: if it ran into the call's
 // deadline after its timeout was let pass, then what let it pass. Only after stop.
 func (w *watch) reason(ctx context.Context, last policy.Reason) policy.Reason {
-	if w == nil || w.decision.Retry || w.decision.Reason == "" || ctx.Err() == nil {
+	if w == nil || w.decision.Retry || w.decision.Reason == "" || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return last
 	}
 	return w.decision.Reason
+}
+
+// disarm lets the attempt go on for as long as the call does. It reports false if the attempt was
+// abandoned already.
+func (w *watch) disarm() bool {
+	if w == nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	w.timer.Stop()
+	return !w.gone
 }

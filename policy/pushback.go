@@ -4,6 +4,8 @@
 package policy
 
 import (
+	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -63,10 +65,14 @@ func ParsePushback(text string) (delay time.Duration, ok bool) {
 }
 
 // ParseRetryAfter reads a retry-after value: whole seconds, or an HTTP date (RFC 9110, 10.2.3). A
-// date that has passed means at once.
+// date that has passed means at once, and a number too large for a Duration the longest one.
 func ParseRetryAfter(text string, now time.Time) (delay time.Duration, ok bool) {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
+	seconds, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case err == nil && seconds <= math.MaxInt64/uint64(time.Second):
+		return time.Duration(seconds) * time.Second, true //nolint:gosec // it fits
+	case err == nil, errors.Is(err, strconv.ErrRange):
+		return math.MaxInt64, true
 	}
 	if date, err := http.ParseTime(text); err == nil {
 		return max(date.Sub(now), 0), true
@@ -74,15 +80,23 @@ func ParseRetryAfter(text string, now time.Time) (delay time.Duration, ok bool) 
 	return 0, false
 }
 
+// longestSeconds is the most that a protobuf Duration may hold.
+const longestSeconds = 315_576_000_000
+
 // retryInfo returns the longest delay that the status's details ask for. Details that do not
-// unmarshal, and delays that are absent, invalid or negative, say nothing.
+// unmarshal, and delays that are absent, invalid or negative, say nothing; one that is too
+// large for its type says the longest delay there is.
 func retryInfo(st *status.Status) (delay time.Duration, ok bool) {
 	for _, detail := range st.Proto().GetDetails() {
 		info := new(errdetails.RetryInfo)
 		if !detail.MessageIs(info) || detail.UnmarshalTo(info) != nil {
 			continue
 		}
-		if d := info.GetRetryDelay(); d.CheckValid() == nil && d.AsDuration() >= 0 {
+		d := info.GetRetryDelay()
+		switch {
+		case d.GetSeconds() > longestSeconds:
+			delay, ok = math.MaxInt64, true
+		case d.CheckValid() == nil && d.AsDuration() >= 0:
 			delay, ok = max(delay, d.AsDuration()), true
 		}
 	}

@@ -51,6 +51,9 @@ func TestParseRetryAfter(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0":                             0,
 		"120":                           2 * time.Minute,
+		"2147483648":                    2147483648 * time.Second,
+		"99999999999":                   math.MaxInt64,
+		"99999999999999999999999":       math.MaxInt64,
 		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second,
 		"Sun, 01 Mar 2026 11:00:00 GMT": 0,
 	} {
@@ -58,7 +61,7 @@ func TestParseRetryAfter(t *testing.T) {
 			t.Errorf("ParseRetryAfter(%q) = %v, %v; want %v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "-1", "+1", "1.5", "soon", "4294967296000"} {
+	for _, text := range []string{"", "-1", "+1", "1.5", "soon"} {
 		if got, ok := policy.ParseRetryAfter(text, now); ok {
 			t.Errorf("ParseRetryAfter(%q) = %v; want nothing", text, got)
 		}
@@ -105,6 +108,7 @@ func TestReadPushbackTakesTheFirstSourceThatSpeaks(t *testing.T) {
 		{"negative RetryInfo says nothing", withDetails(t, durationpb.New(-time.Second)), nil, nil, policy.Pushback{}},
 		{"RetryInfo without delay says nothing", withDetails(t, nil), nil, nil, policy.Pushback{}},
 		{"invalid RetryInfo says nothing", withDetails(t, &durationpb.Duration{Seconds: 1, Nanos: -1}), nil, nil, policy.Pushback{}},
+		{"RetryInfo beyond its type is the longest", withDetails(t, &durationpb.Duration{Seconds: math.MaxInt64}), nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: math.MaxInt64}},
 		{"huge RetryInfo saturates", withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000}), nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: math.MaxInt64}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -1,0 +1,117 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"io"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// commit makes t the only attempt of the call: no other follows, and nothing need be kept. It reports
+// false if t has just been given up for another one. It requires mu.
+func (s *stream) commit(t *try) bool {
+	if s.committed {
+		return true
+	}
+	if !t.watch.disarm() {
+		return false
+	}
+	s.committed, s.state.Committed = true, true
+	s.account.giveBack() // what was decided about a slow attempt: it is the answer now
+	s.answered = budget.Now()
+	if !s.replaying {
+		s.replay.release()
+	}
+	s.handOver(t)
+	s.tell()
+	return true
+}
+
+// handOver lets the application and the attempt that the call is committed to deal with each other
+// directly, when nothing is left to replay nor to receive from here. It requires mu.
+func (s *stream) handOver(t *try) {
+	if s.committed && !s.done && !s.replaying && s.early == nil {
+		s.direct.Store(t)
+	}
+}
+
+// pin commits the call to an attempt, whatever becomes of it, and returns it.
+func (s *stream) pin() *try {
+	for {
+		s.mu.Lock()
+		for s.led && !s.done {
+			s.wait()
+		}
+		t := s.running
+		pinned := s.done || s.commit(t)
+		s.mu.Unlock()
+		if pinned {
+			return t
+		}
+		_ = s.recover(t)
+	}
+}
+
+// ended runs when gRPC has ended an attempt, in any goroutine: the only word of a stream whose
+// application cancels it, or closes the connection, and never calls again. An attempt that was given
+// up for another is followed by it now, unless the receiver is there to see to it.
+func (s *stream) ended(t *try) {
+	s.mu.Lock()
+	mine := s.running == t && !s.led && !s.done
+	over := mine && (s.ctx.Err() != nil || closed(s.cc))
+	givenUp := mine && !over && !s.receiving && !t.watch.disarm()
+	s.led = s.led || over || givenUp
+	s.mu.Unlock()
+	switch {
+	case givenUp:
+		go func() { _ = s.lead(t, errGivenUp) }()
+		return
+	case !over:
+		return
+	}
+	err := s.ctx.Err()
+	st := status.FromContextError(err)
+	if err == nil {
+		st = status.New(codes.Canceled, "grpc: the client connection is closing")
+	}
+	_ = s.lead(t, st.Err())
+}
+
+// finish ends the call with the answer of t: err is nil or io.EOF after success. Only the first end
+// counts; it returns what RecvMsg is to return from now on.
+func (s *stream) finish(t *try, err error) error {
+	s.mu.Lock()
+	for s.led && !s.done {
+		s.wait()
+	}
+	if s.done {
+		defer s.mu.Unlock()
+		return s.final
+	}
+	s.led = true
+	s.mu.Unlock()
+	if err != nil && err != io.EOF { //nolint:errorlint // gRPC returns it bare
+		return s.lead(t, err)
+	}
+	t.watch.disarm()
+	s.attempt = t.attempt
+	s.succeed()
+	s.close(t, io.EOF)
+	return io.EOF
+}
+
+// close lets go of everything that the call holds; t was its last attempt.
+func (s *stream) close(t *try, final error) {
+	s.mu.Lock()
+	s.done, s.led, s.final = true, false, final
+	s.running, s.replaying = t, false
+	s.replay.release()
+	s.tell()
+	s.mu.Unlock()
+	s.end()
+}

@@ -1,0 +1,215 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// TestAStreamIsOneUnbrokenAttempt checks random streams against what an application may see of them:
+// the messages of one attempt, none of them lost, repeated, reordered or mixed with another's; and
+// what the servers may see: what the application sent, from its beginning.
+func TestAStreamIsOneUnbrokenAttempt(t *testing.T) {
+	for name, alone := range map[string]bool{"one goroutine": true, "two goroutines": false} {
+		for _, retry := range []policy.RetrySpec{plain(), hasty()} {
+			t.Run(fmt.Sprint(name, retry.PerAttemptTimeout), func(t *testing.T) {
+				play(t, config(retry), func(t *testing.T, s scene) {
+					rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) { // hides Deadline, which a bubble has not
+						newModel(t, s, alone).check(t)
+					})
+				})
+			})
+		}
+	}
+}
+
+// model is one random stream, and what became of it.
+type model struct {
+	scene
+
+	desc     *grpc.StreamDesc
+	attempts []attemptScript
+	sends    []string // what the sender does: "send", "close", "pause", "context"
+	receives []string // what the receiver does: "receive", "header", "pause", "context"
+
+	sent     []string // given to SendMsg
+	accepted int      // of them, until SendMsg first returned an error
+	closed   bool
+	got      []string
+	end      error
+	header   string // "3-" if the headers of attempt 3 were seen, "-" if headers that do not say
+	finished int
+}
+
+func newModel(t *rapid.T, s scene, alone bool) *model {
+	synctest.Wait()
+	s.Reset()
+	s.journal.forget()
+	m := &model{scene: s, desc: rapid.SampledFrom([]*grpc.StreamDesc{serverStream, clientStream, bidiStream}).Draw(t, "kind")}
+	m.attempts = drawAttempts(t, m.desc)
+	m.On(get, steps(m.attempts)...)
+	m.sends = rapid.SliceOfN(rapid.SampledFrom([]string{"send", "send", "send", "pause", "context", "close"}), 0, 8).Draw(t, "sends")
+	m.receives = rapid.SliceOfN(rapid.SampledFrom([]string{"receive", "receive", "header", "pause", "context"}), 0, 5).Draw(t, "receives")
+	if !m.desc.ClientStreams {
+		m.sends = []string{"send", "close"}
+	}
+	m.run(t, alone)
+	return m
+}
+
+// run makes the call. In one goroutine the sender's steps come in random order with the receiver's.
+func (m *model) run(t *rapid.T, alone bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	stream, err := m.conn.NewStream(ctx, m.desc, get, grpc.OnFinish(func(error) { m.finished++ }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alone {
+		for sends, receives := m.sends, m.receives; len(sends)+len(receives) > 0; {
+			if len(receives) == 0 || len(sends) > 0 && rapid.Bool().Draw(t, "send next") {
+				m.send(stream, sends[0])
+				sends = sends[1:]
+			} else {
+				m.receive(stream, receives[0])
+				receives = receives[1:]
+			}
+		}
+		m.send(stream, "close")
+	} else {
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for _, step := range append(m.sends, "close") {
+				m.send(stream, step)
+			}
+		})
+		for _, step := range m.receives {
+			m.receive(stream, step)
+		}
+		defer wg.Wait()
+	}
+	for m.end == nil {
+		m.receive(stream, "receive")
+	}
+}
+
+func (m *model) send(stream grpc.ClientStream, step string) {
+	switch {
+	case step == "pause":
+		time.Sleep(300 * ms)
+	case step == "context":
+		if stream.Context() == nil {
+			panic("no context")
+		}
+	case m.closed:
+	case step == "close":
+		m.closed = true
+		_ = stream.CloseSend()
+	case m.accepted == len(m.sent): // after an error nothing more can be sent
+		m.sent = append(m.sent, fmt.Sprintf("c%d", len(m.sent)))
+		if stream.SendMsg(wrapperspb.String(m.sent[len(m.sent)-1])) == nil {
+			m.accepted++
+		}
+	}
+}
+
+func (m *model) receive(stream grpc.ClientStream, step string) {
+	switch {
+	case step == "pause":
+		time.Sleep(700 * ms)
+	case step == "context":
+		_ = stream.Context().Err()
+	case step == "header":
+		if md, err := stream.Header(); md != nil && err == nil {
+			m.header = strings.Join(append(md["attempt"], "-"), "")
+		}
+	case m.end == nil:
+		reply := new(wrapperspb.StringValue)
+		if m.end = stream.RecvMsg(reply); m.end == nil {
+			m.got = append(m.got, reply.GetValue())
+			if !m.desc.ServerStreams {
+				m.end = io.EOF
+			}
+		}
+	}
+}
+
+// check compares what happened with what may happen.
+func (m *model) check(t *rapid.T) {
+	synctest.Wait()
+	last := m.Count(get)
+	told := fmt.Sprintf("attempts %v; sender %v, receiver %v; got %v, header of %q, %v (%s) after %d attempts",
+		m.attempts, m.sends, m.receives, m.got, m.header, m.end, reasonOf(m.end), last)
+	if last > 4 {
+		t.Fatalf("%d attempts: %s", last, told)
+	}
+	script := m.script(last)
+	if want := script.sent(last); len(m.got) > len(want) || !slices.Equal(m.got, want[:len(m.got)]) {
+		t.Fatalf("got %v of %v: %s", m.got, want, told)
+	}
+	if m.end == io.EOF && (script.end != "ok" || len(m.got) != len(script.sent(last))) { //nolint:errorlint // as gRPC has it
+		t.Fatalf("success of a stream that was cut: %s", told)
+	}
+	if len(m.header) > 1 && m.header != fmt.Sprint(last, "-") {
+		t.Fatalf("headers of another attempt than %d: %s", last, told)
+	}
+	m.checkServer(t, told)
+	if len(m.calls) != 1 || m.finished != 1 || m.retrier.Replayed() != 0 {
+		t.Fatalf("told of %+v, OnFinish called %d times, %d bytes kept: %s", m.calls, m.finished, m.retrier.Replayed(), told)
+	}
+	m.checkEnd(t, told)
+}
+
+// checkServer checks that each attempt heard the beginning of what was sent.
+func (m *model) checkServer(t *rapid.T, told string) {
+	for i, a := range m.Attempts() {
+		heard := m.heard(i)
+		if len(heard) > len(m.sent) || !slices.Equal(heard, m.sent[:len(heard)]) {
+			t.Fatalf("attempt %d heard %v of %v: %s", i+1, heard, m.sent, told)
+		}
+		if a.HalfClosed && len(heard) < m.accepted {
+			t.Fatalf("attempt %d heard %v of %d messages before the close: %s", i+1, heard, m.accepted, told)
+		}
+	}
+}
+
+// checkEnd checks that a failure was final only where it had to be. An attempt on a connection that
+// was dropped may not have reached the server.
+func (m *model) checkEnd(t *rapid.T, told string) {
+	made, heard := m.calls[0].Attempts, m.Count(get)
+	cut := slices.ContainsFunc(m.attempts, func(a attemptScript) bool { return a.end == "drop" || a.end == "cut" })
+	if made < heard || made > heard && !cut {
+		t.Fatalf("%d attempts were made, %d arrived: %s", made, heard, told)
+	}
+	seen := len(m.got) > 0 || m.header != "" || strings.Contains(fmt.Sprint(m.sends, m.receives), "context")
+	if reasonOf(m.end) == policy.Committed && !seen {
+		t.Fatalf("committed to an attempt that nobody has seen: %s", told)
+	}
+	if status.Code(m.end) == codes.Unavailable && !seen && made < 4 {
+		t.Fatalf("given up without need: %s", told)
+	}
+}
+
+// forget makes the journal empty again.
+func (j *journal) forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.attempts, j.decisions, j.calls = nil, nil, nil
+}

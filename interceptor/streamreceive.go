@@ -1,0 +1,177 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"io"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// RecvMsg receives a message. The first one commits the call to its attempt; until then, an attempt
+// that fails may be followed by another one, and the application does not notice.
+func (s *stream) RecvMsg(m any) error {
+	if t := s.direct.Load(); t != nil {
+		if s.resumption.next != nil {
+			return s.receiveOn(t, m)
+		}
+		return s.received(t, t.stream.RecvMsg(m))
+	}
+	for {
+		s.mu.Lock()
+		for s.led && !s.done {
+			s.wait()
+		}
+		if early := s.early; early != nil {
+			s.early = nil
+			s.handOver(s.running)
+			s.mu.Unlock()
+			defer early.data.Free()
+			return s.codec.Unmarshal(early.data, m)
+		}
+		if s.done {
+			defer s.mu.Unlock()
+			return s.final
+		}
+		t := s.running
+		s.receiving = true
+		s.mu.Unlock()
+		err := t.stream.RecvMsg(m)
+		if again := s.look(t, &err); again {
+			if final := s.lead(t, err); final != nil {
+				return final
+			}
+			clearReply(m)
+			continue
+		}
+		if err == nil {
+			s.resumption.delivered(m)
+		}
+		return s.received(t, err)
+	}
+}
+
+// look takes in what was received before the call was committed. It reports true if the attempt has
+// failed and the caller is to lead on.
+func (s *stream) look(t *try, err *error) (lead bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.receiving = false
+	s.tell()
+	if s.led || s.done {
+		return false // the call has ended meanwhile
+	}
+	if *err == nil && s.desc.ServerStreams && !s.commit(t) {
+		*err = errGivenUp // the message came too late: another attempt has its place
+	}
+	if *err == nil || *err == io.EOF || s.committed { //nolint:errorlint // gRPC returns it bare
+		return false
+	}
+	s.led = true
+	return true
+}
+
+// errGivenUp is what becomes of an attempt that was abandoned.
+var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")
+
+// received ends the call if there is nothing more to receive.
+func (s *stream) received(t *try, err error) error {
+	if err == nil && s.desc.ServerStreams {
+		return nil
+	}
+	final := s.finish(t, err)
+	if err == nil {
+		return nil // the one reply of a client stream
+	}
+	return final
+}
+
+// Header returns the headers of the attempt, to which it commits the call; nil if it ended without.
+func (s *stream) Header() (metadata.MD, error) {
+	for {
+		s.mu.Lock()
+		for s.led && !s.done {
+			s.wait()
+		}
+		t, over := s.running, s.done || s.committed
+		s.mu.Unlock()
+		if t.stream == nil {
+			return nil, nil
+		}
+		md, err := t.stream.Header()
+		if over {
+			return md, err
+		}
+		s.mu.Lock()
+		if s.running != t || s.led {
+			s.mu.Unlock()
+			continue
+		}
+		if md != nil && err == nil && s.commit(t) {
+			s.mu.Unlock()
+			return md, nil
+		}
+		s.mu.Unlock()
+		_ = s.recover(t)
+	}
+}
+
+// recover finds out how an attempt has ended that took no message or brought no headers, and leads
+// on to the next. It returns io.EOF if the call is over or committed: RecvMsg says how.
+func (s *stream) recover(t *try) error {
+	s.mu.Lock()
+	for s.receiving && s.running == t && !s.done && !s.committed {
+		s.wait() // the receiver finds out
+	}
+	for s.led && !s.done {
+		s.wait()
+	}
+	if s.running != t && !s.done {
+		s.mu.Unlock()
+		return nil // what was sent has been replayed
+	}
+	if s.done || s.committed {
+		s.mu.Unlock()
+		return io.EOF
+	}
+	s.led = true
+	s.mu.Unlock()
+	m := new(encoded)
+	err := t.stream.RecvMsg(m)
+	switch {
+	case err == io.EOF: //nolint:errorlint // gRPC returns it bare
+		s.unlead(t, nil)
+		_ = s.finish(t, io.EOF)
+		return io.EOF
+	case err == nil && s.unlead(t, m):
+		if !s.desc.ServerStreams {
+			_ = s.finish(t, nil)
+		}
+		return io.EOF
+	case err == nil:
+		m.data.Free()
+		err = errGivenUp // the message came too late
+	}
+	if s.lead(t, err) != nil {
+		return io.EOF
+	}
+	return nil
+}
+
+// unlead gives up the lead without a next attempt; early is a message that came before the end, which
+// commits the call. It reports false, and keeps the lead, if the attempt was given up meanwhile.
+func (s *stream) unlead(t *try, early *encoded) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.early = early
+	if early != nil && s.desc.ServerStreams && !s.commit(t) {
+		s.early = nil
+		return false
+	}
+	s.led = false
+	s.tell()
+	return true
+}
