@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -34,6 +35,14 @@ type call struct {
 	over    bool          // it has ended, and nothing is held any more
 
 	answered time.Duration // when a stream brought its first message; 0 for unary calls
+}
+
+// newCall makes a call that is about to make its first attempt, or has just made it.
+func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration) *call {
+	return &call{
+		retrier: r, method: method, cc: cc, alone: with == alone, account: account{budget: b},
+		state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start, began: start,
+	}
 }
 
 // target is the name of what a connection leads to; "" without one, as in tests that call an

@@ -20,7 +20,7 @@ import (
 
 // after asks for what comes after the last message.
 func after(last proto.Message) (proto.Message, bool) {
-	n, err := strconv.Atoi(last.(*wrapperspb.StringValue).GetValue()) //nolint:errcheck // a StringValue was received
+	n, err := strconv.Atoi(last.(*wrapperspb.StringValue).GetValue())
 	return wrapperspb.String("after " + strconv.Itoa(n)), err == nil
 }
 

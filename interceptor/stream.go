@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,7 +13,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // stream is a call of any streaming kind. Until the application has seen part of an attempt, what it
@@ -71,11 +71,11 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		b := r.payer(p, cc, method)
 		start := budget.Now()
 		b.Start(start)
+		c := newCall(r, method, cc, with, b, start)
+		c.attempt, c.policy, c.caller, c.wishes = a, p, opts, w
+		c.rest = append(slices.Clip(ours[own:]), grpc.ForceCodecV2(codec))
 		s := &stream{
-			call: &call{
-				attempt: a, policy: p, caller: opts, rest: append(ours[own:len(ours):len(ours)], grpc.ForceCodecV2(codec)), wishes: w, retrier: r, cc: cc, method: method,
-				alone: with == alone, account: account{budget: b}, state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start, began: start,
-			},
+			call: c,
 			desc: desc, open: open, codec: codec, resumption: resumptionOf(desc, opts), changed: make(chan struct{}), led: true,
 			replay: replay{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed},
 		}

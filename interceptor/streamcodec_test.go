@@ -66,8 +66,10 @@ func TestAnyCodecIsReplayedUnderItsOwnName(t *testing.T) {
 		"CallContentSubtype": {[]grpc.CallOption{grpc.CallContentSubtype("registered")}, "application/grpc+registered"},
 		"CallCustomCodec":    {[]grpc.CallOption{grpc.CallCustomCodec(notes{"custom"})}, "application/grpc"}, //nolint:staticcheck // gRPC still has it
 		"the last one wins":  {[]grpc.CallOption{grpc.ForceCodec(notes{"first"}), grpc.ForceCodecV2(notes2{notes{"last"}})}, "application/grpc+last"},
-		"a subtype beside a codec": {[]grpc.CallOption{grpc.CallContentSubtype("proto"), grpc.ForceCodec(notes{"forced"})},
-			"application/grpc+proto"},
+		"a subtype beside a codec": {
+			[]grpc.CallOption{grpc.CallContentSubtype("proto"), grpc.ForceCodec(notes{"forced"})},
+			"application/grpc+proto",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {

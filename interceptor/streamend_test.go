@@ -41,27 +41,45 @@ func TestCancellingEndsAStreamAtOnceInEveryState(t *testing.T) {
 		before   func(t *testing.T, stream grpc.ClientStream)
 		attempts int
 	}{
-		"before the first message is sent": {plain(), []testserver.Step{testserver.Hang()},
-			func(*testing.T, grpc.ClientStream) {}, 1},
-		"after messages, while the server is silent": {plain(), []testserver.Step{testserver.Hang()},
-			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a", "b") }, 1},
-		"with an attempt that failed unseen": {plain(), []testserver.Step{down()},
-			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a"); time.Sleep(time.Second) }, 1},
-		"after an attempt that was replayed": {plain(), []testserver.Step{down(), testserver.Hang()},
+		"before the first message is sent": {
+			plain(),
+			[]testserver.Step{testserver.Hang()},
+			func(*testing.T, grpc.ClientStream) {}, 1,
+		},
+		"after messages, while the server is silent": {
+			plain(),
+			[]testserver.Step{testserver.Hang()},
+			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a", "b") }, 1,
+		},
+		"with an attempt that failed unseen": {
+			plain(),
+			[]testserver.Step{down()},
+			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a"); time.Sleep(time.Second) }, 1,
+		},
+		"after an attempt that was replayed": {
+			plain(),
+			[]testserver.Step{down(), testserver.Hang()},
 			func(t *testing.T, stream grpc.ClientStream) {
 				send(t, stream, "a")
 				time.Sleep(time.Second)
 				send(t, stream, "b")
-			}, 2},
-		"after an attempt that used up its timeout": {hasty(), []testserver.Step{testserver.Hang()},
-			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a"); time.Sleep(1050 * ms) }, 1},
-		"after it was committed": {plain(), []testserver.Step{testserver.Play(testserver.EchoAll())},
+			}, 2,
+		},
+		"after an attempt that used up its timeout": {
+			hasty(),
+			[]testserver.Step{testserver.Hang()},
+			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a"); time.Sleep(1050 * ms) }, 1,
+		},
+		"after it was committed": {
+			plain(),
+			[]testserver.Step{testserver.Play(testserver.EchoAll())},
 			func(t *testing.T, stream grpc.ClientStream) {
 				send(t, stream, "a")
 				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
 					t.Error(err)
 				}
-			}, 1},
+			}, 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(row.retry), func(t *testing.T, s scene) {

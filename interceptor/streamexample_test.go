@@ -101,7 +101,7 @@ func ExampleResume() {
 		testserver.Play(testserver.Receive(1), say("3", "4")))
 	defer end()
 	goOn := func(last proto.Message) (proto.Message, bool) {
-		return wrapperspb.String("after " + last.(*wrapperspb.StringValue).GetValue()), true //nolint:errcheck // the stream's own type
+		return wrapperspb.String("after " + last.(*wrapperspb.StringValue).GetValue()), true
 	}
 	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, listOrders, interceptor.Resume(goOn))
 	if err != nil {

@@ -42,8 +42,10 @@ func TestPushbackOnAStreamIsObeyedInAllItsForms(t *testing.T) {
 		"two values":              {down().Pushback("5", "5"), stop},
 		"more than 32 bits":       {down().Pushback("2147483648"), stop},
 		"more than is waited for": {down().Pushback("300001"), stop},
-		"a code that is not retried": {testserver.Fail(codes.NotFound).Pushback("5"),
-			"[] non_retryable"},
+		"a code that is not retried": {
+			testserver.Fail(codes.NotFound).Pushback("5"),
+			"[] non_retryable",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {

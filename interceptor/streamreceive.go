@@ -99,7 +99,7 @@ func (s *stream) Header() (metadata.MD, error) {
 		t, over := s.running, s.done || s.committed
 		s.mu.Unlock()
 		if t.stream == nil {
-			return nil, nil
+			return nil, nil //nolint:nilnil // as gRPC: RecvMsg says why
 		}
 		md, err := t.stream.Header()
 		if over {

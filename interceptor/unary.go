@@ -5,11 +5,11 @@ package interceptor
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // coexistence is whether gRPC may retry beside us.
@@ -39,24 +39,18 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		b.Start(start)
 		var err error
 		if w&plain != 0 && !r.tellsAttempts {
-			err = invoke(firstAttempt(ctx), method, req, reply, cc, ours[:len(ours):len(ours)]...)
-			if err == nil {
-				// The way of nearly all calls: nothing of it need be remembered.
+			// The way of nearly all calls: nothing of them need be remembered.
+			if err = invoke(firstAttempt(ctx), method, req, reply, cc, slices.Clip(ours)...); err == nil {
 				b.Finish(start, true)
-				if r.tellsCalls {
-					r.tellCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.Succeeded))
-				}
-				if w&told != 0 {
-					a.deliver(opts, nil)
+				if w&told != 0 || r.tellsCalls {
+					r.tellSuccess(ctx, method, cc, start, a, opts)
 				}
 				a.release()
 				return nil
 			}
 		}
-		c := &call{
-			attempt: a, policy: p, caller: opts, rest: rest[:len(rest):len(rest)], wishes: w, retrier: r, ctx: ctx, cc: cc, method: method,
-			alone: with == alone, account: account{budget: b}, state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start, began: start,
-		}
+		c := newCall(r, method, cc, with, b, start)
+		c.ctx, c.attempt, c.policy, c.caller, c.rest, c.wishes = ctx, a, p, opts, slices.Clip(rest), w
 		return c.unary(err, ours, req, reply, invoke)
 	}
 }
@@ -74,7 +68,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 	if err == nil {
 		var ctx context.Context
 		ctx, w = c.watched(firstAttempt(c.ctx))
-		err = invoke(ctx, c.method, req, reply, c.cc, opts[:len(opts):len(opts)]...)
+		err = invoke(ctx, c.method, req, reply, c.cc, slices.Clip(opts)...)
 		w.stop()
 	}
 	for err != nil {

@@ -70,7 +70,7 @@ func ParseRetryAfter(text string, now time.Time) (delay time.Duration, ok bool) 
 	seconds, err := strconv.ParseUint(text, 10, 64)
 	switch {
 	case err == nil && seconds <= math.MaxInt64/uint64(time.Second):
-		return time.Duration(seconds) * time.Second, true //nolint:gosec // it fits
+		return time.Duration(seconds) * time.Second, true
 	case err == nil, errors.Is(err, strconv.ErrRange):
 		return math.MaxInt64, true
 	}

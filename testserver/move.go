@@ -65,7 +65,7 @@ func Send(messages ...proto.Message) Move {
 
 // SendRaw sends messages as they go over the wire, encoded or not what the client expects.
 func SendRaw(messages ...[]byte) Move {
-	var raw [][]byte
+	raw := make([][]byte, 0, len(messages))
 	for _, b := range messages {
 		raw = append(raw, slices.Clone(b))
 	}

@@ -82,7 +82,8 @@ func TestTheWireEndsInsideAFrameOfData(t *testing.T) {
 		synctest.Wait()
 		first.mu.Lock()
 		defer first.mu.Unlock()
-		rest, size := first.read, 0
+		rest := first.read
+		var size int
 		for { // to the last frame
 			size = 9 + int(binary.BigEndian.Uint32(rest)>>8)
 			if size >= len(rest) {

@@ -30,7 +30,7 @@ func TestThenEndsAPlayWithAnyStep(t *testing.T) {
 		"Drop":   {testserver.Drop(), codes.Unavailable, 0},
 		"Random": {testserver.Random(1, 1, testserver.Drop()), codes.Unavailable, 0},
 		"Func": {testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
-			return testserver.Fail(codes.Code(10 + len(a.Requests))) //nolint:gosec // small
+			return testserver.Fail(codes.Code(10 + len(a.Requests)))
 		}), codes.Aborted + 1, 0},
 		"Play": {testserver.Play(testserver.Pause(ms)).Then(testserver.Fail(codes.DataLoss)), codes.DataLoss, ms},
 	} {
