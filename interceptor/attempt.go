@@ -81,6 +81,15 @@ type nowhere struct{}
 func (nowhere) Network() string { return "" }
 func (nowhere) String() string  { return "" }
 
+// settled is what gRPC reports of an attempt that has failed: nothing, if it has not ended it yet and
+// so may still write there, as when the error comes from an interceptor further in.
+func (a *attempt) settled() *attempt {
+	if a.ended.Load() {
+		return a
+	}
+	return newAttempt()
+}
+
 // unsent reports that the attempt provably never left the client: gRPC has ended it, and had no
 // stream to take a peer from. An interceptor further in that keeps options to itself proves nothing.
 func (a *attempt) unsent() bool { return a.ended.Load() && a.peer.Addr == nowhere{} }

@@ -136,15 +136,6 @@ func (s *stream) lead(t *try, err error) error {
 	}
 }
 
-// settled is what gRPC reports of an attempt that has failed: nothing, if it has not ended it yet and
-// so may still write there, as when the error comes from an interceptor further in.
-func (t *try) settled() *attempt {
-	if t.ended.Load() {
-		return t.attempt
-	}
-	return newAttempt()
-}
-
 // install makes t the running attempt, and has it sent what was sent before. What a client streams
 // is replayed beside the receiver: a server that waits to be read would else block both.
 func (s *stream) install(t *try) {

@@ -28,9 +28,11 @@ func TestAStreamIsOneUnbrokenAttempt(t *testing.T) {
 		for _, retry := range []policy.RetrySpec{plain(), hasty()} {
 			t.Run(fmt.Sprint(name, retry.PerAttemptTimeout), func(t *testing.T) {
 				play(t, config(retry), func(t *testing.T, s scene) {
-					rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) { // hides Deadline, which a bubble has not
-						newModel(t, s, alone).check(t)
-					})
+					for range 8 { // each is 100 streams
+						rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) { // hides Deadline, which a bubble has not
+							newModel(t, s, alone).check(t)
+						})
+					}
 				})
 			})
 		}
@@ -59,11 +61,11 @@ func newModel(t *rapid.T, s scene, alone bool) *model {
 	synctest.Wait()
 	s.Reset()
 	s.forget()
-	m := &model{scene: s, desc: rapid.SampledFrom([]*grpc.StreamDesc{serverStream, clientStream, bidiStream}).Draw(t, "kind")}
+	m := &model{scene: s, desc: rapid.SampledFrom([]*grpc.StreamDesc{serverStream, clientStream, bidiStream, bidiStream}).Draw(t, "kind")}
 	m.attempts = drawAttempts(t, m.desc)
 	m.On(get, steps(m.attempts)...)
-	m.sends = rapid.SliceOfN(rapid.SampledFrom([]string{"send", "send", "send", "pause", "context", "close"}), 0, 8).Draw(t, "sends")
-	m.receives = rapid.SliceOfN(rapid.SampledFrom([]string{"receive", "receive", "header", "pause", "context"}), 0, 5).Draw(t, "receives")
+	m.sends = rapid.SliceOfN(rapid.SampledFrom([]string{"send", "send", "send", "pause", "pause", "context", "close"}), 0, 8).Draw(t, "sends")
+	m.receives = rapid.SliceOfN(rapid.SampledFrom([]string{"receive", "receive", "header", "pause", "pause", "context"}), 0, 5).Draw(t, "receives")
 	if !m.desc.ClientStreams {
 		m.sends = []string{"send", "close"}
 	}

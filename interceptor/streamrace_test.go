@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,7 @@ import (
 )
 
 // within gives the scene a connection on which inner sees each attempt n of a stream, from 1.
-func (s scene) within(t *testing.T, inner func(n int, stream grpc.ClientStream) grpc.ClientStream) scene {
+func (s scene) within(t *testing.T, inner func(ctx context.Context, n int, stream grpc.ClientStream) grpc.ClientStream) scene {
 	t.Helper()
 	n := 0
 	s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
@@ -30,7 +31,7 @@ func (s scene) within(t *testing.T, inner func(n int, stream grpc.ClientStream) 
 				return nil, err
 			}
 			n++
-			return inner(n, stream), nil
+			return inner(ctx, n, stream), nil
 		}))...)
 	return s
 }
@@ -57,7 +58,7 @@ func failing() testserver.Step { return testserver.Play(testserver.Receive(1)).T
 func TestAReplayThatIsOvertakenKeepsItsMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		gate := make(chan struct{})
-		s = s.within(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
 			if n == 2 {
 				return slow{ClientStream: stream, gate: gate}
 			}
@@ -77,11 +78,41 @@ func TestAReplayThatIsOvertakenKeepsItsMessage(t *testing.T) {
 	})
 }
 
+func TestASendThatFailsWhenAnotherAttemptHasTakenItsPlaceIsForgotten(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		gate := make(chan struct{})
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
+			}
+			return stream
+		})
+		s.On(get, testserver.Play(testserver.Pause(time.Second)).Then(down()), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		time.AfterFunc(time.Minute, func() { close(gate) }) // long after the first attempt
+		sent := make(chan error, 1)
+		go func() { sent <- stream.SendMsg(wrapperspb.String("a")) }()
+		synctest.Wait()
+		m := new(wrapperspb.StringValue)
+		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" {
+			t.Fatalf("%v, %v; want what the second attempt was sent", m, err)
+		}
+		if err := <-sent; err != nil {
+			t.Errorf("SendMsg: %v; the second attempt has sent it", err)
+		}
+		send(t, stream, "b")
+		_ = stream.CloseSend()
+		if got, err := receive(stream); len(got) != 1 || err != io.EOF { //nolint:errorlint // as gRPC has it
+			t.Errorf("%v, %v; want [b]", got, err)
+		}
+	})
+}
+
 func TestAReplayThatFailsOnThisSideEndsTheCall(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		gate := make(chan struct{})
 		close(gate)
-		s = s.within(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
 			if n == 2 {
 				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
 			}

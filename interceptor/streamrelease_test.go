@@ -36,9 +36,9 @@ func TestGRPCsRulesReleaseAStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				var open []grpc.ClientStream
-				s = s.within(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
-					open = append(open, stream)
+				var attempts []context.Context
+				s = s.within(t, func(ctx context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
+					attempts = append(attempts, ctx)
 					return stream
 				})
 				s.On(get, rule.steps...)
@@ -49,17 +49,20 @@ func TestGRPCsRulesReleaseAStream(t *testing.T) {
 				time.Sleep(time.Second) // the first attempt has failed
 				send(t, stream, "b")
 				synctest.Wait()
-				if s.retrier.Replayed() == 0 || len(s.calls) > 0 {
+				if s.retrier.Replayed() == 0 || len(s.calls) > 0 || attempts[1].Err() != nil {
 					t.Fatalf("%d bytes kept, calls %+v; the stream should live", s.retrier.Replayed(), s.calls)
+				}
+				if attempts[0].Err() == nil {
+					t.Error("the first attempt lives on beside the second")
 				}
 				rule.release(s, stream, cancel)
 				synctest.Wait()
 				if len(s.calls) != 1 || s.retrier.Replayed() != 0 {
 					t.Errorf("calls %+v, %d bytes kept", s.calls, s.retrier.Replayed())
 				}
-				for i, attempt := range open {
-					if attempt.Context().Err() == nil {
-						t.Errorf("attempt %d of %d lives on", i+1, len(open))
+				for i, ctx := range attempts {
+					if ctx.Err() == nil {
+						t.Errorf("attempt %d of %d lives on", i+1, len(attempts))
 					}
 				}
 			})
@@ -71,7 +74,7 @@ func TestAStreamThatIsCancelledWhileItsNextAttemptOpensIsReleased(t *testing.T) 
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s = s.within(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
 			if n == 2 {
 				cancel()
 				synctest.Wait() // gRPC has ended the attempt before anybody has it

@@ -34,7 +34,7 @@ func drawAttempts(t *rapid.T, desc *grpc.StreamDesc) (list []attemptScript) {
 	for range rapid.IntRange(1, 4).Draw(t, "attempts") {
 		a := attemptScript{
 			moves: rapid.SliceOfN(rapid.SampledFrom(moves), 0, 5).Draw(t, "moves"),
-			end:   rapid.SampledFrom([]string{"fail", "fail", "fail", "ok", "hang", "drop", "cut"}).Draw(t, "end"),
+			end:   rapid.SampledFrom([]string{"fail", "fail", "fail", "ok", "ok", "hang", "drop", "cut"}).Draw(t, "end"),
 		}
 		if a.end == "ok" && !desc.ServerStreams {
 			a.moves = append(a.moves, "send")

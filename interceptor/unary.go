@@ -72,6 +72,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		w.stop()
 	}
 	for err != nil {
+		c.attempt = c.settled()
 		if final := c.follow(err, w); final != nil {
 			return final
 		}

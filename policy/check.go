@@ -39,6 +39,10 @@ func checkRetry(ps *problems, path string, r RetrySpec) {
 	if r.CommitOn > Headers {
 		ps.add(path+"commitOn", uint8(r.CommitOn), "must be SEEN or HEADERS")
 	}
+	if r.PerAttemptTimeout > 0 && r.CommitOn == Headers {
+		ps.add(path+"perAttemptTimeout", r.PerAttemptTimeout,
+			"must not stand beside commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
+	}
 	var seen CodeSet
 	for i, c := range r.PerCode {
 		checkCode(ps, path, fmt.Sprintf("%sperCode[%d].", path, i), c, r, seen)

@@ -105,7 +105,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
-			PerAttemptTimeout: 250 * ms, Budget: "shared", CommitOn: policy.Headers,
+			PerAttemptTimeout: 250 * ms, Budget: "shared", CommitOn: policy.Seen,
 			MaxPushback: time.Minute, MinAttemptTime: 5 * ms,
 		},
 	}

@@ -41,6 +41,7 @@ func New(s Spec) (*Policy, error) {
 
 // compile fills in what a checked spec leaves open.
 func compile(s Spec) *Policy {
+	s = s.clone()
 	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}}
 	if s.Retry != nil {
 		p.retry = *s.Retry

@@ -33,8 +33,8 @@ func newSet(c Config, ps, warnings *problems) (*Set, error) {
 	}
 	s := &Set{
 		byPath:   map[string]*Policy{},
-		budgets:  slices.Clone(c.Budgets),
-		throttle: c.Throttling,
+		budgets:  cloneBudgets(c.Budgets),
+		throttle: cloned(c.Throttling),
 	}
 	for _, m := range c.Methods {
 		s.add(m, c.Idempotency)
@@ -90,11 +90,11 @@ func (s *Set) Lookup(method string) *Policy {
 }
 
 // Budgets returns the budgets that the policies may name.
-func (s *Set) Budgets() []BudgetSpec { return slices.Clone(s.budgets) }
+func (s *Set) Budgets() []BudgetSpec { return cloneBudgets(s.budgets) }
 
 // Throttling returns what the file's retryThrottling says, or nil: the budget of policies that
 // name none.
-func (s *Set) Throttling() *ThrottleSpec { return s.throttle }
+func (s *Set) Throttling() *ThrottleSpec { return cloned(s.throttle) }
 
 // Policies returns the policies in the order of the config, one for each name; [Policy.Name] says
 // which.
