@@ -93,7 +93,7 @@ func TestThePolicysTimeoutBoundsAWholeStream(t *testing.T) {
 	retry := plain()
 	c := config(retry)
 	for i := range c.Methods {
-		c.Methods[i].Spec.Timeout = time.Second
+		c.Methods[i].Timeout = time.Second
 	}
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
