@@ -18,7 +18,11 @@ func (s *stream) RecvMsg(m any) error {
 		if s.resumption.next != nil {
 			return s.receiveOn(t, m)
 		}
-		return s.received(t, t.stream.RecvMsg(m))
+		err := t.stream.RecvMsg(m)
+		if err == nil && s.desc.ServerStreams {
+			return nil // the way of nearly all messages
+		}
+		return s.received(t, err)
 	}
 	for {
 		s.mu.Lock()
