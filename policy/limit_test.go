@@ -95,8 +95,8 @@ func TestLoadReadsNoMoreThanAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Truncate(1 << 40); err != nil { // sparse: reading it all would never end
-		t.Skip(err)
+	if err := f.Truncate(1 << 30); err != nil { // sparse
+		t.Fatal(err)
 	}
 	f.Close()
 	want := path + ": is larger than 1048576 bytes (1 MiB)"
