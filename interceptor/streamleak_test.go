@@ -71,7 +71,9 @@ func lives() []life { //nolint:funlen // a list
 }
 
 func TestForgottenStreamsLeaveNothingBehind(t *testing.T) {
-	const streams, batch = 10_000, 250
+	// The runtime and gRPC may start a few goroutines of their own meanwhile; one left by every
+	// thousandth stream would be more.
+	const streams, batch, others = 10_000, 250, 9
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
 		r := mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(interceptor.Observer{
@@ -102,9 +104,9 @@ func TestForgottenStreamsLeaveNothingBehind(t *testing.T) {
 				goroutines = runtime.NumGoroutine() // those of one connection
 			}
 		}
-		if calls.Load() != streams || r.Replayed() != 0 || runtime.NumGoroutine() > goroutines {
+		if calls.Load() != streams || r.Replayed() != 0 || runtime.NumGoroutine() > goroutines+others {
 			t.Errorf("%d calls of %d ended, %d bytes kept, %d goroutines; want no more than %d",
-				calls.Load(), streams, r.Replayed(), runtime.NumGoroutine(), goroutines)
+				calls.Load(), streams, r.Replayed(), runtime.NumGoroutine(), goroutines+others)
 		}
 	})
 }
