@@ -19,14 +19,14 @@ func TestNothingAllocates(t *testing.T) {
 		for what, f := range map[string]func(){
 			"Start":  func() { now = (now + time.Millisecond); b.Start(now) },
 			"Fail":   func() { b.Fail(now) },
-			"Finish": func() { b.Finish(now, true); b.Finish(now, false) },
+			"Finish": func() { b.Finish(now, budget.AtOnce); b.Finish(now, budget.Failed) },
 			"Withdraw and Refund": func() {
-				if p, ok := b.Withdraw(now, failure); ok {
-					b.Refund(now, p)
+				if p, ok := b.Withdraw(now, budget.Charge{Kind: failure}); ok {
+					b.Settle(now, p, true)
 				}
 			},
 			"Withdraw and Return": func() {
-				if p, ok := b.Withdraw((now + -time.Second), timeout); ok {
+				if p, ok := b.Withdraw((now + -time.Second), budget.Charge{Kind: timeout}); ok {
 					b.Return(now, p)
 				}
 			},
@@ -53,7 +53,7 @@ func (b *bucket) Start(time.Duration) {
 	b.tokens = min(b.tokens+0.1, 100)
 }
 
-func (b *bucket) Finish(time.Duration, bool) {}
+func (b *bucket) Finish(time.Duration, budget.End) {}
 
 // BenchmarkCall is what a budget costs a call that needs no extra attempt.
 func BenchmarkCall(b *testing.B) {
@@ -67,7 +67,7 @@ func BenchmarkCall(b *testing.B) {
 				for pb.Next() {
 					now = (now + time.Microsecond) // or all calls would meet in one shard
 					one.Start(now)
-					one.Finish(now, true)
+					one.Finish(now, budget.AtOnce)
 				}
 			})
 		})
@@ -81,8 +81,8 @@ func BenchmarkWithdraw(b *testing.B) {
 		b.Run("granted/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if p, ok := one.Withdraw(t0, failure); ok {
-					one.Refund(t0, p)
+				if p, ok := one.Withdraw(t0, budget.Charge{Kind: failure}); ok {
+					one.Settle(t0, p, true)
 				}
 			}
 		})
@@ -91,7 +91,7 @@ func BenchmarkWithdraw(b *testing.B) {
 		one := ratio(b, 10, 0)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				one.Withdraw(t0, failure)
+				one.Withdraw(t0, budget.Charge{Kind: failure})
 			}
 		})
 	})

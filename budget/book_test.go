@@ -33,7 +33,7 @@ func start(n int) action {
 
 func withdraw(k budget.Kind) action {
 	return func(b *book, now time.Duration) bool {
-		p, ok := b.Withdraw(now, k)
+		p, ok := b.Withdraw(now, budget.Charge{Kind: k})
 		if ok {
 			b.permits = append(b.permits, p)
 		}
@@ -46,7 +46,7 @@ func drop(i int) action {
 }
 
 func refund(i int) action {
-	return func(b *book, now time.Duration) bool { b.Refund(now, b.permits[i]); return true }
+	return func(b *book, now time.Duration) bool { b.Settle(now, b.permits[i], true); return true }
 }
 
 type row struct {

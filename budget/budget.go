@@ -31,9 +31,9 @@ import "time"
 // A call tells it of its start and end, of failed attempts in between, and asks before each
 // attempt but the first:
 //
-//	Start ─► attempt ─┬─► OK ──────────────────────────► Finish(true)
-//	                  └─► Fail ─► Withdraw ─┬─► refused ► Finish(false)
-//	                                        └─► extra attempt ─► Refund if OK, Return if not sent
+//	Start ─► attempt ─┬─► OK ──────────────────────────► Finish
+//	                  └─► Fail ─► Withdraw ─┬─► refused ► Finish
+//	                                        └─► extra attempt ─► Settle, or Return if it was not sent
 //
 // The times of one budget come from one clock that never goes back and counts from any moment, [Now]
 // as a rule. They may lag behind each other a little, as times read by different goroutines do.
@@ -44,14 +44,15 @@ type Budget interface {
 	Fail(now time.Duration)
 	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging are one
 	// step: two callers never get the same last token.
-	Withdraw(now time.Duration, k Kind) (Permit, bool)
+	Withdraw(now time.Duration, c Charge) (Permit, bool)
 	// Return gives back the permit of an extra attempt that was never sent.
 	Return(now time.Duration, p Permit)
-	// Refund says that the extra attempt of p succeeded, in the time that an attempt should take.
-	Refund(now time.Duration, p Permit)
-	// Finish says that a call ended, with status OK or not: once for each Start. For a call that
-	// succeeded at once, now may be as old as its start.
-	Finish(now time.Duration, ok bool)
+	// Settle says that the extra attempt of p has ended, and whether it helped: whether it succeeded,
+	// in the time that an attempt should take. Every permit that is not returned is settled, once.
+	Settle(now time.Duration, p Permit, helped bool)
+	// Finish says how a call ended: once for each Start, after its permits are settled. For a call
+	// that succeeded at once, now may be as old as its start.
+	Finish(now time.Duration, e End)
 	// Balance is how many extra attempts of cost 1 would be granted now. It is a reading for people
 	// and metrics: to decide by it, and then to withdraw, is a race. It is never negative, and may
 	// be a fraction or infinite.

@@ -14,13 +14,13 @@ var Empty Budget = new(empty)
 
 type empty struct{ denied atomic.Uint64 }
 
-func (*empty) Start(time.Duration)          {}
-func (*empty) Fail(time.Duration)           {}
-func (*empty) Return(time.Duration, Permit) {}
-func (*empty) Refund(time.Duration, Permit) {}
-func (*empty) Finish(time.Duration, bool)   {}
+func (*empty) Start(time.Duration)                {}
+func (*empty) Fail(time.Duration)                 {}
+func (*empty) Return(time.Duration, Permit)       {}
+func (*empty) Settle(time.Duration, Permit, bool) {}
+func (*empty) Finish(time.Duration, End)          {}
 
-func (e *empty) Withdraw(time.Duration, Kind) (Permit, bool) {
+func (e *empty) Withdraw(time.Duration, Charge) (Permit, bool) {
 	e.denied.Add(1)
 	return Permit{}, false
 }

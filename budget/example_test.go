@@ -22,10 +22,10 @@ func ExampleNewRatio() {
 	for range 100 {
 		b.Start(now)
 		b.Fail(now)
-		if _, ok := b.Withdraw(now, budget.AfterFailure); ok {
+		if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure}); ok {
 			extra++ // sent, and failed as well
 		}
-		b.Finish(now, false)
+		b.Finish(now, budget.Failed)
 	}
 	fmt.Println(extra, "extra attempts,", b.Denied(), "denied")
 	// Output: 20 extra attempts, 80 denied
@@ -33,7 +33,7 @@ func ExampleNewRatio() {
 
 // One backend of four is broken, and an extra attempt goes to another: it succeeds, pays for itself,
 // and the budget never runs dry.
-func ExampleRatio_Refund() {
+func ExampleRatio_Settle() {
 	b, err := budget.NewRatio(budget.DefaultRatio())
 	if err != nil {
 		fmt.Println(err)
@@ -43,11 +43,11 @@ func ExampleRatio_Refund() {
 	for i := range 1000 {
 		b.Start(now)
 		if i%4 == 0 {
-			if p, ok := b.Withdraw(now, budget.AfterFailure); ok {
-				b.Refund(now, p)
+			if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure}); ok {
+				b.Settle(now, p, true)
 			}
 		}
-		b.Finish(now, true)
+		b.Finish(now, budget.AtOnce)
 	}
 	fmt.Println(b.Denied(), "denied, balance", b.Balance(now))
 	// Output: 0 denied, balance 110
@@ -64,11 +64,11 @@ func ExampleNewThrottle() {
 	for range 5 {
 		b.Fail(now)
 	}
-	_, ok := b.Withdraw(now, budget.AfterFailure)
+	_, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure})
 	fmt.Println(b.Tokens(), ok)
 
-	b.Finish(now, true)
-	_, ok = b.Withdraw(now, budget.AfterFailure)
+	b.Finish(now, budget.AtOnce)
+	_, ok = b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure})
 	fmt.Println(b.Tokens(), ok)
 	// Output:
 	// 5 false

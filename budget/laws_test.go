@@ -54,8 +54,8 @@ var laws = map[string]func(*testing.T, budget.Budget){
 	"a permit says what was asked and when": func(t *testing.T, b budget.Budget) {
 		t.Helper()
 		for _, k := range []budget.Kind{failure, timeout} {
-			p, ok := b.Withdraw(at(1), k)
-			if want := (budget.Permit{Kind: k, At: at(1)}); ok && p != want {
+			p, ok := b.Withdraw(at(1), budget.Charge{Kind: k})
+			if want := (budget.Permit{Charge: budget.Charge{Kind: k}, At: at(1)}); ok && p != want {
 				t.Errorf("permit %+v; want %+v", p, want)
 			}
 			if !ok && p != (budget.Permit{}) {
@@ -68,7 +68,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 		for _, k := range []budget.Kind{failure, timeout} {
 			before := b.Balance(t0)
 			for range 1000 {
-				if p, ok := b.Withdraw(t0, k); ok {
+				if p, ok := b.Withdraw(t0, budget.Charge{Kind: k}); ok {
 					b.Return(t0, p)
 				}
 			}
@@ -81,8 +81,8 @@ var laws = map[string]func(*testing.T, budget.Budget){
 		t.Helper()
 		for _, k := range []budget.Kind{failure, timeout} {
 			before := b.Balance(t0)
-			if p, ok := b.Withdraw(t0, k); ok {
-				b.Refund(t0, p)
+			if p, ok := b.Withdraw(t0, budget.Charge{Kind: k}); ok {
+				b.Settle(t0, p, true)
 			}
 			if got := b.Balance(t0); got < before {
 				t.Errorf("balance %v; want %v or more", got, before)
@@ -107,11 +107,11 @@ var laws = map[string]func(*testing.T, budget.Budget){
 		t.Helper()
 		for _, now := range []time.Duration{t0, 0, math.MaxInt64, math.MinInt64, budget.Now()} {
 			b.Start(now)
-			p, _ := b.Withdraw(now, timeout)
+			p, _ := b.Withdraw(now, budget.Charge{Kind: timeout})
 			b.Fail(now)
-			b.Refund(now, p)
+			b.Settle(now, p, true)
 			b.Return(now, p)
-			b.Finish(now, true)
+			b.Finish(now, budget.AtOnce)
 			if got := b.Balance(now); math.IsNaN(got) || got < 0 {
 				t.Errorf("at %v: balance %v", now, got)
 			}
@@ -129,10 +129,10 @@ var laws = map[string]func(*testing.T, budget.Budget){
 					now := at(float64(i) / 10)
 					b.Start(now)
 					b.Fail(now)
-					if p, ok := b.Withdraw(now, budget.Kind(g%2)); ok {
+					if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.Kind(g%2)}); ok {
 						yes.Add(1)
 						if i%2 == 0 {
-							b.Refund(now, p)
+							b.Settle(now, p, true)
 						} else {
 							b.Return(now, p)
 						}

@@ -5,18 +5,19 @@ package budget
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
-// Kind says what an extra attempt follows, which decides its cost.
+// Kind says what an extra attempt follows.
 type Kind uint8
 
-// The kinds. The costs are those of [Ratio]; a [Throttle] does not look at the kind.
+// The kinds. [Ratio] and [Refund] charge them differently, the others do not look at them.
 const (
-	// AfterFailure follows a failure that was reported: cost 1.
+	// AfterFailure follows a failure that was reported.
 	AfterFailure Kind = iota
-	// AfterTimeout follows an attempt timeout. The earlier attempt may still be running, so that
-	// the server works on two: the dearest kind, cost 5 unless set otherwise.
+	// AfterTimeout follows an attempt that has not answered in time. It may still be running, so that
+	// the server works on two: the dearest kind.
 	AfterTimeout
 )
 
@@ -32,10 +33,30 @@ func (k Kind) String() string {
 	}
 }
 
-// Permit is the right to send one extra attempt, from [Budget.Withdraw]. Exactly one of
-// [Budget.Return], [Budget.Refund] or nothing follows, at the budget that gave it. The fields are
-// exported for other implementations of [Budget]; a caller leaves them as they are.
-type Permit struct {
+// Charge is what an extra attempt is charged for.
+type Charge struct {
 	Kind Kind
-	At   time.Duration // the time that it was charged to
+	// Factor multiplies the cost of the kind, for failures that are dearer or cheaper to repeat than
+	// others. More than 0, at most [MaxFactor]; anything else counts as 1.
+	Factor float64
+}
+
+// MaxFactor is the largest factor of a [Charge].
+const MaxFactor = 100
+
+// of is the charge for something that costs base: never less than one of its units.
+func (c Charge) of(base int64) int64 {
+	if !(c.Factor > 0 && c.Factor <= MaxFactor) { // NaN too
+		return base
+	}
+	return max(int64(math.Round(float64(base)*c.Factor)), 1)
+}
+
+// Permit is the right to send one extra attempt, from [Budget.Withdraw]. Exactly one of
+// [Budget.Return] and [Budget.Settle] follows, at the budget that gave it. The fields are exported
+// for other implementations of [Budget]; a caller leaves them as they are.
+type Permit struct {
+	Charge Charge
+	At     time.Duration // the time that it was charged to
+	Cost   int64         // what was charged, in a unit of the budget's own
 }

@@ -68,11 +68,11 @@ func (r *Ratio) Start(now time.Duration) {
 func (*Ratio) Fail(time.Duration) {}
 
 // Finish does nothing: a call has earned its share at its start.
-func (*Ratio) Finish(time.Duration, bool) {}
+func (*Ratio) Finish(time.Duration, End) {}
 
-// Withdraw charges the cost of k, if the balance covers it.
-func (r *Ratio) Withdraw(now time.Duration, k Kind) (Permit, bool) {
-	seen, cost := r.epochs.of(now), r.cost(k)
+// Withdraw charges the cost of c, if the balance covers it.
+func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
+	seen, cost := r.epochs.of(now), r.cost(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	epoch := r.ledger.latest(seen)
@@ -84,7 +84,7 @@ func (r *Ratio) Withdraw(now time.Duration, k Kind) (Permit, bool) {
 	if epoch != seen {
 		now = r.epochs.start(epoch) // the permit says where it was charged
 	}
-	return Permit{Kind: k, At: now}, true
+	return Permit{Charge: c, At: now, Cost: cost}, true
 }
 
 // Return gives the cost back in the part of the window in which it was charged: were it given back
@@ -93,17 +93,20 @@ func (r *Ratio) Return(_ time.Duration, p Permit) {
 	charged := r.epochs.of(p.At)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ledger.restore(charged, r.cost(p.Kind))
+	r.ledger.restore(charged, p.Cost)
 }
 
-// Refund gives the cost back as [Ratio.Return] does. The bonus of a kind that has one is earned
-// now, however old the permit.
-func (r *Ratio) Refund(now time.Duration, p Permit) {
+// Settle gives the cost of an attempt that helped back, as [Ratio.Return] does. The bonus of a kind
+// that has one is earned now, however old the permit.
+func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
+	if !helped {
+		return
+	}
 	seen, charged := r.epochs.of(now), r.epochs.of(p.At)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ledger.restore(charged, r.cost(p.Kind))
-	if p.Kind != AfterFailure {
+	r.ledger.restore(charged, p.Cost)
+	if p.Charge.Kind != AfterFailure {
 		r.ledger.at(r.ledger.latest(seen)).bonus += r.timeoutBonus
 	}
 }
@@ -125,9 +128,9 @@ func (r *Ratio) balance(epoch uint64) int64 {
 	return r.deposits.sum(epoch)*r.share + r.reserve - r.ledger.net(epoch)
 }
 
-func (r *Ratio) cost(k Kind) int64 {
-	if k == AfterFailure {
-		return token
+func (r *Ratio) cost(c Charge) int64 {
+	if c.Kind == AfterFailure {
+		return c.of(token)
 	}
-	return r.timeoutCost
+	return c.of(r.timeoutCost)
 }

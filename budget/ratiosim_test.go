@@ -56,7 +56,7 @@ func TestRatioIsKeptOverTenThousandCalls(t *testing.T) {
 }
 
 func granted(b budget.Budget, now time.Duration) bool {
-	_, ok := b.Withdraw(now, failure)
+	_, ok := b.Withdraw(now, budget.Charge{Kind: failure})
 	return ok
 }
 
@@ -114,7 +114,7 @@ func TestTimeoutsSustainThemselvesFromTwoThirds(t *testing.T) {
 			t.Parallel()
 			b := ratio(t, 0.0001, 1) // ten tokens to begin with, and no time that brings more
 			for i := range 40_000 {
-				p, ok := b.Withdraw(t0, timeout)
+				p, ok := b.Withdraw(t0, budget.Charge{Kind: timeout})
 				if !ok {
 					if c.sustained {
 						t.Fatalf("attempt %d refused", i)
@@ -122,7 +122,7 @@ func TestTimeoutsSustainThemselvesFromTwoThirds(t *testing.T) {
 					return
 				}
 				if (i+1)*c.succeed/c.of > i*c.succeed/c.of { // spread evenly
-					b.Refund(t0, p)
+					b.Settle(t0, p, true)
 				}
 			}
 			if !c.sustained {
@@ -151,10 +151,10 @@ func TestTimeoutsDryUpInAnOverload(t *testing.T) {
 			for i := range 1000 {
 				now := (t0 + time.Duration(i)*100*time.Millisecond)
 				for len(waiting) > 0 && now-waiting[0].At >= 300*time.Millisecond {
-					b.Refund(now, waiting[0])
+					b.Settle(now, waiting[0], true)
 					waiting = waiting[1:]
 				}
-				p, ok := b.Withdraw(now, timeout)
+				p, ok := b.Withdraw(now, budget.Charge{Kind: timeout})
 				if !ok {
 					continue
 				}

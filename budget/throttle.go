@@ -76,23 +76,23 @@ func (*Throttle) Start(time.Duration) {}
 func (t *Throttle) Fail(time.Duration) { t.add(-tokenInMilli) }
 
 // Withdraw grants while more than half of the tokens are left.
-func (t *Throttle) Withdraw(now time.Duration, k Kind) (Permit, bool) {
+func (t *Throttle) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	if 2*t.tokens.Load() <= t.most {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
-	return Permit{Kind: k, At: now}, true
+	return Permit{Charge: c, At: now}, true
 }
 
 // Return does nothing: the permit was free.
 func (*Throttle) Return(time.Duration, Permit) {}
 
-// Refund does nothing: a success counts once, when the call is finished.
-func (*Throttle) Refund(time.Duration, Permit) {}
+// Settle does nothing: a success counts once, when the call is finished.
+func (*Throttle) Settle(time.Duration, Permit, bool) {}
 
 // Finish adds TokenRatio if the call succeeded.
-func (t *Throttle) Finish(_ time.Duration, ok bool) {
-	if ok {
+func (t *Throttle) Finish(_ time.Duration, e End) {
+	if e != Failed {
 		t.add(t.ratio)
 	}
 }

@@ -32,7 +32,7 @@ func fail(n int) func(*budget.Throttle) {
 func succeed(n int) func(*budget.Throttle) {
 	return func(b *budget.Throttle) {
 		for range n {
-			b.Finish(t0, true)
+			b.Finish(t0, budget.AtOnce)
 		}
 	}
 }
@@ -76,16 +76,16 @@ func TestThrottleArithmetic(t *testing.T) {
 		{"a ratio above one", 10, 2.5, []step{{fail(10), 0, false}, {succeed(2), 5, false}, {succeed(1), 7.5, true}}},
 		{"a ratio above the bucket fills it", 10, 1e300, []step{{fail(10), 0, false}, {succeed(1), 10, true}}},
 		{"a call that ends badly is counted by Fail alone", 10, 1, []step{
-			{func(b *budget.Throttle) { b.Finish(t0, false) }, 10, true},
+			{func(b *budget.Throttle) { b.Finish(t0, budget.Failed) }, 10, true},
 			{fail(3), 7, true},
-			{func(b *budget.Throttle) { b.Finish(t0, false) }, 7, true},
+			{func(b *budget.Throttle) { b.Finish(t0, budget.Failed) }, 7, true},
 		}},
 		{"a call begins for nothing", 10, 1, []step{{fail(5), 5, false}, {func(b *budget.Throttle) { b.Start(t0) }, 5, false}}},
 		{"permits are free, and nothing comes of them", 10, 1, []step{{func(b *budget.Throttle) {
 			b.Fail(t0)
 			for _, k := range []budget.Kind{failure, timeout} {
-				p, _ := b.Withdraw(t0, k)
-				b.Refund(t0, p)
+				p, _ := b.Withdraw(t0, budget.Charge{Kind: k})
+				b.Settle(t0, p, true)
 				b.Return(t0, p)
 			}
 		}, 9, true}}},
@@ -103,7 +103,7 @@ func TestThrottleArithmetic(t *testing.T) {
 					t.Fatalf("step %d: %v tokens; want %v", i, got, s.tokens)
 				}
 				for _, k := range []budget.Kind{failure, timeout} {
-					if _, ok := b.Withdraw(t0, k); ok != s.ok {
+					if _, ok := b.Withdraw(t0, budget.Charge{Kind: k}); ok != s.ok {
 						t.Errorf("step %d: after %v granted %v; want %v", i, k, ok, s.ok)
 					}
 				}

@@ -13,14 +13,14 @@ var Unlimited Budget = unlimited{}
 
 type unlimited struct{}
 
-func (unlimited) Start(time.Duration)          {}
-func (unlimited) Fail(time.Duration)           {}
-func (unlimited) Return(time.Duration, Permit) {}
-func (unlimited) Refund(time.Duration, Permit) {}
-func (unlimited) Finish(time.Duration, bool)   {}
+func (unlimited) Start(time.Duration)                {}
+func (unlimited) Fail(time.Duration)                 {}
+func (unlimited) Return(time.Duration, Permit)       {}
+func (unlimited) Settle(time.Duration, Permit, bool) {}
+func (unlimited) Finish(time.Duration, End)          {}
 
-func (unlimited) Withdraw(now time.Duration, k Kind) (Permit, bool) {
-	return Permit{Kind: k, At: now}, true
+func (unlimited) Withdraw(now time.Duration, c Charge) (Permit, bool) {
+	return Permit{Charge: c, At: now}, true
 }
 
 func (unlimited) Balance(time.Duration) float64 { return math.Inf(1) }

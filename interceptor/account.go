@@ -26,31 +26,38 @@ type grant struct {
 func (a *account) Fail() { a.budget.Fail(budget.Now()) }
 
 // Withdraw implements [policy.Budget].
-func (a *account) Withdraw(out *policy.Outcome) bool {
-	kind := budget.AfterFailure
+func (a *account) Withdraw(out *policy.Outcome, factor float64) bool {
+	charge := budget.Charge{Kind: budget.AfterFailure, Factor: factor}
 	if out.TimedOut {
-		kind = budget.AfterTimeout
+		charge.Kind = budget.AfterTimeout
 	}
-	a.next.permit, a.next.held = a.budget.Withdraw(budget.Now(), kind)
+	a.next.permit, a.next.held = a.budget.Withdraw(budget.Now(), charge)
 	return a.next.held
 }
 
-// sent moves on: the attempt that was to follow is the one that runs.
-func (a *account) sent() {
+// spend moves on: the attempt that was to follow is the one that runs.
+func (a *account) spend() {
 	a.running, a.next = a.next, grant{}
 }
 
-// giveBack returns the permit of an attempt that is not sent after all.
-func (a *account) giveBack() {
+// unspend returns the permit of an attempt that is not sent after all.
+func (a *account) unspend() {
 	if a.next.held {
 		a.budget.Return(budget.Now(), a.next.permit)
 		a.next = grant{}
 	}
 }
 
-// succeed pays for the extra attempt that succeeded, if it was one.
-func (a *account) succeed() {
+// settle says how the running attempt has ended, if it was an extra one.
+func (a *account) settle(helped bool) {
 	if a.running.held {
-		a.budget.Refund(budget.Now(), a.running.permit)
+		a.budget.Settle(budget.Now(), a.running.permit, helped)
+		a.running = grant{}
 	}
+}
+
+// finish settles what is open, and says how the call ended.
+func (a *account) finish(end budget.End) {
+	a.settle(false)
+	a.budget.Finish(budget.Now(), end)
 }

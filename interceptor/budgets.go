@@ -73,10 +73,12 @@ func (b *budgets) check() error {
 }
 
 func build(spec policy.BudgetSpec) (budget.Budget, error) {
-	if t := spec.Throttle; t != nil {
-		return budget.NewThrottle(budget.ThrottleConfig{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio})
+	switch {
+	case spec.Throttle != nil:
+		return budget.NewThrottle(budget.ThrottleConfig(*spec.Throttle))
+	default:
+		return budget.NewRatio(budget.RatioConfig(*spec.Ratio))
 	}
-	return budget.NewRatio(budget.RatioConfig(*spec.Ratio))
 }
 
 // payer returns the budget that pays for a call.

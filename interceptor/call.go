@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -27,11 +28,13 @@ type call struct {
 	cc      *grpc.ClientConn
 	method  string
 	alone   bool // gRPC's own retries are known to be off
-	account account
+	gates   gates
 	state   policy.Call
 	start   time.Duration // on the budgets' clock
 	began   time.Duration // the running attempt, too
 	waited  time.Duration // in backoffs
+	key     string        // the idempotency key, if the call sends one
+	verdict Verdict       // of the classifier, about the attempt that has ended
 	over    bool          // it has ended, and nothing is held any more
 
 	answered time.Duration // when a stream brought its first message; 0 for unary calls
@@ -40,9 +43,37 @@ type call struct {
 // newCall makes a call that is about to make its first attempt, or has just made it.
 func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration) *call {
 	return &call{
-		retrier: r, method: method, cc: cc, alone: with == alone, account: account{budget: b},
+		retrier: r, method: method, cc: cc, alone: with == alone, gates: gates{account: account{budget: b}, spot: spot{room: &r.room}},
 		state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start, began: start,
 	}
+}
+
+// begin is what a call does before its first attempt. It returns the error of a call that is refused.
+func (c *call) begin() error {
+	c.ctx = c.keyed(c.ctx)
+	if find := c.retrier.breaker; find != nil {
+		c.gates.breaker = find(target(c.cc), c.method)
+	}
+	if refused := c.gates.admit(); refused != nil {
+		c.gates.budget = budget.Unlimited // a call that is not made earns nothing
+		c.state.Attempts = 0
+		return c.end(refused, nil, policy.Decision{Reason: policy.BreakerOpen})
+	}
+	c.gates.budget.Start(c.start)
+	return nil
+}
+
+// again are the options of an attempt after the first.
+func (c *call) again() []grpc.CallOption {
+	if _, limited := c.ctx.Deadline(); !limited || !c.policy.WaitsOnRetry() {
+		return c.rest
+	}
+	for _, o := range c.caller {
+		if _, own := o.(grpc.FailFastCallOption); own {
+			return c.rest
+		}
+	}
+	return append(slices.Clip(c.rest), grpc.WaitForReady(true))
 }
 
 // target is the name of what a connection leads to; "" without one, as in tests that call an

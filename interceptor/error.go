@@ -19,9 +19,10 @@ import (
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
 //	}
 type Error struct {
-	Attempts int           // sent
+	Attempts int           // sent; 0 if a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
 	Reason   policy.Reason // why no other attempt followed
+	Commit   policy.Commit // with the reason committed: by what
 
 	err  error // what the caller gets
 	last error // of the last attempt, where it is another one

@@ -44,6 +44,8 @@ type AttemptEvent struct {
 	Err       error    // as gRPC returned it; nil after OK
 	Peer      net.Addr // nil if the attempt did not reach a connection
 	Abandoned bool     // given up for another attempt after the per-attempt timeout
+
+	IdempotencyKey string // that the attempt carried; "" for none
 }
 
 // DecisionEvent is what follows an attempt.
@@ -67,4 +69,6 @@ type CallEvent struct {
 	Code     codes.Code
 	Err      error // as the caller gets it; nil after OK
 	Reason   policy.Reason
+
+	IdempotencyKey string // that its attempts carried; "" for none
 }

@@ -44,11 +44,15 @@ type Retrier struct {
 	budgets                   *budgets
 	observers                 []Observer
 	tellsAttempts, tellsCalls bool // to any observer
+	watched                   bool // somebody has a say in every attempt
 	maxAttempts               int
 	random                    func() float64
 	warned                    once
 	maxReplayed               int64        // bytes that all streams may keep for replay
 	replayed                  atomic.Int64 // bytes that they keep now
+	room                      room
+	breaker                   func(target, method string) breaker // nil: none
+	classifier                Classifier                          // nil: none
 }
 
 // New makes a Retrier that follows the policies of a set. The error says which option is wrong.
@@ -68,6 +72,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
+	r.room.most = int64(set.MaxWaiting())
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("interceptor: New: option %d is nil", i)
@@ -79,6 +84,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if err := r.budgets.check(); err != nil {
 		return nil, err
 	}
+	r.watched = r.tellsAttempts || r.breaker != nil || r.classifier != nil
 	for _, w := range r.Warnings() {
 		r.warn(w)
 	}

@@ -14,50 +14,58 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// follow does what an attempt that failed with err asks for. It returns nil when the next attempt
-// is to be sent now, else the error for the caller.
-func (c *call) follow(err error, w *watch) error {
+// follow does what an attempt that failed with err asks for. Either the next attempt is to be sent
+// now, or the call is over, with final for the caller.
+func (c *call) follow(err error, w *watch) (over bool, final error) {
 	abandoned := w.abandoned() && !answered(err)
 	c.observeAttempt(err, abandoned)
+	c.gates.settle(false)
 	if abandoned {
 		// The next attempt was decided on when the timeout fired, and its wait is over.
-		c.account.Fail()
+		c.gates.Fail()
+		c.gates.report(timedOut.Err())
 		return c.next(w.decision, err)
 	}
-	c.account.giveBack() // what was decided about a slow attempt does not hold for a failed one
+	c.gates.report(err)
+	c.gates.giveBack() // what was decided about a slow attempt does not hold for a failed one
 	out := c.outcome(err)
 	d := c.decide(&out)
 	if !d.Retry {
-		return c.fail(err, nil, w.reason(c.ctx, d.Reason))
+		d.Reason = w.reason(c.ctx, d.Reason)
+		return true, c.end(err, nil, d)
 	}
 	c.wait(d.Delay)
 	return c.next(d, err)
 }
 
-// next moves on to the attempt that d allowed, or returns the error for the caller if the call has
-// ended meanwhile; last is the error of the attempt before.
-func (c *call) next(d policy.Decision, last error) error {
-	switch err := c.ctx.Err(); {
+// next moves on to the attempt that d allowed, unless the call has ended meanwhile; last is the error
+// of the attempt before.
+func (c *call) next(d policy.Decision, last error) (over bool, final error) {
+	err := c.ctx.Err()
+	switch {
 	case err != nil:
 		st := status.FromContextError(err)
 		st = status.Newf(st.Code(), "%s before attempt %d; the attempt before: %v", st.Message(), c.state.Attempts+1, last)
-		return c.fail(st.Err(), last, policy.Cancelled)
+		return true, c.end(st.Err(), last, policy.Decision{Reason: policy.Cancelled})
 	case closed(c.cc):
-		return c.fail(last, nil, policy.Closed)
+		return true, c.end(last, nil, policy.Decision{Reason: policy.Closed})
+	case c.gates.admit() != nil:
+		return true, c.end(last, nil, policy.Decision{Reason: policy.BreakerOpen})
 	}
 	c.state.Sent(d)
-	c.account.sent()
-	return nil
+	c.gates.sent()
+	return false, nil
 }
 
 // decide asks the policy, and tells the observers.
 func (c *call) decide(out *policy.Outcome) policy.Decision {
 	c.state.Deadline, _ = c.ctx.Deadline()
-	c.state.Safe = c.wishes&safe != 0 || c.policy.Safe(c.method)
+	c.state.Safe = c.wishes&safe != 0 || c.key != "" || c.policy.Safe(c.method)
+	c.state.InRetry = inRetry(c.ctx)
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > c.retrier.maxAttempts {
 		c.retrier.warnCut(c.policy.MaxAttempts())
 	}
-	d := c.policy.Decide(&c.state, out, &c.account, time.Now(), c.retrier.random())
+	d := c.policy.Decide(&c.state, out, &c.gates, time.Now(), c.retrier.random())
 	c.observeDecision(out, d)
 	return d
 }
@@ -65,10 +73,8 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 // succeed ends a call that was answered with OK.
 func (c *call) succeed() {
 	c.observeAttempt(nil, false)
-	c.account.giveBack()
-	if !c.late() {
-		c.account.succeed()
-	}
+	c.gates.report(nil)
+	c.gates.settle(!c.late())
 	c.finish(nil, policy.Succeeded)
 }
 
@@ -80,20 +86,37 @@ func (c *call) late() bool {
 	return timeout > 0 && cmp.Or(c.answered, budget.Now())-c.began > timeout
 }
 
-// fail ends a call with an error; last is that of the attempt before, where it is another one.
-func (c *call) fail(err, last error, reason policy.Reason) error {
-	final := &Error{Attempts: c.state.Attempts, Elapsed: budget.Now() - c.start, Reason: reason, err: err, last: last}
-	c.account.giveBack()
-	c.finish(final, reason)
+// end ends a call that no other attempt follows, for the reason of d. Without an error, the classifier
+// has said "not yet" of the last reply, which the caller now gets. last is the error of the attempt
+// before, where that is another one.
+func (c *call) end(err, last error, d policy.Decision) error {
+	if err == nil {
+		c.finish(nil, d.Reason)
+		return nil
+	}
+	final := &Error{
+		Attempts: c.state.Attempts, Elapsed: budget.Now() - c.start, Reason: d.Reason, Commit: d.Commit,
+		err: err, last: last,
+	}
+	tellHop(c.ctx, d.Reason)
+	c.finish(final, d.Reason)
 	return final
 }
 
 // finish tells everybody of the end.
 func (c *call) finish(err error, reason policy.Reason) {
 	c.over = true
-	c.account.budget.Finish(budget.Now(), err == nil)
+	end := budget.Failed
+	switch {
+	case err == nil && c.state.Attempts == 1:
+		end = budget.AtOnce
+	case err == nil:
+		end = budget.Succeeded
+	}
+	c.gates.giveBack()
+	c.gates.finish(end)
 	if c.retrier.tellsCalls {
-		c.retrier.tellCall(c.ctx, callEvent(c.method, c.cc, c.state.Attempts, c.start, c.waited, err, reason))
+		c.retrier.tellCall(c.ctx, c.callEvent(err, reason))
 	}
 	c.deliver(c.caller, err)
 }

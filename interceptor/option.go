@@ -72,6 +72,19 @@ func WithMaxReplayBytes(n int64) Option {
 	}
 }
 
+// WithMaxWaiting sets how many calls of the Retrier may wait in a backoff at a time, in place of the
+// policy file's maxWaiting; over it a call ends with its error, and the reason too_many_waiting. n is at
+// least 1; the default is [policy.DefaultMaxWaiting].
+func WithMaxWaiting(n int) Option {
+	return func(r *Retrier) error {
+		if n < 1 {
+			return fmt.Errorf("interceptor: WithMaxWaiting(%d): must be at least 1", n)
+		}
+		r.room.most = int64(n)
+		return nil
+	}
+}
+
 // WithRandom makes random the source of all jitter: uniform in [0, 1), and safe for concurrent use.
 // The default is rand.Float64 of math/rand/v2. For tests and simulations that must repeat.
 func WithRandom(random func() float64) Option {

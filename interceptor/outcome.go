@@ -23,17 +23,22 @@ var timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
 
 // outcome is what an attempt that ended with err means to the policy.
 func (c *call) outcome(err error) policy.Outcome {
-	st, ok := status.FromError(err)
-	multiplied := c.multiplied()
-	return policy.Outcome{
-		Status:  st,
-		Header:  c.header,
-		Trailer: c.trailer,
-		Unsent:  c.unsent() && !multiplied,
-		// An error without a status comes from an interceptor, not from a server.
-		Final: !ok || st.Code() == codes.OK || deterministic(err) ||
-			errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),
+	out := policy.Outcome{
+		Status: status.New(codes.OK, ""), Header: c.header, Trailer: c.trailer,
+		Again: c.verdict == TryAgain, As: c.verdict.code(),
+		Final: c.verdict == Final || errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),
 	}
+	if err == nil {
+		return out // the classifier has said "not yet"
+	}
+	st, ok := status.FromError(err)
+	out.Status = st
+	multiplied := c.multiplied()
+	out.Unsent = c.unsent() && !multiplied
+	// An error without a status comes from an interceptor, not from a server.
+	nobodys := !ok || st.Code() == codes.OK
+	out.Final = out.Final || nobodys && c.verdict == AsCode || deterministic(err)
+	return out
 }
 
 // multiplied reports, with a warning, that gRPC may have retried the attempt by itself. Then the

@@ -17,7 +17,8 @@ const (
 	safe                       // the caller declares it safe to repeat
 	told                       // the caller has options that are told of the call's end
 	headers                    // attempts bring their headers
-	plain                      // the policy has nothing to say before an attempt fails
+	keyed                      // the call sends an idempotency key
+	plain                      // nothing is to be done before an attempt fails
 )
 
 // read makes the options of the attempts: our own, then the caller's without those that are told of
@@ -36,6 +37,8 @@ func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *
 			p = o.policy
 		case idempotentOption:
 			w |= safe
+		case keyOption:
+			w |= safe | keyed
 		case grpc.HeaderCallOption:
 			w |= told | headers
 			continue
@@ -48,10 +51,10 @@ func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *
 	if p == nil {
 		p = r.single
 	}
-	if p.Plain() {
-		w |= plain
-	} else {
+	if !p.Plain() {
 		opts = appendLimits(opts, caller, p.Spec())
+	} else if w&keyed == 0 {
+		w |= plain
 	}
 	if p.CommitsOnHeaders() {
 		w |= headers

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 type resumeOption struct {
@@ -98,7 +100,7 @@ func (s *stream) rewind(t *try) bool {
 		return false
 	}
 	s.replay.closed = true
-	s.led, s.committed, s.state.Committed = true, false, false
+	s.led, s.committed, s.state.Committed = true, false, policy.Uncommitted
 	s.direct.Store(nil)
 	return true
 }

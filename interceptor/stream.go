@@ -70,7 +70,6 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		}
 		b := r.payer(p, cc, method)
 		start := budget.Now()
-		b.Start(start)
 		c := newCall(r, method, cc, with, b, start)
 		c.attempt, c.policy, c.caller, c.wishes = a, p, opts, w
 		c.rest = append(slices.Clip(ours[own:]), grpc.ForceCodecV2(codec))
@@ -93,7 +92,11 @@ func (s *stream) begin(ctx context.Context) error {
 	} else {
 		s.ctx, s.end = context.WithCancel(ctx)
 	}
-	t, err := s.try(s.attempt, firstAttempt(s.ctx))
+	if refused := s.call.begin(); refused != nil {
+		s.end()
+		return refused
+	}
+	t, err := s.try(s.attempt, firstAttempt(s.ctx), s.rest)
 	if err != nil {
 		return s.lead(t, err)
 	}
@@ -102,20 +105,20 @@ func (s *stream) begin(ctx context.Context) error {
 }
 
 // try opens an attempt.
-func (s *stream) try(a *attempt, ctx context.Context) (*try, error) { //nolint:revive // the context is the attempt's
+func (s *stream) try(a *attempt, ctx context.Context, rest []grpc.CallOption) (*try, error) { //nolint:revive // the context is the attempt's
 	t := &try{attempt: a}
 	ctx, t.cancel = context.WithCancel(ctx)
 	ctx, t.watch = s.watched(ctx)
 	a.hook = func() { s.ended(t) }
 	var err error
-	t.stream, err = s.open(ctx, s.desc, s.cc, s.method, a.options(s.rest)...)
+	t.stream, err = s.open(ctx, s.desc, s.cc, s.method, a.options(rest)...)
 	return t, err
 }
 
 // another opens an attempt after the first.
 func (s *stream) another() (*try, error) {
 	s.began = budget.Now()
-	return s.try(newAttempt(), laterAttempt(s.ctx, s.state.Attempts-1))
+	return s.try(newAttempt(), laterAttempt(s.ctx, s.state.Attempts-1), s.again())
 }
 
 // lead finds the next attempt after t, which failed with err. It returns the error for the caller if
@@ -125,7 +128,8 @@ func (s *stream) lead(t *try, err error) error {
 		t.watch.stop()
 		t.cancel()
 		s.attempt = t.settled()
-		if final := s.follow(err, t.watch); final != nil {
+		s.judge(nil, err)
+		if over, final := s.follow(err, t.watch); over {
 			s.close(t, final)
 			return final
 		}

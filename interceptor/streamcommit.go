@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // commit makes t the only attempt of the call: no other follows, and nothing need be kept. It reports
@@ -21,8 +23,8 @@ func (s *stream) commit(t *try) bool {
 	if !t.watch.disarm() {
 		return false
 	}
-	s.committed, s.state.Committed = true, true
-	s.account.giveBack() // what was decided about a slow attempt: it is the answer now
+	s.committed, s.state.Committed = true, policy.CommitMessage
+	s.gates.giveBack() // what was decided about a slow attempt: it is the answer now
 	s.answered = budget.Now()
 	if !s.replaying {
 		s.replay.release()

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // SendMsg sends a message to the running attempt, and keeps it as long as another one may follow.
@@ -91,7 +93,7 @@ func (s *stream) sent(t *try, err error) error {
 		return s.final // nil if another attempt is sent it
 	}
 	t.watch.disarm()
-	s.led, s.state.Committed = true, true // no other attempt could send it
+	s.led, s.state.Committed = true, policy.CommitUnsendable // no other attempt could send it
 	s.mu.Unlock()
 	return s.lead(t, err)
 }

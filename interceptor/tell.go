@@ -23,7 +23,7 @@ func (c *call) observeAttempt(err error, abandoned bool) {
 	e := AttemptEvent{
 		Method: c.method, Target: target(c.cc), Number: c.state.Attempts,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Code: status.Code(err), Err: err,
-		Peer: c.from().Addr, Abandoned: abandoned,
+		Peer: c.from().Addr, Abandoned: abandoned, IdempotencyKey: c.key,
 	}
 	for _, o := range c.retrier.observers {
 		if o.Attempt != nil {
@@ -46,6 +46,12 @@ func (c *call) observeDecision(out *policy.Outcome, d policy.Decision) {
 }
 
 // callEvent is the end of a call.
+func (c *call) callEvent(err error, reason policy.Reason) CallEvent {
+	e := callEvent(c.method, c.cc, c.state.Attempts, c.start, c.waited, err, reason)
+	e.IdempotencyKey = c.key
+	return e
+}
+
 func callEvent(method string, cc *grpc.ClientConn, attempts int, start, waited time.Duration, err error, reason policy.Reason) CallEvent {
 	elapsed := budget.Now() - start
 	return CallEvent{

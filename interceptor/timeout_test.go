@@ -35,19 +35,24 @@ type purse struct {
 	started, failed, returned, refunded, ok, bad int
 }
 
-func (p *purse) Start(time.Duration)                     { p.started++ }
-func (p *purse) Fail(time.Duration)                      { p.failed++ }
-func (p *purse) Return(time.Duration, budget.Permit)     { p.returned++ }
-func (p *purse) Refund(_ time.Duration, _ budget.Permit) { p.refunded++ }
+func (p *purse) Start(time.Duration)                 { p.started++ }
+func (p *purse) Fail(time.Duration)                  { p.failed++ }
+func (p *purse) Return(time.Duration, budget.Permit) { p.returned++ }
 
-func (p *purse) Withdraw(now time.Duration, k budget.Kind) (budget.Permit, bool) {
-	p.asked = append(p.asked, k)
-	p.grants--
-	return budget.Permit{Kind: k, At: now}, p.grants >= 0
+func (p *purse) Settle(_ time.Duration, _ budget.Permit, helped bool) {
+	if helped {
+		p.refunded++
+	}
 }
 
-func (p *purse) Finish(_ time.Duration, ok bool) {
-	if ok {
+func (p *purse) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+	p.asked = append(p.asked, c.Kind)
+	p.grants--
+	return budget.Permit{Charge: c, At: now}, p.grants >= 0
+}
+
+func (p *purse) Finish(_ time.Duration, e budget.End) {
+	if e != budget.Failed {
 		p.ok++
 	} else {
 		p.bad++

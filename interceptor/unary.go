@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
 )
@@ -36,12 +38,12 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		b := r.payer(p, cc, method)
 		start := budget.Now()
-		b.Start(start)
 		var err error
-		if w&plain != 0 && !r.tellsAttempts {
+		if w&plain != 0 && !r.watched {
 			// The way of nearly all calls: nothing of them need be remembered.
+			b.Start(start)
 			if err = invoke(firstAttempt(ctx), method, req, reply, cc, slices.Clip(ours)...); err == nil {
-				b.Finish(start, true)
+				b.Finish(start, budget.AtOnce)
 				if w&told != 0 || r.tellsCalls {
 					r.tellSuccess(ctx, method, cc, start, a, opts)
 				}
@@ -51,6 +53,11 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		c := newCall(r, method, cc, with, b, start)
 		c.ctx, c.attempt, c.policy, c.caller, c.rest, c.wishes = ctx, a, p, opts, slices.Clip(rest), w
+		if err == nil {
+			if refused := c.begin(); refused != nil {
+				return refused
+			}
+		}
 		return c.unary(err, ours, req, reply, invoke)
 	}
 }
@@ -71,21 +78,24 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		err = invoke(ctx, c.method, req, reply, c.cc, slices.Clip(opts)...)
 		w.stop()
 	}
-	for err != nil {
+	for c.judge(reply, err) {
 		c.attempt = c.settled()
-		if final := c.follow(err, w); final != nil {
+		if over, final := c.follow(err, w); over {
 			return final
 		}
 		clearReply(reply)
 		c.attempt, c.began = newAttempt(), budget.Now()
 		var ctx context.Context
 		ctx, w = c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
-		err = invoke(ctx, c.method, req, reply, c.cc, c.options(c.rest)...)
+		err = invoke(ctx, c.method, req, reply, c.cc, c.options(c.again())...)
 		w.stop()
 	}
 	c.succeed()
 	return nil
 }
+
+// errLeft is what a breaker is told of an attempt that a panic has cut short.
+var errLeft = status.Error(codes.Unknown, "the attempt has panicked")
 
 // leave lets go of what a call holds that a panic has cut short, in an interceptor further in or in an
 // observer.
@@ -94,6 +104,5 @@ func (c *call) leave(w *watch) {
 		return
 	}
 	w.stop()
-	c.account.giveBack()
-	c.account.budget.Finish(budget.Now(), false)
+	c.gates.finish(budget.Failed)
 }

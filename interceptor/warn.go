@@ -64,6 +64,13 @@ func (r *Retrier) warnCut(attempts int) {
 	}
 }
 
+// warnTrailer reports, once, that a server interceptor could not say upstream that a call has given up.
+func (r *Retrier) warnTrailer(err error) {
+	if r.warned.first("trailer") {
+		r.warn(policy.Problem{Field: policy.PushbackTrailer, Message: "could not be sent to the caller above, which may retry: " + err.Error()})
+	}
+}
+
 // warnMultiplied reports, once for each method, that gRPC retries every attempt by itself.
 func (r *Retrier) warnMultiplied(method string) {
 	if r.warned.first("multiplied " + method) {

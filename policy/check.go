@@ -18,6 +18,7 @@ func checkSpec(ps *problems, path string, s Spec) {
 	if s.Idempotency > Never {
 		ps.add(path+"idempotency", uint8(s.Idempotency), "must be ASSUME, DECLARED or NONE")
 	}
+	checkIdempotencyKey(ps, path, s)
 	if s.Retry != nil {
 		checkRetry(ps, path+"retryPolicy.", *s.Retry)
 	}
@@ -38,6 +39,12 @@ func checkRetry(ps *problems, path string, r RetrySpec) {
 	checkPositive(ps, path+"minAttemptTime", r.MinAttemptTime)
 	if r.CommitOn > Headers {
 		ps.add(path+"commitOn", uint8(r.CommitOn), "must be SEEN or HEADERS")
+	}
+	if r.Chain > Suppress {
+		ps.add(path+"chain", uint8(r.Chain), "must be ALLOW, ONCE or SUPPRESS")
+	}
+	for i, o := range r.Overrides {
+		checkOverride(ps, fmt.Sprintf("%scodeOverrides[%d].", path, i), o)
 	}
 	if r.PerAttemptTimeout > 0 && r.CommitOn == Headers {
 		ps.add(path+"perAttemptTimeout", r.PerAttemptTimeout,
@@ -71,6 +78,9 @@ func checkCode(ps *problems, policy, path string, c CodeSpec, r RetrySpec, seen 
 	}
 	if c.Backoff != nil {
 		checkBackoff(ps, path, *c.Backoff)
+	}
+	if c.CostFactor != 0 || ps.written(path+"costFactor") {
+		checkNumber(ps, path+"costFactor", c.CostFactor, 0.01, 100, 2)
 	}
 }
 

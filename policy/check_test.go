@@ -58,10 +58,10 @@ func TestNewSetRefusesWhatAFileCannotSay(t *testing.T) {
 		}},
 		{"budgets[0].scope: 3: must be TARGET, PROCESS or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 3 }},
 		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Ratio.Percent = math.NaN() }},
-		{"budgets[0].throttle: a budget is of one kind: ratio or throttle, not both", func(c *policy.Config, _ *policy.RetrySpec) {
+		{"budgets[0].throttle: a budget is of one kind: ratio, throttle, concurrent or refund, not two of them", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Budgets[0].Throttle = &policy.ThrottleSpec{MaxTokens: 1, TokenRatio: 1}
 		}},
-		{"budgets[0]: must have a kind: ratio or throttle", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Ratio = nil }},
+		{"budgets[0]: must have a kind: ratio, throttle, concurrent or refund", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Ratio = nil }},
 		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001: decimals beyond the third are dropped", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Throttling = &policy.ThrottleSpec{MaxTokens: 1, TokenRatio: math.Inf(1)}
 		}},

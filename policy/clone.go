@@ -11,6 +11,7 @@ func (s Spec) clone() Spec {
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
 	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
+		s.Retry.Overrides = slices.Clone(s.Retry.Overrides)
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {
 			s.Retry.PerCode[i].Backoff = cloned(s.Retry.PerCode[i].Backoff)
@@ -24,6 +25,8 @@ func cloneBudgets(budgets []BudgetSpec) []BudgetSpec {
 	for i := range budgets {
 		budgets[i].Ratio = cloned(budgets[i].Ratio)
 		budgets[i].Throttle = cloned(budgets[i].Throttle)
+		budgets[i].Concurrent = cloned(budgets[i].Concurrent)
+		budgets[i].Refund = cloned(budgets[i].Refund)
 	}
 	return budgets
 }

@@ -13,7 +13,7 @@ import (
 
 // convert turns what a file says into a config, and fills in what it leaves out.
 func convert(ps *problems, f *policyv1.PolicyFile) Config {
-	c := Config{Idempotency: Idempotency(f.GetIdempotency())} //nolint:gosec // the numbers are the same
+	c := Config{Idempotency: Idempotency(f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting())} //nolint:gosec // the numbers are the same
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(ps, item("methodConfig", i), m))
 	}
@@ -36,6 +36,12 @@ func convertMethod(ps *problems, path string, m *policyv1.MethodConfig) MethodCo
 	}}
 	for _, n := range m.GetName() {
 		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
+	}
+	if k := m.GetIdempotencyKey(); k != nil {
+		c.IdempotencyKey = k.GetHeader()
+		if !ps.written(under(path, "idempotencyKey.header")) {
+			c.IdempotencyKey = DefaultIdempotencyHeader
+		}
 	}
 	if r := m.GetRetryPolicy(); r != nil {
 		retry := convertRetry(ps, under(path, "retryPolicy"), r)

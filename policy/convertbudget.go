@@ -12,6 +12,10 @@ func convertBudget(b *policyv1.Budget) BudgetSpec {
 		spec.Ratio = convertRatio(b.GetRatio())
 	case b.GetThrottle() != nil:
 		spec.Throttle = convertThrottle(b.GetThrottle())
+	case b.GetConcurrent() != nil:
+		spec.Concurrent = convertConcurrent(b.GetConcurrent())
+	case b.GetRefund() != nil:
+		spec.Refund = convertRefund(b.GetRefund())
 	}
 	return spec
 }
@@ -19,18 +23,10 @@ func convertBudget(b *policyv1.Budget) BudgetSpec {
 // convertRatio takes the defaults for what the file leaves out.
 func convertRatio(r *policyv1.RatioBudget) *RatioSpec {
 	spec := DefaultRatio()
-	if r.Percent != nil {
-		spec.Percent = r.GetPercent()
-	}
-	if r.MinPerSecond != nil {
-		spec.MinPerSecond = r.GetMinPerSecond()
-	}
-	if r.TimeoutCost != nil {
-		spec.TimeoutCost = r.GetTimeoutCost()
-	}
-	if r.TimeoutBonus != nil {
-		spec.TimeoutBonus = r.GetTimeoutBonus()
-	}
+	take(&spec.Percent, r.Percent)
+	take(&spec.MinPerSecond, r.MinPerSecond)
+	take(&spec.TimeoutCost, r.TimeoutCost)
+	take(&spec.TimeoutBonus, r.TimeoutBonus)
 	if r.GetWindow() != nil {
 		spec.Window = r.GetWindow().AsDuration()
 	}
@@ -39,4 +35,29 @@ func convertRatio(r *policyv1.RatioBudget) *RatioSpec {
 
 func convertThrottle(t *policyv1.RetryThrottling) *ThrottleSpec {
 	return &ThrottleSpec{MaxTokens: toInt(t.GetMaxTokens()), TokenRatio: t.GetTokenRatio()}
+}
+
+func convertConcurrent(c *policyv1.ConcurrentBudget) *ConcurrentSpec {
+	spec := DefaultConcurrent()
+	take(&spec.Percent, c.Percent)
+	if c.Min != nil {
+		spec.Min = toInt(c.GetMin())
+	}
+	return &spec
+}
+
+func convertRefund(r *policyv1.RefundBudget) *RefundSpec {
+	spec := DefaultRefund()
+	take(&spec.Capacity, r.Capacity)
+	take(&spec.RetryCost, r.RetryCost)
+	take(&spec.TimeoutCost, r.TimeoutCost)
+	take(&spec.Success, r.Success)
+	return &spec
+}
+
+// take puts what a file says in place of the default.
+func take(field, said *float64) {
+	if said != nil {
+		*field = *said
+	}
 }

@@ -4,6 +4,8 @@
 package policy
 
 import (
+	"google.golang.org/grpc/codes"
+
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -23,6 +25,13 @@ func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec 
 		CommitOn:          commits[r.GetCommitOn()],
 		MaxPushback:       r.GetMaxPushback().AsDuration(),
 		MinAttemptTime:    r.GetMinAttemptTime().AsDuration(),
+		Chain:             chains[r.GetChain()],
+		WaitsOnRetry:      r.GetWaitForReadyOnRetry(),
+	}
+	for _, o := range r.GetCodeOverrides() {
+		c.Overrides = append(c.Overrides, CodeOverride{
+			Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs()), //nolint:gosec // not negative
+		})
 	}
 	for i, own := range r.GetPerCode() {
 		c.PerCode = append(c.PerCode, convertCode(ps, path, item(under(path, "perCode"), i), own, c.Backoff))
@@ -32,7 +41,7 @@ func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec 
 
 // convertCode takes from the policy's backoff what the codes' own settings leave out.
 func convertCode(ps *problems, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
-	spec := CodeSpec{Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts())}
+	spec := CodeSpec{Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor()}
 	own, absent := b, 0
 	if c.GetInitialBackoff() != nil {
 		own.Initial = c.GetInitialBackoff().AsDuration()
@@ -80,6 +89,11 @@ var (
 	commits = map[policyv1.CommitOn]CommitOn{
 		policyv1.CommitOn_COMMIT_ON_SEEN:    Seen,
 		policyv1.CommitOn_COMMIT_ON_HEADERS: Headers,
+	}
+	chains = map[policyv1.Chain]Chain{
+		policyv1.Chain_CHAIN_ALLOW:    Allow,
+		policyv1.Chain_CHAIN_ONCE:     Once,
+		policyv1.Chain_CHAIN_SUPPRESS: Suppress,
 	}
 	scopes = map[policyv1.BudgetScope]Scope{
 		policyv1.BudgetScope_BUDGET_SCOPE_PROCESS: PerProcess,

@@ -5,8 +5,10 @@ package policy
 
 import (
 	"math"
+	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -17,7 +19,8 @@ type Call struct {
 	Attempts    int       // sent so far
 	MaxAttempts int       // a cap over the policy's own; 0: none
 	Safe        bool      // declared safe to repeat
-	Committed   bool      // the application has seen part of the running attempt
+	Committed   Commit    // what made the running attempt the only one
+	InRetry     bool      // made inside of an incoming call that is itself a retry
 
 	retries  int           // since the start or the last pushback
 	previous time.Duration // the wait before the last of them
@@ -37,16 +40,10 @@ type Outcome struct {
 	TimedOut bool // the per-attempt timeout has fired; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
 	Final    bool // no other attempt can end better: the caller is gone, a message is too large
-}
 
-// Budget is what [Policy.Decide] asks of a budget.
-type Budget interface {
-	// Fail is told of every ended attempt that speaks against the server: its code is retryable,
-	// or the server forbids a retry.
-	Fail()
-	// Withdraw asks for an extra attempt after out. If the attempt is then not sent, giving back
-	// is the caller's business.
-	Withdraw(out *Outcome) bool
+	// A classifier's word; without one, the status decides.
+	Again bool       // another attempt may end better, whatever the status, OK too
+	As    codes.Code // the code that it counts as, whatever the policy's overrides say; OK: the status's own
 }
 
 // Decision is what follows an attempt.
@@ -55,6 +52,7 @@ type Decision struct {
 	Delay    time.Duration // before the next attempt; 0 if there is none
 	Reason   Reason
 	Pushback Pushback // the server's word, if it said one
+	Commit   Commit   // with the reason Committed
 
 	retries  int
 	previous time.Duration
@@ -63,39 +61,80 @@ type Decision struct {
 // Decide says what follows an attempt of c that ended with out: the whole of it, read from top to
 // bottom. The budget comes last, so that it is charged only when every other answer is yes, and
 // before the wait, so that a refusal adds no latency. r is a chance in [0, 1).
-func (p *Policy) Decide(c *Call, out *Outcome, b Budget, now time.Time, r float64) Decision {
+func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64) Decision {
 	var (
-		code      = bit(out.Status.Code())
-		listed    = p.retry.Codes&code != 0
-		push      = ReadPushback(out.Status, out.Header, out.Trailer, now)
-		limit, bo = p.forCode(code)
+		code            = bit(p.codeOf(out))
+		listed          = out.Again || p.retry.Codes&code != 0
+		push            = ReadPushback(out.Status, out.Header, out.Trailer, now)
+		limit, bo, cost = p.forCode(code)
 	)
 	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16). An
 	// attempt that has timed out has not ended: it counts when it is abandoned.
-	if !out.TimedOut && !out.Final && (listed || push.Stop) {
-		b.Fail()
+	if !out.TimedOut && !out.Final && out.Status.Code() != codes.OK && (listed || push.Stop) {
+		g.Fail()
 	}
 	no := func(reason Reason) Decision { return Decision{Reason: reason, Pushback: push} }
-	switch {
+	switch commit := p.committed(c, out); {
 	case out.Final, !listed && !out.TimedOut:
 		return no(NonRetryable)
-	case c.Committed, p.CommitsOnHeaders() && out.Header != nil:
-		return no(Committed)
+	case commit != Uncommitted:
+		return Decision{Reason: Committed, Commit: commit, Pushback: push}
 	case c.Attempts >= limit, c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts:
 		return no(AttemptsExhausted)
 	case !c.Safe && !out.Unsent:
 		return no(NotIdempotent)
 	case push.Stop, push.Delay > p.retry.MaxPushback:
 		return no(PushbackStop)
+	case p.leavesTo(c):
+		return no(ChainStop)
+	case g.Open():
+		return no(BreakerOpen)
 	}
 	d := c.next(push, bo, r)
-	if !c.fits(d.Delay, p.retry.MinAttemptTime, now) {
+	switch {
+	case !c.fits(d.Delay, p.retry.MinAttemptTime, now):
 		return no(DeadlineTooClose)
-	}
-	if !b.Withdraw(out) {
+	case d.Delay > 0 && !g.Enter():
+		return no(TooManyWaiting)
+	case !g.Withdraw(out, cost):
+		g.Leave()
 		return no(BudgetExhausted)
 	}
 	return d
+}
+
+// codeOf is the code that an outcome counts as.
+func (p *Policy) codeOf(out *Outcome) codes.Code {
+	if out.As != codes.OK {
+		return out.As
+	}
+	for i := range p.retry.Overrides {
+		o := &p.retry.Overrides[i]
+		if o.Codes.Has(out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) {
+			return o.As
+		}
+	}
+	return out.Status.Code()
+}
+
+// committed is what has committed the call to its attempt.
+func (p *Policy) committed(c *Call, out *Outcome) Commit {
+	if c.Committed == Uncommitted && p.CommitsOnHeaders() && out.Header != nil {
+		return CommitHeaders
+	}
+	return c.Committed
+}
+
+// leavesTo reports whether the retry is left to the caller further up, whose retry c is part of.
+func (p *Policy) leavesTo(c *Call) bool {
+	switch p.retry.Chain {
+	case Suppress:
+		return c.InRetry
+	case Once:
+		return c.InRetry && c.Attempts > 1
+	default:
+		return false
+	}
 }
 
 // fits reports whether an attempt of the given length fits before the deadline after delay.

@@ -17,15 +17,29 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// purse is a budget for tests: it counts what it is asked.
+// purse is the gates of a call for tests: it counts what it is asked, and a breaker and a full house
+// only if told so.
 type purse struct {
-	empty              bool
+	empty, open, full  bool
 	failed, asked, out int
+	entered, left      int
+	factor             float64
+}
+
+func (p *purse) Open() bool { return p.open }
+func (p *purse) Leave()     { p.left++ }
+
+func (p *purse) Enter() bool {
+	if !p.full {
+		p.entered++
+	}
+	return !p.full
 }
 
 func (p *purse) Fail() { p.failed++ }
 
-func (p *purse) Withdraw(*policy.Outcome) bool {
+func (p *purse) Withdraw(_ *policy.Outcome, factor float64) bool {
+	p.factor = factor
 	p.asked++
 	if !p.empty {
 		p.out++
@@ -62,16 +76,29 @@ func pushed(code codes.Code, values ...string) policy.Outcome {
 	return out
 }
 
+// situation is what is decided about.
+type situation struct {
+	call  policy.Call
+	out   policy.Outcome
+	purse purse
+	spec  func(*policy.RetrySpec)
+}
+
+func inRetry(rule policy.Chain) func(*situation) {
+	return func(s *situation) {
+		s.call.InRetry = true
+		s.spec = func(r *policy.RetrySpec) { r.Chain = rule }
+	}
+}
+
+func override(r *policy.RetrySpec) {
+	r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Unavailable}}
+}
+
 // The pipeline, step by step. Every row starts from a call that would be retried and takes away
 // one thing; rows with two things taken away show which step comes first.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	type situation struct {
-		call  policy.Call
-		out   policy.Outcome
-		purse purse
-		spec  func(*policy.RetrySpec)
-	}
 	for _, row := range []struct {
 		name   string
 		change func(*situation)
@@ -85,10 +112,10 @@ func TestDecide(t *testing.T) {
 		{"1 a code that is not listed", func(s *situation) { s.out = failed(codes.NotFound) }, policy.NonRetryable, 0, 0, 0},
 		{"1 a code that no gRPC knows", func(s *situation) { s.out = failed(codes.Code(46)) }, policy.NonRetryable, 0, 0, 0},
 		{"1 an outcome that is final", func(s *situation) { s.out.Final = true }, policy.NonRetryable, 0, 0, 0},
-		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = true }, policy.NonRetryable, 0, 0, 0},
+		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = policy.CommitMessage }, policy.NonRetryable, 0, 0, 0},
 
-		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = true }, policy.Committed, 0, 1, 0},
-		{"2 before 3", func(s *situation) { s.call.Committed = true; s.call.Attempts = 4 }, policy.Committed, 0, 1, 0},
+		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = policy.CommitMessage }, policy.Committed, 0, 1, 0},
+		{"2 before 3", func(s *situation) { s.call.Committed = policy.CommitMessage; s.call.Attempts = 4 }, policy.Committed, 0, 1, 0},
 		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.Retry, 100 * ms, 1, 1},
 		{"2 headers commit with commitOn HEADERS", func(s *situation) {
 			s.out.Header = metadata.MD{}
@@ -121,6 +148,18 @@ func TestDecide(t *testing.T) {
 		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.NonRetryable, 0, 1, 0},
 		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.PushbackStop, 0, 1, 0},
 
+		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry(policy.Suppress)(s) }, policy.PushbackStop, 0, 1, 0},
+
+		{"6 inside of a retry, ALLOW", func(s *situation) { s.call.InRetry = true; s.call.Attempts = 3 }, policy.Retry, 100 * ms, 1, 1},
+		{"6 inside of a retry, ONCE: the one", inRetry(policy.Once), policy.Retry, 100 * ms, 1, 1},
+		{"6 inside of a retry, ONCE: another", func(s *situation) { inRetry(policy.Once)(s); s.call.Attempts = 2 }, policy.ChainStop, 0, 1, 0},
+		{"6 inside of a retry, SUPPRESS", inRetry(policy.Suppress), policy.ChainStop, 0, 1, 0},
+		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry(policy.Suppress)(s); s.call.InRetry = false }, policy.Retry, 100 * ms, 1, 1},
+		{"6 before 7", func(s *situation) { inRetry(policy.Suppress)(s); s.purse.open = true }, policy.ChainStop, 0, 1, 0},
+
+		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.BreakerOpen, 0, 1, 0},
+		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.BreakerOpen, 0, 1, 0},
+
 		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.Retry, 100 * ms, 1, 1},
 		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.DeadlineTooClose, 0, 1, 0},
 		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.DeadlineTooClose, 0, 1, 0},
@@ -131,7 +170,33 @@ func TestDecide(t *testing.T) {
 		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.DeadlineTooClose, 0, 1, 0},
 		{"9 before 11", func(s *situation) { s.call.Deadline = noon; s.purse.empty = true }, policy.DeadlineTooClose, 0, 1, 0},
 
+		{"9 before 10", func(s *situation) { s.call.Deadline = noon; s.purse.full = true }, policy.DeadlineTooClose, 0, 1, 0},
+
+		{"10 no place to wait", func(s *situation) { s.purse.full = true }, policy.TooManyWaiting, 0, 1, 0},
+		{"10 who need not wait needs no place", func(s *situation) {
+			s.purse.full = true
+			s.out = pushed(codes.Unavailable, "0")
+		}, policy.Retry, 0, 1, 1},
+		{"10 before 11", func(s *situation) { s.purse.full, s.purse.empty = true, true }, policy.TooManyWaiting, 0, 1, 0},
+
 		{"11 the budget refuses", func(s *situation) { s.purse.empty = true }, policy.BudgetExhausted, 0, 1, 1},
+
+		{"a classifier asks for another attempt after any code", func(s *situation) { s.out = failed(codes.NotFound); s.out.Again = true }, policy.Retry, 100 * ms, 1, 1},
+		{"an answer that means not yet is no failure", func(s *situation) { s.out = failed(codes.OK); s.out.Again = true }, policy.Retry, 100 * ms, 0, 1},
+		{"a classifier names another code", func(s *situation) { s.out = failed(codes.NotFound); s.out.As = codes.Unavailable }, policy.Retry, 100 * ms, 1, 1},
+		{"a classifier names a code that is not listed", func(s *situation) { s.out.As = codes.NotFound }, policy.NonRetryable, 0, 0, 0},
+		{"a policy lets a code count as another", func(s *situation) {
+			s.out = policy.Outcome{Status: status.New(codes.Unknown, "deadlock found")}
+			s.spec = override
+		}, policy.Retry, 100 * ms, 1, 1},
+		{"a policy's override does not fit the message", func(s *situation) {
+			s.out = policy.Outcome{Status: status.New(codes.Unknown, "disk full")}
+			s.spec = override
+		}, policy.NonRetryable, 0, 0, 0},
+		{"a classifier's word wins over an override", func(s *situation) {
+			s.out = policy.Outcome{Status: status.New(codes.Unknown, "deadlock found"), As: codes.NotFound}
+			s.spec = override
+		}, policy.NonRetryable, 0, 0, 0},
 
 		{"an attempt timeout is retryable without being listed", func(s *situation) {
 			s.out = failed(codes.DeadlineExceeded)

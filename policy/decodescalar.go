@@ -101,5 +101,5 @@ func parseInteger(ps *problems, path string, n *node, fd protoreflect.FieldDescr
 // zeroIsWrong reports whether the checks refuse 0. They then say what is right for a negative
 // number too, which the field cannot hold.
 func zeroIsWrong(fd protoreflect.FieldDescriptor) bool {
-	return fd.Name() == "max_attempts" || fd.Name() == "max_tokens"
+	return fd.Name() == "max_attempts" || fd.Name() == "max_tokens" || fd.Name() == "max_waiting"
 }

@@ -73,7 +73,13 @@ func use(t *testing.T, set *policy.Set) {
 	declared := map[string]bool{"": true, policy.NoBudget: true}
 	for _, b := range set.Budgets() {
 		declared[b.Name] = true
-		if (b.Ratio == nil) == (b.Throttle == nil) {
+		kinds := 0
+		for _, set := range []bool{b.Ratio != nil, b.Throttle != nil, b.Concurrent != nil, b.Refund != nil} {
+			if set {
+				kinds++
+			}
+		}
+		if kinds != 1 {
 			t.Errorf("budget %+v is not of one kind", b)
 		}
 	}

@@ -101,12 +101,16 @@ func TestLoadReadsEveryKey(t *testing.T) {
 			MaxAttempts: 5, Backoff: b,
 			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
 			PerCode: []policy.CodeSpec{
-				{Codes: policy.Codes(codes.ResourceExhausted), MaxAttempts: 2, Backoff: &slow},
+				{Codes: policy.Codes(codes.ResourceExhausted), MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5},
 				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
 			PerAttemptTimeout: 250 * ms, Budget: "shared", CommitOn: policy.Seen,
-			MaxPushback: time.Minute, MinAttemptTime: 5 * ms,
+			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.Once, WaitsOnRetry: true,
+			Overrides: []policy.CodeOverride{
+				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
+				{Codes: policy.Codes(codes.Internal), As: codes.Unavailable},
+			},
 		},
 	}
 	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
@@ -117,9 +121,14 @@ func TestLoadReadsEveryKey(t *testing.T) {
 			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
 		}},
 		{Name: "bucket", Scope: policy.PerService, Throttle: &policy.ThrottleSpec{MaxTokens: 1000, TokenRatio: 0.001}},
+		{Name: "beside", Concurrent: &policy.ConcurrentSpec{Percent: 12.5}},
+		{Name: "refund", Refund: &policy.RefundSpec{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 	}
 	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
+	}
+	if key, most := set.Lookup("/a.B/D").IdempotencyKey(), set.MaxWaiting(); key != "x-request-key" || most != 500 {
+		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)
 	}
 }
 

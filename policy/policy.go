@@ -48,7 +48,7 @@ func compile(s Spec) *Policy {
 	}
 	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, DefaultMaxPushback)
 	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, DefaultMinAttemptTime)
-	p.plain = s.Timeout == 0 && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
+	p.plain = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
 		p.retry.PerAttemptTimeout == 0 && p.retry.CommitOn == Seen
 	return p
 }
@@ -78,10 +78,16 @@ func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOn == Headers }
 // Budget is the name of the budget; "" is the default one.
 func (p *Policy) Budget() string { return p.retry.Budget }
 
+// IdempotencyKey is the header that carries a key of the call's own; "" if calls carry none.
+func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
+
+// WaitsOnRetry reports whether attempts after the first wait for a connection.
+func (p *Policy) WaitsOnRetry() bool { return p.retry.WaitsOnRetry }
+
 // forCode returns the settings after an attempt that ended with one of the codes: the policy's
 // where the code has none of its own.
-func (p *Policy) forCode(code CodeSet) (maxAttempts int, b *Backoff) {
-	maxAttempts, b = p.retry.MaxAttempts, &p.retry.Backoff
+func (p *Policy) forCode(code CodeSet) (maxAttempts int, b *Backoff, cost float64) {
+	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
 	for i := range p.retry.PerCode {
 		own := &p.retry.PerCode[i]
 		if own.Codes&code == 0 {
@@ -89,6 +95,7 @@ func (p *Policy) forCode(code CodeSet) (maxAttempts int, b *Backoff) {
 		}
 		maxAttempts = cmp.Or(own.MaxAttempts, maxAttempts)
 		b = cmp.Or(own.Backoff, b)
+		cost = cmp.Or(own.CostFactor, cost)
 	}
-	return maxAttempts, b
+	return maxAttempts, b, cost
 }

@@ -14,7 +14,10 @@ const (
 	AttemptsExhausted Reason = "attempts_exhausted" // no attempt is left
 	NotIdempotent     Reason = "not_idempotent"     // nobody declared the method safe to repeat
 	PushbackStop      Reason = "pushback_stop"      // the server forbids it, or asks for too long a delay
+	ChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
+	BreakerOpen       Reason = "breaker_open"       // the circuit is open
 	DeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
+	TooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
 	BudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
 	Retry             Reason = "retry"              // every answer was yes
 )

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,7 @@ type Set struct {
 	fallback *Policy            // nil if no entry names everything
 	budgets  []BudgetSpec
 	throttle *ThrottleSpec
+	waiting  int
 	warnings []Problem
 }
 
@@ -35,6 +37,7 @@ func newSet(c Config, ps, warnings *problems) (*Set, error) {
 		byPath:   map[string]*Policy{},
 		budgets:  cloneBudgets(c.Budgets),
 		throttle: cloned(c.Throttling),
+		waiting:  cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
 	}
 	for _, m := range c.Methods {
 		s.add(m, c.Idempotency)
@@ -95,6 +98,9 @@ func (s *Set) Budgets() []BudgetSpec { return cloneBudgets(s.budgets) }
 // Throttling returns what the file's retryThrottling says, or nil: the budget of policies that
 // name none.
 func (s *Set) Throttling() *ThrottleSpec { return cloned(s.throttle) }
+
+// MaxWaiting is how many calls may wait in a backoff at a time.
+func (s *Set) MaxWaiting() int { return s.waiting }
 
 // Policies returns the policies in the order of the config, one for each name; [Policy.Name] says
 // which.

@@ -16,6 +16,7 @@ type Config struct {
 	Budgets     []BudgetSpec
 	Throttling  *ThrottleSpec // the budget of every policy that names none; nil: the default budget
 	Idempotency Idempotency   // for entries that say nothing of it
+	MaxWaiting  int           // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
 }
 
 // MethodConfig is one entry: what holds for the methods that it names.
@@ -45,6 +46,7 @@ type Spec struct {
 	MaxRequestBytes  *int          // nil: as the call says
 	MaxResponseBytes *int          // nil: as the call says
 	Idempotency      Idempotency
+	IdempotencyKey   string     // the header that carries a key of the call's own; "": none
 	Retry            *RetrySpec // nil: one attempt
 }
 
@@ -59,13 +61,38 @@ type RetrySpec struct {
 	CommitOn          CommitOn
 	MaxPushback       time.Duration // 0: [DefaultMaxPushback]
 	MinAttemptTime    time.Duration // 0: [DefaultMinAttemptTime]
+	Chain             Chain
+	WaitsOnRetry      bool // attempts after the first wait for a connection, if the call has a deadline
+	Overrides         []CodeOverride
 }
+
+// CodeOverride lets failures count as if they had another code. The first of a policy that fits is
+// taken.
+type CodeOverride struct {
+	Codes    CodeSet
+	Contains string // only if the status message contains it; "": any message
+	As       codes.Code
+}
+
+// Chain is what a call may do that is made inside of a retried one.
+type Chain uint8
+
+// The rules for chains of services.
+const (
+	Allow    Chain = iota // retries as always
+	Once                  // one retry
+	Suppress              // no retry
+)
+
+// String spells the rule as a policy file does.
+func (c Chain) String() string { return nameOf(c, "ALLOW", "ONCE", "SUPPRESS") }
 
 // CodeSpec is what a policy does differently after some of its retryable codes.
 type CodeSpec struct {
 	Codes       CodeSet
 	MaxAttempts int      // 1 to the policy's; 0: the policy's
 	Backoff     *Backoff // nil: the policy's
+	CostFactor  float64  // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
 }
 
 // Idempotency says whether a method may be repeated when an earlier attempt may have taken effect.
@@ -94,55 +121,20 @@ const (
 // String spells the rule as a policy file does.
 func (c CommitOn) String() string { return nameOf(c, "SEEN", "HEADERS") }
 
+// DefaultIdempotencyHeader is the header of an idempotency key, unless a policy names another.
+const DefaultIdempotencyHeader = "idempotency-key"
+
 // NoBudget is the budget's name that means no limit: "budget: NONE".
 const NoBudget = "NONE"
+
+// DefaultMaxWaiting is how many calls may wait in a backoff at a time if a [Config] leaves it at zero.
+const DefaultMaxWaiting = 10_000
 
 // The settings of a [RetrySpec] that leaves them at zero.
 const (
 	DefaultMaxPushback    = 300 * time.Second
 	DefaultMinAttemptTime = time.Millisecond
 )
-
-// BudgetSpec describes one budget. Exactly one of Ratio and Throttle is set.
-type BudgetSpec struct {
-	Name     string
-	Scope    Scope
-	Ratio    *RatioSpec
-	Throttle *ThrottleSpec
-}
-
-// Scope is which calls share one balance of a budget.
-type Scope uint8
-
-// The scopes.
-const (
-	PerTarget  Scope = iota // all calls to one target, over all connections
-	PerProcess              // all calls of the Retrier
-	PerService              // all calls to one service of one target
-)
-
-// String spells the scope as a policy file does.
-func (s Scope) String() string { return nameOf(s, "TARGET", "PROCESS", "SERVICE") }
-
-// RatioSpec describes a ratio budget; package budget says what the numbers mean.
-type RatioSpec struct {
-	Percent      float64
-	MinPerSecond float64
-	Window       time.Duration
-	TimeoutCost  float64
-	TimeoutBonus float64
-}
-
-// DefaultRatio is what a file that writes "ratio: {}" gets.
-func DefaultRatio() RatioSpec {
-	return RatioSpec{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5}
-}
-
-// ThrottleSpec describes a throttle budget (gRFC A6).
-type ThrottleSpec struct {
-	MaxTokens  int
-	TokenRatio float64
-}
 
 // DefaultRetry is where a policy written in Go starts: 3 attempts, full jitter between 0 and 50 ms,
 // then 100 ms, after UNAVAILABLE only, the code that every peer retries.

@@ -45,8 +45,9 @@ const (
 
 // Idempotency says whether methods may be repeated when an earlier attempt may have taken effect.
 //
-// It is asked in this order: the call option (interceptor.Idempotent), this key, and the
-// idempotency_level in the method's descriptor. What nobody declares safe is repeated only when
+// It is asked in this order: the call option (interceptor.Idempotent), this key, the
+// idempotency_level in the method's descriptor, and whether the call sends an idempotency key. What
+// nobody declares safe is repeated only when
 // the attempt provably never left the client.
 type Idempotency int32
 
@@ -104,6 +105,65 @@ func (Idempotency) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
+// Chain is what a call may do that is made inside of a retried one.
+type Chain int32
+
+const (
+	// ALLOW.
+	Chain_CHAIN_UNSPECIFIED Chain = 0
+	// Retries as always. A hop that gives up says so upstream, so layers do not multiply where each
+	// has the server interceptor.
+	Chain_CHAIN_ALLOW Chain = 1
+	// One retry.
+	Chain_CHAIN_ONCE Chain = 2
+	// No retry: the caller further up will try again. Bounds a chain in which some hops lack the
+	// server interceptor.
+	Chain_CHAIN_SUPPRESS Chain = 3
+)
+
+// Enum value maps for Chain.
+var (
+	Chain_name = map[int32]string{
+		0: "CHAIN_UNSPECIFIED",
+		1: "CHAIN_ALLOW",
+		2: "CHAIN_ONCE",
+		3: "CHAIN_SUPPRESS",
+	}
+	Chain_value = map[string]int32{
+		"CHAIN_UNSPECIFIED": 0,
+		"CHAIN_ALLOW":       1,
+		"CHAIN_ONCE":        2,
+		"CHAIN_SUPPRESS":    3,
+	}
+)
+
+func (x Chain) Enum() *Chain {
+	p := new(Chain)
+	*p = x
+	return p
+}
+
+func (x Chain) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Chain) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
+}
+
+func (Chain) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
+}
+
+func (x Chain) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Chain.Descriptor instead.
+func (Chain) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
 // Growth is how the backoff b grows with the number i of retries that went before.
 type Growth int32
 
@@ -145,11 +205,11 @@ func (x Growth) String() string {
 }
 
 func (Growth) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (Growth) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
 }
 
 func (x Growth) Number() protoreflect.EnumNumber {
@@ -158,7 +218,7 @@ func (x Growth) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Growth.Descriptor instead.
 func (Growth) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 // Jitter is how a backoff b is spread by chance; r is uniform in [0, 1).
@@ -211,11 +271,11 @@ func (x Jitter) String() string {
 }
 
 func (Jitter) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (Jitter) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
 }
 
 func (x Jitter) Number() protoreflect.EnumNumber {
@@ -224,7 +284,7 @@ func (x Jitter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Jitter.Descriptor instead.
 func (Jitter) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 // AttemptTimeoutAction is what follows when an attempt has used up its per-attempt timeout.
@@ -260,11 +320,11 @@ func (x AttemptTimeoutAction) String() string {
 }
 
 func (AttemptTimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (AttemptTimeoutAction) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
 }
 
 func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
@@ -273,7 +333,7 @@ func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttemptTimeoutAction.Descriptor instead.
 func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 // CommitOn is when an attempt becomes the call's only one.
@@ -314,11 +374,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -327,7 +387,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 // BudgetScope is which calls share one balance of a budget.
@@ -371,11 +431,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -384,7 +444,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -484,11 +544,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -497,7 +557,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config and stagger's keys beside it.
@@ -524,7 +584,11 @@ type PolicyFile struct {
 	Budgets []*Budget `protobuf:"bytes,1001,rep,name=budgets,proto3" json:"budgets,omitempty"`
 	// stagger. What is assumed of methods that nothing declares safe, for every entry that has no
 	// idempotency key of its own. ASSUME restores the meaning that gRPC gives the file.
-	Idempotency   Idempotency `protobuf:"varint,1002,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
+	Idempotency Idempotency `protobuf:"varint,1002,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
+	// stagger. The most calls of a Retrier that may wait in a backoff at a time, so that an outage
+	// cannot pile them up; over it, a call ends with its error. At least 1; 10000 when absent.
+	// interceptor.WithMaxWaiting wins.
+	MaxWaiting    *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -615,6 +679,13 @@ func (x *PolicyFile) GetIdempotency() Idempotency {
 	return Idempotency_IDEMPOTENCY_UNSPECIFIED
 }
 
+func (x *PolicyFile) GetMaxWaiting() uint32 {
+	if x != nil && x.MaxWaiting != nil {
+		return *x.MaxWaiting
+	}
+	return 0
+}
+
 // MethodConfig is what one entry says of the methods that it names.
 type MethodConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -641,9 +712,13 @@ type MethodConfig struct {
 	//	*MethodConfig_HedgingPolicy
 	RetryOrHedgingPolicy isMethodConfig_RetryOrHedgingPolicy `protobuf_oneof:"retry_or_hedging_policy"`
 	// stagger. Whether the methods that this entry names may be repeated.
-	Idempotency   Idempotency `protobuf:"varint,1001,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Idempotency Idempotency `protobuf:"varint,1001,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
+	// stagger. Sends a key with every call, by which the server can tell that two attempts are one
+	// call; the methods then count as safe to repeat. Only for servers that heed it. Not beside
+	// idempotency NONE.
+	IdempotencyKey *IdempotencyKey `protobuf:"bytes,1002,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *MethodConfig) Reset() {
@@ -743,6 +818,13 @@ func (x *MethodConfig) GetIdempotency() Idempotency {
 	return Idempotency_IDEMPOTENCY_UNSPECIFIED
 }
 
+func (x *MethodConfig) GetIdempotencyKey() *IdempotencyKey {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return nil
+}
+
 type isMethodConfig_RetryOrHedgingPolicy interface {
 	isMethodConfig_RetryOrHedgingPolicy()
 }
@@ -762,6 +844,54 @@ func (*MethodConfig_RetryPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
 func (*MethodConfig_HedgingPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
+// IdempotencyKey describes the key that a call sends: 26 random characters, the same in every attempt
+// of a call. A call that has set the header itself, or has interceptor.IdempotencyKey, keeps its own.
+type IdempotencyKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stagger. The metadata key: lower-case letters, digits, "-", "_" and ".", not one that begins with
+	// "grpc-" nor ends with "-bin". "idempotency-key" when absent.
+	Header        string `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdempotencyKey) Reset() {
+	*x = IdempotencyKey{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdempotencyKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdempotencyKey) ProtoMessage() {}
+
+func (x *IdempotencyKey) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdempotencyKey.ProtoReflect.Descriptor instead.
+func (*IdempotencyKey) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *IdempotencyKey) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
 // Name names methods: one method, all methods of a service, or everything.
 type Name struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -776,7 +906,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +918,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +931,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Name) GetService() string {
@@ -857,14 +987,23 @@ type RetryPolicy struct {
 	// would be left of the deadline. More than 0, 0.001s when absent.
 	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1008,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
 	// stagger. Settings of their own for some of the retryable codes. No code may stand in two.
-	PerCode       []*CodePolicy `protobuf:"bytes,1009,rep,name=per_code,json=perCode,proto3" json:"per_code,omitempty"`
+	PerCode []*CodePolicy `protobuf:"bytes,1009,rep,name=per_code,json=perCode,proto3" json:"per_code,omitempty"`
+	// stagger. What a retry may do inside a call that is itself a retry, made by a caller further up
+	// (grpc-previous-rpc-attempts in the incoming metadata).
+	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
+	// stagger. Lets attempts after the first wait for a connection (grpc.WaitForReady), if the call
+	// has a deadline and no such option of its own: without it, attempts are burnt in no time while a
+	// connection is being made.
+	WaitForReadyOnRetry bool `protobuf:"varint,1011,opt,name=wait_for_ready_on_retry,json=waitForReadyOnRetry,proto3" json:"wait_for_ready_on_retry,omitempty"`
+	// stagger. Failures that mean something else than their code: the first that fits is taken.
+	CodeOverrides []*CodeOverride `protobuf:"bytes,1012,rep,name=code_overrides,json=codeOverrides,proto3" json:"code_overrides,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +1015,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +1028,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RetryPolicy) GetMaxAttempts() uint32 {
@@ -990,6 +1129,92 @@ func (x *RetryPolicy) GetPerCode() []*CodePolicy {
 	return nil
 }
 
+func (x *RetryPolicy) GetChain() Chain {
+	if x != nil {
+		return x.Chain
+	}
+	return Chain_CHAIN_UNSPECIFIED
+}
+
+func (x *RetryPolicy) GetWaitForReadyOnRetry() bool {
+	if x != nil {
+		return x.WaitForReadyOnRetry
+	}
+	return false
+}
+
+func (x *RetryPolicy) GetCodeOverrides() []*CodeOverride {
+	if x != nil {
+		return x.CodeOverrides
+	}
+	return nil
+}
+
+// CodeOverride lets some failures count as if they had another code, in this policy only: the caller
+// still gets the server's own status.
+type CodeOverride struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stagger. The codes that the server sends. Required.
+	Codes []StatusCode `protobuf:"varint,1,rep,packed,name=codes,proto3,enum=stagger.policy.v1.StatusCode" json:"codes,omitempty"`
+	// stagger. Only if the status message contains this text, case and all. Absent: any message.
+	MessageContains string `protobuf:"bytes,2,opt,name=message_contains,json=messageContains,proto3" json:"message_contains,omitempty"`
+	// stagger. The code that it counts as. Required.
+	As            StatusCode `protobuf:"varint,3,opt,name=as,proto3,enum=stagger.policy.v1.StatusCode" json:"as,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CodeOverride) Reset() {
+	*x = CodeOverride{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CodeOverride) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CodeOverride) ProtoMessage() {}
+
+func (x *CodeOverride) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CodeOverride.ProtoReflect.Descriptor instead.
+func (*CodeOverride) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CodeOverride) GetCodes() []StatusCode {
+	if x != nil {
+		return x.Codes
+	}
+	return nil
+}
+
+func (x *CodeOverride) GetMessageContains() string {
+	if x != nil {
+		return x.MessageContains
+	}
+	return ""
+}
+
+func (x *CodeOverride) GetAs() StatusCode {
+	if x != nil {
+		return x.As
+	}
+	return StatusCode_STATUS_CODE_UNSPECIFIED
+}
+
 // CodePolicy is what a retry policy does differently after some codes.
 type CodePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1007,14 +1232,18 @@ type CodePolicy struct {
 	// stagger. The growth after these codes. Absent: the policy's.
 	Growth Growth `protobuf:"varint,6,opt,name=growth,proto3,enum=stagger.policy.v1.Growth" json:"growth,omitempty"`
 	// stagger. The jitter after these codes. Absent: the policy's.
-	Jitter        Jitter `protobuf:"varint,7,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
+	Jitter Jitter `protobuf:"varint,7,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
+	// stagger. What an extra attempt after these codes costs its budget, as a multiple of the usual.
+	// 0.01 to 100, at most two decimals; 1 when absent. Only budgets that charge by cost look at it:
+	// ratio and refund.
+	CostFactor    *float64 `protobuf:"fixed64,8,opt,name=cost_factor,json=costFactor,proto3,oneof" json:"cost_factor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CodePolicy) Reset() {
 	*x = CodePolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1255,7 @@ func (x *CodePolicy) String() string {
 func (*CodePolicy) ProtoMessage() {}
 
 func (x *CodePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1268,7 @@ func (x *CodePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodePolicy.ProtoReflect.Descriptor instead.
 func (*CodePolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CodePolicy) GetCodes() []StatusCode {
@@ -1091,6 +1320,13 @@ func (x *CodePolicy) GetJitter() Jitter {
 	return Jitter_JITTER_UNSPECIFIED
 }
 
+func (x *CodePolicy) GetCostFactor() float64 {
+	if x != nil && x.CostFactor != nil {
+		return *x.CostFactor
+	}
+	return 0
+}
+
 // HedgingPolicy is gRPC's hedgingPolicy (gRFC A6).
 type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1106,7 +1342,7 @@ type HedgingPolicy struct {
 
 func (x *HedgingPolicy) Reset() {
 	*x = HedgingPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1354,7 @@ func (x *HedgingPolicy) String() string {
 func (*HedgingPolicy) ProtoMessage() {}
 
 func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1367,7 @@ func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingPolicy.ProtoReflect.Descriptor instead.
 func (*HedgingPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HedgingPolicy) GetMaxAttempts() uint32 {
@@ -1170,7 +1406,7 @@ type RetryThrottling struct {
 
 func (x *RetryThrottling) Reset() {
 	*x = RetryThrottling{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1418,7 @@ func (x *RetryThrottling) String() string {
 func (*RetryThrottling) ProtoMessage() {}
 
 func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1431,7 @@ func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryThrottling.ProtoReflect.Descriptor instead.
 func (*RetryThrottling) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RetryThrottling) GetMaxTokens() uint32 {
@@ -1226,6 +1462,8 @@ type Budget struct {
 	//
 	//	*Budget_Ratio
 	//	*Budget_Throttle
+	//	*Budget_Concurrent
+	//	*Budget_Refund
 	Kind          isBudget_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1233,7 +1471,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1483,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1496,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Budget) GetName() string {
@@ -1300,6 +1538,24 @@ func (x *Budget) GetThrottle() *RetryThrottling {
 	return nil
 }
 
+func (x *Budget) GetConcurrent() *ConcurrentBudget {
+	if x != nil {
+		if x, ok := x.Kind.(*Budget_Concurrent); ok {
+			return x.Concurrent
+		}
+	}
+	return nil
+}
+
+func (x *Budget) GetRefund() *RefundBudget {
+	if x != nil {
+		if x, ok := x.Kind.(*Budget_Refund); ok {
+			return x.Refund
+		}
+	}
+	return nil
+}
+
 type isBudget_Kind interface {
 	isBudget_Kind()
 }
@@ -1314,9 +1570,24 @@ type Budget_Throttle struct {
 	Throttle *RetryThrottling `protobuf:"bytes,4,opt,name=throttle,proto3,oneof"`
 }
 
+type Budget_Concurrent struct {
+	// stagger. Extra attempts in flight up to a share of the calls in flight, as in Envoy.
+	Concurrent *ConcurrentBudget `protobuf:"bytes,5,opt,name=concurrent,proto3,oneof"`
+}
+
+type Budget_Refund struct {
+	// stagger. A bucket that pays for extra attempts and gets back what those cost that succeed, as in
+	// the AWS SDKs.
+	Refund *RefundBudget `protobuf:"bytes,6,opt,name=refund,proto3,oneof"`
+}
+
 func (*Budget_Ratio) isBudget_Kind() {}
 
 func (*Budget_Throttle) isBudget_Kind() {}
+
+func (*Budget_Concurrent) isBudget_Kind() {}
+
+func (*Budget_Refund) isBudget_Kind() {}
 
 // RatioBudget lets calls earn extra attempts: every call deposits a share of one, every extra
 // attempt withdraws its cost, and an extra attempt that succeeds gives its cost back.
@@ -1345,7 +1616,7 @@ type RatioBudget struct {
 
 func (x *RatioBudget) Reset() {
 	*x = RatioBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1628,7 @@ func (x *RatioBudget) String() string {
 func (*RatioBudget) ProtoMessage() {}
 
 func (x *RatioBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1641,7 @@ func (x *RatioBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RatioBudget.ProtoReflect.Descriptor instead.
 func (*RatioBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RatioBudget) GetPercent() float64 {
@@ -1408,11 +1679,144 @@ func (x *RatioBudget) GetTimeoutBonus() float64 {
 	return 0
 }
 
+// ConcurrentBudget limits how many extra attempts are in flight at a time, those that wait for their
+// backoff included. It bounds what a server has to hold, but not what arrives: where failures are fast,
+// many extra attempts pass one after the other.
+type ConcurrentBudget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stagger. Extra attempts, in percent of the calls in flight. More than 0, at most 1000, at most four
+	// decimals; 20 when absent.
+	Percent *float64 `protobuf:"fixed64,1,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
+	// stagger. Extra attempts that are allowed however few calls are in flight. 0 to 1000000; 3 when absent.
+	Min           *uint32 `protobuf:"varint,2,opt,name=min,proto3,oneof" json:"min,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConcurrentBudget) Reset() {
+	*x = ConcurrentBudget{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConcurrentBudget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConcurrentBudget) ProtoMessage() {}
+
+func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConcurrentBudget.ProtoReflect.Descriptor instead.
+func (*ConcurrentBudget) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ConcurrentBudget) GetPercent() float64 {
+	if x != nil && x.Percent != nil {
+		return *x.Percent
+	}
+	return 0
+}
+
+func (x *ConcurrentBudget) GetMin() uint32 {
+	if x != nil && x.Min != nil {
+		return *x.Min
+	}
+	return 0
+}
+
+// RefundBudget is a bucket of tokens that starts full. Every number has at most three decimals.
+type RefundBudget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stagger. What the bucket holds. 1 to 1000000; 500 when absent.
+	Capacity *float64 `protobuf:"fixed64,1,opt,name=capacity,proto3,oneof" json:"capacity,omitempty"`
+	// stagger. What an extra attempt after a failure costs, and gets back if it succeeds. 0.001 to
+	// capacity; 5 when absent.
+	RetryCost *float64 `protobuf:"fixed64,2,opt,name=retry_cost,json=retryCost,proto3,oneof" json:"retry_cost,omitempty"`
+	// stagger. What an extra attempt after a per-attempt timeout costs, and gets back if it succeeds.
+	// 0.001 to capacity; 10 when absent.
+	TimeoutCost *float64 `protobuf:"fixed64,3,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
+	// stagger. What a call earns that succeeds at once. 0 to capacity; 1 when absent.
+	Success       *float64 `protobuf:"fixed64,4,opt,name=success,proto3,oneof" json:"success,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefundBudget) Reset() {
+	*x = RefundBudget{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefundBudget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefundBudget) ProtoMessage() {}
+
+func (x *RefundBudget) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefundBudget.ProtoReflect.Descriptor instead.
+func (*RefundBudget) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RefundBudget) GetCapacity() float64 {
+	if x != nil && x.Capacity != nil {
+		return *x.Capacity
+	}
+	return 0
+}
+
+func (x *RefundBudget) GetRetryCost() float64 {
+	if x != nil && x.RetryCost != nil {
+		return *x.RetryCost
+	}
+	return 0
+}
+
+func (x *RefundBudget) GetTimeoutCost() float64 {
+	if x != nil && x.TimeoutCost != nil {
+		return *x.TimeoutCost
+	}
+	return 0
+}
+
+func (x *RefundBudget) GetSuccess() float64 {
+	if x != nil && x.Success != nil {
+		return *x.Success
+	}
+	return 0
+}
+
 var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xaf\x04\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe6\x04\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -1422,7 +1826,10 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x13health_check_config\x18\x05 \x01(\v2\x17.google.protobuf.StructR\x11healthCheckConfig\x12F\n" +
 	"\x12connection_scaling\x18\x06 \x01(\v2\x17.google.protobuf.StructR\x11connectionScaling\x124\n" +
 	"\abudgets\x18\xe9\a \x03(\v2\x19.stagger.policy.v1.BudgetR\abudgets\x12A\n" +
-	"\vidempotency\x18\xea\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\"\xdb\x04\n" +
+	"\vidempotency\x18\xea\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12%\n" +
+	"\vmax_waiting\x18\xeb\a \x01(\rH\x00R\n" +
+	"maxWaiting\x88\x01\x01B\x0e\n" +
+	"\f_max_waiting\"\xa8\x05\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -1431,14 +1838,17 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x1amax_response_message_bytes\x18\x05 \x01(\rH\x03R\x17maxResponseMessageBytes\x88\x01\x01\x12C\n" +
 	"\fretry_policy\x18\x06 \x01(\v2\x1e.stagger.policy.v1.RetryPolicyH\x00R\vretryPolicy\x12I\n" +
 	"\x0ehedging_policy\x18\a \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicy\x12A\n" +
-	"\vidempotency\x18\xe9\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotencyB\x19\n" +
+	"\vidempotency\x18\xe9\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12K\n" +
+	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKeyB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
-	"\x1b_max_response_message_bytes\"8\n" +
+	"\x1b_max_response_message_bytes\"(\n" +
+	"\x0eIdempotencyKey\x12\x16\n" +
+	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xd4\x06\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\x85\b\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -1454,7 +1864,14 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\tcommit_on\x18\xee\a \x01(\x0e2\x1b.stagger.policy.v1.CommitOnR\bcommitOn\x12=\n" +
 	"\fmax_pushback\x18\xef\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x12D\n" +
 	"\x10min_attempt_time\x18\xf0\a \x01(\v2\x19.google.protobuf.DurationR\x0eminAttemptTime\x129\n" +
-	"\bper_code\x18\xf1\a \x03(\v2\x1d.stagger.policy.v1.CodePolicyR\aperCode\"\xab\x03\n" +
+	"\bper_code\x18\xf1\a \x03(\v2\x1d.stagger.policy.v1.CodePolicyR\aperCode\x12/\n" +
+	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x125\n" +
+	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bR\x13waitForReadyOnRetry\x12G\n" +
+	"\x0ecode_overrides\x18\xf4\a \x03(\v2\x1f.stagger.policy.v1.CodeOverrideR\rcodeOverrides\"\x9d\x01\n" +
+	"\fCodeOverride\x123\n" +
+	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12)\n" +
+	"\x10message_contains\x18\x02 \x01(\tR\x0fmessageContains\x12-\n" +
+	"\x02as\x18\x03 \x01(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x02as\"\xe1\x03\n" +
 	"\n" +
 	"CodePolicy\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12&\n" +
@@ -1464,9 +1881,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"maxBackoff\x122\n" +
 	"\x12backoff_multiplier\x18\x05 \x01(\x01H\x01R\x11backoffMultiplier\x88\x01\x01\x121\n" +
 	"\x06growth\x18\x06 \x01(\x0e2\x19.stagger.policy.v1.GrowthR\x06growth\x121\n" +
-	"\x06jitter\x18\a \x01(\x0e2\x19.stagger.policy.v1.JitterR\x06jitterB\x0f\n" +
+	"\x06jitter\x18\a \x01(\x0e2\x19.stagger.policy.v1.JitterR\x06jitter\x12$\n" +
+	"\vcost_factor\x18\b \x01(\x01H\x02R\n" +
+	"costFactor\x88\x01\x01B\x0f\n" +
 	"\r_max_attemptsB\x15\n" +
-	"\x13_backoff_multiplier\"\xc6\x01\n" +
+	"\x13_backoff_multiplierB\x0e\n" +
+	"\f_cost_factor\"\xc6\x01\n" +
 	"\rHedgingPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12>\n" +
 	"\rhedging_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\fhedgingDelay\x12R\n" +
@@ -1475,12 +1895,16 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x01 \x01(\rR\tmaxTokens\x12\x1f\n" +
 	"\vtoken_ratio\x18\x02 \x01(\x01R\n" +
-	"tokenRatio\"\xd4\x01\n" +
+	"tokenRatio\"\xd6\x02\n" +
 	"\x06Budget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05scope\x18\x02 \x01(\x0e2\x1e.stagger.policy.v1.BudgetScopeR\x05scope\x126\n" +
 	"\x05ratio\x18\x03 \x01(\v2\x1e.stagger.policy.v1.RatioBudgetH\x00R\x05ratio\x12@\n" +
-	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottleB\x06\n" +
+	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottle\x12E\n" +
+	"\n" +
+	"concurrent\x18\x05 \x01(\v2#.stagger.policy.v1.ConcurrentBudgetH\x00R\n" +
+	"concurrent\x129\n" +
+	"\x06refund\x18\x06 \x01(\v2\x1f.stagger.policy.v1.RefundBudgetH\x00R\x06refundB\x06\n" +
 	"\x04kind\"\x9e\x02\n" +
 	"\vRatioBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12)\n" +
@@ -1492,12 +1916,35 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\b_percentB\x11\n" +
 	"\x0f_min_per_secondB\x0f\n" +
 	"\r_timeout_costB\x10\n" +
-	"\x0e_timeout_bonus*r\n" +
+	"\x0e_timeout_bonus\"\\\n" +
+	"\x10ConcurrentBudget\x12\x1d\n" +
+	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12\x15\n" +
+	"\x03min\x18\x02 \x01(\rH\x01R\x03min\x88\x01\x01B\n" +
+	"\n" +
+	"\b_percentB\x06\n" +
+	"\x04_min\"\xd3\x01\n" +
+	"\fRefundBudget\x12\x1f\n" +
+	"\bcapacity\x18\x01 \x01(\x01H\x00R\bcapacity\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"retry_cost\x18\x02 \x01(\x01H\x01R\tretryCost\x88\x01\x01\x12&\n" +
+	"\ftimeout_cost\x18\x03 \x01(\x01H\x02R\vtimeoutCost\x88\x01\x01\x12\x1d\n" +
+	"\asuccess\x18\x04 \x01(\x01H\x03R\asuccess\x88\x01\x01B\v\n" +
+	"\t_capacityB\r\n" +
+	"\v_retry_costB\x0f\n" +
+	"\r_timeout_costB\n" +
+	"\n" +
+	"\b_success*r\n" +
 	"\vIdempotency\x12\x1b\n" +
 	"\x17IDEMPOTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12IDEMPOTENCY_ASSUME\x10\x01\x12\x18\n" +
 	"\x14IDEMPOTENCY_DECLARED\x10\x02\x12\x14\n" +
-	"\x10IDEMPOTENCY_NONE\x10\x03*]\n" +
+	"\x10IDEMPOTENCY_NONE\x10\x03*S\n" +
+	"\x05Chain\x12\x15\n" +
+	"\x11CHAIN_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vCHAIN_ALLOW\x10\x01\x12\x0e\n" +
+	"\n" +
+	"CHAIN_ONCE\x10\x02\x12\x12\n" +
+	"\x0eCHAIN_SUPPRESS\x10\x03*]\n" +
 	"\x06Growth\x12\x16\n" +
 	"\x12GROWTH_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12GROWTH_EXPONENTIAL\x10\x01\x12\x11\n" +
@@ -1556,69 +2003,81 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Idempotency)(0),            // 0: stagger.policy.v1.Idempotency
-	(Growth)(0),                 // 1: stagger.policy.v1.Growth
-	(Jitter)(0),                 // 2: stagger.policy.v1.Jitter
-	(AttemptTimeoutAction)(0),   // 3: stagger.policy.v1.AttemptTimeoutAction
-	(CommitOn)(0),               // 4: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 5: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 6: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 7: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 8: stagger.policy.v1.MethodConfig
-	(*Name)(nil),                // 9: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 10: stagger.policy.v1.RetryPolicy
-	(*CodePolicy)(nil),          // 11: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 12: stagger.policy.v1.HedgingPolicy
-	(*RetryThrottling)(nil),     // 13: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 14: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 15: stagger.policy.v1.RatioBudget
-	(*structpb.ListValue)(nil),  // 16: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 17: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 18: google.protobuf.Duration
+	(Chain)(0),                  // 1: stagger.policy.v1.Chain
+	(Growth)(0),                 // 2: stagger.policy.v1.Growth
+	(Jitter)(0),                 // 3: stagger.policy.v1.Jitter
+	(AttemptTimeoutAction)(0),   // 4: stagger.policy.v1.AttemptTimeoutAction
+	(CommitOn)(0),               // 5: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 6: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 7: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 8: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 9: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 10: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 11: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 12: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 13: stagger.policy.v1.CodeOverride
+	(*CodePolicy)(nil),          // 14: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 15: stagger.policy.v1.HedgingPolicy
+	(*RetryThrottling)(nil),     // 16: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 17: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 18: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 19: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 20: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 21: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 22: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 23: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	8,  // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	13, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	16, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	17, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	17, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	14, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	9,  // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	16, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	21, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	22, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	22, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	17, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	0,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
-	9,  // 7: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	18, // 8: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	10, // 9: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	12, // 10: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	11, // 7: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	23, // 8: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	12, // 9: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	15, // 10: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
 	0,  // 11: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	18, // 12: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	18, // 13: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	6,  // 14: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	1,  // 15: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	2,  // 16: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	18, // 17: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	3,  // 18: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	4,  // 19: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	18, // 20: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	18, // 21: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	11, // 22: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	6,  // 23: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	18, // 24: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	18, // 25: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	1,  // 26: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	2,  // 27: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	18, // 28: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	6,  // 29: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	5,  // 30: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	15, // 31: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	13, // 32: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	18, // 33: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	10, // 12: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	23, // 13: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 14: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	7,  // 15: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	2,  // 16: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	3,  // 17: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	23, // 18: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	4,  // 19: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	5,  // 20: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	23, // 21: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	23, // 22: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	14, // 23: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	1,  // 24: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	13, // 25: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	7,  // 26: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	7,  // 27: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	7,  // 28: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	23, // 29: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 30: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	2,  // 31: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	3,  // 32: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	23, // 33: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	7,  // 34: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	6,  // 35: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	18, // 36: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	16, // 37: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	19, // 38: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	20, // 39: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	23, // 40: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	41, // [41:41] is the sub-list for method output_type
+	41, // [41:41] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -1626,23 +2085,28 @@ func file_stagger_policy_v1_policy_proto_init() {
 	if File_stagger_policy_v1_policy_proto != nil {
 		return
 	}
+	file_stagger_policy_v1_policy_proto_msgTypes[0].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
 		(*MethodConfig_RetryPolicy)(nil),
 		(*MethodConfig_HedgingPolicy)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[4].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[7].OneofWrappers = []any{
+	file_stagger_policy_v1_policy_proto_msgTypes[6].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[9].OneofWrappers = []any{
 		(*Budget_Ratio)(nil),
 		(*Budget_Throttle)(nil),
+		(*Budget_Concurrent)(nil),
+		(*Budget_Refund)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[8].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[10].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   9,
+			NumEnums:      8,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,88 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// hop is one incoming call of a service that makes calls itself.
+type hop struct{ gaveUp atomic.Bool }
+
+type hopKey struct{}
+
+// UnaryServer returns the interceptor for the server of a service that is also a client: when a call
+// that was made in the context of an incoming one has given up after its retries, and the incoming one
+// fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6). Every gRPC
+// client then leaves its own retries, so that the layers of a chain do not multiply.
+//
+//	grpc.NewServer(grpc.ChainUnaryInterceptor(retrier.UnaryServer()), grpc.ChainStreamInterceptor(retrier.StreamServer()))
+//
+// It serves the calls of any Retrier, and costs one value in the context.
+func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		h := new(hop)
+		reply, err := handle(context.WithValue(ctx, hopKey{}, h), req)
+		if h.stops(err) {
+			if failed := grpc.SetTrailer(ctx, h.trailer()); failed != nil {
+				r.warnTrailer(failed)
+			}
+		}
+		return reply, err
+	}
+}
+
+// StreamServer is [Retrier.UnaryServer] for streams.
+func (r *Retrier) StreamServer() grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		h := new(hop)
+		err := handle(srv, &hopStream{stream, context.WithValue(stream.Context(), hopKey{}, h)})
+		if h.stops(err) {
+			stream.SetTrailer(h.trailer())
+		}
+		return err
+	}
+}
+
+type hopStream struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // a stream has one
+}
+
+func (s *hopStream) Context() context.Context { return s.ctx }
+
+func (h *hop) stops(err error) bool { return err != nil && h.gaveUp.Load() }
+
+func (*hop) trailer() metadata.MD { return metadata.Pairs(policy.PushbackTrailer, "-1") }
+
+// tellHop remembers, for the answer to the incoming call that this one was made in, that a retryable
+// failure was the last word here. A call that nobody would have retried says nothing of that.
+func tellHop(ctx context.Context, reason policy.Reason) {
+	switch reason {
+	case policy.AttemptsExhausted, policy.PushbackStop, policy.ChainStop, policy.BreakerOpen,
+		policy.DeadlineTooClose, policy.TooManyWaiting, policy.BudgetExhausted:
+		if h, ok := ctx.Value(hopKey{}).(*hop); ok {
+			h.gaveUp.Store(true)
+		}
+	default:
+	}
+}
+
+// inRetry reports whether a call is made inside of an incoming one that is itself a retry.
+func inRetry(ctx context.Context) bool {
+	for _, value := range metadata.ValueFromIncomingContext(ctx, attemptsHeader) {
+		if n, err := strconv.Atoi(value); err == nil && n > 0 {
+			return true
+		}
+	}
+	return false
+}

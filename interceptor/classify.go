@@ -1,0 +1,70 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Verdict is what an attempt's end means, in the eyes of a classifier.
+type Verdict uint8
+
+// The verdicts; [Means] makes more.
+const (
+	AsCode   Verdict = iota // what the status code says, to the policy
+	TryAgain                // another attempt may help, whatever the code
+	Final                   // no other attempt can help
+	means
+)
+
+// Means is the verdict that an attempt's end counts as a failure with the code c, one that gRPC defines:
+// the policy then decides as for that code. The caller gets the status as it is. OK and codes that gRPC
+// does not define mean [AsCode].
+func Means(c codes.Code) Verdict {
+	if c == codes.OK || c > codes.Unauthenticated {
+		return AsCode
+	}
+	return means + Verdict(c)
+}
+
+// Classifier says what an attempt's end means: an error that means something else than its code, or a
+// reply that means "not yet" (err is nil; TryAgain or Means). If no attempt follows one that brought such a
+// reply, the caller gets the reply.
+//
+// It runs in the call, after every attempt that was not abandoned, and must be safe for concurrent
+// use. It must not keep or change reply, which is nil for streams: of those it is asked only when they
+// end with an error.
+type Classifier func(ctx context.Context, method string, reply any, err error) Verdict
+
+// WithClassifier lets c judge how attempts end. Safety, attempts, deadline and budget are asked after it
+// as always. Without a retry policy for the method, c is not asked.
+func WithClassifier(c Classifier) Option {
+	return func(r *Retrier) error {
+		if c == nil {
+			return errors.New("interceptor: WithClassifier(nil): must be a function")
+		}
+		r.classifier = c
+		return nil
+	}
+}
+
+// judge asks the classifier, and reports whether the attempt counts as failed.
+func (c *call) judge(reply any, err error) (failed bool) {
+	c.verdict = AsCode
+	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 {
+		c.verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
+	}
+	return err != nil || c.verdict == TryAgain || c.verdict >= means
+}
+
+// code is the code that the verdict names, or OK.
+func (v Verdict) code() codes.Code {
+	if v < means {
+		return codes.OK
+	}
+	return codes.Code(v - means)
+}

@@ -1,0 +1,39 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import "sync/atomic"
+
+// room bounds how many calls of a Retrier wait in a backoff at a time.
+type room struct {
+	most    int64
+	waiting atomic.Int64
+}
+
+// spot is the place of one call; nobody else touches it.
+type spot struct {
+	room  *room
+	taken bool
+}
+
+// Enter implements [policy.Room].
+func (p *spot) Enter() bool {
+	if p.taken {
+		return true
+	}
+	if p.room.waiting.Add(1) > p.room.most {
+		p.room.waiting.Add(-1)
+		return false
+	}
+	p.taken = true
+	return true
+}
+
+// Leave implements [policy.Room].
+func (p *spot) Leave() {
+	if p.taken {
+		p.room.waiting.Add(-1)
+		p.taken = false
+	}
+}

@@ -1,0 +1,44 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// BudgetState is a reading of one balance of a budget.
+type BudgetState struct {
+	Name    string  // in the policy file; "" is the default budget
+	Target  string  // whose calls share it; "" for all
+	Service string  // with scope SERVICE, else ""
+	Balance float64 // extra attempts of the usual cost that would be granted now
+	Denied  uint64  // withdrawals that were refused so far
+}
+
+// Budgets reads the budgets of the Retrier that calls have used so far, in the order of name, target and
+// service; those from [WithBudget] have no target. It is safe for concurrent use.
+func (r *Retrier) Budgets() []BudgetState {
+	now := budget.Now()
+	state := func(at place, b budget.Budget) BudgetState {
+		return BudgetState{Name: at.name, Target: at.target, Service: at.service, Balance: b.Balance(now), Denied: b.Denied()}
+	}
+	var list []BudgetState
+	for name, b := range r.budgets.given {
+		list = append(list, state(place{name: name}, b))
+	}
+	r.budgets.table.Range(func(at, b any) bool {
+		list = append(list, state(at.(place), b.(budget.Budget))) //nolint:errcheck,forcetypeassert // nothing else is stored
+		return true
+	})
+	slices.SortFunc(list, func(a, b BudgetState) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service))
+	})
+	return list
+}
+
+// Waiting is how many calls of the Retrier wait in a backoff now.
+func (r *Retrier) Waiting() int { return int(r.room.waiting.Load()) }

@@ -1,0 +1,37 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// Gates are what has a say in whether another attempt follows, beside the policy itself. They belong
+// to one call.
+type Gates interface {
+	Breaker
+	Room
+	Budget
+}
+
+// Breaker is what [Policy.Decide] asks of a circuit breaker.
+type Breaker interface {
+	// Open reports whether the circuit lets no attempt through.
+	Open() bool
+}
+
+// Room is what [Policy.Decide] asks about the calls that wait.
+type Room interface {
+	// Enter takes a place among the waiting calls, if one is free. To leave it when the wait is over
+	// is the caller's business.
+	Enter() bool
+	// Leave gives the place back, for a call that does not wait after all.
+	Leave()
+}
+
+// Budget is what [Policy.Decide] asks of a budget.
+type Budget interface {
+	// Fail is told of every ended attempt that speaks against the server: its code is retryable,
+	// or the server forbids a retry.
+	Fail()
+	// Withdraw asks for an extra attempt after out, at so many times the usual cost. If the attempt
+	// is then not sent, giving back is the caller's business.
+	Withdraw(out *Outcome, factor float64) bool
+}

@@ -1,0 +1,51 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestAPlaceAmongTheWaitingIsGivenBackIfTheBudgetRefuses(t *testing.T) {
+	t.Parallel()
+	call, out, p := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), purse{empty: true}
+	mustPolicy(t, nil).Decide(&call, &out, &p, noon, 0)
+	if p.entered != 1 || p.left != 1 {
+		t.Errorf("entered %d times, left %d times", p.entered, p.left)
+	}
+}
+
+func TestACodeMayCostMore(t *testing.T) {
+	t.Parallel()
+	dear := mustPolicy(t, func(r *policy.RetrySpec) {
+		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), CostFactor: 2.5}}
+	})
+	for code, want := range map[codes.Code]float64{codes.ResourceExhausted: 2.5, codes.Unavailable: 1} {
+		call, out, p := policy.Call{Attempts: 1, Safe: true}, failed(code), purse{}
+		dear.Decide(&call, &out, &p, noon, 0)
+		if p.factor != want {
+			t.Errorf("%v: times %v; want %v", code, p.factor, want)
+		}
+	}
+}
+
+func TestADecisionSaysWhatCommittedTheCall(t *testing.T) {
+	t.Parallel()
+	out := failed(codes.Unavailable)
+	out.Header = metadata.MD{}
+	onHeaders := mustPolicy(t, func(r *policy.RetrySpec) { r.CommitOn = policy.Headers })
+	for _, row := range []struct {
+		seen, want policy.Commit
+	}{{policy.Uncommitted, policy.CommitHeaders}, {policy.CommitBuffer, policy.CommitBuffer}} {
+		call := policy.Call{Attempts: 1, Safe: true, Committed: row.seen}
+		if d := onHeaders.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.Committed || d.Commit != row.want {
+			t.Errorf("%q: %s by %q; want %q", row.seen, d.Reason, d.Commit, row.want)
+		}
+	}
+}
