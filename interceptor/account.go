@@ -8,12 +8,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// account is what one call has drawn from its budget: a permit for the attempt that runs, and one
-// for the attempt that is to follow. It is what [policy.Policy.Decide] sees of the budget.
+// account is what one call has to do with its budget. It is what [policy.Policy.Decide] sees of it.
 type account struct {
-	budget  budget.Budget
-	running grant
-	next    grant
+	budget budget.Budget
+	next   grant // for the attempt that is to follow
 }
 
 // grant is a permit that may be there.
@@ -35,29 +33,10 @@ func (a *account) Withdraw(out *policy.Outcome, factor float64) bool {
 	return a.next.held
 }
 
-// spend moves on: the attempt that was to follow is the one that runs.
-func (a *account) spend() {
-	a.running, a.next = a.next, grant{}
-}
-
 // unspend returns the permit of an attempt that is not sent after all.
 func (a *account) unspend() {
 	if a.next.held {
 		a.budget.Return(budget.Now(), a.next.permit)
 		a.next = grant{}
 	}
-}
-
-// settle says how the running attempt has ended, if it was an extra one.
-func (a *account) settle(helped bool) {
-	if a.running.held {
-		a.budget.Settle(budget.Now(), a.running.permit, helped)
-		a.running = grant{}
-	}
-}
-
-// finish settles what is open, and says how the call ended.
-func (a *account) finish(end budget.End) {
-	a.settle(false)
-	a.budget.Finish(budget.Now(), end)
 }

@@ -6,6 +6,7 @@ package interceptor
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -23,6 +24,11 @@ type attempt struct {
 	// in a goroutine of gRPC's, too.
 	ended atomic.Bool
 	hook  func() // runs when gRPC has ended the attempt; nil for unary calls
+
+	number int           // 1 is the first
+	began  time.Duration // on the budgets' clock
+	permit grant         // that paid for it, until it is settled
+	done   func(error)   // tells the breaker how it has ended; nil without one, and once told
 
 	array [own + 12]grpc.CallOption // our own, then room for the caller's
 }
@@ -87,7 +93,9 @@ func (a *attempt) settled() *attempt {
 	if a.ended.Load() {
 		return a
 	}
-	return newAttempt()
+	silent := newAttempt()
+	silent.number, silent.began, silent.permit, silent.done = a.number, a.began, a.permit, a.done
+	return silent
 }
 
 // unsent reports that the attempt provably never left the client: gRPC has ended it, and had no

@@ -57,7 +57,7 @@ func (b twoStep[S]) open() bool { return b.State().String() == "open" }
 // circuit is what one call has to do with its breaker.
 type circuit struct {
 	breaker breaker     // nil if it has none
-	done    func(error) // of the running attempt; nil if none runs
+	done    func(error) // for the attempt that is to follow; nil without leave
 }
 
 var _ policy.Breaker = (*circuit)(nil)
@@ -76,14 +76,6 @@ func (c *circuit) admit() error {
 	}
 	c.done = done
 	return nil
-}
-
-// report says how the running attempt has ended.
-func (c *circuit) report(err error) {
-	if done := c.done; done != nil {
-		c.done = nil
-		done(err)
-	}
 }
 
 // openError is the end of a call whose first attempt a breaker has refused.

@@ -31,7 +31,6 @@ type call struct {
 	gates   gates
 	state   policy.Call
 	start   time.Duration // on the budgets' clock
-	began   time.Duration // the running attempt, too
 	waited  time.Duration // in backoffs
 	key     string        // the idempotency key, if the call sends one
 	verdict Verdict       // of the classifier, about the attempt that has ended
@@ -40,11 +39,12 @@ type call struct {
 	answered time.Duration // when a stream brought its first message; 0 for unary calls
 }
 
-// newCall makes a call that is about to make its first attempt, or has just made it.
-func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration) *call {
+// newCall makes a call that is about to make its first attempt, a, or has just made it.
+func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) *call {
+	a.number, a.began = 1, start
 	return &call{
-		retrier: r, method: method, cc: cc, alone: with == alone, gates: gates{account: account{budget: b}, spot: spot{room: &r.room}},
-		state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start, began: start,
+		attempt: a, retrier: r, method: method, cc: cc, alone: with == alone, gates: gates{account: account{budget: b}, spot: spot{room: &r.room}},
+		state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start,
 	}
 }
 
@@ -60,7 +60,16 @@ func (c *call) begin() error {
 		return c.end(refused, nil, policy.Decision{Reason: policy.BreakerOpen})
 	}
 	c.gates.budget.Start(c.start)
+	c.gates.equip(c.attempt)
 	return nil
+}
+
+// another is an attempt after the first, which is sent now.
+func (c *call) another() *attempt {
+	a := newAttempt()
+	a.number, a.began = c.state.Attempts, budget.Now()
+	c.gates.equip(a)
+	return a
 }
 
 // again are the options of an attempt after the first.

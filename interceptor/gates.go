@@ -3,10 +3,13 @@
 
 package interceptor
 
-import "github.com/stagger-go/stagger/policy"
+import (
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
 
 // gates are what [policy.Policy.Decide] asks on behalf of one call, and what the call holds of them:
-// permits of its budget, a place among the calls that wait, leave of its circuit breaker.
+// a permit of its budget, a place among the calls that wait, leave of its circuit breaker.
 type gates struct {
 	account
 	spot
@@ -15,14 +18,28 @@ type gates struct {
 
 var _ policy.Gates = (*gates)(nil)
 
-// sent moves on: the attempt that was to follow is the one that runs, and the wait is over.
-func (g *gates) sent() {
+// equip gives an attempt what was got for it, now that it is sent: the wait is over.
+func (g *gates) equip(a *attempt) {
 	g.Leave()
-	g.spend()
+	a.permit, g.next = g.next, grant{}
+	a.done, g.done = g.done, nil
 }
 
 // giveBack lets go of what was taken for an attempt that is not sent after all.
 func (g *gates) giveBack() {
 	g.Leave()
 	g.unspend()
+}
+
+// settle says how an attempt has ended: to the breaker, with its error, and to the budget, if that paid
+// for it, whether it helped.
+func (g *gates) settle(a *attempt, err error, helped bool) {
+	if done := a.done; done != nil {
+		a.done = nil
+		done(err)
+	}
+	if a.permit.held {
+		g.budget.Settle(budget.Now(), a.permit.permit, helped)
+		a.permit = grant{}
+	}
 }

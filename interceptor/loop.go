@@ -19,14 +19,13 @@ import (
 func (c *call) follow(err error, w *watch) (over bool, final error) {
 	abandoned := w.abandoned() && !answered(err)
 	c.observeAttempt(err, abandoned)
-	c.gates.settle(false)
 	if abandoned {
 		// The next attempt was decided on when the timeout fired, and its wait is over.
 		c.gates.Fail()
-		c.gates.report(timedOut.Err())
+		c.gates.settle(c.attempt, timedOut.Err(), false)
 		return c.next(w.decision, err)
 	}
-	c.gates.report(err)
+	c.gates.settle(c.attempt, err, false)
 	c.gates.giveBack() // what was decided about a slow attempt does not hold for a failed one
 	out := c.outcome(err)
 	d := c.decide(&out)
@@ -53,7 +52,6 @@ func (c *call) next(d policy.Decision, last error) (over bool, final error) {
 		return true, c.end(last, nil, policy.Decision{Reason: policy.BreakerOpen})
 	}
 	c.state.Sent(d)
-	c.gates.sent()
 	return false, nil
 }
 
@@ -73,8 +71,7 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 // succeed ends a call that was answered with OK.
 func (c *call) succeed() {
 	c.observeAttempt(nil, false)
-	c.gates.report(nil)
-	c.gates.settle(!c.late())
+	c.gates.settle(c.attempt, nil, !c.late())
 	c.finish(nil, policy.Succeeded)
 }
 
@@ -114,7 +111,7 @@ func (c *call) finish(err error, reason policy.Reason) {
 		end = budget.Succeeded
 	}
 	c.gates.giveBack()
-	c.gates.finish(end)
+	c.gates.budget.Finish(budget.Now(), end)
 	if c.retrier.tellsCalls {
 		c.retrier.tellCall(c.ctx, c.callEvent(err, reason))
 	}

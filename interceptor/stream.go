@@ -70,8 +70,8 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		}
 		b := r.payer(p, cc, method)
 		start := budget.Now()
-		c := newCall(r, method, cc, with, b, start)
-		c.attempt, c.policy, c.caller, c.wishes = a, p, opts, w
+		c := newCall(r, method, cc, with, b, start, a)
+		c.policy, c.caller, c.wishes = p, opts, w
 		c.rest = append(slices.Clip(ours[own:]), grpc.ForceCodecV2(codec))
 		s := &stream{
 			call: c,
@@ -117,8 +117,7 @@ func (s *stream) try(a *attempt, ctx context.Context, rest []grpc.CallOption) (*
 
 // another opens an attempt after the first.
 func (s *stream) another() (*try, error) {
-	s.began = budget.Now()
-	return s.try(newAttempt(), laterAttempt(s.ctx, s.state.Attempts-1), s.again())
+	return s.try(s.call.another(), laterAttempt(s.ctx, s.state.Attempts-1), s.again())
 }
 
 // lead finds the next attempt after t, which failed with err. It returns the error for the caller if

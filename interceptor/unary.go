@@ -51,8 +51,8 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 				return nil
 			}
 		}
-		c := newCall(r, method, cc, with, b, start)
-		c.ctx, c.attempt, c.policy, c.caller, c.rest, c.wishes = ctx, a, p, opts, slices.Clip(rest), w
+		c := newCall(r, method, cc, with, b, start, a)
+		c.ctx, c.policy, c.caller, c.rest, c.wishes = ctx, p, opts, slices.Clip(rest), w
 		if err == nil {
 			if refused := c.begin(); refused != nil {
 				return refused
@@ -84,7 +84,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 			return final
 		}
 		clearReply(reply)
-		c.attempt, c.began = newAttempt(), budget.Now()
+		c.attempt = c.another()
 		var ctx context.Context
 		ctx, w = c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
 		err = invoke(ctx, c.method, req, reply, c.cc, c.options(c.again())...)
@@ -104,5 +104,7 @@ func (c *call) leave(w *watch) {
 		return
 	}
 	w.stop()
-	c.gates.finish(budget.Failed)
+	c.gates.settle(c.attempt, errLeft, false)
+	c.gates.giveBack()
+	c.gates.budget.Finish(budget.Now(), budget.Failed)
 }
