@@ -19,6 +19,12 @@ func checkSpec(ps *problems, path string, s Spec) {
 		ps.add(path+"idempotency", uint8(s.Idempotency), "must be ASSUME, DECLARED or NONE")
 	}
 	checkIdempotencyKey(ps, path, s)
+	if s.Hedge != nil {
+		checkHedge(ps, path+"hedgingPolicy.", *s.Hedge)
+		if s.Retry != nil {
+			ps.add(path+"hedgingPolicy", nil, "stands beside retryPolicy: keep one of the two")
+		}
+	}
 	if s.Retry != nil {
 		checkRetry(ps, path+"retryPolicy.", *s.Retry)
 	}
@@ -39,6 +45,9 @@ func checkRetry(ps *problems, path string, r RetrySpec) {
 	checkPositive(ps, path+"minAttemptTime", r.MinAttemptTime)
 	if r.CommitOn > Headers {
 		ps.add(path+"commitOn", uint8(r.CommitOn), "must be SEEN or HEADERS")
+	}
+	if r.OnAttemptTimeout > InPlace {
+		ps.add(path+"onAttemptTimeout", uint8(r.OnAttemptTimeout), "must be HEDGE or RETRY")
 	}
 	if r.Chain > Suppress {
 		ps.add(path+"chain", uint8(r.Chain), "must be ALLOW, ONCE or SUPPRESS")

@@ -29,6 +29,9 @@ func checkConfig(ps *problems, c Config) {
 		if m.Retry != nil {
 			checkBudgetName(ps, path+"retryPolicy.budget", m.Retry.Budget, budgets)
 		}
+		if m.Hedge != nil {
+			checkBudgetName(ps, path+"hedgingPolicy.budget", m.Hedge.Budget, budgets)
+		}
 	}
 }
 

@@ -10,6 +10,9 @@ func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
 	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
+	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
+		s.Hedge.Quantile = cloned(s.Hedge.Quantile)
+	}
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
 		s.Retry.Overrides = slices.Clone(s.Retry.Overrides)
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)

@@ -47,6 +47,9 @@ func convertMethod(ps *problems, path string, m *policyv1.MethodConfig) MethodCo
 		retry := convertRetry(ps, under(path, "retryPolicy"), r)
 		c.Retry = &retry
 	}
+	if h := m.GetHedgingPolicy(); h != nil {
+		c.Hedge = convertHedge(h)
+	}
 	return c
 }
 

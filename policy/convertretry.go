@@ -21,6 +21,7 @@ func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec 
 		},
 		Codes:             convertCodes(r.GetRetryableStatusCodes()),
 		PerAttemptTimeout: r.GetPerAttemptTimeout().AsDuration(),
+		OnAttemptTimeout:  actions[r.GetOnAttemptTimeout()],
 		Budget:            r.GetBudget(),
 		CommitOn:          commits[r.GetCommitOn()],
 		MaxPushback:       r.GetMaxPushback().AsDuration(),
@@ -89,6 +90,10 @@ var (
 	commits = map[policyv1.CommitOn]CommitOn{
 		policyv1.CommitOn_COMMIT_ON_SEEN:    Seen,
 		policyv1.CommitOn_COMMIT_ON_HEADERS: Headers,
+	}
+	actions = map[policyv1.AttemptTimeoutAction]TimeoutAction{
+		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE: Beside,
+		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY: InPlace,
 	}
 	chains = map[policyv1.Chain]Chain{
 		policyv1.Chain_CHAIN_ALLOW:    Allow,

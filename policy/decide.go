@@ -20,6 +20,7 @@ type Call struct {
 	MaxAttempts int       // a cap over the policy's own; 0: none
 	Safe        bool      // declared safe to repeat
 	Committed   Commit    // what made the running attempt the only one
+	InPlace     bool      // its attempts never run beside each other: a stream
 	InRetry     bool      // made inside of an incoming call that is itself a retry
 
 	retries  int           // since the start or the last pushback
@@ -32,12 +33,12 @@ func (c *Call) Sent(d Decision) {
 	c.retries, c.previous = d.retries, d.previous
 }
 
-// Outcome is how an attempt ended, or that it has used up its per-attempt timeout.
+// Outcome is how an attempt ended, or that it has used up its per-attempt timeout or the hedging delay.
 type Outcome struct {
 	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
 	Header   metadata.MD    // nil if none arrived (Trailers-Only), or nobody looked
 	Trailer  metadata.MD
-	TimedOut bool // the per-attempt timeout has fired; the attempt itself may still be running
+	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
 	Final    bool // no other attempt can end better: the caller is gone, a message is too large
 
@@ -91,6 +92,9 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(BreakerOpen)
 	}
 	d := c.next(push, bo, r)
+	if p.spec.Hedge != nil || out.TimedOut && p.Races() && !c.InPlace {
+		d.Reason = Hedge
+	}
 	switch {
 	case !c.fits(d.Delay, p.retry.MinAttemptTime, now):
 		return no(DeadlineTooClose)

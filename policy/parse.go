@@ -31,7 +31,6 @@ func Parse(file string, data []byte) (*Set, error) {
 	var f policyv1.PolicyFile
 	decode(ps, "", src.root, f.ProtoReflect())
 	config := convert(ps, &f)
-	checkHedging(ps, &f)
 	warnNotDone(warnings, &f)
 	return newSet(config, ps, warnings)
 }

@@ -105,7 +105,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
-			PerAttemptTimeout: 250 * ms, Budget: "shared", CommitOn: policy.Seen,
+			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: policy.InPlace, Budget: "shared", CommitOn: policy.Seen,
 			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.Once, WaitsOnRetry: true,
 			Overrides: []policy.CodeOverride{
 				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
@@ -126,6 +126,13 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	}
 	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
+	}
+	wantHedge := &policy.HedgeSpec{
+		MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable), Budget: "bucket", MaxPushback: time.Minute, MinAttemptTime: 2 * ms,
+		Quantile: &policy.QuantileSpec{Quantile: 0.95, Min: 5 * ms, Max: time.Second},
+	}
+	if got := set.Lookup("/a.B/D").Hedge(); !reflect.DeepEqual(got, wantHedge) {
+		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
 	if key, most := set.Lookup("/a.B/D").IdempotencyKey(), set.MaxWaiting(); key != "x-request-key" || most != 500 {
 		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)

@@ -43,13 +43,16 @@ func New(s Spec) (*Policy, error) {
 func compile(s Spec) *Policy {
 	s = s.clone()
 	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}}
-	if s.Retry != nil {
+	switch {
+	case s.Retry != nil:
 		p.retry = *s.Retry
+	case s.Hedge != nil:
+		p.retry = s.Hedge.hedging()
 	}
 	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, DefaultMaxPushback)
 	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, DefaultMinAttemptTime)
 	p.plain = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
-		p.retry.PerAttemptTimeout == 0 && p.retry.CommitOn == Seen
+		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn == Seen
 	return p
 }
 
@@ -67,6 +70,14 @@ func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
 
 // PerAttemptTimeout is the time after which an attempt may be given up for another; 0 is never.
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
+
+// Hedge is what the policy says of hedging; nil if it does not hedge.
+func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
+
+// Races reports whether attempts may run beside each other: hedges, or those that follow a slow one.
+func (p *Policy) Races() bool {
+	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout == Beside
+}
 
 // Plain reports whether the policy has nothing to say before an attempt has failed: no time limits,
 // no limits that a call's own options may set too, no heed of headers.

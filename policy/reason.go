@@ -20,6 +20,7 @@ const (
 	TooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
 	BudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
 	Retry             Reason = "retry"              // every answer was yes
+	Hedge             Reason = "hedge"              // every answer was yes, and others may still be running
 )
 
 // What ends a call without a decision.

@@ -59,7 +59,7 @@ func findService(name string) protoreflect.ServiceDescriptor {
 func warnUnsafe(ps *problems, c Config, s *Set) {
 	for i, m := range c.Methods {
 		for j, name := range m.Names {
-			if m.Retry == nil || name.Method != "" || resolve(m.Idempotency, c.Idempotency, name) != Declared {
+			if m.Retry == nil && m.Hedge == nil || name.Method != "" || resolve(m.Idempotency, c.Idempotency, name) != Declared {
 				continue
 			}
 			unsafe, known := unsafeMethods(name, s)
@@ -131,7 +131,7 @@ func servicesOf(name Name) func(yield func(protoreflect.ServiceDescriptor) bool)
 func warnUnusedBudgets(ps *problems, c Config) {
 	for i, b := range c.Budgets {
 		used := slices.ContainsFunc(c.Methods, func(m MethodConfig) bool {
-			return m.Retry != nil && m.Retry.Budget == b.Name
+			return m.Retry != nil && m.Retry.Budget == b.Name || m.Hedge != nil && m.Hedge.Budget == b.Name
 		})
 		if !used {
 			ps.add(fmt.Sprintf("budgets[%d].name", i), b.Name, "no policy names this budget")

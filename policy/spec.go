@@ -47,7 +47,8 @@ type Spec struct {
 	MaxResponseBytes *int          // nil: as the call says
 	Idempotency      Idempotency
 	IdempotencyKey   string     // the header that carries a key of the call's own; "": none
-	Retry            *RetrySpec // nil: one attempt
+	Retry            *RetrySpec // nil: one attempt, unless Hedge is there
+	Hedge            *HedgeSpec // not beside Retry
 }
 
 // RetrySpec is what a policy says of retries.
@@ -57,7 +58,8 @@ type RetrySpec struct {
 	Codes             CodeSet // retryable codes; at least one
 	PerCode           []CodeSpec
 	PerAttemptTimeout time.Duration // 0: none
-	Budget            string        // a name of Config.Budgets; "" is the default budget, [NoBudget] none
+	OnAttemptTimeout  TimeoutAction
+	Budget            string // a name of Config.Budgets; "" is the default budget, [NoBudget] none
 	CommitOn          CommitOn
 	MaxPushback       time.Duration // 0: [DefaultMaxPushback]
 	MinAttemptTime    time.Duration // 0: [DefaultMinAttemptTime]
@@ -86,6 +88,36 @@ const (
 
 // String spells the rule as a policy file does.
 func (c Chain) String() string { return nameOf(c, "ALLOW", "ONCE", "SUPPRESS") }
+
+// TimeoutAction is what follows when an attempt has used up its per-attempt timeout.
+type TimeoutAction uint8
+
+// The actions.
+const (
+	Beside  TimeoutAction = iota // the next attempt is sent beside it, and the first good answer wins
+	InPlace                      // it is cancelled when the next attempt is sent
+)
+
+// String spells the action as a policy file does.
+func (a TimeoutAction) String() string { return nameOf(a, "HEDGE", "RETRY") }
+
+// HedgeSpec is what a policy says of hedging (gRFC A6).
+type HedgeSpec struct {
+	MaxAttempts    int           // the first included; at least 2
+	Delay          time.Duration // between one attempt and the next; 0: all at once
+	Quantile       *QuantileSpec // nil: Delay alone
+	NonFatal       CodeSet       // codes after which the other attempts go on, and the next is sent at once
+	Budget         string        // as in a [RetrySpec]
+	MaxPushback    time.Duration // as in a [RetrySpec]
+	MinAttemptTime time.Duration // as in a [RetrySpec]
+}
+
+// QuantileSpec is a delay taken from the latencies that a method has lately had.
+type QuantileSpec struct {
+	Quantile float64       // more than 0, less than 1
+	Min      time.Duration // 0: [DefaultMinHedgingDelay]
+	Max      time.Duration // 0: none
+}
 
 // CodeSpec is what a policy does differently after some of its retryable codes.
 type CodeSpec struct {
@@ -134,6 +166,9 @@ const DefaultMaxWaiting = 10_000
 const (
 	DefaultMaxPushback    = 300 * time.Second
 	DefaultMinAttemptTime = time.Millisecond
+
+	// DefaultMinHedgingDelay is that of a [QuantileSpec].
+	DefaultMinHedgingDelay = time.Millisecond
 )
 
 // DefaultRetry is where a policy written in Go starts: 3 attempts, full jitter between 0 and 50 ms,

@@ -9,7 +9,6 @@ func TestLoadingWarnsOfWhatIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	const (
 		channel = " belongs to the channel and has no effect here: pass it to gRPC, with grpc.WithDefaultServiceConfig or from the resolver"
-		hedging = " hedging is not carried out yet: the methods of this entry have one attempt"
 	)
 	set := mustLoad(t, "all.yaml")
 	wantWarnings(t, set, []string{
@@ -17,14 +16,9 @@ func TestLoadingWarnsOfWhatIsNotCarriedOut(t *testing.T) {
 		"testdata/good/all.yaml:3:22: loadBalancingConfig:" + channel,
 		"testdata/good/all.yaml:4:20: healthCheckConfig:" + channel,
 		"testdata/good/all.yaml:5:20: connectionScaling:" + channel,
-		`testdata/good/all.yaml:13:11: budgets[1].name: bucket: no policy names this budget`,
 		`testdata/good/all.yaml:16:11: budgets[2].name: beside: no policy names this budget`,
 		`testdata/good/all.yaml:18:11: budgets[3].name: refund: no policy names this budget`,
-		"testdata/good/all.yaml:61:20: methodConfig[1].hedgingPolicy:" + hedging,
 	})
-	if got := set.Lookup("/a.B/D").MaxAttempts(); got != 1 {
-		t.Errorf("a method with hedgingPolicy has %d attempts; want 1", got)
-	}
 }
 
 func TestWarningsOfTheCallerAreACopy(t *testing.T) {
