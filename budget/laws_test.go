@@ -129,7 +129,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 					now := at(float64(i) / 10)
 					b.Start(now)
 					b.Fail(now)
-					if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.Kind(g%2)}); ok {
+					if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.Kind(g % 2)}); ok {
 						yes.Add(1)
 						if i%2 == 0 {
 							b.Settle(now, p, true)

@@ -19,15 +19,20 @@ const (
 	// AfterTimeout follows an attempt that has not answered in time. It may still be running, so that
 	// the server works on two: the dearest kind.
 	AfterTimeout
+	// Hedge is sent beside attempts that are not late yet, since others of the method have been
+	// answered by then: cost 1, unless set otherwise.
+	Hedge
 )
 
-// String is "failure" or "timeout", the words that metrics and logs use.
+// String is "failure", "timeout" or "hedge", the words that metrics and logs use.
 func (k Kind) String() string {
 	switch k {
 	case AfterFailure:
 		return "failure"
 	case AfterTimeout:
 		return "timeout"
+	case Hedge:
+		return "hedge"
 	default:
 		return fmt.Sprintf("Kind(%d)", uint8(k))
 	}

@@ -106,7 +106,7 @@ func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ledger.restore(charged, p.Cost)
-	if p.Charge.Kind != AfterFailure {
+	if k := p.Charge.Kind; k != AfterFailure && k != Hedge {
 		r.ledger.at(r.ledger.latest(seen)).bonus += r.timeoutBonus
 	}
 }
@@ -129,7 +129,7 @@ func (r *Ratio) balance(epoch uint64) int64 {
 }
 
 func (r *Ratio) cost(c Charge) int64 {
-	if c.Kind == AfterFailure {
+	if c.Kind == AfterFailure || c.Kind == Hedge {
 		return c.of(token)
 	}
 	return c.of(r.timeoutCost)

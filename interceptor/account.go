@@ -11,7 +11,8 @@ import (
 // account is what one call has to do with its budget. It is what [policy.Policy.Decide] sees of it.
 type account struct {
 	budget budget.Budget
-	next   grant // for the attempt that is to follow
+	next   grant       // for the attempt that is to follow
+	slow   budget.Kind // what an attempt beside a slow one is charged as
 }
 
 // grant is a permit that may be there.
@@ -27,7 +28,7 @@ func (a *account) Fail() { a.budget.Fail(budget.Now()) }
 func (a *account) Withdraw(out *policy.Outcome, factor float64) bool {
 	charge := budget.Charge{Kind: budget.AfterFailure, Factor: factor}
 	if out.TimedOut {
-		charge.Kind = budget.AfterTimeout
+		charge.Kind = a.slow
 	}
 	a.next.permit, a.next.held = a.budget.Withdraw(budget.Now(), charge)
 	return a.next.held

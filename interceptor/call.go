@@ -40,10 +40,10 @@ type call struct {
 }
 
 // newCall makes a call that is about to make its first attempt, a, or has just made it.
-func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) *call {
+func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) call {
 	a.number, a.began = 1, start
-	return &call{
-		attempt: a, retrier: r, method: method, cc: cc, alone: with == alone, gates: gates{account: account{budget: b}, spot: spot{room: &r.room}},
+	return call{
+		attempt: a, retrier: r, method: method, cc: cc, alone: with == alone, gates: gates{account: account{budget: b, slow: budget.AfterTimeout}, spot: spot{room: &r.room}},
 		state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start,
 	}
 }

@@ -35,18 +35,30 @@ type Observer struct {
 
 // AttemptEvent is one attempt that has ended.
 type AttemptEvent struct {
-	Method    string
-	Target    string // of the ClientConn
-	Number    int    // 1 is the first
-	Start     time.Time
-	Elapsed   time.Duration
-	Code      codes.Code
-	Err       error    // as gRPC returned it; nil after OK
-	Peer      net.Addr // nil if the attempt did not reach a connection
-	Abandoned bool     // given up for another attempt after the per-attempt timeout
+	Method  string
+	Target  string // of the ClientConn
+	Number  int    // 1 is the first
+	Start   time.Time
+	Elapsed time.Duration
+	Code    codes.Code
+	Err     error    // as gRPC returned it; nil after OK
+	Peer    net.Addr // nil if the attempt did not reach a connection
+	Place   Place    // how it came out, if it was not the only one that ran
 
 	IdempotencyKey string // that the attempt carried; "" for none
 }
+
+// Place is how an attempt came out beside others. Metrics and logs print it as it stands here.
+type Place string
+
+// The places.
+const (
+	Alone     Place = ""          // no other attempt ran, nor took its place
+	Won       Place = "won"       // its answer is the call's
+	Lost      Place = "lost"      // it failed, or answered when another had won
+	Stopped   Place = "cancelled" // it was cancelled since another had won, or the call had ended
+	Abandoned Place = "abandoned" // it was slow, and another attempt has taken its place
+)
 
 // DecisionEvent is what follows an attempt.
 type DecisionEvent struct {

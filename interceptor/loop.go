@@ -18,7 +18,11 @@ import (
 // now, or the call is over, with final for the caller.
 func (c *call) follow(err error, w *watch) (over bool, final error) {
 	abandoned := w.abandoned() && !answered(err)
-	c.observeAttempt(err, abandoned)
+	place := Alone
+	if abandoned {
+		place = Abandoned
+	}
+	c.observeAttempt(err, place)
 	if abandoned {
 		// The next attempt was decided on when the timeout fired, and its wait is over.
 		c.gates.Fail()
@@ -40,19 +44,40 @@ func (c *call) follow(err error, w *watch) (over bool, final error) {
 // next moves on to the attempt that d allowed, unless the call has ended meanwhile; last is the error
 // of the attempt before.
 func (c *call) next(d policy.Decision, last error) (over bool, final error) {
-	err := c.ctx.Err()
-	switch {
-	case err != nil:
-		st := status.FromContextError(err)
-		st = status.Newf(st.Code(), "%s before attempt %d; the attempt before: %v", st.Message(), c.state.Attempts+1, last)
-		return true, c.end(st.Err(), last, policy.Decision{Reason: policy.Cancelled})
-	case closed(c.cc):
-		return true, c.end(last, nil, policy.Decision{Reason: policy.Closed})
-	case c.gates.admit() != nil:
-		return true, c.end(last, nil, policy.Decision{Reason: policy.BreakerOpen})
+	switch reason := c.ready(); reason {
+	case policy.Retry:
+		c.state.Sent(d)
+		return false, nil
+	case policy.Cancelled:
+		return true, c.end(c.gone(last), last, policy.Decision{Reason: reason})
+	default:
+		return true, c.end(last, nil, policy.Decision{Reason: reason})
 	}
-	c.state.Sent(d)
-	return false, nil
+}
+
+// ready reports whether an attempt that was decided on, maybe long ago, may be sent now: policy.Retry, or
+// why not.
+func (c *call) ready() policy.Reason {
+	switch {
+	case c.ctx.Err() != nil:
+		return policy.Cancelled
+	case closed(c.cc):
+		return policy.Closed
+	case c.gates.admit() != nil:
+		return policy.BreakerOpen
+	default:
+		return policy.Retry
+	}
+}
+
+// gone is the error of a call whose context has ended while it waited for its next attempt; last is that
+// of the attempt before, nil if the classifier has said "not yet" of its reply.
+func (c *call) gone(last error) error {
+	st, before := status.FromContextError(c.ctx.Err()), "was answered, but not yet"
+	if last != nil {
+		before = last.Error()
+	}
+	return status.Errorf(st.Code(), "%s before attempt %d; the attempt before: %s", st.Message(), c.state.Attempts+1, before)
 }
 
 // decide asks the policy, and tells the observers.
@@ -70,7 +95,7 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 
 // succeed ends a call that was answered with OK.
 func (c *call) succeed() {
-	c.observeAttempt(nil, false)
+	c.observeAttempt(nil, Alone)
 	c.gates.settle(c.attempt, nil, !c.late())
 	c.finish(nil, policy.Succeeded)
 }

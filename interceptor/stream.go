@@ -70,7 +70,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		}
 		b := r.payer(p, cc, method)
 		start := budget.Now()
-		c := newCall(r, method, cc, with, b, start, a)
+		c := new(newCall(r, method, cc, with, b, start, a))
 		c.policy, c.caller, c.wishes = p, opts, w
 		c.rest = append(slices.Clip(ours[own:]), grpc.ForceCodecV2(codec))
 		s := &stream{

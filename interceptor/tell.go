@@ -15,15 +15,15 @@ import (
 )
 
 // observeAttempt tells of an attempt that has ended.
-func (c *call) observeAttempt(err error, abandoned bool) {
+func (c *call) observeAttempt(err error, place Place) {
 	if !c.retrier.tellsAttempts {
 		return
 	}
 	elapsed := budget.Now() - c.began
 	e := AttemptEvent{
-		Method: c.method, Target: target(c.cc), Number: c.state.Attempts,
+		Method: c.method, Target: target(c.cc), Number: c.number,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Code: status.Code(err), Err: err,
-		Peer: c.from().Addr, Abandoned: abandoned, IdempotencyKey: c.key,
+		Peer: c.from().Addr, Place: place, IdempotencyKey: c.key,
 	}
 	for _, o := range c.retrier.observers {
 		if o.Attempt != nil {
@@ -35,7 +35,7 @@ func (c *call) observeAttempt(err error, abandoned bool) {
 // observeDecision tells what follows an attempt that has failed or timed out.
 func (c *call) observeDecision(out *policy.Outcome, d policy.Decision) {
 	e := DecisionEvent{
-		Method: c.method, Target: target(c.cc), Attempt: c.state.Attempts,
+		Method: c.method, Target: target(c.cc), Attempt: c.number,
 		Code: out.Status.Code(), TimedOut: out.TimedOut, Decision: d,
 	}
 	for _, o := range c.retrier.observers {

@@ -22,7 +22,7 @@ import (
 // hasty gives an attempt a second before another one may take its place.
 func hasty() policy.RetrySpec {
 	retry := plain()
-	retry.PerAttemptTimeout = time.Second
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.InPlace
 	return retry
 }
 
@@ -75,8 +75,8 @@ func TestAnAttemptThatTimesOutIsAbandonedWhenTheNextIsSent(t *testing.T) {
 		if !first.Cancelled || first.End.Sub(first.Time) != 1100*ms {
 			t.Errorf("the first attempt ended after %v, cancelled %v; want 1.1s, with the backoff of the second", first.End.Sub(first.Time), first.Cancelled)
 		}
-		if !s.attempts[0].Abandoned || s.attempts[1].Abandoned {
-			t.Errorf("abandoned %v, %v; want the first alone", s.attempts[0].Abandoned, s.attempts[1].Abandoned)
+		if s.attempts[0].Place != interceptor.Abandoned || s.attempts[1].Place != interceptor.Alone {
+			t.Errorf("%q, %q; want the first abandoned", s.attempts[0].Place, s.attempts[1].Place)
 		}
 	})
 }

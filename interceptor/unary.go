@@ -51,12 +51,28 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 				return nil
 			}
 		}
-		c := newCall(r, method, cc, with, b, start, a)
+		var (
+			c      *call
+			beside *race // if attempts may run beside each other
+		)
+		if p.Races() {
+			beside = races.Get().(*race) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+			c = &beside.call
+		} else {
+			c = new(call)
+		}
+		*c = newCall(r, method, cc, with, b, start, a)
+		if p.Hedge() != nil {
+			c.gates.slow = budget.Hedge
+		}
 		c.ctx, c.policy, c.caller, c.rest, c.wishes = ctx, p, opts, slices.Clip(rest), w
 		if err == nil {
 			if refused := c.begin(); refused != nil {
 				return refused
 			}
+		}
+		if beside != nil {
+			return beside.run(ours, req, reply, invoke)
 		}
 		return c.unary(err, ours, req, reply, invoke)
 	}

@@ -21,6 +21,7 @@ type Call struct {
 	Safe        bool      // declared safe to repeat
 	Committed   Commit    // what made the running attempt the only one
 	InPlace     bool      // its attempts never run beside each other: a stream
+	Followed    bool      // another attempt was sent after the one that has ended, and still runs
 	InRetry     bool      // made inside of an incoming call that is itself a retry
 
 	retries  int           // since the start or the last pushback
@@ -86,6 +87,8 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(NotIdempotent)
 	case push.Stop, push.Delay > p.retry.MaxPushback:
 		return no(PushbackStop)
+	case c.Followed:
+		return no(Followed)
 	case p.leavesTo(c):
 		return no(ChainStop)
 	case g.Open():

@@ -148,6 +148,8 @@ func TestDecide(t *testing.T) {
 		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.NonRetryable, 0, 1, 0},
 		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.PushbackStop, 0, 1, 0},
 
+		{"5 another attempt has followed", func(s *situation) { s.call.Followed = true }, policy.Followed, 0, 1, 0},
+		{"5 before that", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Followed = true }, policy.PushbackStop, 0, 1, 0},
 		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry(policy.Suppress)(s) }, policy.PushbackStop, 0, 1, 0},
 
 		{"6 inside of a retry, ALLOW", func(s *situation) { s.call.InRetry = true; s.call.Attempts = 3 }, policy.Retry, 100 * ms, 1, 1},

@@ -14,6 +14,7 @@ const (
 	AttemptsExhausted Reason = "attempts_exhausted" // no attempt is left
 	NotIdempotent     Reason = "not_idempotent"     // nobody declared the method safe to repeat
 	PushbackStop      Reason = "pushback_stop"      // the server forbids it, or asks for too long a delay
+	Followed          Reason = "followed"           // slow as it was, another attempt was sent before it failed, and still runs
 	ChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
 	BreakerOpen       Reason = "breaker_open"       // the circuit is open
 	DeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
