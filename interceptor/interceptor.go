@@ -51,6 +51,7 @@ type Retrier struct {
 	maxReplayed               int64        // bytes that all streams may keep for replay
 	replayed                  atomic.Int64 // bytes that they keep now
 	room                      room
+	latencies                 latencies
 	breaker                   func(target, method string) breaker // nil: none
 	classifier                Classifier                          // nil: none
 }

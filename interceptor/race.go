@@ -30,7 +30,8 @@ type race struct {
 	invoke     grpc.UnaryInvoker
 	kind       kind // of reply
 	first      lane
-	fires      func() // fire, made once
+	latency    *latency // of the method; nil if the delay does not follow it
+	fires      func()   // fire, made once
 
 	mu      sync.Mutex      // guards all below, and the call
 	timer   *time.Timer     // fires when the newest attempt is slow, or the wait before the next is over; may be nil
@@ -83,6 +84,9 @@ func (r *race) run(opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvo
 	}
 	r.mu.Lock()
 	r.req, r.reply, r.kind, r.invoke = req, reply, kindOf(reply), invoke
+	if h := r.policy.Hedge(); h != nil && h.Quantile != nil {
+		r.latency = r.retrier.latencies.find(h.Quantile.Quantile, target(r.cc), r.method)
+	}
 	l := &r.first
 	l.attempt, l.reply, l.opts, l.here = r.attempt, reply, slices.Clip(opts), true
 	l.ctx, l.cancel = context.WithCancel(firstAttempt(r.ctx))

@@ -40,6 +40,7 @@ func (r *race) ended(l *lane, err error) {
 func (r *race) won(l *lane) {
 	r.observeAttempt(nil, l.place(Won))
 	r.gates.settle(l.attempt, nil, !r.late())
+	r.record(l)
 	r.best, r.err, r.last, r.verdict = l, nil, nil, policy.Decision{Reason: policy.Succeeded}
 	r.stop()
 	r.clean = r.state.Attempts == 1 && !r.fired
@@ -87,16 +88,30 @@ func (r *race) decideFailed(l *lane, out *policy.Outcome) policy.Decision {
 func (r *race) lost(l *lane, err error) {
 	if err == nil || answered(err) {
 		r.observeAttempt(err, l.place(Lost))
+		if err == nil {
+			r.record(l)
+		}
 		r.gates.settle(l.attempt, err, false)
 		return
 	}
 	r.observeAttempt(err, Stopped)
+	if l.slow { // of a younger one, how long it took so far says nothing
+		r.record(l)
+	}
 	if !l.slow || r.policy.Hedge() != nil {
 		r.gates.settle(l.attempt, nil, false) // it was fast enough, as far as it got
 		return
 	}
 	r.gates.Fail()
 	r.gates.settle(l.attempt, timedOut.Err(), false)
+}
+
+// record tells the method's latency of an attempt that was answered, or might have been.
+func (r *race) record(l *lane) {
+	if r.latency != nil {
+		now := budget.Now()
+		r.latency.record(now-l.began, now)
+	}
 }
 
 // stop ends the race: nothing is sent any more, and what runs is cancelled. It requires mu.

@@ -29,7 +29,7 @@ func (r *race) arm() {
 // patience is the time after which an attempt is slow.
 func (r *race) patience() time.Duration {
 	if h := r.policy.Hedge(); h != nil {
-		return h.Delay
+		return r.latency.after(h)
 	}
 	return r.policy.PerAttemptTimeout()
 }

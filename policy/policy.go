@@ -51,6 +51,9 @@ func compile(s Spec) *Policy {
 	}
 	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, DefaultMaxPushback)
 	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, DefaultMinAttemptTime)
+	if s.Hedge != nil && s.Hedge.Quantile != nil {
+		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
+	}
 	p.plain = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
 		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn == Seen
 	return p

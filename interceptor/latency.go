@@ -1,0 +1,137 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/DataDog/sketches-go/ddsketch"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// What a latency is made of: enough samples for the quantile to mean something, recent enough to follow a
+// service, read seldom enough to cost nothing.
+const (
+	latencyWindow   = 30 * time.Second // of one sketch; two count
+	latencyRefresh  = time.Second      // from one reading of the quantile to the next
+	latencySamples  = 20               // at least, and one beyond the quantile
+	latencyAccuracy = 0.01             // relative
+	latencyBins     = 1024             // from microseconds to hours
+	latencyMost     = 4096             // methods of a Retrier; those beyond have hedgingDelay
+)
+
+// latencies are the latencies of methods that are hedged by a quantile.
+type latencies struct {
+	last  atomic.Pointer[latency] // the one that was asked for last, which for many clients is the only one
+	table sync.Map                // latencyKey → *latency
+	size  atomic.Int64            // of table
+}
+
+type latencyKey struct {
+	quantile       float64
+	target, method string
+}
+
+// latency follows one quantile of the latencies of a method.
+type latency struct {
+	key   latencyKey
+	delay atomic.Int64 // the quantile, in nanoseconds; 0: too few samples
+
+	mu                sync.Mutex // guards all below
+	current, previous *ddsketch.DDSketch
+	began, read       time.Duration
+}
+
+// find returns the latency of a method; nil if there are too many already.
+func (l *latencies) find(quantile float64, target, method string) *latency {
+	key := latencyKey{quantile, target, method}
+	if last := l.last.Load(); last != nil && last.key == key {
+		return last
+	}
+	found, ok := l.table.Load(key)
+	if !ok {
+		if l.size.Add(1) > latencyMost {
+			l.size.Add(-1)
+			return nil
+		}
+		made := newLatency(key)
+		if made == nil {
+			return nil
+		}
+		found, ok = l.table.LoadOrStore(key, made)
+		if ok {
+			l.size.Add(-1)
+		}
+	}
+	l.last.Store(found.(*latency)) //nolint:errcheck,forcetypeassert // nothing else is stored
+	return found.(*latency)        //nolint:errcheck,forcetypeassert // nothing else is stored
+}
+
+func newLatency(key latencyKey) *latency {
+	current, err := ddsketch.LogCollapsingLowestDenseDDSketch(latencyAccuracy, latencyBins)
+	if err != nil { // not with these constants
+		return nil
+	}
+	now := budget.Now()
+	return &latency{key: key, current: current, previous: current.Copy(), began: now, read: now - latencyRefresh}
+}
+
+// record takes in how long an attempt took, or has taken when it was cancelled since another had won: that
+// is more than the quantile, however much. Where two attempts end at once, one is enough: nobody waits.
+func (l *latency) record(took, now time.Duration) {
+	if l == nil || !l.mu.TryLock() {
+		return
+	}
+	defer l.mu.Unlock()
+	if now-l.began >= latencyWindow {
+		l.current, l.previous = l.previous, l.current
+		l.current.Clear()
+		if now-l.began >= 2*latencyWindow {
+			l.previous.Clear()
+		}
+		l.began = now
+	}
+	if l.current.Add(max(took, time.Microsecond).Seconds()) == nil && now-l.read >= latencyRefresh {
+		l.refresh(now)
+	}
+}
+
+// refresh reads the quantile of both sketches. It requires mu.
+func (l *latency) refresh(now time.Duration) {
+	both := l.previous.Copy()
+	if both.MergeWith(l.current) != nil {
+		return
+	}
+	q := l.key.quantile
+	if n := both.GetCount(); n < latencySamples || n*(1-q) < 1 {
+		l.delay.Store(0)
+		return
+	}
+	// The upper end of what the sketch cannot tell apart: from the middle, hedges would cut short some of
+	// those attempts that the quantile is made of, and it would creep down.
+	if seconds, err := both.GetValueAtQuantile(q); err == nil {
+		l.delay.Store(int64(seconds * (1 + latencyAccuracy) * float64(time.Second)))
+		l.read = now
+	}
+}
+
+// after is the hedging delay by the quantile, or the policy's own as long as nothing is known.
+func (l *latency) after(h *policy.HedgeSpec) time.Duration {
+	if l == nil {
+		return h.Delay
+	}
+	delay := time.Duration(l.delay.Load())
+	if delay == 0 {
+		return h.Delay
+	}
+	delay = max(delay, h.Quantile.Min)
+	if h.Quantile.Max > 0 {
+		delay = min(delay, h.Quantile.Max)
+	}
+	return delay
+}

@@ -1,0 +1,112 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// byQuantile hedges at the 95th percentile, after a second until that is known.
+func byQuantile() policy.Config {
+	return hedged(func(h *policy.HedgeSpec) {
+		h.Delay = time.Second
+		h.Quantile = &policy.QuantileSpec{Quantile: 0.95, Min: 5 * ms, Max: 400 * ms}
+	})
+}
+
+// train makes calls that take as long as they are told to.
+func (s scene) train(t *testing.T, calls int, took func(i int) time.Duration) {
+	t.Helper()
+	for i := range calls {
+		s.On(get, text("quick").Delay(took(i)))
+		if _, err := s.call(t.Context(), get); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hedgedAfter is when the second attempt of a call is sent that hangs.
+func (s scene) hedgedAfter(t *testing.T) time.Duration {
+	t.Helper()
+	s.On(get, testserver.Hang(), text("second"))
+	s.Reset()
+	if _, err := s.call(t.Context(), get); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	attempts := s.Attempts()
+	return attempts[1].Time.Sub(attempts[0].Time)
+}
+
+func near(got, want time.Duration) bool { return got >= want*98/100 && got <= want*102/100 }
+
+func TestTheHedgingDelayFollowsTheQuantile(t *testing.T) {
+	play(t, byQuantile(), func(t *testing.T, s scene) {
+		if got := s.hedgedAfter(t); got != time.Second {
+			t.Errorf("before anything is known, hedged after %v", got)
+		}
+		s.train(t, 100, func(i int) time.Duration { return time.Duration(i+1) * ms }) // 1 to 100 ms
+		time.Sleep(time.Second)
+		s.train(t, 1, func(int) time.Duration { return ms })
+		if got := s.hedgedAfter(t); !near(got, 95*ms) {
+			t.Errorf("hedged after %v; want the 95th percentile, about 95ms", got)
+		}
+	})
+}
+
+func TestTheQuantileForgets(t *testing.T) {
+	play(t, byQuantile(), func(t *testing.T, s scene) {
+		s.train(t, 100, func(int) time.Duration { return 200 * ms })
+		time.Sleep(2 * time.Minute)
+		s.train(t, 200, func(int) time.Duration { return 20 * ms })
+		if got := s.hedgedAfter(t); !near(got, 20*ms) {
+			t.Errorf("hedged after %v; want about 20ms", got)
+		}
+	})
+}
+
+func TestTheQuantileIsKeptWithinItsBounds(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{ms: 5 * ms, 600 * ms: 400 * ms} {
+		t.Run(took.String(), func(t *testing.T) {
+			play(t, byQuantile(), func(t *testing.T, s scene) {
+				s.train(t, 100, func(int) time.Duration { return took })
+				if got := s.hedgedAfter(t); got != want {
+					t.Errorf("hedged after %v; want %v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// A hedge that wins cuts the first attempt short. Were only winners counted, the quantile would creep
+// down until every call is hedged.
+func TestHedgesDoNotPullTheQuantileDown(t *testing.T) {
+	play(t, byQuantile(), func(t *testing.T, s scene) {
+		s.train(t, 100, func(i int) time.Duration { return time.Duration(i%100+1) * ms })
+		var slow atomic.Int64
+		s.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+			if len(a.Metadata.Get("grpc-previous-rpc-attempts")) > 0 {
+				return text("hedge").Delay(ms)
+			}
+			return text("first").Delay(time.Duration(slow.Add(1)%100+1) * ms)
+		}))
+		s.Reset()
+		for range 2000 {
+			if _, err := s.call(t.Context(), get); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if extra := s.Count(get) - 2000; extra < 40 || extra > 160 {
+			t.Errorf("%d hedges for 2000 calls; want about 5 %%", extra)
+		}
+	})
+}
