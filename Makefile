@@ -35,6 +35,8 @@ demo: ## Show retries and their budget in a storm
 test: ## Run every module's tests with the race detector
 	@.ci/cc
 	@$(call each,$(OFF) CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...)
+	@echo '== allocations, without the race detector'
+	@$(OFF) go test -run Allocat -count=1 ./budget/ ./interceptor/
 
 .PHONY: lint
 lint: vet golangci arrows buf-lint ## Check Go code, the import arrows and the schema
