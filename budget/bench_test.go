@@ -21,12 +21,12 @@ func TestNothingAllocates(t *testing.T) {
 			"Fail":   func() { b.Fail(now) },
 			"Finish": func() { b.Finish(now, budget.AtOnce); b.Finish(now, budget.Failed) },
 			"Withdraw and Refund": func() {
-				if p, ok := b.Withdraw(now, budget.Charge{Kind: failure}); ok {
+				if p, ok := b.Withdraw(now, charge(failure)); ok {
 					b.Settle(now, p, true)
 				}
 			},
 			"Withdraw and Return": func() {
-				if p, ok := b.Withdraw((now + -time.Second), budget.Charge{Kind: timeout}); ok {
+				if p, ok := b.Withdraw((now + -time.Second), charge(timeout)); ok {
 					b.Return(now, p)
 				}
 			},
@@ -81,7 +81,7 @@ func BenchmarkWithdraw(b *testing.B) {
 		b.Run("granted/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if p, ok := one.Withdraw(t0, budget.Charge{Kind: failure}); ok {
+				if p, ok := one.Withdraw(t0, charge(failure)); ok {
 					one.Settle(t0, p, true)
 				}
 			}
@@ -91,7 +91,7 @@ func BenchmarkWithdraw(b *testing.B) {
 		one := ratio(b, 10, 0)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				one.Withdraw(t0, budget.Charge{Kind: failure})
+				one.Withdraw(t0, charge(failure))
 			}
 		})
 	})

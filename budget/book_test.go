@@ -22,6 +22,15 @@ type action func(b *book, now time.Duration) bool
 
 func look(*book, time.Duration) bool { return true }
 
+func charge(k budget.Kind) budget.Charge { return budget.Charge{Kind: k} }
+
+func ending(ok bool) budget.End {
+	if ok {
+		return budget.AtOnce
+	}
+	return budget.Failed
+}
+
 func start(n int) action {
 	return func(b *book, now time.Duration) bool {
 		for range n {
@@ -33,7 +42,7 @@ func start(n int) action {
 
 func withdraw(k budget.Kind) action {
 	return func(b *book, now time.Duration) bool {
-		p, ok := b.Withdraw(now, budget.Charge{Kind: k})
+		p, ok := b.Withdraw(now, charge(k))
 		if ok {
 			b.permits = append(b.permits, p)
 		}

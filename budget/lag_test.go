@@ -35,7 +35,7 @@ func TestRatioLagGrantsNothingExtra(t *testing.T) {
 				m.calls[m.epoch(now)]++
 			},
 			"withdraw": func(t *rapid.T) {
-				p, ok := b.Withdraw(lagging(t), budget.Charge{Kind: failure})
+				p, ok := b.Withdraw(lagging(t), charge(failure))
 				if !ok {
 					return
 				}

@@ -54,8 +54,8 @@ var laws = map[string]func(*testing.T, budget.Budget){
 	"a permit says what was asked and when": func(t *testing.T, b budget.Budget) {
 		t.Helper()
 		for _, k := range []budget.Kind{failure, timeout} {
-			p, ok := b.Withdraw(at(1), budget.Charge{Kind: k})
-			if want := (budget.Permit{Charge: budget.Charge{Kind: k}, At: at(1)}); ok && p != want {
+			p, ok := b.Withdraw(at(1), charge(k))
+			if want := (budget.Permit{Charge: charge(k), At: at(1), Cost: p.Cost}); ok && p != want {
 				t.Errorf("permit %+v; want %+v", p, want)
 			}
 			if !ok && p != (budget.Permit{}) {
@@ -68,7 +68,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 		for _, k := range []budget.Kind{failure, timeout} {
 			before := b.Balance(t0)
 			for range 1000 {
-				if p, ok := b.Withdraw(t0, budget.Charge{Kind: k}); ok {
+				if p, ok := b.Withdraw(t0, charge(k)); ok {
 					b.Return(t0, p)
 				}
 			}
@@ -81,7 +81,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 		t.Helper()
 		for _, k := range []budget.Kind{failure, timeout} {
 			before := b.Balance(t0)
-			if p, ok := b.Withdraw(t0, budget.Charge{Kind: k}); ok {
+			if p, ok := b.Withdraw(t0, charge(k)); ok {
 				b.Settle(t0, p, true)
 			}
 			if got := b.Balance(t0); got < before {
@@ -97,7 +97,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 			for granted(b, now) && i%3 == 0 && b.Balance(now) < math.Inf(1) {
 				b.Fail(now)
 			}
-			b.Finish(now, i%2 == 0)
+			b.Finish(now, ending(i%2 == 0))
 			if got := b.Balance(at(float64(i + i%20))); math.IsNaN(got) || got < 0 {
 				t.Fatalf("balance %v", got)
 			}
@@ -107,7 +107,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 		t.Helper()
 		for _, now := range []time.Duration{t0, 0, math.MaxInt64, math.MinInt64, budget.Now()} {
 			b.Start(now)
-			p, _ := b.Withdraw(now, budget.Charge{Kind: timeout})
+			p, _ := b.Withdraw(now, charge(timeout))
 			b.Fail(now)
 			b.Settle(now, p, true)
 			b.Return(now, p)
@@ -129,7 +129,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 					now := at(float64(i) / 10)
 					b.Start(now)
 					b.Fail(now)
-					if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.Kind(g % 2)}); ok {
+					if p, ok := b.Withdraw(now, charge(budget.Kind(g % 2))); ok {
 						yes.Add(1)
 						if i%2 == 0 {
 							b.Settle(now, p, true)
@@ -138,7 +138,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 						}
 					}
 					_ = b.Balance(now)
-					b.Finish(now, i%3 > 0)
+					b.Finish(now, ending(i%3 > 0))
 				}
 			})
 		}

@@ -32,7 +32,7 @@ func TestEmptyRefusesWhateverSucceeds(t *testing.T) {
 	for range 1000 {
 		budget.Empty.Start(t0)
 		budget.Empty.Finish(t0, budget.AtOnce)
-		budget.Empty.Settle(t0, budget.Permit{Charge: budget.Charge{Kind: timeout}, At: t0}, true)
+		budget.Empty.Settle(t0, budget.Permit{Charge: charge(timeout), At: t0}, true)
 		if granted(budget.Empty, t0) {
 			t.Fatal("granted")
 		}

@@ -71,7 +71,7 @@ func TestRatioIsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, m := drawn(t)
 		now := t0
-		b.Withdraw(now, budget.Charge{Kind: 255}) // the slots begin here
+		b.Withdraw(now, charge(255)) // the slots begin here
 		if m.balance(0) >= m.cost {
 			m.spent[0] += m.cost
 		} else {
@@ -100,7 +100,7 @@ func TestRatioIsItsModel(t *testing.T) {
 			"withdraw": func(t *rapid.T) {
 				k := budget.Kind(rapid.IntRange(0, 1).Draw(t, "kind"))
 				want := m.balance(m.epoch(now)) >= m.price(k)
-				p, ok := b.Withdraw(now, budget.Charge{Kind: k})
+				p, ok := b.Withdraw(now, charge(k))
 				if ok != want {
 					t.Fatalf("granted %v; want %v", ok, want)
 				}
@@ -117,13 +117,13 @@ func TestRatioIsItsModel(t *testing.T) {
 			"return": func(t *rapid.T) {
 				p := take(t)
 				b.Return(now, p)
-				m.spent[m.epoch(p.At)] -= m.price(p.Kind)
+				m.spent[m.epoch(p.At)] -= m.price(p.Charge.Kind)
 			},
 			"refund": func(t *rapid.T) {
 				p := take(t)
 				b.Settle(now, p, true)
-				m.spent[m.epoch(p.At)] -= m.price(p.Kind)
-				if p.Kind == timeout {
+				m.spent[m.epoch(p.At)] -= m.price(p.Charge.Kind)
+				if p.Charge.Kind == timeout {
 					m.earned[m.epoch(now)] += m.bonus
 				}
 			},

@@ -56,7 +56,7 @@ func TestRatioIsKeptOverTenThousandCalls(t *testing.T) {
 }
 
 func granted(b budget.Budget, now time.Duration) bool {
-	_, ok := b.Withdraw(now, budget.Charge{Kind: failure})
+	_, ok := b.Withdraw(now, charge(failure))
 	return ok
 }
 
@@ -114,7 +114,7 @@ func TestTimeoutsSustainThemselvesFromTwoThirds(t *testing.T) {
 			t.Parallel()
 			b := ratio(t, 0.0001, 1) // ten tokens to begin with, and no time that brings more
 			for i := range 40_000 {
-				p, ok := b.Withdraw(t0, budget.Charge{Kind: timeout})
+				p, ok := b.Withdraw(t0, charge(timeout))
 				if !ok {
 					if c.sustained {
 						t.Fatalf("attempt %d refused", i)
@@ -154,7 +154,7 @@ func TestTimeoutsDryUpInAnOverload(t *testing.T) {
 					b.Settle(now, waiting[0], true)
 					waiting = waiting[1:]
 				}
-				p, ok := b.Withdraw(now, budget.Charge{Kind: timeout})
+				p, ok := b.Withdraw(now, charge(timeout))
 				if !ok {
 					continue
 				}

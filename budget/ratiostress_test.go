@@ -98,7 +98,7 @@ func TestRatioGivesBackExactlyUnderStress(t *testing.T) {
 	var out, grants atomic.Int64
 	together(func(g int) {
 		for i := range 200 {
-			p, ok := b.Withdraw(t0, budget.Charge{Kind: timeout})
+			p, ok := b.Withdraw(t0, charge(timeout))
 			if !ok {
 				continue
 			}

@@ -104,7 +104,7 @@ func TestRatioForgedPermitEarnsNothing(t *testing.T) {
 	t.Parallel()
 	b := ratio(t, 10, 1)
 	b.Start(at(0))
-	for _, p := range []budget.Permit{{}, {At: at(0)}, {At: at(1e6)}, {Charge: budget.Charge{Kind: timeout}, At: at(3)}} {
+	for _, p := range []budget.Permit{{}, {At: at(0)}, {At: at(1e6)}, {Charge: charge(timeout), At: at(3)}} {
 		b.Return(at(1), p)
 		if got := b.Balance(at(1)); got != 10.1 {
 			t.Errorf("after Return of %+v: balance %v; want 10.1", p, got)

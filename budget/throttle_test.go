@@ -84,7 +84,7 @@ func TestThrottleArithmetic(t *testing.T) {
 		{"permits are free, and nothing comes of them", 10, 1, []step{{func(b *budget.Throttle) {
 			b.Fail(t0)
 			for _, k := range []budget.Kind{failure, timeout} {
-				p, _ := b.Withdraw(t0, budget.Charge{Kind: k})
+				p, _ := b.Withdraw(t0, charge(k))
 				b.Settle(t0, p, true)
 				b.Return(t0, p)
 			}
@@ -103,7 +103,7 @@ func TestThrottleArithmetic(t *testing.T) {
 					t.Fatalf("step %d: %v tokens; want %v", i, got, s.tokens)
 				}
 				for _, k := range []budget.Kind{failure, timeout} {
-					if _, ok := b.Withdraw(t0, budget.Charge{Kind: k}); ok != s.ok {
+					if _, ok := b.Withdraw(t0, charge(k)); ok != s.ok {
 						t.Errorf("step %d: after %v granted %v; want %v", i, k, ok, s.ok)
 					}
 				}

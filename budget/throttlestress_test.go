@@ -17,7 +17,7 @@ func TestThrottleAddsUpUnderStress(t *testing.T) {
 		for range 4000 {
 			b.Fail(t0)
 			succeed(8)(b)
-			b.Withdraw(t0, budget.Charge{Kind: budget.AfterFailure})
+			b.Withdraw(t0, charge(budget.AfterFailure))
 			b.Finish(t0, budget.Failed)
 		}
 		b.Finish(t0, budget.AtOnce)
