@@ -6,7 +6,7 @@ SHELL := bash
 MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 
 # Each module is taken as its own go.mod says, as its users take it; and -modfile needs GOWORK=off.
-# Only `make demo` goes through go.work.
+# Only `make demo` and `make storm` go through go.work.
 OFF     := GOWORK=off
 TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/go.mod
 LINTER  := $(TOOL) golangci-lint --config $(CURDIR)/.golangci.yml
@@ -15,6 +15,7 @@ MODULES := $(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -
 FUZZTIME ?= 30s
 COUNT    ?= 10
 BENCH    ?= .
+STORM    ?=
 
 # In every module, whatever failed before, so that one run shows all; $(1) is one && chain.
 define each
@@ -31,10 +32,15 @@ help: ## List the targets
 demo: ## Show retries and their budget in a storm
 	@go run ./cmd/stagger demo
 
+.PHONY: storm
+storm: ## Play outages against stagger and its peers in real time: 3 minutes (STORM='-help' lists flags)
+	@go run ./bench/storm $(STORM)
+
 .PHONY: test
-test: ## Run every module's tests with the race detector
+test: ## Run every module's tests with the race detector, and the storms in virtual time
 	@.ci/cc
 	@$(call each,$(OFF) CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...)
+	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./budget/ ./interceptor/
 

@@ -54,6 +54,19 @@ func drop(i int) action {
 	return func(b *book, now time.Duration) bool { b.Return(now, b.permits[i]); return true }
 }
 
+func settle(i int, helped bool) action {
+	return func(b *book, now time.Duration) bool { b.Settle(now, b.permits[i], helped); return true }
+}
+
+func finish(n int, e budget.End) action {
+	return func(b *book, now time.Duration) bool {
+		for range n {
+			b.Finish(now, e)
+		}
+		return true
+	}
+}
+
 func refund(i int) action {
 	return func(b *book, now time.Duration) bool { b.Settle(now, b.permits[i], true); return true }
 }

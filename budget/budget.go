@@ -18,10 +18,16 @@
 //
 // # Using it
 //
-// [Ratio] is the budget to start with, [Throttle] is the token bucket of gRPC's service config;
+//	kind          bounds                                    after                       choose it for
+//	[Ratio]       extra attempts, by the traffic            Finagle, Linkerd, AWS SDKs  nearly everything
+//	[Throttle]    extra attempts, by successes and failures gRPC's retryThrottling      a file shared with other gRPC clients
+//	[Concurrent]  extra attempts in flight                  Envoy                       few and long calls
+//	[Refund]      extra attempts since the last successes   AWS SDKs                    a client that makes calls now and then
+//
 // [Unlimited] and [Empty] stand where another library has nil. All take the time as an argument,
 // start no goroutine and do no I/O, so that a client, a simulation and a test run the same code.
-// Package budget knows nothing of gRPC: who calls it decides what a failure is.
+// Package budget knows nothing of gRPC: who calls it decides what a failure is. Reload changes the
+// config of a budget in use; it scales the balance, and never refills it.
 package budget
 
 import "time"

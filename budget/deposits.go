@@ -4,7 +4,6 @@
 package budget
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -22,18 +21,11 @@ type shard struct {
 	_    [128 - slots*8]byte // two cache lines: processors fetch neighbours in pairs
 }
 
-func newDeposits() deposits {
-	n := 4 // for each processor, so that two of them seldom pick the same
-	for n < 4*runtime.GOMAXPROCS(0) && n < 64 {
-		n *= 2
-	}
-	return deposits{shards: make([]shard, n)}
-}
+func newDeposits() deposits { return deposits{shards: make([]shard, spreadOver())} }
 
-// add counts one call of an epoch. The time since the epochs began picks the shard: its nanoseconds
-// are as good as chance, and already known.
+// add counts one call of an epoch. The time since the epochs began picks the shard.
 func (d *deposits) add(epoch uint64, since time.Duration) {
-	s := &d.shards[uint64(since)*0x9E3779B97F4A7C15>>58&uint64(len(d.shards)-1)] //nolint:gosec // at most 64
+	s := &d.shards[pick(since, len(d.shards))]
 	counter := &s.ring[epoch%slots]
 	for {
 		old := counter.Load()

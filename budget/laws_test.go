@@ -17,10 +17,12 @@ import (
 func kinds(tb testing.TB) map[string]budget.Budget {
 	tb.Helper()
 	return map[string]budget.Budget{
-		"ratio":     ratio(tb, 10, 1),
-		"throttle":  throttle(tb, 10, 0.1),
-		"Unlimited": budget.Unlimited,
-		"Empty":     budget.Empty,
+		"ratio":      ratio(tb, 10, 1),
+		"throttle":   throttle(tb, 10, 0.1),
+		"concurrent": concurrent(tb, 20, 3),
+		"refund":     refunding(tb, budget.RefundConfig{Capacity: 50, RetryCost: 5, TimeoutCost: 10, Success: 1}),
+		"Unlimited":  budget.Unlimited,
+		"Empty":      budget.Empty,
 	}
 }
 
@@ -129,7 +131,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 					now := at(float64(i) / 10)
 					b.Start(now)
 					b.Fail(now)
-					if p, ok := b.Withdraw(now, charge(budget.Kind(g % 2))); ok {
+					if p, ok := b.Withdraw(now, charge(budget.Kind(g%2))); ok {
 						yes.Add(1)
 						if i%2 == 0 {
 							b.Settle(now, p, true)

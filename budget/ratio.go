@@ -27,17 +27,25 @@ import (
 // A call that needs no extra attempt takes no lock, allocates nothing and seldom writes to a cache
 // line that another core uses. The zero value is not usable: see [NewRatio].
 type Ratio struct {
-	share        int64 // what a call earns; this and all below in micro-tokens, fixed
-	reserve      int64
-	timeoutCost  int64
-	timeoutBonus int64
-	epochs       epochs
-	deposits     deposits
+	earnings atomic.Pointer[earnings] // written under mu
 
 	_      [128]byte // failing calls write below, all calls read above
 	denied atomic.Uint64
-	mu     sync.Mutex
-	ledger ledger // guarded by mu
+	mu     sync.Mutex // guards all below
+	rates  rates
+	ledger ledger
+	scales []scale // the reloads that permits of this window have seen
+}
+
+// earnings are the calls of the window.
+type earnings struct {
+	epochs   epochs
+	deposits deposits
+}
+
+// rates are a RatioConfig in micro-tokens.
+type rates struct {
+	share, reserve, timeoutCost, timeoutBonus int64
 }
 
 var _ Budget = (*Ratio)(nil)
@@ -48,20 +56,20 @@ func NewRatio(c RatioConfig) (*Ratio, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Ratio{
-		share:        micro(c.Percent) / 100,
-		reserve:      c.reserve(),
-		timeoutCost:  micro(c.TimeoutCost),
-		timeoutBonus: micro(c.TimeoutBonus),
-		epochs:       epochs{width: c.Window / slots},
-		deposits:     newDeposits(),
-	}, nil
+	r := &Ratio{rates: c.rates()}
+	r.earnings.Store(newEarnings(c.Window))
+	return r, nil
+}
+
+func newEarnings(window time.Duration) *earnings {
+	return &earnings{epochs: epochs{width: window / slots}, deposits: newDeposits()}
 }
 
 // Start earns the call's share.
 func (r *Ratio) Start(now time.Duration) {
-	since := r.epochs.since(now)
-	r.deposits.add(r.epochs.at(since), since)
+	e := r.earnings.Load()
+	since := e.epochs.since(now)
+	e.deposits.add(e.epochs.at(since), since)
 }
 
 // Fail does nothing: only extra attempts cost.
@@ -72,9 +80,10 @@ func (*Ratio) Finish(time.Duration, End) {}
 
 // Withdraw charges the cost of c, if the balance covers it.
 func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	seen, cost := r.epochs.of(now), r.cost(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	e, cost := r.earnings.Load(), r.rates.cost(c)
+	seen := e.epochs.of(now)
 	epoch := r.ledger.latest(seen)
 	if r.balance(epoch) < cost {
 		r.denied.Add(1)
@@ -82,7 +91,7 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	}
 	r.ledger.at(epoch).spent += cost
 	if epoch != seen {
-		now = r.epochs.start(epoch) // the permit says where it was charged
+		now = e.epochs.start(epoch) // the permit says where it was charged
 	}
 	return Permit{Charge: c, At: now, Cost: cost}, true
 }
@@ -90,10 +99,14 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 // Return gives the cost back in the part of the window in which it was charged: were it given back
 // now, it would outlive the charge. A charge that has left the window needs no giving back.
 func (r *Ratio) Return(_ time.Duration, p Permit) {
-	charged := r.epochs.of(p.At)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ledger.restore(charged, p.Cost)
+	r.restore(p)
+}
+
+// restore requires mu.
+func (r *Ratio) restore(p Permit) {
+	r.ledger.restore(r.earnings.Load().epochs.of(p.At), r.scaled(p))
 }
 
 // Settle gives the cost of an attempt that helped back, as [Ratio.Return] does. The bonus of a kind
@@ -102,21 +115,21 @@ func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
 	if !helped {
 		return
 	}
-	seen, charged := r.epochs.of(now), r.epochs.of(p.At)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ledger.restore(charged, p.Cost)
+	r.restore(p)
 	if k := p.Charge.Kind; k != AfterFailure && k != Hedge {
-		r.ledger.at(r.ledger.latest(seen)).bonus += r.timeoutBonus
+		seen := r.earnings.Load().epochs.of(now)
+		r.ledger.at(r.ledger.latest(seen)).bonus += r.rates.timeoutBonus
 	}
 }
 
 // Balance is in extra attempts [AfterFailure], with fractions. It is 0 while more was spent in the
 // window than its calls have earned, as may be after a burst whose calls left the window first.
 func (r *Ratio) Balance(now time.Duration) float64 {
-	epoch := r.epochs.of(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	epoch := r.earnings.Load().epochs.of(now)
 	return float64(max(r.balance(max(epoch, r.ledger.newest)), 0)) / token
 }
 
@@ -125,10 +138,15 @@ func (r *Ratio) Denied() uint64 { return r.denied.Load() }
 
 // balance requires r.mu to be held. Calls may begin meanwhile, which only adds to it.
 func (r *Ratio) balance(epoch uint64) int64 {
-	return r.deposits.sum(epoch)*r.share + r.reserve - r.ledger.net(epoch)
+	return r.capacity(epoch) - r.ledger.net(epoch)
 }
 
-func (r *Ratio) cost(c Charge) int64 {
+// capacity is the balance if nothing had been spent. It requires r.mu to be held.
+func (r *Ratio) capacity(epoch uint64) int64 {
+	return r.earnings.Load().deposits.sum(epoch)*r.rates.share + r.rates.reserve
+}
+
+func (r rates) cost(c Charge) int64 {
 	if c.Kind == AfterFailure || c.Kind == Hedge {
 		return c.of(token)
 	}

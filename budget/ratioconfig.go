@@ -46,25 +46,33 @@ func (c RatioConfig) check() error {
 		window = fmt.Errorf("budget: Window %v: must be 1s to 60s", c.Window)
 	}
 	return errors.Join(
-		checkNumber("Percent", c.Percent, 0.0001, 1000),
-		checkNumber("MinPerSecond", c.MinPerSecond, 0, 1e6),
+		checkNumber("Percent", c.Percent, 0.0001, 1000, 4),
+		checkNumber("MinPerSecond", c.MinPerSecond, 0, 1e6, 4),
 		window,
-		checkNumber("TimeoutCost", c.TimeoutCost, 1, 1000),
-		checkNumber("TimeoutBonus", c.TimeoutBonus, 0, 1000),
+		checkNumber("TimeoutCost", c.TimeoutCost, 1, 1000, 4),
+		checkNumber("TimeoutBonus", c.TimeoutBonus, 0, 1000, 4),
 	)
 }
 
-// checkNumber wants at most four decimals: the budget counts in whole micro-tokens, and nothing
-// may be rounded in silence.
-func checkNumber(field string, v, low, high float64) error {
-	rounded := math.Round(v*1e4) / 1e4
+// checkNumber wants so many decimals at most: budgets count in whole parts of a token, and nothing may
+// be rounded in silence.
+func checkNumber(field string, v, low, high float64, decimals int) error {
+	scale := math.Pow10(decimals)
+	rounded := math.Round(v*scale) / scale
 	switch {
 	case !(v >= low && v <= high): // NaN too
 		return fmt.Errorf("budget: %s %v: must be %v to %v", field, v, low, high)
 	case rounded != v:
-		return fmt.Errorf("budget: %s %v: must have at most four decimals, such as %v", field, v, rounded)
+		return fmt.Errorf("budget: %s %v: must have at most %s decimals, such as %v", field, v, []string{3: "three", 4: "four"}[decimals], rounded)
 	}
 	return nil
+}
+
+func (c RatioConfig) rates() rates {
+	return rates{
+		share: micro(c.Percent) / 100, reserve: c.reserve(),
+		timeoutCost: micro(c.TimeoutCost), timeoutBonus: micro(c.TimeoutBonus),
+	}
 }
 
 // token is one extra attempt of cost 1, in micro-tokens: the unit in which a [Ratio] counts.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -24,14 +25,17 @@ type ThrottleConfig struct {
 // succeeds adds TokenRatio, and extra attempts are granted while the bucket is more than half full.
 // To withdraw costs nothing, and so nothing is given back; the kind and the time do not matter.
 //
-// With a bucket that is full, a call that succeeds only reads. The zero value is a bucket of size 0
-// that grants nothing: see [NewThrottle].
+// With a bucket that is full, a call that succeeds only reads. The zero value is not usable: see
+// [NewThrottle].
 type Throttle struct {
-	most   int64 // all in milli-tokens, so that three decimals are exact
-	ratio  int64
-	tokens atomic.Int64 // 0 to most
+	bucket atomic.Pointer[bucket]
+	tokens atomic.Int64 // milli-tokens, so that three decimals are exact: 0 to the bucket's most
 	denied atomic.Uint64
+	reload sync.Mutex // one at a time
 }
+
+// bucket is a ThrottleConfig in milli-tokens.
+type bucket struct{ most, ratio int64 }
 
 var _ Budget = (*Throttle)(nil)
 
@@ -41,6 +45,17 @@ const tokenInMilli = 1000
 // NewThrottle makes a full bucket. The error names every field that is out of bounds, its value and
 // the bounds.
 func NewThrottle(c ThrottleConfig) (*Throttle, error) {
+	fresh, err := c.bucket()
+	if err != nil {
+		return nil, err
+	}
+	t := new(Throttle)
+	t.bucket.Store(fresh)
+	t.tokens.Store(fresh.most)
+	return t, nil
+}
+
+func (c ThrottleConfig) bucket() (*bucket, error) {
 	var tokens, ratio error
 	if c.MaxTokens < 1 || c.MaxTokens > 1000 {
 		tokens = fmt.Errorf("budget: MaxTokens %d: must be 1 to 1000", c.MaxTokens)
@@ -52,11 +67,23 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 	if err := errors.Join(tokens, ratio); err != nil {
 		return nil, err
 	}
-	t := &Throttle{most: int64(c.MaxTokens) * tokenInMilli}
 	// No call adds more than the bucket holds, so the smaller of the two behaves the same.
-	t.ratio = milli(min(c.TokenRatio, float64(c.MaxTokens)))
-	t.tokens.Store(t.most)
-	return t, nil
+	return &bucket{most: int64(c.MaxTokens) * tokenInMilli, ratio: milli(min(c.TokenRatio, float64(c.MaxTokens)))}, nil
+}
+
+// Reload changes the config. The bucket stays as full as it was, in parts of MaxTokens: a refill would
+// let every client of a service in trouble retry again. A config that is out of bounds is refused, and
+// changes nothing.
+func (t *Throttle) Reload(_ time.Duration, c ThrottleConfig) error {
+	fresh, err := c.bucket()
+	if err != nil {
+		return err
+	}
+	t.reload.Lock()
+	defer t.reload.Unlock()
+	old := t.bucket.Swap(fresh)
+	rescale(&t.tokens, old.most, fresh.most)
+	return nil
 }
 
 // milli is v in thousandths, further decimals dropped. To multiply and truncate would take one from
@@ -77,7 +104,7 @@ func (t *Throttle) Fail(time.Duration) { t.add(-tokenInMilli) }
 
 // Withdraw grants while more than half of the tokens are left.
 func (t *Throttle) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	if 2*t.tokens.Load() <= t.most {
+	if 2*t.tokens.Load() <= t.bucket.Load().most {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
@@ -93,14 +120,14 @@ func (*Throttle) Settle(time.Duration, Permit, bool) {}
 // Finish adds TokenRatio if the call succeeded.
 func (t *Throttle) Finish(_ time.Duration, e End) {
 	if e != Failed {
-		t.add(t.ratio)
+		t.add(t.bucket.Load().ratio)
 	}
 }
 
 // Balance is what is left above half of the bucket: how many failures it can take before it grants
 // no more.
 func (t *Throttle) Balance(time.Duration) float64 {
-	return float64(max(2*t.tokens.Load()-t.most, 0)) / (2 * tokenInMilli)
+	return float64(max(2*t.tokens.Load()-t.bucket.Load().most, 0)) / (2 * tokenInMilli)
 }
 
 // Tokens is what the bucket holds: 0 to MaxTokens, with three decimals.
@@ -113,7 +140,7 @@ func (t *Throttle) Denied() uint64 { return t.denied.Load() }
 func (t *Throttle) add(n int64) {
 	for {
 		old := t.tokens.Load()
-		fresh := min(max(old+n, 0), t.most)
+		fresh := min(max(old+n, 0), t.bucket.Load().most)
 		if fresh == old || t.tokens.CompareAndSwap(old, fresh) {
 			return
 		}

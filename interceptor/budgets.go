@@ -76,6 +76,10 @@ func build(spec policy.BudgetSpec) (budget.Budget, error) {
 	switch {
 	case spec.Throttle != nil:
 		return budget.NewThrottle(budget.ThrottleConfig(*spec.Throttle))
+	case spec.Concurrent != nil:
+		return budget.NewConcurrent(budget.ConcurrentConfig(*spec.Concurrent))
+	case spec.Refund != nil:
+		return budget.NewRefund(budget.RefundConfig(*spec.Refund))
 	default:
 		return budget.NewRatio(budget.RatioConfig(*spec.Ratio))
 	}
