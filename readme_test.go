@@ -56,6 +56,7 @@ func TestTheREADMENamesEveryReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []policy.Reason{
+		policy.Followed, policy.ChainStop, policy.BreakerOpen, policy.TooManyWaiting, policy.Hedge,
 		policy.NonRetryable, policy.Committed, policy.AttemptsExhausted, policy.NotIdempotent, policy.PushbackStop,
 		policy.DeadlineTooClose, policy.BudgetExhausted, policy.Cancelled, policy.Closed,
 	} {

@@ -7,6 +7,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
@@ -25,13 +26,13 @@ func Slog(l *slog.Logger) interceptor.Observer {
 
 // Log logs what deserves a person's attention, to any logger in the shape of go-grpc-middleware:
 //
-//   - a retry, at level info: silent retries hide faults
+//   - a retry or a hedge, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
 //   - a call that succeeded after retries, at level info
 //   - a warning of the Retrier, at level warn
 //
 // A call that succeeds at once, or fails for good at once, logs nothing. Fields: method, target,
-// attempt or attempts, code, reason, delay or waited, elapsed, pushback, error.
+// attempt or attempts, code, reason, commit, delay or waited, elapsed, pushback, error.
 func Log(l logging.Logger) interceptor.Observer {
 	return interceptor.Observer{
 		Decision: func(ctx context.Context, e interceptor.DecisionEvent) { logDecision(ctx, l, e) },
@@ -55,7 +56,11 @@ func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEv
 	if source := e.Decision.Pushback.Source; source != "" {
 		fields = append(fields, "pushback", source)
 	}
-	l.Log(ctx, logging.LevelInfo, "stagger: retry", fields...)
+	message := "stagger: retry"
+	if e.Decision.Reason == policy.Hedge {
+		message = "stagger: hedge"
+	}
+	l.Log(ctx, logging.LevelInfo, message, fields...)
 }
 
 func logCall(ctx context.Context, l logging.Logger, e interceptor.CallEvent) {
@@ -65,6 +70,9 @@ func logCall(ctx context.Context, l logging.Logger, e interceptor.CallEvent) {
 	fields := append(make([]any, 0, 16),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempts, "code", policy.CodeName(e.Code),
 		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited)
+	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != policy.Uncommitted {
+		fields = append(fields, "commit", string(err.Commit))
+	}
 	if e.Err == nil {
 		l.Log(ctx, logging.LevelInfo, "stagger: call succeeded after retries", fields...)
 		return
