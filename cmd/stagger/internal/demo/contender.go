@@ -36,7 +36,7 @@ func contenders(set *policy.Set, observer interceptor.Observer) ([]contender, er
 		{"no retries", "one attempt a call", []grpc.DialOption{grpc.WithDisableRetry()}},
 		{"retry loop", "4 attempts of 200 ms, one right after the other", loop{}.options()},
 		{"exponential", "4 attempts of 200 ms, after 100, 200 and 400 ms, no jitter, no budget", loop{initial: 100 * time.Millisecond}.options()},
-		{stagger, "retry.yaml: jitter, a budget, a slow attempt is given up only for another one", retrier.DialOptions()},
+		{stagger, "retry.yaml: jitter, a budget, a slow attempt goes on beside the next one", retrier.DialOptions()},
 	}, nil
 }
 

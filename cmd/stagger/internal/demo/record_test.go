@@ -15,9 +15,10 @@ import (
 
 func TestAnOrderIsMadeTwiceIfTheServersDidItTwice(t *testing.T) {
 	t.Parallel()
-	done := testserver.Attempt{Code: codes.OK}
-	left := testserver.Attempt{Code: codes.Canceled, Cancelled: true} // and served all the same
-	refused := testserver.Attempt{Code: codes.ResourceExhausted}
+	done := testserver.Attempt{Code: codes.OK, Received: 1}
+	left := testserver.Attempt{Code: codes.Canceled, Cancelled: true, Received: 1} // and served all the same
+	cut := testserver.Attempt{Code: codes.Canceled, Cancelled: true}               // before its request came
+	refused := testserver.Attempt{Code: codes.ResourceExhausted, Received: 1}
 	for name, row := range map[string]struct {
 		method   string
 		attempts []testserver.Attempt
@@ -26,6 +27,7 @@ func TestAnOrderIsMadeTwiceIfTheServersDidItTwice(t *testing.T) {
 		"once":                    {orders.CreateOrder, []testserver.Attempt{done}, 0},
 		"again after a refusal":   {orders.CreateOrder, []testserver.Attempt{refused, done}, 0},
 		"again after a timeout":   {orders.CreateOrder, []testserver.Attempt{left, done}, 1},
+		"again after a cut":       {orders.CreateOrder, []testserver.Attempt{cut, cut, done}, 0},
 		"three times":             {orders.CreateOrder, []testserver.Attempt{left, left, done}, 1},
 		"a read may be done more": {orders.GetOrder, []testserver.Attempt{left, done}, 0},
 	} {
