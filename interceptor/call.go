@@ -40,12 +40,17 @@ type call struct {
 }
 
 // newCall makes a call that is about to make its first attempt, a, or has just made it.
-func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) call {
+func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) (c call) {
+	c.prepare(r, method, cc, with, b, start, a)
+	return c
+}
+
+// prepare is [newCall] in place. The call is empty.
+func (c *call) prepare(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) {
 	a.number, a.began = 1, start
-	return call{
-		attempt: a, retrier: r, method: method, cc: cc, alone: with == alone, gates: gates{account: account{budget: b, slow: budget.AfterTimeout}, spot: spot{room: &r.room}},
-		state: policy.Call{Attempts: 1, MaxAttempts: r.maxAttempts}, start: start,
-	}
+	c.attempt, c.retrier, c.method, c.cc, c.alone, c.start = a, r, method, cc, with == alone, start
+	c.gates.budget, c.gates.slow, c.gates.room = b, budget.AfterTimeout, &r.room
+	c.state.Attempts, c.state.MaxAttempts = 1, r.maxAttempts
 }
 
 // begin is what a call does before its first attempt. It returns the error of a call that is refused.

@@ -20,8 +20,8 @@ const (
 	latencyWindow   = 30 * time.Second // of one sketch; two count
 	latencyRefresh  = time.Second      // from one reading of the quantile to the next
 	latencySamples  = 20               // at least, and one beyond the quantile
-	latencyAccuracy = 0.01             // relative
-	latencyBins     = 1024             // from microseconds to hours
+	latencyAccuracy = 0.0025           // relative
+	latencyBins     = 4096             // from a millionth of the longest latency; what is shorter counts as that
 	latencyMost     = 4096             // methods of a Retrier; those beyond have hedgingDelay
 )
 
@@ -45,6 +45,7 @@ type latency struct {
 	mu                sync.Mutex // guards all below
 	current, previous *ddsketch.DDSketch
 	began, read       time.Duration
+	known, fresh      float64 // samples when the quantile was read, and since then
 }
 
 // find returns the latency of a method; nil if there are too many already.
@@ -78,7 +79,7 @@ func newLatency(key latencyKey) *latency {
 		return nil
 	}
 	now := budget.Now()
-	return &latency{key: key, current: current, previous: current.Copy(), began: now, read: now - latencyRefresh}
+	return &latency{key: key, current: current, previous: current.Copy(), began: now, read: now}
 }
 
 // record takes in how long an attempt took, or has taken when it was cancelled since another had won: that
@@ -96,7 +97,11 @@ func (l *latency) record(took, now time.Duration) {
 		}
 		l.began = now
 	}
-	if l.current.Add(max(took, time.Microsecond).Seconds()) == nil && now-l.read >= latencyRefresh {
+	if l.current.Add(max(took, time.Microsecond).Seconds()) != nil {
+		return
+	}
+	// The first readings are of few samples, and soon outdone by better ones.
+	if l.fresh++; now-l.read >= latencyRefresh || l.fresh >= max(l.known, latencySamples) {
 		l.refresh(now)
 	}
 }
@@ -107,8 +112,9 @@ func (l *latency) refresh(now time.Duration) {
 	if both.MergeWith(l.current) != nil {
 		return
 	}
-	q := l.key.quantile
-	if n := both.GetCount(); n < latencySamples || n*(1-q) < 1 {
+	q, n := l.key.quantile, both.GetCount()
+	l.read, l.known, l.fresh = now, n, 0
+	if n < latencySamples || n*(1-q) < 1 {
 		l.delay.Store(0)
 		return
 	}
@@ -116,7 +122,6 @@ func (l *latency) refresh(now time.Duration) {
 	// those attempts that the quantile is made of, and it would creep down.
 	if seconds, err := both.GetValueAtQuantile(q); err == nil {
 		l.delay.Store(int64(seconds * (1 + latencyAccuracy) * float64(time.Second)))
-		l.read = now
 	}
 }
 

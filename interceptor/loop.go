@@ -128,15 +128,15 @@ func (c *call) end(err, last error, d policy.Decision) error {
 // finish tells everybody of the end.
 func (c *call) finish(err error, reason policy.Reason) {
 	c.over = true
-	end := budget.Failed
+	c.gates.giveBack()
 	switch {
 	case err == nil && c.state.Attempts == 1:
-		end = budget.AtOnce
+		c.gates.budget.Finish(c.start, budget.AtOnce)
 	case err == nil:
-		end = budget.Succeeded
+		c.gates.budget.Finish(budget.Now(), budget.Succeeded)
+	default:
+		c.gates.budget.Finish(budget.Now(), budget.Failed)
 	}
-	c.gates.giveBack()
-	c.gates.budget.Finish(budget.Now(), end)
 	if c.retrier.tellsCalls {
 		c.retrier.tellCall(c.ctx, c.callEvent(err, reason))
 	}

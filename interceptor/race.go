@@ -96,7 +96,9 @@ func (r *race) run(opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvo
 	defer r.leave()
 	for l != nil {
 		err := invoke(l.ctx, r.method, req, l.reply, r.cc, l.opts...)
-		r.ended(l, err)
+		if r.ended(l, err) {
+			break
+		}
 		l = r.follow()
 	}
 	return r.finish()

@@ -10,8 +10,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// ended takes in how an attempt has ended, and decides what follows.
-func (r *race) ended(l *lane, err error) {
+// ended takes in how an attempt has ended, and decides what follows. It reports whether that is nothing,
+// and no attempt runs any more.
+func (r *race) ended(l *lane, err error) (last bool) {
 	l.cancel()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,6 +35,7 @@ func (r *race) ended(l *lane, err error) {
 	default:
 		r.failed(l, err)
 	}
+	return r.over && len(r.running) == 0
 }
 
 // won takes the answer of an attempt for the call's. It requires mu.

@@ -22,7 +22,7 @@ func (r *race) arm() {
 	if deadline, ok := r.ctx.Deadline(); ok && time.Until(deadline) <= after {
 		return
 	}
-	r.slowAt = budget.Now() + after
+	r.slowAt = r.running[len(r.running)-1].began + after
 	r.alarm(after)
 }
 

@@ -61,7 +61,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		} else {
 			c = new(call)
 		}
-		*c = newCall(r, method, cc, with, b, start, a)
+		c.prepare(r, method, cc, with, b, start, a)
 		if p.Hedge() != nil {
 			c.gates.slow = budget.Hedge
 		}
