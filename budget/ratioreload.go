@@ -46,6 +46,14 @@ func (r *Ratio) Reload(now time.Duration, c RatioConfig) error {
 	return nil
 }
 
+// Drain leaves nothing of the balance: the budget is as if all that was earned had been spent now.
+func (r *Ratio) Drain(now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	epoch := r.ledger.latest(r.earnings.Load().epochs.of(now))
+	r.ledger.at(epoch).spent += max(r.balance(epoch), 0)
+}
+
 // rescale multiplies what was spent, and what will be given back of it. It requires mu.
 func (r *Ratio) rescale(now time.Duration, factor float64) {
 	for i := range r.ledger.entries {

@@ -91,6 +91,9 @@ func (b *Refund) Reload(_ time.Duration, c RefundConfig) error {
 	return nil
 }
 
+// Drain leaves nothing in the bucket.
+func (b *Refund) Drain(time.Duration) { b.tokens.Store(0) }
+
 // rescale keeps a bucket as full as it was when its size changes, rounded down.
 func rescale(tokens *atomic.Int64, old, fresh int64) {
 	for old != fresh {

@@ -129,6 +129,30 @@ func TestAReloadOfLimitsLeavesWhatIsInFlight(t *testing.T) {
 	}
 }
 
+func TestADrainedBudgetGrantsNothingAndEarnsAgain(t *testing.T) {
+	t.Parallel()
+	r, th, f := ratio(t, 10, 1), throttle(t, 11, 1), refunding(t, budget.DefaultRefund())
+	for name, b := range map[string]interface {
+		budget.Budget
+		Drain(now time.Duration)
+	}{"ratio": r, "throttle": th, "refund": f} {
+		b.Start(t0)
+		spend(b, t0, 1)
+		b.Drain(t0)
+		b.Drain(t0)
+		if got := b.Balance(t0); got != 0 || granted(b, t0) {
+			t.Errorf("%s: balance %v after it was drained", name, got)
+		}
+		for range 100 {
+			b.Start(t0)
+			b.Finish(t0, budget.AtOnce)
+		}
+		if !granted(b, t0) {
+			t.Errorf("%s: earns nothing after it was drained", name)
+		}
+	}
+}
+
 func TestABadConfigIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	r, th, c, f := ratio(t, 10, 1), throttle(t, 10, 1), concurrent(t, 20, 3), refunding(t, budget.DefaultRefund())

@@ -86,6 +86,17 @@ func (t *Throttle) Reload(_ time.Duration, c ThrottleConfig) error {
 	return nil
 }
 
+// Drain leaves half of the tokens, at which nothing is granted, or what there is if that is less.
+func (t *Throttle) Drain(time.Duration) {
+	for {
+		old := t.tokens.Load()
+		half := t.bucket.Load().most / 2
+		if old <= half || t.tokens.CompareAndSwap(old, half) {
+			return
+		}
+	}
+}
+
 // milli is v in thousandths, further decimals dropped. To multiply and truncate would take one from
 // every number whose product falls short of a whole, such as 1.001.
 func milli(v float64) int64 {
