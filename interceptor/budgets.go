@@ -4,10 +4,8 @@
 package interceptor
 
 import (
-	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -15,79 +13,22 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// budgets finds the balance that pays for a call.
+// budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
-	given map[string]budget.Budget     // by name, from WithBudget; fixed after New
-	specs map[string]policy.BudgetSpec // by name, "" is the default; fixed after New
-
-	throttled bool     // the file throttles every call, those without retries too
-	seats     []seat   // one for each policy of the set, by its index
-	table     sync.Map // place → budget.Budget
-}
-
-// seat remembers the balance that a policy's calls used first, which for most is the only one: a
-// call then needs no look-up, and nobody writes.
-type seat struct {
-	policy *policy.Policy
-	taken  atomic.Pointer[balance]
-}
-
-// balance is the budget for a target.
-type balance struct {
-	target string
-	budget budget.Budget
+	given map[string]budget.Budget // by name, from WithBudget; fixed after New
+	table sync.Map                 // place → budget.Budget
 }
 
 // place is what one balance is for.
-type place struct{ name, target, service string }
-
-func newBudgets(set *policy.Set) *budgets {
-	b := &budgets{
-		given: map[string]budget.Budget{},
-		specs: map[string]policy.BudgetSpec{},
-		seats: make([]seat, len(set.Policies())),
-	}
-	for i, p := range set.Policies() {
-		b.seats[i].policy = p
-	}
-	ratio := policy.DefaultRatio()
-	b.specs[""] = policy.BudgetSpec{Ratio: &ratio}
-	if t := set.Throttling(); t != nil {
-		b.specs[""] = policy.BudgetSpec{Throttle: t}
-		b.throttled = true
-	}
-	for _, spec := range set.Budgets() {
-		b.specs[spec.Name] = spec
-	}
-	return b
-}
-
-// check makes one budget of each kind, so that a bad one is refused now and not in a call.
-func (b *budgets) check() error {
-	for name, spec := range b.specs {
-		if _, err := build(spec); err != nil {
-			return fmt.Errorf("interceptor: budget %q: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func build(spec policy.BudgetSpec) (budget.Budget, error) {
-	switch {
-	case spec.Throttle != nil:
-		return budget.NewThrottle(budget.ThrottleConfig(*spec.Throttle))
-	case spec.Concurrent != nil:
-		return budget.NewConcurrent(budget.ConcurrentConfig(*spec.Concurrent))
-	case spec.Refund != nil:
-		return budget.NewRefund(budget.RefundConfig(*spec.Refund))
-	default:
-		return budget.NewRatio(budget.RatioConfig(*spec.Ratio))
-	}
+type place struct {
+	name            string
+	kind            budgetKind
+	target, service string
 }
 
 // payer returns the budget that pays for a call.
 func (r *Retrier) payer(p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
-	b, known := r.budgets.find(p, target(cc), method)
+	b, known := r.budgets.find(r.rules.Load(), p, target(cc), method)
 	if !known {
 		r.warnUnknownBudget(p.Budget())
 	}
@@ -95,18 +36,18 @@ func (r *Retrier) payer(p *policy.Policy, cc *grpc.ClientConn, method string) bu
 }
 
 // find returns the budget for a call; known is false if its policy names one that is not there.
-func (b *budgets) find(p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
+func (b *budgets) find(r *rules, p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
 	i := p.Index()
-	if i < 0 || i >= len(b.seats) || b.seats[i].policy != p { // given with the call
-		return b.lookup(p, target, method)
+	if i < 0 || i >= len(r.seats) || r.seats[i].policy != p { // given with the call, or just reloaded
+		return b.lookup(r, p, target, method)
 	}
-	s := &b.seats[i]
+	s := &r.seats[i]
 	taken := s.taken.Load()
 	if taken != nil && taken.target == target {
 		return taken.budget, true
 	}
-	found, known := b.lookup(p, target, method)
-	if taken == nil && b.specs[p.Budget()].Scope != policy.PerService {
+	found, known := b.lookup(r, p, target, method)
+	if taken == nil && r.specs[p.Budget()].Scope != policy.PerService {
 		s.taken.CompareAndSwap(nil, &balance{target: target, budget: found})
 	}
 	return found, known
@@ -114,19 +55,16 @@ func (b *budgets) find(p *policy.Policy, target, method string) (_ budget.Budget
 
 // lookup finds or makes the balance for a place; it stays for as long as the Retrier. A policy without
 // retries needs none, unless the file throttles: then its successes and failures count too.
-func (b *budgets) lookup(p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
+func (b *budgets) lookup(r *rules, p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
 	name := p.Budget()
-	if name == policy.NoBudget || p.MaxAttempts() < 2 && !b.throttled {
+	if name == policy.NoBudget || p.MaxAttempts() < 2 && !r.throttled {
 		return budget.Unlimited, true
 	}
 	if own := b.given[name]; own != nil {
 		return own, true
 	}
-	spec, known := b.specs[name]
-	if !known {
-		name, spec = "", b.specs[""]
-	}
-	at := place{name: name}
+	name, spec, known := r.spec(name)
+	at := place{name: name, kind: kindOfBudget(spec)}
 	switch spec.Scope {
 	case policy.PerTarget:
 		at.target = target
@@ -140,6 +78,9 @@ func (b *budgets) lookup(p *policy.Policy, target, method string) (_ budget.Budg
 	made, err := build(spec)
 	if err != nil { // New has refused it
 		made = budget.Empty
+	}
+	if r.empty[name] {
+		drain(made)
 	}
 	found, _ := b.table.LoadOrStore(at, made)
 	return found.(budget.Budget), known //nolint:errcheck,forcetypeassert // only budgets are stored

@@ -28,10 +28,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -39,9 +42,10 @@ import (
 // then share its budgets. It starts no goroutine and needs no closing, and is safe for concurrent
 // use.
 type Retrier struct {
-	set                       *policy.Set
+	rules                     atomic.Pointer[rules]
+	reloading                 sync.Mutex     // one reload at a time
 	single                    *policy.Policy // for methods without a policy: one attempt
-	budgets                   *budgets
+	budgets                   budgets
 	observers                 []Observer
 	tellsAttempts, tellsCalls bool // to any observer
 	watched                   bool // somebody has a say in every attempt
@@ -51,12 +55,16 @@ type Retrier struct {
 	maxReplayed               int64        // bytes that all streams may keep for replay
 	replayed                  atomic.Int64 // bytes that they keep now
 	room                      room
+	ownMaxWaiting             bool // whatever the files say
 	latencies                 latencies
 	breaker                   func(target, method string) breaker // nil: none
 	classifier                Classifier                          // nil: none
+	descriptors               []*protoregistry.Files              // given, beside those that are linked in
 }
 
-// New makes a Retrier that follows the policies of a set. The error says which option is wrong.
+// New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
+// none ([policy.Set.WithDescriptors]). The error says which option is wrong; what is wrong with a policy
+// that comes with an API is a [*policy.Error].
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set == nil {
 		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
@@ -66,14 +74,13 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r := &Retrier{
-		set:         set,
 		single:      single,
-		budgets:     newBudgets(set),
+		budgets:     budgets{given: map[string]budget.Budget{}},
 		maxAttempts: DefaultMaxAttempts,
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
-	r.room.most = int64(set.MaxWaiting())
+	r.room.most.Store(int64(set.MaxWaiting()))
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("interceptor: New: option %d is nil", i)
@@ -82,7 +89,11 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 			return nil, err
 		}
 	}
-	if err := r.budgets.check(); err != nil {
+	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
+		return nil, err
+	}
+	r.rules.Store(newRules(set))
+	if err := r.rules.Load().check(); err != nil {
 		return nil, err
 	}
 	r.watched = r.tellsAttempts || r.breaker != nil || r.classifier != nil
@@ -124,8 +135,9 @@ func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(beside
 // Warnings returns what is not wrong but may surprise in the policies: those of the set, and
 // policies that want more attempts than the Retrier allows.
 func (r *Retrier) Warnings() []policy.Problem {
-	warnings := r.set.Warnings()
-	for _, p := range r.set.Policies() {
+	set := r.rules.Load().set
+	warnings := set.Warnings()
+	for _, p := range set.Policies() {
 		if p.MaxAttempts() > r.maxAttempts {
 			warnings = append(warnings, policy.Problem{
 				Field: "maxAttempts of " + p.Name().String(),

@@ -83,7 +83,7 @@ func (c *call) gone(last error) error {
 // decide asks the policy, and tells the observers.
 func (c *call) decide(out *policy.Outcome) policy.Decision {
 	c.state.Deadline, _ = c.ctx.Deadline()
-	c.state.Safe = c.wishes&safe != 0 || c.key != "" || c.policy.Safe(c.method)
+	c.state.Safe = c.wishes&safe != 0 || c.key != "" || c.retrier.rules.Load().set.Safe(c.policy, c.method)
 	c.state.InRetry = inRetry(c.ctx)
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > c.retrier.maxAttempts {
 		c.retrier.warnCut(c.policy.MaxAttempts())

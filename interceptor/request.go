@@ -25,7 +25,7 @@ const (
 // the call's end, then the policy's where the caller says nothing stricter. What it returns fits
 // into registers; every call comes through here.
 func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *policy.Policy, opts []grpc.CallOption, w wishes) {
-	p, opts = r.set.Lookup(method), a.array[:own]
+	p, opts = r.rules.Load().set.Lookup(method), a.array[:own]
 	for _, o := range caller {
 		switch o := o.(type) {
 		case disableOption:

@@ -7,7 +7,7 @@ import "sync/atomic"
 
 // room bounds how many calls of a Retrier wait in a backoff at a time.
 type room struct {
-	most    int64
+	most    atomic.Int64
 	waiting atomic.Int64
 }
 
@@ -22,7 +22,7 @@ func (p *spot) Enter() bool {
 	if p.taken {
 		return true
 	}
-	if p.room.waiting.Add(1) > p.room.most {
+	if p.room.waiting.Add(1) > p.room.most.Load() {
 		p.room.waiting.Add(-1)
 		return false
 	}

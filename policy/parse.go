@@ -22,17 +22,26 @@ import (
 // What is not wrong but may surprise is in [Set.Warnings]. Parse is safe for concurrent use, and
 // keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
+	config, ps, warnings := parse(file, data)
+	if config == nil {
+		return nil, ps.err()
+	}
+	return newSet(*config, ps, warnings)
+}
+
+// parse reads what a file says, with what is wrong so far; nil if that is all there is to say.
+func parse(file string, data []byte) (c *Config, ps, warnings *problems) {
 	src := &source{file: file, unread: map[string]bool{}, above: map[string]bool{}, inherited: map[string]string{}}
-	ps, warnings := &problems{source: src}, &problems{source: src}
+	ps, warnings = &problems{source: src}, &problems{source: src}
 	src.root = read(ps, data)
 	if src.root == nil {
-		return nil, ps.err()
+		return nil, ps, warnings
 	}
 	var f policyv1.PolicyFile
 	decode(ps, "", src.root, f.ProtoReflect())
 	config := convert(ps, &f)
 	warnNotDone(warnings, &f)
-	return newSet(config, ps, warnings)
+	return &config, ps, warnings
 }
 
 // read makes a tree of a file; nil if that is not possible.

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,59 +16,52 @@ import (
 
 // Safe reports whether the policy declares a method ("/service/method") safe to repeat, or leaves
 // it to the method's descriptor and that declares it. Descriptors come from the registry of the
-// generated code that is linked into the program.
-func (p *Policy) Safe(method string) bool {
+// generated code that is linked into the program; [Set.Safe] knows others too.
+func (p *Policy) Safe(method string) bool { return p.safe(method, nil) }
+
+func (p *Policy) safe(method string, known descriptors) bool {
 	switch p.spec.Idempotency {
 	case Assume:
 		return true
 	case Never:
 		return false
 	default:
-		return declaredSafe(method)
+		return known.safe(method)
 	}
 }
 
-// declaredSafe reads the idempotency_level of a method's descriptor.
-func declaredSafe(method string) bool {
+// safe reads the idempotency_level of a method's descriptor.
+func (d descriptors) safe(method string) bool {
 	service, name, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	if !ok {
 		return false
 	}
-	d := findService(service)
-	if d == nil {
+	found := d.service(service)
+	if found == nil {
 		return false
 	}
-	m := d.Methods().ByName(protoreflect.Name(name))
+	m := found.Methods().ByName(protoreflect.Name(name))
 	return m != nil && safeLevel(m)
 }
 
 func safeLevel(m protoreflect.MethodDescriptor) bool {
-	options, ok := m.Options().(*descriptorpb.MethodOptions)
-	return ok && options.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+	l := level(m)
+	return l != nil && *l != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
 }
 
-func findService(name string) protoreflect.ServiceDescriptor {
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
-	if err != nil {
-		return nil
-	}
-	service, _ := d.(protoreflect.ServiceDescriptor)
-	return service
+// doubtful reports whether retries under an entry's name depend on what descriptors declare.
+func doubtful(m MethodConfig, assumed Idempotency, name Name) bool {
+	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && resolve(m.Idempotency, assumed, name) == Declared
 }
 
-// warnUnsafe warns of each entry that wants retries for methods which nobody declares safe.
-func warnUnsafe(ps *problems, c Config, s *Set) {
-	for i, m := range c.Methods {
-		for j, name := range m.Names {
-			if m.Retry == nil && m.Hedge == nil || name.Method != "" || resolve(m.Idempotency, c.Idempotency, name) != Declared {
-				continue
-			}
-			unsafe, known := unsafeMethods(name, s)
-			if known && len(unsafe) == 0 {
-				continue
-			}
-			ps.add(fmt.Sprintf("methodConfig[%d].name[%d]", i, j), name.String(), "%s", unsafeAdvice(unsafe))
+// sayUnsafe says which methods that a name leads to want retries although nobody declares them safe.
+func sayUnsafe(name Name) func(*Set) string {
+	return func(s *Set) string {
+		unsafe, known := unsafeMethods(name, s)
+		if known && len(unsafe) == 0 {
+			return ""
 		}
+		return unsafeAdvice(unsafe)
 	}
 }
 
@@ -89,7 +83,7 @@ func unsafeAdvice(methods []string) string {
 // unsafeMethods lists the methods that lookups lead to this name and that no descriptor declares
 // safe; known is whether there was any descriptor to read.
 func unsafeMethods(name Name, s *Set) (unsafe []string, known bool) {
-	for service := range servicesOf(name) {
+	for service := range s.servicesOf(name) {
 		for i := range service.Methods().Len() {
 			m := service.Methods().Get(i)
 			path := Name{Service: string(service.FullName()), Method: string(m.Name())}.String()
@@ -108,33 +102,13 @@ func unsafeMethods(name Name, s *Set) (unsafe []string, known bool) {
 }
 
 // servicesOf yields the services that a name without method is for, as far as they are known.
-func servicesOf(name Name) func(yield func(protoreflect.ServiceDescriptor) bool) {
-	return func(yield func(protoreflect.ServiceDescriptor) bool) {
-		if name.Service != "" {
-			if d := findService(name.Service); d != nil {
-				yield(d)
-			}
-			return
-		}
-		protoregistry.GlobalFiles.RangeFiles(func(f protoreflect.FileDescriptor) bool {
-			for i := range f.Services().Len() {
-				if !yield(f.Services().Get(i)) {
-					return false
-				}
-			}
-			return true
-		})
+func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
+	if name.Service == "" {
+		return s.descriptors.services()
 	}
-}
-
-// warnUnusedBudgets warns of budgets that only code could use.
-func warnUnusedBudgets(ps *problems, c Config) {
-	for i, b := range c.Budgets {
-		used := slices.ContainsFunc(c.Methods, func(m MethodConfig) bool {
-			return m.Retry != nil && m.Retry.Budget == b.Name || m.Hedge != nil && m.Hedge.Budget == b.Name
-		})
-		if !used {
-			ps.add(fmt.Sprintf("budgets[%d].name", i), b.Name, "no policy names this budget")
+	return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
+		if d := s.descriptors.service(name.Service); d != nil {
+			yield(d, nil)
 		}
 	}
 }

@@ -12,14 +12,18 @@ import (
 // Set is the policies of a program, and the budgets that they name. It never changes, and is safe
 // for concurrent use.
 type Set struct {
-	policies []*Policy          // in the order of the config
-	byPath   map[string]*Policy // by "/service/method" and "/service/"
-	index    index              // of byPath
+	policies []*Policy          // in the order of the config; then those that come with APIs, by their names
+	byPath   map[string]*Policy // those of the config, by "/service/method" and "/service/"
+	index    index              // of all that have such a path
 	fallback *Policy            // nil if no entry names everything
 	budgets  []BudgetSpec
 	throttle *ThrottleSpec
+	assumed  Idempotency // for entries that say nothing of it
 	waiting  int
+	remarks  []remark // on the config
 	warnings []Problem
+
+	descriptors descriptors
 }
 
 // NewSet checks a config and makes a set of it. The error is an [*Error] with all that is wrong.
@@ -37,25 +41,25 @@ func newSet(c Config, ps, warnings *problems) (*Set, error) {
 		byPath:   map[string]*Policy{},
 		budgets:  cloneBudgets(c.Budgets),
 		throttle: cloned(c.Throttling),
+		assumed:  c.Idempotency,
 		waiting:  cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
 	}
 	for _, m := range c.Methods {
-		s.add(m, c.Idempotency)
+		s.add(m)
 	}
 	s.index = newIndex(s.byPath)
-	warnUnsafe(warnings, c, s)
-	warnUnusedBudgets(warnings, c)
-	s.warnings = warnings.sorted()
+	s.remarks = remarksOn(warnings, c)
+	s.warnings = s.warn()
 	return s, nil
 }
 
 // add makes a policy for each name of an entry: what the entry leaves open depends on the name.
-func (s *Set) add(m MethodConfig, assumed Idempotency) {
+func (s *Set) add(m MethodConfig) {
 	for _, name := range m.Names {
 		p := compile(m.Spec)
 		p.name, p.index = name, len(s.policies)
 		s.policies = append(s.policies, p)
-		p.spec.Idempotency = resolve(m.Idempotency, assumed, name)
+		p.spec.Idempotency = resolve(m.Idempotency, s.assumed, name)
 		if name.Service == "" {
 			s.fallback = p
 			continue
@@ -80,8 +84,8 @@ func resolve(entry, file Idempotency, name Name) Idempotency {
 }
 
 // Lookup finds the policy for a full method name ("/service/method"): the entry that names the
-// method, else the one for its service, else the one for everything, else nil. Entries are not
-// merged. It does not allocate.
+// method, else the one for its service, else the one for everything, else nil; or what
+// [Set.WithDescriptors] has found where there is none. Entries are not merged. It does not allocate.
 func (s *Set) Lookup(method string) *Policy {
 	if p := s.index.find(method); p != nil {
 		return p
@@ -103,7 +107,7 @@ func (s *Set) Throttling() *ThrottleSpec { return cloned(s.throttle) }
 func (s *Set) MaxWaiting() int { return s.waiting }
 
 // Policies returns the policies in the order of the config, one for each name; [Policy.Name] says
-// which.
+// which. Those that come with APIs follow, in the order of their names ([Set.WithDescriptors]).
 func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 
 // Warnings returns what is not wrong but may surprise, such as methods that will not be retried

@@ -15,6 +15,13 @@ type BudgetSpec struct {
 	Refund     *RefundSpec
 }
 
+// Alike reports whether two budgets are of the same kind and scope, so that what one has earned means the
+// same to the other.
+func (b BudgetSpec) Alike(other BudgetSpec) bool {
+	return b.Scope == other.Scope && (b.Ratio == nil) == (other.Ratio == nil) && (b.Throttle == nil) == (other.Throttle == nil) &&
+		(b.Concurrent == nil) == (other.Concurrent == nil) && (b.Refund == nil) == (other.Refund == nil)
+}
+
 // Scope is which calls share one balance of a budget.
 type Scope uint8
 

@@ -1,0 +1,32 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"fmt"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// WithDescriptors reads a descriptor set, for programs without the generated code of the APIs that they
+// call: proxies, and clients with dynamic messages. path is a binary google.protobuf.FileDescriptorSet with
+// all that its files import, of 64 MiB at most, as these write it:
+//
+//	buf build -o api.binpb
+//	protoc --include_imports --descriptor_set_out=api.binpb …
+//
+// From it come the methods' idempotency_level and the policies that APIs bring along, as they do unasked
+// from generated code ([policy.Set.WithDescriptors]). What it says of a service holds before what generated
+// code says. The option may be given more than once; the first set that knows a service is believed.
+// The file is read once, by [New] or [Load].
+func WithDescriptors(path string) Option {
+	return func(r *Retrier) error {
+		files, err := policy.LoadDescriptors(path)
+		if err != nil {
+			return fmt.Errorf("interceptor: WithDescriptors(%q): %w", path, err)
+		}
+		r.descriptors = append(r.descriptors, files)
+		return nil
+	}
+}

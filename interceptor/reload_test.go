@@ -1,0 +1,138 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// budgeted has one budget, orders, for all retries.
+func budgeted(spec policy.BudgetSpec) policy.Config {
+	retry := plain()
+	retry.Budget, spec.Name = "orders", "orders"
+	c := config(retry)
+	c.Budgets = []policy.BudgetSpec{spec}
+	return c
+}
+
+func reserve(perSecond float64) policy.BudgetSpec {
+	r := policy.DefaultRatio()
+	r.Percent, r.MinPerSecond = 0.0001, perSecond
+	return policy.BudgetSpec{Ratio: &r}
+}
+
+// exhaust makes calls until the budget refuses.
+func (s scene) exhaust(t *testing.T) {
+	t.Helper()
+	s.On(get, down())
+	for range 100 {
+		if _, err := s.call(t.Context(), get); reasonOf(err) == policy.BudgetExhausted {
+			return
+		}
+	}
+	t.Fatal("the budget never refuses")
+}
+
+func (s scene) reload(t *testing.T, c policy.Config) {
+	t.Helper()
+	if err := s.retrier.Reload(mustSet(t, c)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReloadChangesWhatFollowsAndNotWhatHasBegun(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		time.AfterFunc(150*ms, func() {
+			once := plain()
+			once.MaxAttempts = 2
+			s.reload(t, config(once))
+		})
+		if _, err := s.call(t.Context(), get); err == nil || s.Count(get) != 4 {
+			t.Errorf("a call that had begun: %v after %d attempts; want 4", err, s.Count(get))
+		}
+		s.Reset()
+		if _, err := s.call(t.Context(), get); err == nil || s.Count(get) != 2 {
+			t.Errorf("a call after the reload: %v after %d attempts; want 2", err, s.Count(get))
+		}
+	})
+}
+
+func TestAReloadNeverRefillsABudget(t *testing.T) {
+	bucket := policy.BudgetSpec{Throttle: &policy.ThrottleSpec{MaxTokens: 10, TokenRatio: 0.1}}
+	refund := policy.DefaultRefund()
+	perService := reserve(5)
+	perService.Scope = policy.PerService
+	for name, after := range map[string]policy.BudgetSpec{
+		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another kind, too": {Refund: &refund}, "another scope": perService,
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+				s.exhaust(t)
+				s.reload(t, budgeted(after))
+				s.Reset()
+				if _, err := s.call(t.Context(), get); reasonOf(err) != policy.BudgetExhausted || s.Count(get) != 1 {
+					t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), s.Count(get))
+				}
+			})
+		})
+	}
+}
+
+func TestABudgetThatIsNotNamedForAWhileKeepsItsBalance(t *testing.T) {
+	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+		s.exhaust(t)
+		s.reload(t, config(plain()))
+		s.reload(t, budgeted(reserve(1)))
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.BudgetExhausted {
+			t.Errorf("%v (%s)", err, reasonOf(err))
+		}
+	})
+}
+
+func TestARefusedReloadChangesNothing(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		if s.retrier.Reload(nil) == nil {
+			t.Error("nil is taken for a set")
+		}
+		s.On(get, down())
+		if _, err := s.call(t.Context(), get); err == nil || s.Count(get) != 4 {
+			t.Errorf("%v after %d attempts", err, s.Count(get))
+		}
+	})
+}
+
+func TestTenThousandReloadsUnderLoadFailNoCall(t *testing.T) {
+	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+		srv := testserver.Start(t, testserver.NoRecord())
+		conn := srv.Dial(t, s.retrier.DialOptions()...)
+		sets := []*policy.Set{mustSet(t, budgeted(reserve(1))), mustSet(t, budgeted(reserve(2))), mustSet(t, config(plain())), mustSet(t, hedged())}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 500 {
+					if err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			for i := range 10_000 {
+				if err := s.retrier.Reload(sets[i%len(sets)]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Wait()
+	})
+}

@@ -1,0 +1,199 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+const parcels = "testdata/descriptors/parcels.binpb"
+
+func mustLoadDescriptors(t testing.TB, path string) *protoregistry.Files {
+	t.Helper()
+	files, err := policy.LoadDescriptors(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func mustDescribe(t testing.TB, set *policy.Set, files ...*protoregistry.Files) *policy.Set {
+	t.Helper()
+	described, err := set.WithDescriptors(files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return described
+}
+
+// TestWhatTheFileSaysWins has parcels.proto, where GetParcel has 5 attempts, BurnParcel 2, and the service 3.
+func TestWhatTheFileSaysWins(t *testing.T) {
+	t.Parallel()
+	const (
+		get  = "/acme.parcels.v1.ParcelService/GetParcel"
+		list = "/acme.parcels.v1.ParcelService/ListParcels"
+		none = "/acme.other.v1.Service/Get"
+	)
+	entry := func(name string) string {
+		return "- name: [" + name + "]\n  retryPolicy: {maxAttempts: 4, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+	}
+	const method = "{service: acme.parcels.v1.ParcelService, method: GetParcel}"
+	for _, row := range []struct {
+		name, entries string
+		want          string // who holds for GetParcel, ListParcels and a method of another service
+	}{
+		{"nothing in the file", "  []\n", get + " 5, /acme.parcels.v1.ParcelService/ 3, none"},
+		{"another service", entry("{service: a.B}"), get + " 5, /acme.parcels.v1.ParcelService/ 3, none"},
+		{"the method", entry(method), get + " 4, /acme.parcels.v1.ParcelService/ 3, none"},
+		{"the service", entry("{service: acme.parcels.v1.ParcelService}"), "/acme.parcels.v1.ParcelService/ 4, /acme.parcels.v1.ParcelService/ 4, none"},
+		{"everything", entry("{}"), "/ 4, / 4, / 4"},
+		{"the method and everything", entry(method) + entry("{}"), get + " 4, / 4, / 4"},
+		{"the method, without retries", "- name: [" + method + "]\n", get + " 1, /acme.parcels.v1.ParcelService/ 3, none"},
+		{"everything, without retries", "- name: [{}]\n", "/ 1, / 1, / 1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			set := mustDescribe(t, mustParse(t, "f", "methodConfig:\n"+row.entries), mustLoadDescriptors(t, parcels))
+			var got []string
+			for _, m := range []string{get, list, none} {
+				if p := set.Lookup(m); p == nil {
+					got = append(got, "none")
+				} else {
+					got = append(got, p.Name().String()+" "+string(rune('0'+p.MaxAttempts())))
+				}
+			}
+			if strings.Join(got, ", ") != row.want {
+				t.Errorf("the policies are %s; want %s", strings.Join(got, ", "), row.want)
+			}
+			use(t, set)
+		})
+	}
+}
+
+func TestAnOptionMeansWhatItMeansInAFile(t *testing.T) {
+	t.Parallel()
+	set := mustDescribe(t, mustParse(t, "f", "{}"), mustLoadDescriptors(t, parcels))
+	file := mustParse(t, "f", `
+methodConfig:
+- name: [{service: acme.parcels.v1.ParcelService, method: GetParcel}]
+  retryPolicy:
+    maxAttempts: 5
+    initialBackoff: 0.02s
+    maxBackoff: 1s
+    backoffMultiplier: 2
+    retryableStatusCodes: [UNAVAILABLE, RESOURCE_EXHAUSTED]
+    jitter: EQUAL
+    perCode: [{codes: [RESOURCE_EXHAUSTED], maxAttempts: 2, initialBackoff: 1s}]
+`)
+	const method = "/acme.parcels.v1.ParcelService/GetParcel"
+	got, want := set.Lookup(method).Spec(), file.Lookup(method).Spec()
+	if g, w := asJSON(t, got), asJSON(t, want); g != w {
+		t.Errorf("the option says\n%s\nthe file\n%s", g, w)
+	}
+	if got.Retry.Backoff.Initial != 20*time.Millisecond || got.Retry.PerCode[0].Backoff.Multiplier != 2 {
+		t.Errorf("the option says %s", asJSON(t, got))
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestPoliciesOfAPIsFollowThoseOfTheFileByName(t *testing.T) {
+	t.Parallel()
+	base := mustParse(t, "f", "methodConfig: [{name: [{service: z.Z}]}]")
+	set := mustDescribe(t, base, mustLoadDescriptors(t, parcels))
+	var got []string
+	for i, p := range set.Policies() {
+		if p.Index() != i {
+			t.Errorf("policy %d says it is number %d", i, p.Index())
+		}
+		got = append(got, p.Name().String())
+	}
+	want := []string{
+		"/z.Z/", "/acme.parcels.v1.ParcelService/",
+		"/acme.parcels.v1.ParcelService/BurnParcel", "/acme.parcels.v1.ParcelService/GetParcel",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("Policies are for %v; want %v", got, want)
+	}
+	if n := len(base.Policies()); n != 1 || base.Lookup("/acme.parcels.v1.ParcelService/GetParcel") != nil {
+		t.Errorf("the set that descriptors were added to has changed: %d policies", n)
+	}
+	again := mustDescribe(t, set)
+	if n := len(again.Policies()); n != len(want) || again.Lookup(want[2]) == nil {
+		t.Errorf("descriptors that were given before are lost or doubled: %d policies", n)
+	}
+}
+
+// TestOptionsCountLikeEntriesOfTheSameName has the rule BY_NAME and what overrides it.
+func TestOptionsCountLikeEntriesOfTheSameName(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ file, want string }{
+		{"{}", "GetParcel ListParcels"},
+		{"idempotency: ASSUME", "GetParcel ListParcels SendParcel BurnParcel"},
+		{"idempotency: DECLARED", "ListParcels"},
+		{"idempotency: NONE", ""},
+	} {
+		t.Run(row.file, func(t *testing.T) {
+			t.Parallel()
+			set := mustDescribe(t, mustParse(t, "f", row.file), mustLoadDescriptors(t, parcels))
+			var safe []string
+			for _, name := range []string{"GetParcel", "ListParcels", "SendParcel", "BurnParcel"} {
+				method := "/acme.parcels.v1.ParcelService/" + name
+				if set.Safe(set.Lookup(method), method) {
+					safe = append(safe, name)
+				}
+			}
+			if got := strings.Join(safe, " "); got != row.want {
+				t.Errorf("safe are %q; want %q", got, row.want)
+			}
+		})
+	}
+}
+
+func TestAPolicyOnItsOwnAsksTheDescriptorsOfTheSet(t *testing.T) {
+	t.Parallel()
+	p, err := policy.New(policy.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := mustParse(t, "f", "{}")
+	set := mustDescribe(t, bare, mustLoadDescriptors(t, parcels))
+	const list = "/acme.parcels.v1.ParcelService/ListParcels"
+	if !set.Safe(p, list) || set.Safe(p, "/acme.parcels.v1.ParcelService/SendParcel") || !set.Safe(p, "/shop.Safe/Get") {
+		t.Error("Safe does not say what the descriptors do, given ones or linked in")
+	}
+	if bare.Safe(p, list) || p.Safe(list) {
+		t.Error("a set without the descriptors knows them")
+	}
+}
+
+func TestWarningsNameTheMethodsOfGivenDescriptors(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", `
+budgets: [{name: used, ratio: {}}]
+methodConfig:
+- name: [{service: acme.parcels.v1.ParcelService}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], budget: used}
+`)
+	wantWarnings(t, set, []string{`f:4:10: methodConfig[0].name[0]: "/acme.parcels.v1.ParcelService/": a method` + unsafe})
+	wantWarnings(t, mustDescribe(t, set, mustLoadDescriptors(t, parcels)), []string{
+		`f:4:10: methodConfig[0].name[0]: "/acme.parcels.v1.ParcelService/": ` +
+			"/acme.parcels.v1.ParcelService/BurnParcel, /acme.parcels.v1.ParcelService/GetParcel, /acme.parcels.v1.ParcelService/SendParcel" + unsafe,
+	})
+}

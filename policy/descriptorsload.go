@@ -1,0 +1,90 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+const (
+	maxSetBytes = 64 << 20
+
+	howToMakeSet = "make one with buf build -o api.binpb, or protoc --include_imports --descriptor_set_out=api.binpb"
+)
+
+// LoadDescriptors reads the descriptor set at path; see [ParseDescriptors]. If the file cannot be read the
+// error wraps that of package os, which errors.Is compares with fs.ErrNotExist.
+func LoadDescriptors(path string) (*protoregistry.Files, error) {
+	f, err := os.Open(path) //nolint:gosec // the path is the program's own
+	if err != nil {
+		return nil, fmt.Errorf("%w; %s", err, howToMakeSet)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	data, err := io.ReadAll(io.LimitReader(f, maxSetBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	return ParseDescriptors(path, data)
+}
+
+// ParseDescriptors reads a binary google.protobuf.FileDescriptorSet, as buf build and protoc write it, with
+// all that its files import. file is the name that problems show; nothing is opened. The error is an
+// [*Error] that says what is wrong. A set has at most 64 MiB.
+//
+// Descriptors are kept for as long as the set of policies that [Set.WithDescriptors] makes of them; they
+// take several times the size of the file.
+func ParseDescriptors(file string, data []byte) (*protoregistry.Files, error) {
+	refuse := func(format string, args ...any) (*protoregistry.Files, error) {
+		return nil, &Error{Problems: []Problem{{File: file, Message: fmt.Sprintf(format, args...)}}}
+	}
+	if len(data) > maxSetBytes {
+		return refuse("is larger than %d bytes (64 MiB); leave out what the program does not call, with buf build --path", maxSetBytes)
+	}
+	var set descriptorpb.FileDescriptorSet
+	// Options of any module stay bytes: those of others are not ours to judge, and ours are read later.
+	err := proto.UnmarshalOptions{AllowPartial: true, Resolver: new(protoregistry.Types)}.Unmarshal(data, &set)
+	switch {
+	case err != nil:
+		return refuse("is not a binary google.protobuf.FileDescriptorSet; %s", howToMakeSet)
+	case len(set.GetFile()) == 0:
+		return refuse("holds no .proto files; must be a binary google.protobuf.FileDescriptorSet: %s", howToMakeSet)
+	}
+	if importer, missing := missingImport(&set); missing != "" {
+		return refuse("%s imports %s, which is not in the set; give protoc --include_imports too, as buf build does unasked", importer, missing)
+	}
+	files, err := protodesc.NewFiles(&set)
+	if err != nil {
+		return refuse("holds .proto files that do not fit together: %s; %s", detail(err), howToMakeSet)
+	}
+	return files, nil
+}
+
+// missingImport finds the first file that imports one which the set lacks.
+func missingImport(set *descriptorpb.FileDescriptorSet) (importer, missing string) {
+	has := map[string]bool{}
+	for _, f := range set.GetFile() {
+		has[f.GetName()] = true
+	}
+	for _, f := range set.GetFile() {
+		for _, name := range f.GetDependency() {
+			if !has[name] {
+				return pathText(f.GetName()), pathText(name)
+			}
+		}
+	}
+	return "", ""
+}
+
+// detail is what protobuf says of an error, without the mark that keeps programs from comparing it.
+func detail(err error) string {
+	return strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
+}

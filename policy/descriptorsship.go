@@ -1,0 +1,109 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// What options are read at most, so that no descriptor set takes a client down.
+const (
+	maxOptions  = 10_000 // methods and services that ship a policy
+	maxFaults   = 100    // problems that one error lists, more or less
+	maxOptBytes = 1 << 14
+)
+
+// shipment is the policies that come with APIs.
+type shipment struct {
+	set      *Set            // its config wins
+	budgets  map[string]bool // that they may name
+	policies []*Policy
+	warnings []Problem
+	problems []Problem
+	count    int
+}
+
+// ship reads the options that hold, in the order of their names.
+func ship(s *Set) (*shipment, error) {
+	sh := &shipment{set: s}
+	if s.fallback != nil {
+		return sh, nil // it holds for everything
+	}
+	sh.budgets = budgetNames(&problems{}, s.budgets)
+	for service, files := range s.descriptors.services() {
+		if len(sh.problems) >= maxFaults {
+			break
+		}
+		if s.byPath[nameOfService(service).String()] == nil && knowsOptions(files) {
+			sh.service(service)
+		}
+	}
+	if len(sh.problems) == 0 {
+		slices.SortFunc(sh.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
+		return sh, nil
+	}
+	slices.SortStableFunc(sh.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return nil, &Error{Problems: sh.problems}
+}
+
+func nameOfService(s protoreflect.ServiceDescriptor) Name { return Name{Service: string(s.FullName())} }
+
+// service takes the options of a service and of its methods.
+func (sh *shipment) service(s protoreflect.ServiceDescriptor) {
+	name := nameOfService(s)
+	if s.Options().ProtoReflect().IsValid() {
+		options, err := reread(s, new(descriptorpb.ServiceOptions))
+		sh.take(s, name, options, policyv1.E_ServiceRetry, ByName, err)
+	}
+	for i := range s.Methods().Len() {
+		m := s.Methods().Get(i)
+		name.Method = string(m.Name())
+		if sh.set.byPath[name.String()] != nil || !m.Options().ProtoReflect().IsValid() {
+			continue
+		}
+		options, err := reread(m, new(descriptorpb.MethodOptions))
+		said := ByName
+		if options.IdempotencyLevel != nil && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN {
+			said = Declared // in so many words: whoever wrote the policy does not call the method safe
+		}
+		sh.take(m, name, options, policyv1.E_Retry, said, err)
+	}
+}
+
+// take makes a policy of an extension, if the options of d have it and could be read.
+func (sh *shipment) take(d protoreflect.Descriptor, name Name, options proto.Message, extension protoreflect.ExtensionType, said Idempotency, unread error) {
+	if len(sh.problems) >= maxFaults || unread == nil && !proto.HasExtension(options, extension) {
+		return
+	}
+	o := newOption(d, name, extension)
+	sh.count++
+	var spec RetrySpec
+	switch r, ok := proto.GetExtension(options, extension).(*policyv1.RetryPolicy); {
+	case unread != nil || !ok:
+		o.refuse("cannot be read; must be a stagger.policy.v1.RetryPolicy")
+	case sh.count == maxOptions+1:
+		o.refuse("is one too many: no more than %d methods and services may have a policy of their own; name the others in the policy file", maxOptions)
+	case proto.Size(r) > maxOptBytes:
+		o.refuse("is larger than %d bytes", maxOptBytes)
+	default:
+		spec = o.read(r, sh.budgets)
+	}
+	sh.problems = append(sh.problems, o.rename(o.problems)...)
+	sh.warnings = append(sh.warnings, o.rename(o.warnings)...)
+	if len(sh.problems) == 0 {
+		p := compile(Spec{Retry: &spec, Idempotency: resolve(sh.set.assumed, said, name)})
+		p.name = name
+		sh.policies = append(sh.policies, p)
+	}
+}

@@ -1,0 +1,115 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Lint reads a policy file as [Parse] does, and returns all that is to be said of it: mistakes, for which
+// Parse refuses it, and advice, which holds the warnings of [Set.Warnings] and what experience has shown to
+// go wrong. Advice is given only if there are no mistakes. Both are in the order of the file.
+func Lint(file string, data []byte) (mistakes, advice []Problem) {
+	config, ps, warnings := parse(file, data)
+	if config == nil {
+		return ps.sorted(), nil
+	}
+	for i, m := range config.Methods {
+		adviseMethod(warnings, item("methodConfig", i), m)
+	}
+	set, err := newSet(*config, ps, warnings)
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		return wrong.Problems, nil
+	}
+	return nil, set.Warnings()
+}
+
+// What is sane, by experience: of the AWS SDKs, of Google's SRE book, and of gRFC A6.
+const (
+	saneAttempts = 5
+	saneBackoff  = time.Minute
+	timerLimit   = time.Millisecond // what timers of common systems resolve
+)
+
+// permanent codes say that the same call fails again.
+var permanent = Codes(codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
+	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss)
+
+func adviseMethod(ps *problems, path string, m MethodConfig) {
+	switch {
+	case m.Retry != nil:
+		adviseRetry(ps, under(path, "retryPolicy"), m)
+	case m.Hedge != nil:
+		adviseHedge(ps, under(path, "hedgingPolicy"), *m.Hedge)
+	}
+}
+
+func adviseRetry(ps *problems, path string, m MethodConfig) {
+	r := *m.Retry
+	if r.MaxAttempts > saneAttempts {
+		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "3 to 5 are enough: what fails five times is no blip")
+	}
+	adviseBackoff(ps, path, r.Backoff)
+	if bad := r.Codes & permanent; bad != 0 {
+		ps.add(under(path, "retryableStatusCodes"), nil, "%s: the same call will most likely fail again; "+
+			"if it means something else here, let it count as another code, with codeOverrides", bad)
+	}
+	if r.Budget == NoBudget {
+		ps.add(under(path, "budget"), r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
+			r.MaxAttempts)
+	}
+	if longest := r.longestWait(); m.Timeout > 0 && longest >= m.Timeout {
+		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
+			r.MaxAttempts, longest, m.Timeout)
+	}
+	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
+		ps.add(under(path, "perAttemptTimeout"), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
+	}
+}
+
+func adviseBackoff(ps *problems, path string, b Backoff) {
+	if b.Max > saneBackoff {
+		ps.add(under(path, "maxBackoff"), b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
+	}
+	if b.Jitter == None {
+		ps.add(under(path, "jitter"), nil, "without jitter, clients that failed together come back together; FULL spreads them best")
+	}
+	if b.Initial < timerLimit {
+		ps.add(under(path, "initialBackoff"), b.Initial, "is less than timers resolve (%v): retries follow at once", timerLimit)
+	}
+	if b.Initial > b.Max {
+		ps.add(under(path, "initialBackoff"), b.Initial, "is cut to maxBackoff, %v", b.Max)
+	}
+}
+
+func adviseHedge(ps *problems, path string, h HedgeSpec) {
+	if h.MaxAttempts > saneAttempts {
+		ps.add(under(path, "maxAttempts"), h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
+	}
+	if h.Delay == 0 && h.Quantile == nil {
+		ps.add(path, nil, "without hedgingDelay all attempts are sent at once: %d times the load, as far as the budget goes", h.MaxAttempts)
+	}
+	if h.Budget == NoBudget {
+		ps.add(under(path, "budget"), h.Budget, "nothing bounds the hedges of a service that has become slow: up to %d times the load", h.MaxAttempts)
+	}
+}
+
+// longestWait is what the backoffs of a call may add up to.
+func (r RetrySpec) longestWait() time.Duration {
+	var sum, previous time.Duration
+	for retry := range min(r.MaxAttempts-1, saneAttempts*20) {
+		previous = r.Backoff.Delay(retry, previous, almostOne)
+		if sum += previous; sum < 0 {
+			return math.MaxInt64
+		}
+	}
+	return sum.Round(time.Millisecond)
+}
+
+// almostOne is the largest chance.
+const almostOne = 1 - 1.0/(1<<53)

@@ -1,0 +1,71 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// remark is a warning about a config. What it says may depend on descriptors, which come later.
+type remark struct {
+	Problem
+
+	say func(*Set) string // "": nothing to say; nil: the message of the problem stands
+}
+
+// remarksOn collects what may surprise in a config, in its order, beside what its reading has found.
+func remarksOn(found *problems, c Config) []remark {
+	var list []remark
+	for _, p := range found.sorted() {
+		list = append(list, remark{Problem: p})
+	}
+	add := func(field, value string, say func(*Set) string) {
+		one := problems{source: found.source}
+		one.add(field, value, "")
+		for _, p := range one.sorted() {
+			list = append(list, remark{p, say})
+		}
+	}
+	for i, m := range c.Methods {
+		for j, name := range m.Names {
+			if doubtful(m, c.Idempotency, name) {
+				add(fmt.Sprintf("methodConfig[%d].name[%d]", i, j), name.String(), sayUnsafe(name))
+			}
+		}
+	}
+	for i, b := range c.Budgets {
+		add(fmt.Sprintf("budgets[%d].name", i), b.Name, sayUnused(b.Name))
+	}
+	slices.SortStableFunc(list, func(a, b remark) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return list
+}
+
+// warn says what is to be said of the config now.
+func (s *Set) warn() []Problem {
+	var warnings []Problem
+	for _, r := range s.remarks {
+		if r.say != nil {
+			r.Message = r.say(s)
+		}
+		if r.Message != "" {
+			warnings = append(warnings, r.Problem)
+		}
+	}
+	return warnings
+}
+
+// sayUnused says that only code could use a budget.
+func sayUnused(budget string) func(*Set) string {
+	return func(s *Set) string {
+		used := slices.ContainsFunc(s.policies, func(p *Policy) bool { return p.Budget() == budget })
+		if used {
+			return ""
+		}
+		return "no policy names this budget"
+	}
+}
