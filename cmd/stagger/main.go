@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,14 +14,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/demo"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/explain"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)
 	stop()
-	if err != nil {
-		os.Exit(1) // cobra has printed it
+	os.Exit(exitCode(err)) // cobra has printed it
+}
+
+// exitCode is 0, 1 for what was found wrong, or 2 for a command that was not understood.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, new(lint.Misuse)):
+		return 2
+	default:
+		return 1
 	}
 }
 
@@ -30,6 +43,6 @@ func command() *cobra.Command {
 		Short:        "Retries for gRPC clients that never make an outage worse",
 		SilenceUsage: true, // a failed run is no misuse
 	}
-	root.AddCommand(demo.Command())
+	root.AddCommand(demo.Command(), explain.Command(), lint.Command())
 	return root
 }

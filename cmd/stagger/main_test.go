@@ -3,7 +3,22 @@
 
 package main
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
+)
+
+func TestExitCodesAreForWorkflows(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[int]error{0: nil, 1: errors.New("2 mistakes"), 2: fmt.Errorf("lint: %w", lint.Misuse{})} {
+		if got := exitCode(err); got != want {
+			t.Errorf("%v: exit code %d; want %d", err, got, want)
+		}
+	}
+}
 
 func TestEverySubcommandExplainsItself(t *testing.T) {
 	t.Parallel()

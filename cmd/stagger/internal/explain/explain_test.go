@@ -1,0 +1,141 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const method = "/acme.orders.v1.OrderService/GetOrder"
+
+// TestWhatIsExplainedIsWhatTheServerSees lets random policies meet a server that always fails, in virtual
+// time: the attempts arrive when the explanation says they are sent.
+func TestWhatIsExplainedIsWhatTheServerSees(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		set, q := drawn(rt)
+		seed := rapid.Uint64().Draw(rt, "seed")
+		source := func() func() float64 { return rand.New(rand.NewPCG(seed, 0)).Float64 } //nolint:gosec // to repeat
+		a := explain(set, q, source())
+		var want []time.Duration
+		for _, e := range a.events {
+			want = append(want, e.at)
+		}
+		var got []time.Duration
+		var callErr error
+		synctest.Test(t, func(t *testing.T) {
+			retrier, err := interceptor.New(set, interceptor.WithRandom(source()), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Problem) {}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := testserver.Start(t)
+			step := testserver.Fail(q.code)
+			if q.pushback != "" {
+				step = step.Pushback(q.pushback)
+			}
+			srv.Default(step)
+			ctx, cancel := t.Context(), context.CancelFunc(func() {})
+			if q.deadline > 0 {
+				ctx, cancel = context.WithTimeout(ctx, q.deadline)
+			}
+			defer cancel()
+			conn := srv.Dial(t, retrier.DialOptions()...)
+			callErr = conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+			synctest.Wait()
+			for _, s := range srv.Attempts() {
+				got = append(got, s.Time.Sub(srv.Attempts()[0].Time))
+			}
+		})
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			rt.Fatalf("the server saw %v; explained were %v\n%s", got, want, text(a))
+		}
+		reason := a.events[len(a.events)-1].decision.Reason
+		if e, ok := errors.AsType[*interceptor.Error](callErr); !ok || e.Reason != reason {
+			rt.Fatalf("ended with %v; explained was %s", callErr, reason)
+		}
+	})
+}
+
+func drawn(t *rapid.T) (*policy.Set, question) {
+	seconds := func(low, high int, label string) time.Duration {
+		return time.Duration(rapid.IntRange(low, high).Draw(t, label)) * time.Millisecond
+	}
+	retry := policy.RetrySpec{
+		MaxAttempts: rapid.IntRange(2, 7).Draw(t, "attempts"),
+		Backoff: policy.Backoff{
+			Initial: seconds(1, 500, "initial"), Max: seconds(1, 5000, "max"), Multiplier: float64(rapid.IntRange(1, 4).Draw(t, "multiplier")),
+			Jitter: rapid.SampledFrom([]policy.Jitter{policy.Full, policy.None, policy.Equal, policy.Decorrelated, policy.Proportional}).Draw(t, "jitter"),
+		},
+		Codes:  policy.Codes(codes.Unavailable, codes.Aborted),
+		Budget: policy.NoBudget,
+	}
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+		Spec: policy.Spec{
+			Retry: &retry, Timeout: seconds(0, 3000, "timeout"),
+			Idempotency: rapid.SampledFrom([]policy.Idempotency{policy.ByName, policy.Never}).Draw(t, "idempotency"),
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set, question{
+		method:   method,
+		code:     rapid.SampledFrom([]codes.Code{codes.Unavailable, codes.Aborted, codes.NotFound}).Draw(t, "code"),
+		pushback: rapid.SampledFrom([]string{"", "", "-1", "0", "70", "400000", "+5"}).Draw(t, "pushback"),
+		deadline: seconds(0, 3000, "deadline"),
+	}
+}
+
+func TestTheTextNamesEntryAndEnd(t *testing.T) {
+	t.Parallel()
+	set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := text(explain(set, question{method: method, code: codes.Unavailable}, func() float64 { return 0.5 }))
+	for _, want := range []string{
+		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nobody declares it safe to repeat\n",
+		"budget    none: no limit\n", "no other attempt", "NO         May the method be repeated?",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got := text(explain(set, question{method: "/x.Y/Z"}, nil)); !strings.Contains(got, "no entry names it") {
+		t.Error(got)
+	}
+}
+
+func TestACodeIsItsNameOrItsNumber(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]codes.Code{"UNAVAILABLE": codes.Unavailable, "unavailable": codes.Unavailable, "8": codes.ResourceExhausted} {
+		if got, err := parseCode(name); got != want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"OK", "0", "17", "UNAVAILABEL", ""} {
+		if _, err := parseCode(name); err == nil {
+			t.Errorf("%q is taken for a code", name)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
+)
+
+const good = `methodConfig:
+- name: [{service: a.B, method: C}]
+  timeout: 5s
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`
+
+const doubtful = `methodConfig:
+- name: [{service: a.B, method: C}]
+  timeout: 3s
+  retryPolicy:
+    maxAttempts: 9
+    initialBackoff: 0.0001s
+    maxBackoff: 90s
+    backoffMultiplier: 10
+    retryableStatusCodes: [UNAVAILABLE, NOT_FOUND]
+    jitter: NONE
+    perAttemptTimeout: 4s
+    budget: NONE
+- name: [{service: a.B, method: D}]
+  hedgingPolicy: {maxAttempts: 6, budget: NONE}
+`
+
+const bad = `methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy: {maxAttempts: 1, initialBackoff: 50ms, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`
+
+// run is the command's output and error, for a file with the given text.
+func run(t *testing.T, text string, args ...string) (string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "retry.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	c := lint.Command()
+	c.SetArgs(append(args, file))
+	c.SetOut(&out)
+	c.SetErr(&out)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	err := c.Execute()
+	return strings.ReplaceAll(out.String(), file, "retry.yaml"), err
+}
+
+func TestAGoodFileIsSaidToBeOne(t *testing.T) {
+	t.Parallel()
+	if got, err := run(t, good, "--strict"); err != nil || got != "retry.yaml: can be used; 1 policies\n" {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+func TestAdviceHasItsPlace(t *testing.T) {
+	t.Parallel()
+	got, err := run(t, doubtful)
+	want := `warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: what fails five times is no blip
+warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: the waits before attempt 9 may add up to 3m11.111s, but timeout ends the call after 3s
+warning: retry.yaml:6:21: methodConfig[0].retryPolicy.initialBackoff: 0.0001s: is less than timers resolve (1ms): retries follow at once
+warning: retry.yaml:7:17: methodConfig[0].retryPolicy.maxBackoff: 90s: 30s to 60s are enough: a call that waits longer is seldom waited for
+warning: retry.yaml:9:27: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, let it count as another code, with codeOverrides
+warning: retry.yaml:10:13: methodConfig[0].retryPolicy.jitter: NONE: without jitter, clients that failed together come back together; FULL spreads them best
+warning: retry.yaml:11:24: methodConfig[0].retryPolicy.perAttemptTimeout: 4s: timeout ends the call after 3s already
+warning: retry.yaml:12:13: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: up to 9 times the load
+warning: retry.yaml:14:18: methodConfig[1].hedgingPolicy: without hedgingDelay all attempts are sent at once: 6 times the load, as far as the budget goes
+warning: retry.yaml:14:32: methodConfig[1].hedgingPolicy.maxAttempts: 6: 2 or 3 are enough: more hedges help few calls more
+warning: retry.yaml:14:43: methodConfig[1].hedgingPolicy.budget: NONE: nothing bounds the hedges of a service that has become slow: up to 6 times the load
+retry.yaml: can be used; 2 policies
+`
+	if err != nil || got != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := run(t, doubtful, "--strict"); err == nil {
+		t.Error("--strict takes a file that there is advice for")
+	}
+}
+
+func TestMistakesAreAllSaid(t *testing.T) {
+	t.Parallel()
+	got, err := run(t, bad)
+	if err == nil || err.Error() != "2 mistakes" || strings.Count(got, "error: retry.yaml:3:") != 2 {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+func TestJSONIsForPrograms(t *testing.T) {
+	t.Parallel()
+	got, err := run(t, bad, "--format", "json")
+	var list []map[string]any
+	if jsonErr := json.Unmarshal([]byte(got), &list); jsonErr != nil || err == nil || len(list) != 2 {
+		t.Fatalf("%v, %v\n%s", jsonErr, err, got)
+	}
+	if f := list[0]; f["severity"] != "error" || f["line"] != 3.0 || f["field"] != "methodConfig[0].retryPolicy.maxAttempts" {
+		t.Errorf("%v", f)
+	}
+	if got, err := run(t, good, "--format", "json"); err != nil || got != "[]\n" {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+func TestGitHubMarksTheLines(t *testing.T) {
+	t.Parallel()
+	got, _ := run(t, bad, "--format", "github")
+	if !strings.HasPrefix(got, "::error file=retry.yaml,line=3,col=30::methodConfig[0].retryPolicy.maxAttempts: 1: must be") {
+		t.Error(got)
+	}
+}
+
+func TestDepthShowsTheWorstCase(t *testing.T) {
+	t.Parallel()
+	got, err := run(t, good, "--depth", "3")
+	if want := "a chain of 3 layers sends up to 27 requests to the lowest for one call; with the server interceptor in each layer, 3\n"; err != nil ||
+		!strings.HasSuffix(got, want) {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+func TestMisuseIsToldFromMistakes(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--format", "xml"}, {"--depth", "11"}} {
+		if _, err := run(t, good, args...); !errors.As(err, new(lint.Misuse)) {
+			t.Errorf("%v: %v; want a misuse", args, err)
+		}
+	}
+}
