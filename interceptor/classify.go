@@ -52,9 +52,13 @@ func WithClassifier(c Classifier) Option {
 	}
 }
 
-// judge asks the classifier, and reports whether the attempt counts as failed.
-func (c *call) judge(reply any, err error) (failed bool) {
+// judge asks the classifier, and reports whether the attempt counts as failed. One that was abandoned does,
+// and nobody is asked.
+func (c *call) judge(reply any, err error, w *watch) (failed bool) {
 	c.verdict = AsCode
+	if err != nil && w.abandoned() && !answered(err) {
+		return true
+	}
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 {
 		c.verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}

@@ -19,7 +19,7 @@ func (r *race) ended(l *lane, err error) (last bool) {
 	defer r.wake()
 	i := slices.Index(r.running, l)
 	r.running = slices.Delete(r.running, i, i+1)
-	failed := r.panics != nil || r.over || r.judge(l.reply, err)
+	failed := r.panics != nil || r.over || r.judge(l.reply, err, nil)
 	if failed {
 		l.attempt = l.settled()
 	}

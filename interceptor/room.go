@@ -22,12 +22,16 @@ func (p *spot) Enter() bool {
 	if p.taken {
 		return true
 	}
-	if p.room.waiting.Add(1) > p.room.most.Load() {
-		p.room.waiting.Add(-1)
-		return false
+	for {
+		waiting := p.room.waiting.Load()
+		if waiting >= p.room.most.Load() {
+			return false
+		}
+		if p.room.waiting.CompareAndSwap(waiting, waiting+1) {
+			p.taken = true
+			return true
+		}
 	}
-	p.taken = true
-	return true
 }
 
 // Leave implements [policy.Room].

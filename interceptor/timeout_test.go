@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,22 +31,31 @@ func hasty() policy.RetrySpec {
 type purse struct {
 	budget.Budget
 
+	mu                                           sync.Mutex // guards all below
 	grants                                       int
 	asked                                        []budget.Kind
 	started, failed, returned, refunded, ok, bad int
 }
 
-func (p *purse) Start(time.Duration)                 { p.started++ }
-func (p *purse) Fail(time.Duration)                  { p.failed++ }
-func (p *purse) Return(time.Duration, budget.Permit) { p.returned++ }
+func (p *purse) count(n *int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*n++
+}
+
+func (p *purse) Start(time.Duration)                 { p.count(&p.started) }
+func (p *purse) Fail(time.Duration)                  { p.count(&p.failed) }
+func (p *purse) Return(time.Duration, budget.Permit) { p.count(&p.returned) }
 
 func (p *purse) Settle(_ time.Duration, _ budget.Permit, helped bool) {
 	if helped {
-		p.refunded++
+		p.count(&p.refunded)
 	}
 }
 
 func (p *purse) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.asked = append(p.asked, c.Kind)
 	p.grants--
 	return budget.Permit{Charge: c, At: now}, p.grants >= 0
@@ -53,9 +63,9 @@ func (p *purse) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, boo
 
 func (p *purse) Finish(_ time.Duration, e budget.End) {
 	if e != budget.Failed {
-		p.ok++
+		p.count(&p.ok)
 	} else {
-		p.bad++
+		p.count(&p.bad)
 	}
 }
 

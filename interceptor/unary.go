@@ -94,7 +94,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		err = invoke(ctx, c.method, req, reply, c.cc, slices.Clip(opts)...)
 		w.stop()
 	}
-	for c.judge(reply, err) {
+	for c.judge(reply, err, w) {
 		c.attempt = c.settled()
 		if over, final := c.follow(err, w); over {
 			return final

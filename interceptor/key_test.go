@@ -1,0 +1,135 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// withKeys has calls to CreateOrder send an idempotency key in x-order-key.
+func withKeys() policy.Config {
+	c := config(plain())
+	c.Methods[1].IdempotencyKey = "x-order-key"
+	return c
+}
+
+// keys are those that the server has seen, one an attempt.
+func (s scene) keys(header string) string {
+	synctest.Wait()
+	var list []string
+	for _, a := range s.Attempts() {
+		list = append(list, strings.Join(a.Metadata.Get(header), "+"))
+	}
+	return strings.Join(list, " ")
+}
+
+func TestACallSendsOneKeyInAllItsAttempts(t *testing.T) {
+	play(t, withKeys(), func(t *testing.T, s scene) {
+		seen := map[string]bool{}
+		for range 3 {
+			s.Reset()
+			s.On(create, down().Times(2), text("made"))
+			if got, err := s.call(t.Context(), create); got != "made" || err != nil {
+				t.Fatalf("%q, %v: a call with a key is safe to repeat", got, err)
+			}
+			three := strings.Fields(s.keys("x-order-key"))
+			if len(three) != 3 || three[0] != three[1] || three[1] != three[2] || len(three[0]) != 26 || seen[three[0]] {
+				t.Errorf("keys %q", three)
+			}
+			seen[three[0]] = true
+			last := s.calls[len(s.calls)-1]
+			if last.IdempotencyKey != three[0] || s.attempts[len(s.attempts)-1].IdempotencyKey != three[0] {
+				t.Errorf("observers are told %q", last.IdempotencyKey)
+			}
+		}
+	})
+}
+
+func TestAKeyOfTheCallersIsSentAsItIs(t *testing.T) {
+	withHeader := metadata.AppendToOutgoingContext(context.Background(), "x-order-key", "from-metadata", "other", "kept")
+	for name, row := range map[string]struct {
+		ctx          context.Context
+		opts         []grpc.CallOption
+		header, want string
+	}{
+		"an option":                    {context.Background(), []grpc.CallOption{interceptor.IdempotencyKey("mine")}, "x-order-key", "mine mine"},
+		"metadata":                     {withHeader, nil, "x-order-key", "from-metadata from-metadata"},
+		"an option wins over metadata": {withHeader, []grpc.CallOption{interceptor.IdempotencyKey("mine")}, "x-order-key", "mine mine"},
+		"the rest of the metadata":     {withHeader, nil, "other", "kept kept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, withKeys(), func(t *testing.T, s scene) {
+				s.On(create, down(), text("made"))
+				if _, err := s.call(row.ctx, create, row.opts...); err != nil {
+					t.Error(err)
+				}
+				if got := s.keys(row.header); got != row.want {
+					t.Errorf("%s: %q; want %q", row.header, got, row.want)
+				}
+			})
+		})
+	}
+	if md, _ := metadata.FromOutgoingContext(withHeader); strings.Join(md.Get("x-order-key"), "+") != "from-metadata" {
+		t.Errorf("the caller's metadata is now %v", md)
+	}
+}
+
+func TestTheOptionAloneMakesACallSafe(t *testing.T) {
+	never := config(plain())
+	never.Methods[1].Idempotency = policy.Never
+	for name, c := range map[string]policy.Config{"nobody has declared it": config(plain()), "declared unsafe": never} {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(create, down(), text("made"))
+				if got, err := s.call(t.Context(), create, interceptor.IdempotencyKey("")); got != "made" || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+				two := strings.Fields(s.keys(policy.DefaultIdempotencyHeader))
+				if len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
+					t.Errorf("keys %q", two)
+				}
+			})
+		})
+	}
+}
+
+func TestStreamsSendKeysToo(t *testing.T) {
+	play(t, withKeys(), func(t *testing.T, s scene) {
+		s.On(create, testserver.Play(testserver.Receive(1)).Then(down()), testserver.Play(testserver.ReceiveAll(), say("made")))
+		stream, err := s.conn.NewStream(t.Context(), clientStream, create)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, stream, "a")
+		_ = stream.CloseSend()
+		if got, _ := receive(stream); len(got) != 1 {
+			t.Errorf("received %v", got)
+		}
+		if two := strings.Fields(s.keys("x-order-key")); len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
+			t.Errorf("keys %q", two)
+		}
+	})
+}
+
+func TestAKeyThatMetadataCannotHoldIsGRPCsErrorOnce(t *testing.T) {
+	play(t, withKeys(), func(t *testing.T, s scene) {
+		s.On(create, text("made"))
+		_, err := s.call(t.Context(), create, interceptor.IdempotencyKey("line\nbreak"))
+		if status.Code(err) != codes.Internal || reasonOf(err) != policy.NonRetryable || len(s.attempts) != 1 {
+			t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), len(s.attempts))
+		}
+	})
+}

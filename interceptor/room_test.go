@@ -1,0 +1,130 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestNoMoreCallsWaitThanMay(t *testing.T) {
+	purse := &purse{grants: 1 << 30}
+	retry := plain()
+	retry.Budget, retry.MaxAttempts = "", 2
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, down())
+		var (
+			wg      sync.WaitGroup
+			refused atomic.Int64
+		)
+		for range 10 {
+			wg.Go(func() {
+				began := time.Now()
+				_, err := s.call(t.Context(), get)
+				if reasonOf(err) != policy.TooManyWaiting {
+					return
+				}
+				refused.Add(1)
+				if status.Code(err) != codes.Unavailable || time.Since(began) != 0 {
+					t.Errorf("%v after %v; want the server's error at once", err, time.Since(began))
+				}
+			})
+		}
+		synctest.Wait()
+		if got := s.retrier.Waiting(); got != 3 {
+			t.Errorf("%d calls wait; want 3", got)
+		}
+		wg.Wait()
+		if refused.Load() != 7 || s.retrier.Waiting() != 0 || len(purse.asked) != 3 {
+			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.Waiting(), len(purse.asked))
+		}
+	}, interceptor.WithMaxWaiting(3), interceptor.WithBudget("", purse))
+}
+
+func TestTheFileSaysHowManyCallsMayWait(t *testing.T) {
+	c := config(plain())
+	c.MaxWaiting = 1
+	play(t, c, func(t *testing.T, s scene) {
+		s.On(get, down())
+		go func() { _, _ = s.call(t.Context(), get) }()
+		synctest.Wait()
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.TooManyWaiting {
+			t.Errorf("%v (%s)", err, reasonOf(err))
+		}
+		c.MaxWaiting = 2
+		s.reload(t, c)
+		go func() { _, _ = s.call(t.Context(), get) }()
+		synctest.Wait()
+		if got := s.retrier.Waiting(); got != 2 {
+			t.Errorf("%d calls wait after a reload; want 2", got)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestAPlaceIsFreeAgainHoweverTheWaitEnds(t *testing.T) {
+	for name, end := range map[string]func(s scene, cancel func()){
+		"it is over":                func(scene, func()) { time.Sleep(time.Minute) },
+		"the caller cancels":        func(_ scene, cancel func()) { cancel() },
+		"the connection is closed":  func(s scene, _ func()) { _ = s.conn.Close() },
+		"beside a slow attempt too": func(s scene, cancel func()) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(besides()), func(t *testing.T, s scene) {
+				s.On(get, down())
+				if name == "beside a slow attempt too" {
+					s.On(get, text("late").Delay(time.Hour))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour/2)
+				defer cancel()
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					_, _ = s.call(ctx, get)
+				}()
+				synctest.Wait()
+				if name == "beside a slow attempt too" {
+					time.Sleep(1050 * ms)
+				}
+				if got := s.retrier.Waiting(); got != 1 {
+					t.Errorf("%d calls wait; want 1", got)
+				}
+				end(s, cancel)
+				<-done
+				if got := s.retrier.Waiting(); got != 0 {
+					t.Errorf("%d calls wait; want none", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOutageDoesNotPileUpCalls(t *testing.T) {
+	retry := plain()
+	retry.Backoff.Initial, retry.MaxAttempts = 10*time.Second, 3
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.Down()
+		var wg sync.WaitGroup
+		most := 0
+		for range 10_000 {
+			wg.Go(func() { _, _ = s.call(t.Context(), get) })
+			most = max(most, s.retrier.Waiting())
+		}
+		synctest.Wait()
+		if most = max(most, s.retrier.Waiting()); most > 100 {
+			t.Errorf("%d calls wait; want at most 100", most)
+		}
+		wg.Wait()
+	}, interceptor.WithMaxWaiting(100))
+}
