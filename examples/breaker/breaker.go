@@ -1,0 +1,54 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package breaker puts circuit breakers of github.com/sony/gobreaker under stagger's retries: one for each
+// target. While a target's circuit is open, no call to it is sent, nor waits to be sent again.
+package breaker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+)
+
+// Breakers makes a breaker for each target. The zero value is ready for use, and safe for concurrent use.
+type Breakers struct{ byTarget sync.Map }
+
+// For finds the breaker of a target. It is what interceptor.WithBreaker asks for.
+func (b *Breakers) For(target, _ string) interceptor.Breaker[gobreaker.State] {
+	if found, ok := b.byTarget.Load(target); ok {
+		return found.(*gobreaker.TwoStepCircuitBreaker[any]) //nolint:errcheck,forcetypeassert // nothing else is stored
+	}
+	found, _ := b.byTarget.LoadOrStore(target, gobreaker.NewTwoStepCircuitBreaker[any](settings(target)))
+	return found.(*gobreaker.TwoStepCircuitBreaker[any]) //nolint:errcheck,forcetypeassert // nothing else is stored
+}
+
+// settings open the circuit when at least half of twenty attempts have failed, and let one through after
+// five seconds.
+func settings(target string) gobreaker.Settings {
+	return gobreaker.Settings{
+		Name:     target,
+		Interval: 10 * time.Second,
+		Timeout:  5 * time.Second,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			return c.Requests >= 20 && c.TotalFailures*2 >= c.Requests
+		},
+		IsSuccessful: healthy,
+	}
+}
+
+// healthy reports whether an attempt's end says nothing against the server: it was answered, even if the
+// answer is no. Without it, every NOT_FOUND would help to open the circuit.
+func healthy(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Unknown, codes.DataLoss:
+		return false
+	default:
+		return true
+	}
+}

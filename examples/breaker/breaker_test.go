@@ -1,0 +1,88 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/examples/breaker"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const get = "/acme.orders.v1.OrderService/GetOrder"
+
+const retries = `
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`
+
+// dial is a client of srv with retries and breakers.
+func dial(tb testing.TB, srv *testserver.Server) *grpc.ClientConn {
+	tb.Helper()
+	set, err := policy.Parse("retry.yaml", []byte(retries))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	breakers := new(breaker.Breakers)
+	retrier, err := interceptor.New(set, interceptor.WithBreaker(breakers.For))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return srv.Dial(tb, retrier.DialOptions()...)
+}
+
+func call(ctx context.Context, conn *grpc.ClientConn) error {
+	return conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{})
+}
+
+func TestAnOutageOpensTheCircuitAndARecoveryClosesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testserver.Start(t)
+		conn := dial(t, srv)
+		srv.On(get, testserver.Fail(codes.Unavailable))
+		var err error
+		for range 100 {
+			err = call(t.Context(), conn)
+		}
+		if e, ok := errors.AsType[*interceptor.Error](err); !ok || e.Reason != policy.BreakerOpen || !errors.Is(err, gobreaker.ErrOpenState) {
+			t.Errorf("%v; want the breaker to refuse", err)
+		}
+		if n := srv.Count(get); n != 20 {
+			t.Errorf("%d requests in the outage; want 20, and then none", n)
+		}
+		srv.On(get, testserver.OK(&emptypb.Empty{}))
+		time.Sleep(6 * time.Second)
+		for range 3 {
+			if err := call(t.Context(), conn); err != nil {
+				t.Errorf("after the recovery: %v", err)
+			}
+		}
+	})
+}
+
+func TestAnswersThatSayNoKeepTheCircuitClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testserver.Start(t)
+		conn := dial(t, srv)
+		srv.On(get, testserver.Fail(codes.NotFound))
+		for range 100 {
+			_ = call(t.Context(), conn)
+		}
+		if n := srv.Count(get); n != 100 {
+			t.Errorf("%d requests; want 100", n)
+		}
+	})
+}

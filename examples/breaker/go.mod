@@ -1,0 +1,22 @@
+module github.com/stagger-go/stagger/examples/breaker
+
+go 1.26.0
+
+// The example is developed with the library. A release drops this line and requires the tag.
+replace github.com/stagger-go/stagger => ../..
+
+require (
+	github.com/sony/gobreaker/v2 v2.4.0
+	github.com/stagger-go/stagger v0.0.0
+	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/DataDog/sketches-go v1.4.8 // indirect
+	go.yaml.in/yaml/v4 v4.0.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
+)
