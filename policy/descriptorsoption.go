@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -129,4 +130,18 @@ func anyOf(ed protoreflect.EnumDescriptor) string {
 		return aCode
 	}
 	return "must be " + oneOf(enumNames(ed))
+}
+
+// duration reports a Duration that is not one, or that Go would cut.
+func (o *option) duration(field string, n *node, m protoreflect.Message) {
+	d, ok := m.Interface().(*durationpb.Duration)
+	switch {
+	case !ok:
+	case !d.IsValid():
+		n.raw = fmt.Sprintf("{seconds: %d, nanos: %d}", d.GetSeconds(), d.GetNanos())
+		o.problems.misread(field, n, "must have nanos from 0 to 999999999, with the sign of the seconds, and at most 10,000 years")
+	case d.GetSeconds() > maxSeconds || d.GetSeconds() < -maxSeconds:
+		n.raw = fmt.Sprintf("{seconds: %d}", d.GetSeconds())
+		o.problems.misread(field, n, "must be at most %ds, 292 years", maxSeconds)
+	}
 }

@@ -67,7 +67,8 @@ var file_stagger_policy_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 // Extension fields to descriptorpb.MethodOptions.
 var (
 	// stagger. The retries of a method. As with an entry of a policy file that names service and method,
-	// the method counts as safe to repeat, unless the file's idempotency key says otherwise.
+	// the method counts as safe to repeat; not so if its idempotency_level is set to IDEMPOTENCY_UNKNOWN in
+	// so many words. The key idempotency at the top of the file wins.
 	//
 	// optional stagger.policy.v1.RetryPolicy retry = 64734;
 	E_Retry = &file_stagger_policy_v1_options_proto_extTypes[0]
@@ -77,7 +78,7 @@ var (
 var (
 	// stagger. The retries of a service's methods that have no option of their own. As with an entry of a
 	// policy file that names a whole service, a method counts as safe to repeat only if its
-	// idempotency_level says so.
+	// idempotency_level says so. The key idempotency at the top of the file wins.
 	//
 	// optional stagger.policy.v1.RetryPolicy service_retry = 64734;
 	E_ServiceRetry = &file_stagger_policy_v1_options_proto_extTypes[1]

@@ -1,0 +1,67 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestADescriptorSetThatCannotBeReadSaysWhatWouldBeRight(t *testing.T) {
+	t.Parallel()
+	const how = "make one with buf build -o api.binpb, or protoc --include_imports --descriptor_set_out=api.binpb"
+	whole := apiSet(nil, nil)
+	lacking := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{apiOf(whole)}}
+	broken := apiSet(nil, map[string]*descriptorpb.MethodOptions{"Get": nil})
+	apiOf(broken).Service[0].Method[0].InputType = new(".acme.v1.None")
+	for _, row := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "holds no .proto files; must be a binary google.protobuf.FileDescriptorSet: " + how},
+		{"text", []byte(`syntax = "proto3";`), "is not a binary google.protobuf.FileDescriptorSet; " + how},
+		{"compressed", []byte{0x1f, 0x8b, 8, 0}, "is not a binary google.protobuf.FileDescriptorSet; " + how},
+		{"imports left out", marshal(t, lacking), "acme/v1/orders.proto imports stagger/policy/v1/options.proto, which is not in the set; " +
+			"give protoc --include_imports too, as buf build does unasked"},
+		{"a type left out", marshal(t, broken), "holds .proto files that do not fit together: *\"acme.v1.None\"*; " + how},
+		{"too large", make([]byte, 64<<20+1), "is larger than 67108864 bytes (64 MiB); leave out what the program does not call, with buf build --path"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "api.binpb")
+			if err := os.WriteFile(path, row.data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files, err := policy.LoadDescriptors(path)
+			if err == nil || files != nil || !like(err.Error(), path+": "+row.want) {
+				t.Errorf("LoadDescriptors = %v, %v\nwant %s: %s", files, err, path, row.want)
+			}
+		})
+	}
+	_, err := policy.LoadDescriptors(filepath.Join(t.TempDir(), "none.binpb"))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "; "+how) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// like compares with a pattern where * stands for what protobuf says in its own words.
+func like(text, pattern string) bool {
+	for i, part := range strings.Split(pattern, "*") {
+		at := strings.Index(text, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		text = text[at+len(part):]
+	}
+	return text == ""
+}
