@@ -43,7 +43,8 @@ import (
 // use.
 type Retrier struct {
 	rules                     atomic.Pointer[rules]
-	reloading                 sync.Mutex     // one reload at a time
+	reloading                 sync.Mutex // one reload at a time
+	refusal                   atomic.Pointer[error]
 	single                    *policy.Policy // for methods without a policy: one attempt
 	budgets                   budgets
 	observers                 []Observer

@@ -61,7 +61,7 @@ func TestACallSendsOneKeyInAllItsAttempts(t *testing.T) {
 func TestAKeyOfTheCallersIsSentAsItIs(t *testing.T) {
 	withHeader := metadata.AppendToOutgoingContext(context.Background(), "x-order-key", "from-metadata", "other", "kept")
 	for name, row := range map[string]struct {
-		ctx          context.Context
+		ctx          context.Context //nolint:containedctx // of the call
 		opts         []grpc.CallOption
 		header, want string
 	}{

@@ -133,7 +133,7 @@ func (r *race) follow() *lane {
 // finish ends the call with the best answer. Nothing runs any more.
 func (r *race) finish() error {
 	if r.panics != nil {
-		panic(r.panics)
+		panic(r.panics) //nolint:forbidigo // it comes from an interceptor further in
 	}
 	r.attempt = r.best.attempt
 	if r.err != nil {
@@ -151,7 +151,7 @@ func (r *race) finish() error {
 
 // recycle lets another call use the race.
 func (r *race) recycle() {
-	r.attempt.release()
+	r.release()
 	*r = race{fires: r.fires, running: r.running[:0]}
 	races.Put(r)
 }

@@ -78,7 +78,7 @@ func TestAPlaceIsFreeAgainHoweverTheWaitEnds(t *testing.T) {
 		"it is over":                func(scene, func()) { time.Sleep(time.Minute) },
 		"the caller cancels":        func(_ scene, cancel func()) { cancel() },
 		"the connection is closed":  func(s scene, _ func()) { _ = s.conn.Close() },
-		"beside a slow attempt too": func(s scene, cancel func()) { cancel() },
+		"beside a slow attempt too": func(_ scene, cancel func()) { cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(besides()), func(t *testing.T, s scene) {

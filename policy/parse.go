@@ -40,7 +40,7 @@ func parse(file string, data []byte) (c *Config, ps, warnings *problems) {
 	var f policyv1.PolicyFile
 	decode(ps, "", src.root, f.ProtoReflect())
 	config := convert(ps, &f)
-	warnNotDone(warnings, &f)
+	warnNotDone(warnings)
 	return &config, ps, warnings
 }
 

@@ -3,10 +3,8 @@
 
 package policy
 
-import policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
-
 // warnNotDone warns of what a file may say but stagger does not carry out.
-func warnNotDone(ps *problems, f *policyv1.PolicyFile) {
+func warnNotDone(ps *problems) {
 	for _, key := range []string{"loadBalancingPolicy", "loadBalancingConfig", "healthCheckConfig", "connectionScaling"} {
 		if ps.written(key) {
 			ps.add(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+

@@ -30,7 +30,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, new(lint.Misuse)):
+	case errors.As(err, new(lint.MisuseError)):
 		return 2
 	default:
 		return 1

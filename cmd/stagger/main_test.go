@@ -13,7 +13,7 @@ import (
 
 func TestExitCodesAreForWorkflows(t *testing.T) {
 	t.Parallel()
-	for want, err := range map[int]error{0: nil, 1: errors.New("2 mistakes"), 2: fmt.Errorf("lint: %w", lint.Misuse{})} {
+	for want, err := range map[int]error{0: nil, 1: errors.New("2 mistakes"), 2: fmt.Errorf("lint: %w", lint.MisuseError{})} {
 		if got := exitCode(err); got != want {
 			t.Errorf("%v: exit code %d; want %d", err, got, want)
 		}

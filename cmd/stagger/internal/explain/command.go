@@ -7,6 +7,7 @@ package explain
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func Command() *cobra.Command {
 // parseCode takes a code's name or number, as a policy file does.
 func parseCode(name string) (codes.Code, error) {
 	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
-		if strings.EqualFold(name, policy.CodeName(c)) || name == fmt.Sprint(uint32(c)) {
+		if strings.EqualFold(name, policy.CodeName(c)) || name == strconv.FormatUint(uint64(c), 10) {
 			return c, nil
 		}
 	}

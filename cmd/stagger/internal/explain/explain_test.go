@@ -30,7 +30,7 @@ func TestWhatIsExplainedIsWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set, q := drawn(rt)
 		seed := rapid.Uint64().Draw(rt, "seed")
-		source := func() func() float64 { return rand.New(rand.NewPCG(seed, 0)).Float64 } //nolint:gosec // to repeat
+		source := func() func() float64 { return rand.New(rand.NewPCG(seed, 0)).Float64 }
 		a := explain(set, q, source())
 		var want []time.Duration
 		for _, e := range a.events {

@@ -6,6 +6,7 @@ package explain
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func attempts(p *policy.Policy) string {
 	case p.Hedge() != nil:
 		return fmt.Sprintf("%d, beside each other (hedging)", n)
 	default:
-		return fmt.Sprint(n)
+		return strconv.Itoa(n)
 	}
 }
 

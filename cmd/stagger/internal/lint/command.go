@@ -41,18 +41,18 @@ func Command() *cobra.Command {
 		Example: examples,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
-			print, ok := formats[format]
+			show, ok := formats[format]
 			if !ok {
-				return Misuse{fmt.Errorf("--format %q: must be text, json or github", format)}
+				return MisuseError{fmt.Errorf("--format %q: must be text, json or github", format)}
 			}
 			if depth < 0 || depth > 10 {
-				return Misuse{fmt.Errorf("--depth %d: must be 0 to 10", depth)}
+				return MisuseError{fmt.Errorf("--depth %d: must be 0 to 10", depth)}
 			}
 			reports, err := check(c.InOrStdin(), files)
 			if err != nil {
 				return err
 			}
-			if err := print(c.OutOrStdout(), reports); err != nil {
+			if err := show(c.OutOrStdout(), reports); err != nil {
 				return err
 			}
 			if depth > 0 && format == "text" {
@@ -67,11 +67,11 @@ func Command() *cobra.Command {
 	return c
 }
 
-// Misuse is an error of how the command was called: exit code 2.
-type Misuse struct{ error }
+// MisuseError is an error of how the command was called: exit code 2.
+type MisuseError struct{ error }
 
 // Unwrap returns what was not understood.
-func (m Misuse) Unwrap() error { return m.error }
+func (m MisuseError) Unwrap() error { return m.error }
 
 // report is what is to be said of one file.
 type report struct {

@@ -132,7 +132,7 @@ func TestDepthShowsTheWorstCase(t *testing.T) {
 func TestMisuseIsToldFromMistakes(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--format", "xml"}, {"--depth", "11"}} {
-		if _, err := run(t, good, args...); !errors.As(err, new(lint.Misuse)) {
+		if _, err := run(t, good, args...); !errors.As(err, new(lint.MisuseError)) {
 			t.Errorf("%v: %v; want a misuse", args, err)
 		}
 	}

@@ -1,0 +1,44 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Watch makes a Retrier as [Load] does, and has it follow the file as that changes, until ctx ends: when it
+// is written or replaced, and when Kubernetes swaps a ConfigMap ([policy.Watch], [Retrier.Reload]). A file that
+// is bad is refused: the last good one holds, the observers are warned, and [Retrier.Err] says why.
+func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
+	r, err := Load(path, options...)
+	if err != nil {
+		return nil, err
+	}
+	return r, policy.Watch(ctx, path, func(set *policy.Set, err error) {
+		if err == nil {
+			err = r.Reload(set)
+		}
+		r.refused(err)
+	})
+}
+
+// Err is what is wrong with the policy file since it was changed last; nil if the Retrier follows it.
+func (r *Retrier) Err() error {
+	if err := r.refusal.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// refused remembers why a change of the file was refused, or that it was not.
+func (r *Retrier) refused(err error) {
+	if err == nil {
+		r.refusal.Store(nil)
+		return
+	}
+	r.refusal.Store(&err)
+	r.warn(policy.Problem{Message: "a change of the policy file is refused, and the policies from before hold: " + err.Error()})
+}
