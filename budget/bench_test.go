@@ -4,6 +4,9 @@
 package budget_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -55,22 +58,38 @@ func (b *bucket) Start(time.Duration) {
 
 func (b *bucket) Finish(time.Duration, budget.End) {}
 
-// BenchmarkCall is what a budget costs a call that needs no extra attempt.
-func BenchmarkCall(b *testing.B) {
-	all := kinds(b)
-	all["mutex bucket"] = &bucket{Budget: budget.Empty}
-	for name, one := range all {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				now := budget.Now() // once: to read the clock would cost more than what is measured
-				for pb.Next() {
-					now = (now + time.Microsecond) // or all calls would meet in one shard
-					one.Start(now)
-					one.Finish(now, budget.AtOnce)
-				}
-			})
+// calls is how long n calls take that need no extra attempt, in so many goroutines.
+func calls(b budget.Budget, goroutines, n int) time.Duration {
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for g := range goroutines {
+		wg.Go(func() {
+			now := budget.Now() + time.Duration(g)*time.Millisecond // once: to read the clock would cost more than the rest
+			for range n/goroutines + 1 {
+				now += time.Microsecond // or all calls would meet in one shard
+				b.Start(now)
+				b.Finish(now, budget.AtOnce)
+			}
 		})
+	}
+	wg.Wait()
+	return time.Since(begin)
+}
+
+// BenchmarkCall is what a budget costs a call that needs no extra attempt, alone and as a part of what a
+// bucket with one lock costs in the same run.
+func BenchmarkCall(b *testing.B) {
+	for _, name := range slices.Sorted(maps.Keys(kinds(b))) {
+		for _, goroutines := range []int{1, 2, 4, 8} {
+			b.Run(fmt.Sprintf("%s/%d", name, goroutines), func(b *testing.B) {
+				b.ReportAllocs()
+				one, lock := kinds(b)[name], &bucket{Budget: budget.Empty}
+				b.ResetTimer()
+				took := calls(one, goroutines, b.N)
+				b.StopTimer()
+				b.ReportMetric(float64(took)/float64(calls(lock, goroutines, b.N)), "x/mutex")
+			})
+		}
 	}
 }
 

@@ -27,7 +27,7 @@
 // [Unlimited] and [Empty] stand where another library has nil. All take the time as an argument,
 // start no goroutine and do no I/O, so that a client, a simulation and a test run the same code.
 // Package budget knows nothing of gRPC: who calls it decides what a failure is. Reload changes the
-// config of a budget in use; it scales the balance, and never refills it.
+// config of a budget in use; it scales the balance, and never refills it. Drain leaves nothing.
 package budget
 
 import "time"

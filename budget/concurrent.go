@@ -30,8 +30,8 @@ func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig{Percent: 20,
 // An extra attempt is in flight from its withdrawal, so while it waits too, until it is returned or
 // settled; a call from Start to Finish. It bounds what a service must hold at a time, not what arrives:
 // where failures are fast, many extra attempts pass one after the other, and where backoffs are long the
-// calls that wait count as calls in flight and so allow more of them. What is charged, and the time, do
-// not matter.
+// calls that wait count as calls in flight and so allow more of them. The kind and the factor of a
+// charge, and the time, do not matter.
 //
 // A call that needs no extra attempt takes no lock, allocates nothing and seldom writes to a cache line
 // that another core uses. The zero value is not usable: see [NewConcurrent].
@@ -96,7 +96,8 @@ func (b *Concurrent) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	}
 }
 
-// limit is how many extra attempts may be in flight now.
+// limit is how many extra attempts may be in flight now. It may be off by the share of calls that begin
+// and end while the counters are read, one after the other.
 func (b *Concurrent) limit() int64 {
 	s := b.settings.Load()
 	return max(b.calls.sum()*s.share, s.least) / token

@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -40,6 +41,23 @@ func (d *deposits) add(epoch uint64, since time.Duration) {
 			return
 		}
 	}
+}
+
+// put counts calls of an epoch that were counted elsewhere, before anybody else counts here.
+func (d *deposits) put(epoch uint64, calls int64) {
+	counter := &d.shards[0].ring[epoch%slots]
+	counter.Store(epoch<<32 | min(counter.Load()&math.MaxUint32+uint64(calls), math.MaxUint32)) //nolint:gosec // not negative
+}
+
+// of is the number of calls of one epoch.
+func (d *deposits) of(epoch uint64) int64 {
+	var n int64
+	for i := range d.shards {
+		if counter := d.shards[i].ring[epoch%slots].Load(); counter>>32 == epoch {
+			n += int64(counter & math.MaxUint32)
+		}
+	}
+	return n
 }
 
 // sum is the number of calls in the window that ends with epoch.

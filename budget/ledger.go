@@ -35,7 +35,7 @@ func (l *ledger) at(epoch uint64) *entry {
 // is nothing to take back. A permit that was not charged here cannot turn spending into earning.
 func (l *ledger) restore(epoch uint64, amount int64) {
 	if e := &l.entries[epoch%slots]; e.epoch == epoch {
-		e.spent = max(e.spent-amount, 0)
+		e.spent -= min(max(amount, 0), e.spent)
 	}
 }
 

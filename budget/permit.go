@@ -60,6 +60,8 @@ func (c Charge) of(base int64) int64 {
 // Permit is the right to send one extra attempt, from [Budget.Withdraw]. Exactly one of
 // [Budget.Return] and [Budget.Settle] follows, at the budget that gave it. The fields are exported
 // for other implementations of [Budget]; a caller leaves them as they are.
+//
+// It has four words, so that the compiler keeps it in registers.
 type Permit struct {
 	Charge Charge
 	At     time.Duration // the time that it was charged to

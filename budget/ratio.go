@@ -29,23 +29,18 @@ import (
 type Ratio struct {
 	earnings atomic.Pointer[earnings] // written under mu
 
-	_      [128]byte // failing calls write below, all calls read above
-	denied atomic.Uint64
-	mu     sync.Mutex // guards all below
-	rates  rates
-	ledger ledger
-	scales []scale // the reloads that permits of this window have seen
+	_       [128]byte // failing calls write below, all calls read above
+	denied  atomic.Uint64
+	mu      sync.Mutex // guards all below
+	rates   rates
+	ledger  ledger
+	history history
 }
 
 // earnings are the calls of the window.
 type earnings struct {
 	epochs   epochs
 	deposits deposits
-}
-
-// rates are a RatioConfig in micro-tokens.
-type rates struct {
-	share, reserve, timeoutCost, timeoutBonus int64
 }
 
 var _ Budget = (*Ratio)(nil)
@@ -56,7 +51,7 @@ func NewRatio(c RatioConfig) (*Ratio, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Ratio{rates: c.rates()}
+	r := &Ratio{rates: c.rates(), history: newHistory()}
 	r.earnings.Store(newEarnings(c.Window))
 	return r, nil
 }
@@ -83,6 +78,7 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, cost := r.earnings.Load(), r.rates.cost(c)
+	now = r.history.charge(now)
 	seen := e.epochs.of(now)
 	epoch := r.ledger.latest(seen)
 	if r.balance(epoch) < cost {
@@ -93,6 +89,7 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	if epoch != seen {
 		now = e.epochs.start(epoch) // the permit says where it was charged
 	}
+	r.history.charged = max(r.history.charged, now)
 	return Permit{Charge: c, At: now, Cost: cost}, true
 }
 
@@ -106,7 +103,8 @@ func (r *Ratio) Return(_ time.Duration, p Permit) {
 
 // restore requires mu.
 func (r *Ratio) restore(p Permit) {
-	r.ledger.restore(r.earnings.Load().epochs.of(p.At), r.scaled(p))
+	at, cost := r.history.now(p)
+	r.ledger.restore(r.earnings.Load().epochs.of(at), cost)
 }
 
 // Settle gives the cost of an attempt that helped back, as [Ratio.Return] does. The bonus of a kind
@@ -144,11 +142,4 @@ func (r *Ratio) balance(epoch uint64) int64 {
 // capacity is the balance if nothing had been spent. It requires r.mu to be held.
 func (r *Ratio) capacity(epoch uint64) int64 {
 	return r.earnings.Load().deposits.sum(epoch)*r.rates.share + r.rates.reserve
-}
-
-func (r rates) cost(c Charge) int64 {
-	if c.Kind == AfterFailure || c.Kind == Hedge {
-		return c.of(token)
-	}
-	return c.of(r.timeoutCost)
 }

@@ -68,11 +68,23 @@ func checkNumber(field string, v, low, high float64, decimals int) error {
 	return nil
 }
 
+// rates are a RatioConfig in micro-tokens.
+type rates struct {
+	share, reserve, timeoutCost, timeoutBonus int64
+}
+
 func (c RatioConfig) rates() rates {
 	return rates{
 		share: micro(c.Percent) / 100, reserve: c.reserve(),
 		timeoutCost: micro(c.TimeoutCost), timeoutBonus: micro(c.TimeoutBonus),
 	}
+}
+
+func (r rates) cost(c Charge) int64 {
+	if c.Kind == AfterFailure || c.Kind == Hedge {
+		return c.of(token)
+	}
+	return c.of(r.timeoutCost)
 }
 
 // token is one extra attempt of cost 1, in micro-tokens: the unit in which a [Ratio] counts.

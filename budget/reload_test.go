@@ -5,7 +5,6 @@ package budget_test
 
 import (
 	"math"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,25 +165,5 @@ func TestABadConfigIsRefusedAndChangesNothing(t *testing.T) {
 	}
 	if got := []float64{r.Balance(t0), th.Balance(t0), c.Balance(t0), f.Balance(t0)}; got[0] != 10 || got[1] != 5 || got[2] != 3 || got[3] != 100 {
 		t.Errorf("balances %v", got)
-	}
-}
-
-func TestReloadsUnderStressNeverRefill(t *testing.T) {
-	b := ratio(t, 10, 10) // 100
-	var grants atomic.Int64
-	together(func(g int) {
-		for i := range 200 {
-			if g == 0 {
-				window := time.Duration(5+5*(i%2)) * time.Second
-				reloaded(t, b.Reload(t0, budget.RatioConfig{Percent: 10, MinPerSecond: 100 / window.Seconds(), Window: window, TimeoutCost: 5}))
-				continue
-			}
-			if granted(b, t0) {
-				grants.Add(1)
-			}
-		}
-	})
-	if grants.Load() > 100 {
-		t.Errorf("%d grants of 100", grants.Load())
 	}
 }

@@ -130,3 +130,13 @@ func TestThrottleBalanceCountsFailures(t *testing.T) {
 		}
 	}
 }
+
+func TestThrottleDrainLeavesWhatIsLessThanHalf(t *testing.T) {
+	t.Parallel()
+	b := throttle(t, 10, 1)
+	fail(8)(b)
+	b.Drain(t0)
+	if got := b.Tokens(); got != 2 {
+		t.Errorf("%v tokens; want the 2 that were left", got)
+	}
+}

@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -43,6 +44,14 @@ func (e *epochs) begin(now time.Duration) *time.Duration {
 // start is the earliest time of an epoch.
 func (e *epochs) start(epoch uint64) time.Duration {
 	return *e.first.Load() + time.Duration(epoch)*e.width //nolint:gosec // came from a duration
+}
+
+// oldest is the earliest time that still counts at an epoch.
+func (e *epochs) oldest(epoch uint64) time.Duration {
+	if epoch < slots {
+		return math.MinInt64 // all, since times before the first count as that
+	}
+	return e.start(epoch - slots + 1)
 }
 
 // within reports whether what happened in epoch still counts at the epoch now, and does already.
