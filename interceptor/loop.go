@@ -120,7 +120,9 @@ func (c *call) end(err, last error, d policy.Decision) error {
 		Attempts: c.state.Attempts, Elapsed: budget.Now() - c.start, Reason: d.Reason, Commit: d.Commit,
 		err: err, last: last,
 	}
-	tellHop(c.ctx, d.Reason)
+	if c.state.Attempts != 1 || d.Reason != policy.AttemptsExhausted { // one that may not retry has not given up
+		tellHop(c.ctx, d.Reason)
+	}
 	c.finish(final, d.Reason)
 	return final
 }

@@ -51,7 +51,7 @@ func safeLevel(m protoreflect.MethodDescriptor) bool {
 
 // doubtful reports whether retries under an entry's name depend on what descriptors declare.
 func doubtful(m MethodConfig, assumed Idempotency, name Name) bool {
-	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && resolve(m.Idempotency, assumed, name) == Declared
+	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" && resolve(m.Idempotency, assumed, name) == Declared
 }
 
 // sayUnsafe says which methods that a name leads to want retries although nobody declares them safe.

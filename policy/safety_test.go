@@ -154,3 +154,16 @@ func wantWarnings(t *testing.T, set *policy.Set, want []string) {
 		}
 	}
 }
+
+func TestAServiceWhoseCallsSendKeysNeedsNoWarning(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", `
+methodConfig:
+- name: [{service: a.B}]
+  idempotencyKey: {}
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}
+`)
+	if got := set.Warnings(); len(got) != 0 {
+		t.Errorf("Warnings = %v", got)
+	}
+}
