@@ -40,7 +40,8 @@ storm: ## Play outages against stagger and its peers in real time: 3 minutes (ST
 test: ## Run every module's tests with the race detector, and the storms in virtual time
 	@.ci/cc
 	@$(call each,$(OFF) CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...)
-	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm
+	@echo '== comparisons, without the race detector'
+	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./budget/ ./interceptor/
 

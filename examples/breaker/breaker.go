@@ -39,6 +39,7 @@ func settings(target string) gobreaker.Settings {
 			return c.Requests >= 20 && c.TotalFailures*2 >= c.Requests
 		},
 		IsSuccessful: healthy,
+		IsExcluded:   cancelled,
 	}
 }
 
@@ -52,3 +53,7 @@ func healthy(err error) bool {
 		return true
 	}
 }
+
+// cancelled reports whether the caller has given up, which says nothing of the server either way: it must
+// neither open a circuit nor close one that is half open.
+func cancelled(err error) bool { return status.Code(err) == codes.Canceled }

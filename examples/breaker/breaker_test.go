@@ -86,3 +86,37 @@ func TestAnswersThatSayNoKeepTheCircuitClosed(t *testing.T) {
 		}
 	})
 }
+
+func TestCallersThatGiveUpNeitherOpenTheCircuitNorCloseIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testserver.Start(t)
+		conn := dial(t, srv)
+		impatient := func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(100*time.Millisecond, cancel)
+			_ = call(ctx, conn)
+		}
+		srv.On(get, testserver.Hang())
+		for range 50 {
+			impatient()
+		}
+		if n := srv.Count(get); n != 50 {
+			t.Errorf("%d requests; want 50, each of which its caller cancels", n)
+		}
+		srv.On(get, testserver.Fail(codes.Unavailable))
+		for range 50 {
+			_ = call(t.Context(), conn)
+		}
+		time.Sleep(6 * time.Second) // and the circuit is half open
+		srv.On(get, testserver.Hang())
+		impatient()
+		srv.Reset()
+		srv.On(get, testserver.Fail(codes.Unavailable))
+		for range 50 {
+			_ = call(t.Context(), conn)
+		}
+		if n := srv.Count(get); n != 1 {
+			t.Errorf("%d requests after one that was cancelled; want 1, which opens the circuit again", n)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+// Package hedge compares stagger's hedging with failsafe-go's. Not under the race detector: failsafe-go's
+// attempts share one reply.
+package hedge
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/failsafegrpc"
+	"github.com/failsafe-go/failsafe-go/hedgepolicy"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const (
+	method = "/stagger.hedge.v1.Shop/Get"
+	calls  = 20_000
+	ms     = time.Millisecond
+)
+
+// took is the server's time for an attempt: of one call in a hundred, fifty times the usual.
+func took(call string, attempt int) time.Duration {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d", call, attempt)
+	r := rand.New(rand.NewPCG(h.Sum64(), 7))
+	if r.Float64() < 0.01 {
+		return 250 * ms
+	}
+	return 2*ms + time.Duration(r.Float64()*float64(6*ms))
+}
+
+func staggers(tb testing.TB, delay time.Duration, q *policy.QuantileSpec) []grpc.DialOption {
+	tb.Helper()
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "stagger.hedge.v1.Shop", Method: "Get"}},
+		Spec:  policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: delay, Quantile: q}},
+	}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r, err := interceptor.New(set)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r.DialOptions()
+}
+
+func failsafes(b hedgepolicy.Builder[any]) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDisableRetry(),
+		grpc.WithUnaryInterceptor(failsafegrpc.NewUnaryClientInterceptor(b.WithMaxHedges(1).Build())),
+	}
+}
+
+func quantile() *policy.QuantileSpec {
+	return &policy.QuantileSpec{Quantile: 0.95, Min: ms, Max: time.Second}
+}
+
+// figures are what came of a contender.
+type figures struct {
+	p50, p99, p999 time.Duration
+	extra          float64 // requests beyond one a call, in percent
+}
+
+// measure makes all calls, one each half a millisecond, in virtual time.
+func measure(t *testing.T, opts ...grpc.DialOption) (f figures) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			mu       sync.Mutex // guards seen
+			seen     = map[string]int{}
+			requests int
+		)
+		srv := testserver.Start(t, testserver.NoRecord())
+		srv.On(method, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+			call := new(wrapperspb.StringValue)
+			if err := proto.Unmarshal(a.Request, call); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			requests++
+			n := seen[call.GetValue()]
+			seen[call.GetValue()]++
+			mu.Unlock()
+			return testserver.OK(&emptypb.Empty{}).Delay(took(call.GetValue(), n))
+		}))
+		conn := srv.Dial(t, opts...)
+		times := make([]time.Duration, calls)
+		var wg sync.WaitGroup
+		for i := range calls {
+			wg.Go(func() {
+				began := time.Now()
+				if err := conn.Invoke(t.Context(), method, wrapperspb.String(strconv.Itoa(i)), &emptypb.Empty{}); err != nil {
+					t.Error(err)
+				}
+				times[i] = time.Since(began)
+			})
+			time.Sleep(ms / 2)
+		}
+		wg.Wait()
+		slices.Sort(times)
+		f = figures{times[calls/2], times[calls*99/100], times[calls*999/1000], float64(requests-calls) / calls * 100}
+	})
+	return f
+}
+
+// TestTheTailIsNoLongerAtNoMoreRequests is the promise beside the peer, for a fixed delay and for one by
+// quantile. A twentieth is left for chance: with one slow call in a hundred, p99 lies where the slowest of
+// the quick calls and the quickest of the hedged ones meet, and moves with either.
+func TestTheTailIsNoLongerAtNoMoreRequests(t *testing.T) {
+	none := measure(t, grpc.WithDisableRetry())
+	t.Logf("%-28s %v", "no hedging", none)
+	for _, row := range []struct {
+		name         string
+		ours, theirs []grpc.DialOption
+	}{
+		{"after 20 ms", staggers(t, 20*ms, nil), failsafes(hedgepolicy.NewBuilderWithDelay[any](20 * ms))},
+		{"at the 95th percentile", staggers(t, 20*ms, quantile()), failsafes(hedgepolicy.NewBuilderWithDelayQuantile[any](0.95, 100, 20))},
+	} {
+		ours, theirs := measure(t, row.ours...), measure(t, row.theirs...)
+		t.Logf("%-28s stagger %v, failsafe-go %v", row.name, ours, theirs)
+		if ours.p99 > theirs.p99+theirs.p99/20 || ours.p999 > theirs.p999+theirs.p999/20 || ours.extra > theirs.extra {
+			t.Errorf("%s: stagger %v; failsafe-go %v", row.name, ours, theirs)
+		}
+		if ours.p99 >= none.p99/4 {
+			t.Errorf("%s: p99 %v; without hedging %v", row.name, ours.p99, none.p99)
+		}
+	}
+}
+
+func (f figures) String() string {
+	return fmt.Sprintf("p50 %v p99 %v p999 %v, %.1f %% extra", f.p50.Round(ms/10), f.p99.Round(ms/10), f.p999.Round(ms/10), f.extra)
+}
+
+func answered(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+	return nil
+}
+
+// BenchmarkNotFired is what a call pays for a hedge that is not sent, with nothing behind it. Both take
+// turns, a thousand calls each; the median of stagger's time over the other's is reported.
+func BenchmarkNotFired(b *testing.B) {
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "stagger.hedge.v1.Shop", Method: "Get"}},
+		Spec:  policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Minute}},
+	}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, err := interceptor.New(set)
+	if err != nil {
+		b.Fatal(err)
+	}
+	theirs := failsafegrpc.NewUnaryClientInterceptor(hedgepolicy.NewBuilderWithDelay[any](time.Minute).Build())
+	thousand := func(unary grpc.UnaryClientInterceptor) float64 {
+		ctx, reply, began := context.Background(), new(emptypb.Empty), time.Now()
+		for range 1000 {
+			_ = unary(ctx, method, nil, reply, nil, answered)
+		}
+		return float64(time.Since(began))
+	}
+	ours := r.Unary()
+	var ratios []float64
+	for b.Loop() {
+		ratios = append(ratios, thousand(ours)/thousand(theirs))
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "stagger/failsafe-go")
+}
