@@ -41,8 +41,8 @@ func (c *call) keyed(ctx context.Context) context.Context {
 	}
 	header = cmp.Or(header, policy.DefaultIdempotencyHeader)
 	md, ok := metadata.FromOutgoingContext(ctx)
-	if own := md.Get(header); key == "" && len(own) > 0 {
-		c.key = own[0]
+	if own := cmp.Or(md.Get(header)...); key == "" && own != "" {
+		c.key = own
 		return ctx
 	}
 	if !ok {

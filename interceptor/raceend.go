@@ -17,6 +17,7 @@ func (r *race) ended(l *lane, err error) (last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.wake()
+	defer func() { r.gates.settle(l.attempt, errLeft, false) }() // if an observer or the classifier panics
 	i := slices.Index(r.running, l)
 	r.running = slices.Delete(r.running, i, i+1)
 	failed := r.panics != nil || r.over || r.judge(l.reply, err, nil)
@@ -100,12 +101,15 @@ func (r *race) lost(l *lane, err error) {
 	if l.slow { // of a younger one, how long it took so far says nothing
 		r.record(l)
 	}
-	if !l.slow || r.policy.Hedge() != nil {
+	switch {
+	case l.slow && r.policy.Hedge() == nil:
+		r.gates.Fail()
+		r.gates.settle(l.attempt, timedOut.Err(), false)
+	case r.err != nil && r.ctx.Err() != nil:
+		r.gates.settle(l.attempt, err, false) // it ran into the call's end
+	default:
 		r.gates.settle(l.attempt, nil, false) // it was fast enough, as far as it got
-		return
 	}
-	r.gates.Fail()
-	r.gates.settle(l.attempt, timedOut.Err(), false)
 }
 
 // record tells the method's latency of an attempt that was answered, or might have been.

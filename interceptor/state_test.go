@@ -4,7 +4,7 @@
 package interceptor_test
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +13,6 @@ import (
 )
 
 func TestBalancesAndDenialsCanBeRead(t *testing.T) {
-	ours := &purse{grants: 1}
 	specs := map[string]policy.BudgetSpec{
 		"target":  {Throttle: &policy.ThrottleSpec{MaxTokens: 4, TokenRatio: 1}},
 		"process": {Scope: policy.PerProcess, Refund: &policy.RefundSpec{Capacity: 10, RetryCost: 5, TimeoutCost: 5}},
@@ -41,14 +40,30 @@ func TestBalancesAndDenialsCanBeRead(t *testing.T) {
 			})
 		})
 	}
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		if got := s.retrier.Budgets(); len(got) != 1 || got[0].Name != "mine" || got[0].Balance != 7 || !strings.HasPrefix(ours.String(), "asked []") {
-			t.Errorf("%+v", got)
-		}
-	}, interceptor.WithBudget("mine", counted{ours}))
 }
 
-// counted is a budget with a balance to read.
+func TestReadingsAreInTheOrderOfNames(t *testing.T) {
+	c := budgeted(policy.BudgetSpec{Scope: policy.PerProcess, Refund: &policy.RefundSpec{Capacity: 10, RetryCost: 5, TimeoutCost: 5}})
+	other := *c.Methods[1].Retry
+	other.Budget = ""
+	c.Methods[1].Retry = &other
+	play(t, c, func(t *testing.T, s scene) {
+		for _, method := range []string{get, create} {
+			s.On(method, text("fine"))
+			_, _ = s.call(t.Context(), method)
+		}
+		want := []interceptor.BudgetState{
+			{Name: "", Target: s.conn.Target(), Balance: 10.1}, // a reserve of 1 a second for 10 s, and a tenth for the call
+			{Name: "mine", Balance: 7, Denied: 3},
+			{Name: "orders", Balance: 2},
+		}
+		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+	}, interceptor.WithBudget("mine", counted{new(purse)}))
+}
+
+// counted is a budget with readings.
 type counted struct{ *purse }
 
 func (counted) Balance(time.Duration) float64 { return 7 }

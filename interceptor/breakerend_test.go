@@ -1,0 +1,169 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestABreakerIsToldOfAttemptsThatTimeOutOrAreCancelled(t *testing.T) {
+	inPlace, beside := besides(), besides()
+	inPlace.OnAttemptTimeout = policy.InPlace
+	for name, row := range map[string]struct {
+		c    policy.Config
+		want string
+	}{
+		"given up":      {config(inPlace), "[DeadlineExceeded OK]"},
+		"beside":        {config(beside), "[OK DeadlineExceeded]"}, // and cancelled in the end
+		"a lost hedge":  {hedged(), "[OK OK]"},                     // it was not slow
+		"sequential":    {config(plain()), "[Canceled]"},
+		"no other hope": {policy.Config{}, "[Canceled]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 10}
+			play(t, row.c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang(), text("second"))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				time.AfterFunc(5*time.Second, cancel)
+				_, _ = s.call(ctx, get)
+				synctest.Wait()
+				if got := fmt.Sprint(f.told); got != row.want || f.granted != len(f.told) {
+					t.Errorf("granted %d, told %s; want %s", f.granted, got, row.want)
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+// A server that hangs must not look well because the attempts of a call end together.
+func TestABreakerIsNotToldThatAHangingServerIsWell(t *testing.T) {
+	for name, row := range map[string]struct {
+		c    policy.Config
+		want string
+	}{
+		"hedges": {hedged(), "3 [DeadlineExceeded DeadlineExceeded DeadlineExceeded]"},
+		"beside": {config(besides()), "4 [DeadlineExceeded DeadlineExceeded DeadlineExceeded DeadlineExceeded]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 99}
+			play(t, row.c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := s.call(ctx, get); status.Code(err) != codes.DeadlineExceeded || f.String() != row.want {
+					t.Errorf("%v; %v", err, f)
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+func TestABreakerHearsOfStreamsOfAllKinds(t *testing.T) {
+	for name, desc := range streamKinds {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 10}
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+				stream := s.open(t, t.Context(), desc)
+				send(t, stream, "list")
+				_ = stream.CloseSend()
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || desc.ServerStreams && err != io.EOF { //nolint:errorlint // as gRPC has it
+					t.Errorf("%v, %v", got, err)
+				}
+				if f.String() != "2 [Unavailable OK]" {
+					t.Error(f)
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+var streamKinds = map[string]*grpc.StreamDesc{"server": serverStream, "client": clientStream, "both": bidiStream}
+
+func TestAnOpenCircuitRefusesStreamsOfAllKinds(t *testing.T) {
+	for name, desc := range streamKinds {
+		t.Run(name, func(t *testing.T) {
+			budget := new(purse)
+			retry := plain()
+			retry.Budget = ""
+			play(t, config(retry), func(t *testing.T, s scene) {
+				finished := 0
+				_, err := s.conn.NewStream(t.Context(), desc, get, grpc.OnFinish(func(error) { finished++ }))
+				if !errors.Is(err, errFuse) || reasonOf(err) != policy.BreakerOpen || status.Code(err) != codes.Unavailable {
+					t.Errorf("%v (%s)", err, reasonOf(err))
+				}
+				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempts != 0 || budget.started+budget.ok+budget.bad != 0 {
+					t.Errorf("%d requests, finished %d times, told of %+v, the budget %d times", s.Count(get), finished, s.calls, budget.started+budget.ok+budget.bad)
+				}
+			}, withFuse(new(fuse)), interceptor.WithBudget("", budget))
+		})
+	}
+}
+
+func TestABreakerHearsOfStreamsThatAreLeftAlone(t *testing.T) {
+	f := &fuse{limit: 10}
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "a")
+		cancel() // and nobody receives
+		synctest.Wait()
+		if f.String() != "1 [Canceled]" {
+			t.Error(f)
+		}
+	}, withFuse(f))
+}
+
+func TestMethodsWithoutABreakerNeedNone(t *testing.T) {
+	asked := make(chan string, 10)
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, text("fine"))
+		if got, err := s.call(t.Context(), get); got != "fine" || err != nil || len(asked) != 1 {
+			t.Errorf("%q, %v; asked %d times", got, err, len(asked))
+		}
+		if at := <-asked; at != s.conn.Target()+get {
+			t.Errorf("asked for %s", at)
+		}
+	}, interceptor.WithBreaker(func(target, method string) interceptor.Breaker[fuseState] {
+		asked <- target + method
+		return nil
+	}))
+}
+
+func TestABreakerIsToldOnceOfEveryAttemptOfManyCalls(t *testing.T) {
+	f := &fuse{limit: 1 << 30}
+	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 2 * ms }), func(t *testing.T, s scene) {
+		s.On(get, text("slow").Delay(3*ms), text("quick"), down())
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				for range 20 {
+					_, _ = s.call(t.Context(), get)
+				}
+			})
+		}
+		wg.Wait()
+		if f.granted != len(f.told) || f.granted < 64*20 || !slices.Contains(f.told, codes.OK) {
+			t.Errorf("granted %d, told of %d", f.granted, len(f.told))
+		}
+	}, withFuse(f))
+}
