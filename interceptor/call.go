@@ -39,13 +39,7 @@ type call struct {
 	answered time.Duration // when a stream brought its first message; 0 for unary calls
 }
 
-// newCall makes a call that is about to make its first attempt, a, or has just made it.
-func newCall(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) (c call) {
-	c.prepare(r, method, cc, with, b, start, a)
-	return c
-}
-
-// prepare is [newCall] in place. The call is empty.
+// prepare makes c, which is empty, a call that is about to make its first attempt, a, or has just made it.
 func (c *call) prepare(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) {
 	a.number, a.began = 1, start
 	c.attempt, c.retrier, c.method, c.cc, c.alone, c.start = a, r, method, cc, with == alone, start

@@ -34,6 +34,8 @@ func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.Ca
 type resumption struct {
 	next func(last proto.Message) (next proto.Message, ok bool) // nil without the option
 	last proto.Message                                          // belongs to the receiver
+
+	begun bool // what the application has sent is replaced; guarded by the stream's lock
 }
 
 func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) {
@@ -86,20 +88,20 @@ func (s *stream) rewind(t *try) bool {
 	if !ok {
 		return false
 	}
-	data, err := s.codec.Marshal(request)
+	data, err := s.codec.CodecV2.Marshal(request)
 	if err != nil {
 		return false
 	}
+	defer data.Free() // the buffer has a reference of its own
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.led && !s.done {
 		s.wait()
 	}
-	if s.done || s.running != t || !s.replay.add(encoded{data}) {
-		data.Free()
+	if s.done || s.running != t || !s.replay.add(data) {
 		return false
 	}
-	s.replay.closed = true
+	s.replay.closed, s.resumption.begun = true, true
 	s.led, s.committed, s.state.Committed = true, false, policy.Uncommitted
 	s.direct.Store(nil)
 	return true

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // stream is a call of any streaming kind. Until the application has seen part of an attempt, what it
@@ -23,39 +24,32 @@ import (
 // opens the next attempt, while the others wait for it. Nobody holds the lock while gRPC or a
 // backoff blocks.
 type stream struct {
-	*call // its state belongs to the leader, and before that to the attempt's watch
+	// What every message reads stands together. While the running attempt is sent what was sent before, it
+	// is neither direct nor kept.
+	direct  atomic.Pointer[try] // the call is committed to it
+	kept    atomic.Pointer[try] // what it is sent is kept; without meaning when there is a direct one
+	sending sending
+	codec   codec
+	desc    *grpc.StreamDesc
 
-	desc  *grpc.StreamDesc
-	open  grpc.Streamer
-	codec *codec
-	end   context.CancelFunc // of the call's context
-
-	resumption resumption
-
-	direct atomic.Pointer[try] // the attempt that the call is committed to, when nothing is left to replay
-
-	mu        sync.Mutex // guards all below
-	changed   chan struct{}
-	running   *try
-	led       bool // somebody leads
-	receiving bool // the application is receiving from the running attempt
-	replaying bool // the running attempt is being sent what was sent before
+	mu        sync.Mutex // guards all up to first
+	led       bool       // somebody leads
+	receiving bool       // the application is receiving from the running attempt
+	replaying bool       // the running attempt is being sent what was sent before
 	committed bool
 	done      bool
-	final     error // what RecvMsg returns once done: io.EOF after success
-	early     *encoded
+	running   *try
 	replay    replay
-}
+	early     *encoded
+	final     error // what RecvMsg returns once done: io.EOF after success
+	changed   sync.Cond
 
-// try is one attempt of a stream.
-type try struct {
-	*attempt
+	first      try // is where it stands for most streams
+	resumption resumption
+	open       grpc.Streamer
+	end        context.CancelFunc // of the policy's timeout; nil without one
 
-	stream grpc.ClientStream // nil if it could not be opened
-	cancel context.CancelFunc
-	watch  *watch
-	sent   int  // messages replayed
-	closed bool // the close is replayed
+	call // its state belongs to the leader, and before that to the attempt's watch
 }
 
 func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
@@ -64,117 +58,61 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	) (grpc.ClientStream, error) {
 		a := newAttempt()
 		p, ours, w := r.read(method, opts, a)
-		codec := codecOf(opts)
-		if w&pass != 0 || codec == nil {
+		found, name := codecOf(opts)
+		if w&pass != 0 || found == nil {
 			return open(ctx, desc, cc, method, opts...)
 		}
-		b := r.payer(p, cc, method)
-		start := budget.Now()
-		c := new(newCall(r, method, cc, with, b, start, a))
-		c.policy, c.caller, c.wishes = p, opts, w
-		c.rest = append(slices.Clip(ours[own:]), grpc.ForceCodecV2(codec))
 		s := &stream{
-			call: c,
-			desc: desc, open: open, codec: codec, resumption: resumptionOf(desc, opts), changed: make(chan struct{}), led: true,
+			desc: desc, open: open, resumption: resumptionOf(desc, opts), led: true,
 			replay: replay{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed},
 		}
-		if err := s.begin(ctx); err != nil {
+		s.prepare(r, method, cc, with, r.payer(p, cc, method), budget.Now(), a)
+		s.changed.L = &s.mu
+		s.codec = codec{found, name, s}
+		s.policy, s.caller, s.wishes, s.state.InPlace = p, opts, w, true
+		ours = append(ours, grpc.ForceCodecV2(&s.codec))
+		s.rest = slices.Clip(ours[own:])
+		if err := s.begin(ctx, append(ours, grpc.Header(&a.header))); err != nil {
 			return nil, err
 		}
 		return s, nil
 	}
 }
 
-// begin opens the first attempt, or those that follow if it cannot be opened.
-func (s *stream) begin(ctx context.Context) error {
+// begin opens the first attempt, with the given options, or those that follow if it cannot be opened.
+func (s *stream) begin(ctx context.Context, opts []grpc.CallOption) error {
+	s.ctx = ctx
 	if timeout := s.policy.Spec().Timeout; timeout > 0 {
 		s.ctx, s.end = context.WithTimeout(ctx, timeout)
-	} else {
-		s.ctx, s.end = context.WithCancel(ctx)
 	}
 	if refused := s.call.begin(); refused != nil {
-		s.end()
+		s.release()
 		return refused
 	}
-	t, err := s.try(s.attempt, firstAttempt(s.ctx), s.rest)
-	if err != nil {
+	t := &s.first
+	if err := s.try(t, s.attempt, firstAttempt(s.ctx), opts); err != nil {
 		return s.lead(t, err)
 	}
 	s.install(t)
 	return nil
 }
 
-// try opens an attempt.
-func (s *stream) try(a *attempt, ctx context.Context, rest []grpc.CallOption) (*try, error) { //nolint:revive // the context is the attempt's
-	t := &try{attempt: a}
-	ctx, t.cancel = context.WithCancel(ctx)
-	ctx, t.watch = s.watched(ctx)
-	a.hook = func() { s.ended(t) }
-	var err error
-	t.stream, err = s.open(ctx, s.desc, s.cc, s.method, a.options(rest)...)
-	return t, err
-}
-
-// another opens an attempt after the first.
-func (s *stream) another() (*try, error) {
-	return s.try(s.call.another(), laterAttempt(s.ctx, s.state.Attempts-1), s.again())
-}
-
-// lead finds the next attempt after t, which failed with err. It returns the error for the caller if
-// none may follow. Only the leader may call it; it leads no more when it returns.
-func (s *stream) lead(t *try, err error) error {
-	for {
-		t.watch.stop()
-		t.cancel()
-		s.attempt = t.settled()
-		s.judge(nil, err)
-		if over, final := s.follow(err, t.watch); over {
-			s.close(t, final)
-			return final
-		}
-		if t, err = s.another(); err == nil {
-			s.install(t)
-			return nil
-		}
-	}
-}
-
-// install makes t the running attempt, and has it sent what was sent before. What a client streams
-// is replayed beside the receiver: a server that waits to be read would else block both.
-func (s *stream) install(t *try) {
-	s.mu.Lock()
-	s.running, s.led = t, false
-	s.replaying = len(s.replay.messages) > 0 || s.replay.closed
-	if s.policy.MaxAttempts() < 2 {
-		s.commit(t)
-	}
-	s.tell()
-	if s.replaying {
-		go s.resend(t)
-	}
-	s.mu.Unlock()
-	if t.ended.Load() {
-		s.ended(t) // too early for its hook to know it
+// release lets go of the call's own context.
+func (s *stream) release() {
+	if s.end != nil {
+		s.end()
 	}
 }
 
 // tell wakes those that wait for a change. It requires mu.
-func (s *stream) tell() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
+func (s *stream) tell() { s.changed.Broadcast() }
 
 // wait returns when something has changed. It requires mu, and gives it up meanwhile.
-func (s *stream) wait() {
-	changed := s.changed
-	s.mu.Unlock()
-	<-changed
-	s.mu.Lock()
-}
+func (s *stream) wait() { s.changed.Wait() }
 
 // Context commits the call, as gRPC's own does, and is then the context of the attempt.
 func (s *stream) Context() context.Context {
-	t := s.pin()
+	t := s.pin(policy.CommitContext)
 	if t.stream == nil {
 		return s.ctx
 	}
@@ -184,7 +122,7 @@ func (s *stream) Context() context.Context {
 // Trailer returns the trailer of the attempt that was the answer. Only after RecvMsg has returned an
 // error.
 func (s *stream) Trailer() metadata.MD {
-	t := s.pin()
+	t := s.pin(policy.CommitTrailer)
 	if t.stream == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -80,9 +81,8 @@ func BenchmarkStreamRatio(b *testing.B) {
 			names, run := streamed(b, kind.desc, kind.moves...)
 			ratios := make([][]float64, len(run))
 			took := make([]float64, len(run))
-			for turn := 0; b.Loop(); turn++ {
-				for i := range run { // each goes first, second and last alike
-					k := (i + turn) % len(run)
+			for b.Loop() {
+				for _, k := range rand.Perm(len(run)) { // in no order: what one leaves behind, another pays for
 					began := time.Now()
 					run[k]()
 					took[k] = float64(time.Since(began))

@@ -10,20 +10,19 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
-
 	"github.com/stagger-go/stagger/policy"
 )
 
 // commit makes t the only attempt of the call: no other follows, and nothing need be kept. It reports
-// false if t has just been given up for another one. It requires mu.
-func (s *stream) commit(t *try) bool {
+// false if t has just been given up for another one. The first reason why stays. It requires mu.
+func (s *stream) commit(t *try, why policy.Commit) bool {
 	if s.committed {
 		return true
 	}
 	if !t.watch.disarm() {
 		return false
 	}
-	s.committed, s.state.Committed = true, policy.CommitMessage
+	s.committed, s.state.Committed = true, why
 	s.gates.giveBack() // what was decided about a slow attempt: it is the answer now
 	s.answered = budget.Now()
 	if !s.replaying {
@@ -34,23 +33,27 @@ func (s *stream) commit(t *try) bool {
 	return true
 }
 
-// handOver lets the application and the attempt that the call is committed to deal with each other
-// directly, when nothing is left to replay nor to receive from here. It requires mu.
+// handOver lets the application and the running attempt deal with each other without asking, when
+// nothing is left to replay nor to receive from here. It requires mu.
 func (s *stream) handOver(t *try) {
-	if s.committed && !s.done && !s.replaying && s.early == nil {
+	switch {
+	case s.done || s.replaying || s.early != nil:
+	case s.committed:
 		s.direct.Store(t)
+	default:
+		s.kept.Store(t)
 	}
 }
 
-// pin commits the call to an attempt, whatever becomes of it, and returns it.
-func (s *stream) pin() *try {
+// pin commits the call to an attempt for the given reason, whatever becomes of it, and returns it.
+func (s *stream) pin(why policy.Commit) *try {
 	for {
 		s.mu.Lock()
 		for s.led && !s.done {
 			s.wait()
 		}
 		t := s.running
-		pinned := s.done || s.commit(t)
+		pinned := s.done || s.commit(t, why)
 		s.mu.Unlock()
 		if pinned {
 			return t
@@ -115,5 +118,6 @@ func (s *stream) close(t *try, final error) {
 	s.replay.release()
 	s.tell()
 	s.mu.Unlock()
-	s.end()
+	t.cancel()
+	s.release()
 }

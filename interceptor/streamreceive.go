@@ -9,21 +9,29 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // RecvMsg receives a message. The first one commits the call to its attempt; until then, an attempt
 // that fails may be followed by another one, and the application does not notice.
 func (s *stream) RecvMsg(m any) error {
-	if t := s.direct.Load(); t != nil {
-		if s.resumption.next != nil {
-			return s.receiveOn(t, m)
-		}
-		err := t.stream.RecvMsg(m)
-		if err == nil && s.desc.ServerStreams {
-			return nil // the way of nearly all messages
-		}
-		return s.received(t, err)
+	t := s.direct.Load()
+	if t == nil {
+		return s.receive(m)
 	}
+	if s.resumption.next != nil {
+		return s.receiveOn(t, m)
+	}
+	err := t.stream.RecvMsg(m)
+	if err == nil && s.desc.ServerStreams {
+		return nil // the way of nearly all messages
+	}
+	return s.received(t, err)
+}
+
+// receive receives a message from whatever attempt brings one first.
+func (s *stream) receive(m any) error {
 	for {
 		s.mu.Lock()
 		for s.led && !s.done {
@@ -68,7 +76,7 @@ func (s *stream) look(t *try, err *error) (lead bool) {
 	if s.led || s.done {
 		return false // the call has ended meanwhile
 	}
-	if *err == nil && s.desc.ServerStreams && !s.commit(t) {
+	if *err == nil && s.desc.ServerStreams && !s.commit(t, policy.CommitMessage) {
 		*err = errGivenUp // the message came too late: another attempt has its place
 	}
 	if *err == nil || *err == io.EOF || s.committed { //nolint:errorlint // gRPC returns it bare
@@ -114,68 +122,11 @@ func (s *stream) Header() (metadata.MD, error) {
 			s.mu.Unlock()
 			continue
 		}
-		if md != nil && err == nil && s.commit(t) {
+		if md != nil && err == nil && s.commit(t, policy.CommitHeaders) {
 			s.mu.Unlock()
 			return md, nil
 		}
 		s.mu.Unlock()
 		_ = s.recover(t)
 	}
-}
-
-// recover finds out how an attempt has ended that took no message or brought no headers, and leads
-// on to the next. It returns io.EOF if the call is over or committed: RecvMsg says how.
-func (s *stream) recover(t *try) error {
-	s.mu.Lock()
-	for s.receiving && s.running == t && !s.done && !s.committed {
-		s.wait() // the receiver finds out
-	}
-	for s.led && !s.done {
-		s.wait()
-	}
-	if s.running != t && !s.done {
-		s.mu.Unlock()
-		return nil // what was sent has been replayed
-	}
-	if s.done || s.committed {
-		s.mu.Unlock()
-		return io.EOF
-	}
-	s.led = true
-	s.mu.Unlock()
-	m := new(encoded)
-	err := t.stream.RecvMsg(m)
-	switch {
-	case err == io.EOF: //nolint:errorlint // gRPC returns it bare
-		s.unlead(t, nil)
-		_ = s.finish(t, io.EOF)
-		return io.EOF
-	case err == nil && s.unlead(t, m):
-		if !s.desc.ServerStreams {
-			_ = s.finish(t, nil)
-		}
-		return io.EOF
-	case err == nil:
-		m.data.Free()
-		err = errGivenUp // the message came too late
-	}
-	if s.lead(t, err) != nil {
-		return io.EOF
-	}
-	return nil
-}
-
-// unlead gives up the lead without a next attempt; early is a message that came before the end, which
-// commits the call. It reports false, and keeps the lead, if the attempt was given up meanwhile.
-func (s *stream) unlead(t *try, early *encoded) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.early = early
-	if early != nil && s.desc.ServerStreams && !s.commit(t) {
-		s.early = nil
-		return false
-	}
-	s.led = false
-	s.tell()
-	return true
 }

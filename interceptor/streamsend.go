@@ -6,8 +6,6 @@ package interceptor
 import (
 	"io"
 
-	"google.golang.org/grpc"
-
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -16,67 +14,46 @@ func (s *stream) SendMsg(m any) error {
 	if t := s.direct.Load(); t != nil {
 		return s.sent(t, t.stream.SendMsg(m))
 	}
-	if p, ok := m.(*grpc.PreparedMsg); ok {
-		return s.sendThrough(p) // nobody knows its bytes, so they cannot be kept
+	for {
+		t := s.kept.Load()
+		if t == nil {
+			var over bool
+			if t, over = s.offer(); over {
+				return s.sendAfter(t, m)
+			}
+		}
+		s.sending.announce(t, m)
+		if err, over := s.took(t, m, t.stream.SendMsg(m)); over {
+			return err
+		}
 	}
-	data, err := s.codec.Marshal(m)
-	if err != nil {
-		return s.sendThrough(m) // gRPC says what is wrong with it
-	}
-	message := encoded{data}
-	defer message.data.Free() // the buffer has a reference of its own
+}
+
+// offer waits for an attempt that can be sent something. It reports true if no other may follow that.
+func (s *stream) offer() (t *try, over bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for (s.led || s.replaying) && !s.done {
 		s.wait()
 	}
-	t := s.running
-	if s.done || s.committed {
-		s.mu.Unlock()
-		return s.sendAfter(t, m)
-	}
-	message.data.Ref()
-	if !s.replay.add(message) {
-		message.data.Free()
-		if s.commit(t) {
-			s.mu.Unlock()
-			return s.sent(t, t.stream.SendMsg(m))
-		}
-		s.mu.Unlock()
-		if err := s.recover(t); err != nil {
-			return err
-		}
-		return s.SendMsg(m) // on the attempt that has taken its place
-	}
-	s.mu.Unlock()
-	s.codec.pending.Store(&pending{m, message})
-	err = t.stream.SendMsg(m)
-	s.codec.pending.Store(nil)
-	if err != io.EOF { //nolint:errorlint // gRPC returns it bare
-		return s.sent(t, err)
-	}
-	return s.recover(t)
+	return s.running, s.done || s.committed
 }
 
 // sendAfter sends on an attempt that the call is committed to, or reports that the call is over.
 func (s *stream) sendAfter(t *try, m any) error {
 	if t.stream == nil || s.direct.Load() == nil {
-		if !s.desc.ClientStreams {
-			return nil
-		}
-		return io.EOF
+		return s.half(io.EOF)
 	}
 	return s.sent(t, t.stream.SendMsg(m))
 }
 
-// sendThrough commits the call to its running attempt and sends on that.
-func (s *stream) sendThrough(m any) error {
-	t := s.pin()
-	s.mu.Lock()
-	for s.replaying && !s.done {
-		s.wait()
+// half is what SendMsg says when RecvMsg is to say how the attempt has ended: nothing, if the application
+// sends one message only. That is how gRPC has it.
+func (s *stream) half(err error) error {
+	if err == io.EOF && !s.desc.ClientStreams { //nolint:errorlint // gRPC returns it bare
+		return nil
 	}
-	s.mu.Unlock()
-	return s.sendAfter(t, m)
+	return err
 }
 
 // sent ends the call if gRPC could not send for a reason on this side.
@@ -93,7 +70,10 @@ func (s *stream) sent(t *try, err error) error {
 		return s.final // nil if another attempt is sent it
 	}
 	t.watch.disarm()
-	s.led, s.state.Committed = true, policy.CommitUnsendable // no other attempt could send it
+	s.led = true
+	if !s.committed {
+		s.state.Committed = policy.CommitUnsendable // no other attempt could send it
+	}
 	s.mu.Unlock()
 	return s.lead(t, err)
 }
@@ -109,45 +89,4 @@ func (s *stream) CloseSend() error {
 		return nil
 	}
 	return t.stream.CloseSend()
-}
-
-// resend sends an attempt what was sent to those before it, and its close.
-func (s *stream) resend(t *try) {
-	for {
-		s.mu.Lock()
-		if s.running != t || s.done {
-			break
-		}
-		if t.sent < len(s.replay.messages) {
-			m := s.replay.messages[t.sent]
-			t.sent++
-			m.data.Ref() // the call may end, or go on with another attempt, while gRPC is at it
-			s.mu.Unlock()
-			err := t.stream.SendMsg(m)
-			m.data.Free()
-			if err != nil {
-				_ = s.sent(t, err)
-				s.mu.Lock()
-				break // it has ended; the receiver finds out how
-			}
-			continue
-		}
-		if s.replay.closed && !t.closed {
-			t.closed = true
-			s.mu.Unlock()
-			_ = t.stream.CloseSend()
-			continue
-		}
-		break
-	}
-	defer s.mu.Unlock()
-	if s.running != t || s.done {
-		return
-	}
-	s.replaying = false
-	if s.committed {
-		s.replay.release()
-	}
-	s.handOver(t)
-	s.tell()
 }
