@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"sync"
 	"testing"
@@ -28,29 +27,12 @@ var resets = []http2.ErrCode{
 // reset is an HTTP/2 server that does what it is asked, and then resets most streams: gRPC's own server
 // never does that on demand.
 func (e *effects) reset(conn net.Conn) {
-	preface := make([]byte, len(http2.ClientPreface))
-	if _, err := io.ReadFull(conn, preface); err != nil {
-		return
-	}
-	framer := http2.NewFramer(conn, conn)
-	_ = framer.WriteSettings()
-	for {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			return
+	speak(conn, func(framer *http2.Framer, frame http2.Frame) {
+		if f, ok := frame.(*http2.DataFrame); ok && len(f.Data()) > 5 {
+			_ = framer.WriteWindowUpdate(0, uint32(len(f.Data())))
+			e.answer(framer, f)
 		}
-		switch f := frame.(type) {
-		case *http2.SettingsFrame:
-			if !f.IsAck() {
-				_ = framer.WriteSettingsAck()
-			}
-		case *http2.DataFrame:
-			if len(f.Data()) > 5 {
-				_ = framer.WriteWindowUpdate(0, uint32(len(f.Data())))
-				e.answer(framer, f)
-			}
-		}
-	}
+	})
 }
 
 // answer carries out a request, unless it is refused, and resets its stream or answers it.

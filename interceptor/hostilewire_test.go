@@ -6,7 +6,6 @@ package interceptor_test
 import (
 	"context"
 	"encoding/base64"
-	"io"
 	"net"
 	"sync"
 	"testing"
@@ -24,27 +23,12 @@ import (
 // repeater is an HTTP/2 server that answers every stream with the same trailers, and nothing else: gRPC's own
 // server would not say such things. It counts the streams.
 func repeater(conn net.Conn, streams *int, pairs []string) {
-	preface := make([]byte, len(http2.ClientPreface))
-	if _, err := io.ReadFull(conn, preface); err != nil {
-		return
-	}
-	framer := http2.NewFramer(conn, conn)
-	_ = framer.WriteSettings()
-	for {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			return
-		}
-		switch f := frame.(type) {
-		case *http2.SettingsFrame:
-			if !f.IsAck() {
-				_ = framer.WriteSettingsAck()
-			}
-		case *http2.HeadersFrame:
+	speak(conn, func(framer *http2.Framer, frame http2.Frame) {
+		if f, ok := frame.(*http2.HeadersFrame); ok {
 			*streams++
 			writeHeaders(framer, f.StreamID, true, append([]string{":status", "200", "content-type", "application/grpc"}, pairs...)...)
 		}
-	}
+	})
 }
 
 // What no gRPC server would send, as it goes over the wire.
