@@ -39,7 +39,7 @@ type resumption struct {
 }
 
 func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) {
-	if desc.ClientStreams {
+	if desc.ClientStreams || !desc.ServerStreams {
 		return r
 	}
 	for _, o := range opts {
@@ -60,10 +60,13 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// receiveOn receives from an attempt that the call is committed to and, if it is cut, from one that
-// goes on where it was.
+// receiveOn receives from an attempt that the call is committed to: the one reply of a client stream, or a
+// message of a server stream that, if it is cut, goes on where it was on another attempt.
 func (s *stream) receiveOn(t *try, m any) error {
 	err := t.stream.RecvMsg(m)
+	if s.resumption.next == nil {
+		return s.received(t, err)
+	}
 	if err == nil {
 		s.resumption.delivered(m)
 		return nil

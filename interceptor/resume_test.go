@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -92,6 +93,18 @@ func TestResumeGetsACopyOfTheLastMessage(t *testing.T) {
 		}
 		if got := fmt.Sprint(s.heard(1)); got != "[after 7]" {
 			t.Errorf("the server was asked %s", got)
+		}
+	})
+}
+
+func TestResumeDoesNothingForACallOfOneReply(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, text("1"))
+		stream := s.open(t, t.Context(), &grpc.StreamDesc{}, interceptor.Resume(after))
+		stream.Context()
+		send(t, stream, "x")
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil || len(s.calls) != 1 {
+			t.Errorf("%v, told of %d ends; want one", err, len(s.calls))
 		}
 	})
 }

@@ -24,7 +24,9 @@ func (s *stream) commit(t *try, why policy.Commit) bool {
 	}
 	s.committed, s.state.Committed = true, why
 	s.gates.giveBack() // what was decided about a slow attempt: it is the answer now
-	s.answered = budget.Now()
+	if why == policy.CommitMessage || why == policy.CommitHeaders {
+		s.answered = budget.Now() // else the end of the stream is the first that is known of an answer
+	}
 	if !s.replaying {
 		s.replay.release()
 	}

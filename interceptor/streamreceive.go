@@ -17,17 +17,16 @@ import (
 // that fails may be followed by another one, and the application does not notice.
 func (s *stream) RecvMsg(m any) error {
 	t := s.direct.Load()
-	if t == nil {
+	switch {
+	case t == nil:
 		return s.receive(m)
-	}
-	if s.resumption.next != nil {
+	case !s.through:
 		return s.receiveOn(t, m)
 	}
-	err := t.stream.RecvMsg(m)
-	if err == nil && s.desc.ServerStreams {
-		return nil // the way of nearly all messages
+	if err := t.stream.RecvMsg(m); err != nil {
+		return s.received(t, err)
 	}
-	return s.received(t, err)
+	return nil // the way of nearly all messages
 }
 
 // receive receives a message from whatever attempt brings one first.
@@ -38,11 +37,11 @@ func (s *stream) receive(m any) error {
 			s.wait()
 		}
 		if early := s.early; early != nil {
+			t := s.running
 			s.early = nil
-			s.handOver(s.running)
+			s.handOver(t)
 			s.mu.Unlock()
-			defer early.data.Free()
-			return s.codec.Unmarshal(early.data, m)
+			return s.decode(t, early, m)
 		}
 		if s.done {
 			defer s.mu.Unlock()
@@ -64,6 +63,20 @@ func (s *stream) receive(m any) error {
 		}
 		return s.received(t, err)
 	}
+}
+
+// decode decodes a message that came early. One that cannot be decoded ends the call, as in gRPC.
+func (s *stream) decode(t *try, early *encoded, m any) error {
+	defer early.data.Free()
+	err := s.codec.Unmarshal(early.data, m)
+	if err == nil {
+		return nil
+	}
+	err = status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err)
+	if final := s.finish(t, err); final != io.EOF { //nolint:errorlint // gRPC returns it bare
+		return final
+	}
+	return err
 }
 
 // look takes in what was received before the call was committed. It reports true if the attempt has
