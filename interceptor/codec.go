@@ -35,11 +35,15 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 		m.data.Ref()
 		return m.data, nil
 	}
-	data, err := c.CodecV2.Marshal(v)
-	if err == nil && c.stream.sending.active() {
-		c.stream.keep(v, data)
+	if s := c.stream; s.sending.claim(v) {
+		data, encoded, err := s.encoder.encode(v)
+		if !encoded {
+			data, err = c.CodecV2.Marshal(v)
+		}
+		s.keep(data, err)
+		return data, err
 	}
-	return data, err
+	return c.CodecV2.Marshal(v)
 }
 
 // Unmarshal keeps a message for later if it is to be encoded.

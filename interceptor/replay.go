@@ -54,7 +54,9 @@ func (r *replay) add(data mem.BufferSlice) bool {
 	if len(data) != 1 { // as no codec of gRPC's does it
 		data = mem.BufferSlice{mem.SliceBuffer(data.Materialize())}
 	}
-	if _, garbage := data[0].(mem.SliceBuffer); !garbage {
+	switch data[0].(type) {
+	case mem.SliceBuffer, *mem.SliceBuffer: // the garbage collector frees them
+	default:
 		data.Ref()
 		r.pooled = true
 	}

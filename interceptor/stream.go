@@ -30,6 +30,7 @@ type stream struct {
 	kept    atomic.Pointer[try] // what it is sent is kept; without meaning when there is a direct one
 	sending sending
 	codec   codec
+	encoder encoder
 	through bool // a message that is received of a direct attempt is nobody's business
 	desc    *grpc.StreamDesc
 
@@ -71,6 +72,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s.changed.L = &s.mu
 		s.through = desc.ServerStreams && s.resumption.next == nil
 		s.codec = codec{found, name, s}
+		s.encoder.able = ownCodec(found)
 		s.policy, s.caller, s.wishes, s.state.InPlace = p, opts, w, true
 		ours = append(ours, grpc.ForceCodecV2(&s.codec))
 		s.rest = slices.Clip(ours[own:])

@@ -43,7 +43,7 @@ func (l *loop) RecvMsg(any) error {
 }
 
 // looped opens a stream over a loop.
-func looped(tb testing.TB, through grpc.StreamClientInterceptor) (grpc.ClientStream, *loop) {
+func looped(tb testing.TB, through grpc.StreamClientInterceptor, codec grpc.CallOption) (grpc.ClientStream, *loop) {
 	tb.Helper()
 	l := new(loop)
 	stream, err := through(tb.Context(), bidiStream, nil, get, func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -53,7 +53,7 @@ func looped(tb testing.TB, through grpc.StreamClientInterceptor) (grpc.ClientStr
 			}
 		}
 		return l, nil
-	}, grpc.ForceCodecV2(still{}), grpc.MaxRetryRPCBufferSize(1<<20))
+	}, codec, grpc.MaxRetryRPCBufferSize(1<<20))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func bare(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, metho
 
 func TestAMessageAllocatesNothingBeforeNorAfterCommitment(t *testing.T) {
 	r := mustNew(t, mustSet(t, config(plain())), quiet)
-	stream, l := looped(t, r.Stream())
+	stream, l := looped(t, r.Stream(), grpc.ForceCodecV2(still{}))
 	m := new(int)
 	send := func() {
 		if err := stream.SendMsg(m); err != nil {
@@ -97,7 +97,7 @@ func TestAStreamAllocatesAtMostEightTimesMore(t *testing.T) {
 	m := new(int)
 	allocs := func(through grpc.StreamClientInterceptor) float64 {
 		return testing.AllocsPerRun(1000, func() {
-			stream, l := looped(t, through)
+			stream, l := looped(t, through, grpc.ForceCodecV2(still{}))
 			_ = stream.SendMsg(m)
 			_ = stream.CloseSend()
 			_ = stream.RecvMsg(m)

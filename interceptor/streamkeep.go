@@ -24,14 +24,21 @@ type sending struct {
 	to      atomic.Pointer[try]
 
 	last *reflect.Type // the kind, for the sender alone
+	late bool          // for the sender alone: messages are kept when they have been sent
 }
 
-// taken stands in place of the address of a message that is in the replay buffer.
-const taken = 1
+// What stands in place of the address of a message.
+const (
+	taken   = 1 // it is in the replay buffer
+	claimed = 2 // somebody is encoding it for that
+)
 
 // announce makes m the message that t is about to be sent. What stays the same is not written: that is
 // dear.
 func (s *sending) announce(t *try, m any) {
+	if s.late {
+		return
+	}
 	if s.last == nil || reflect.TypeOf(m) != *s.last {
 		s.last = new(reflect.TypeOf(m))
 		s.kind.Store(s.last)
@@ -42,8 +49,13 @@ func (s *sending) announce(t *try, m any) {
 	s.address.Store(addressOf(m))
 }
 
-// active reports whether a message is being sent that is to be kept.
-func (s *sending) active() bool { return s.address.Load() > taken }
+// claim reports whether the caller is to keep m: it is the message that the application is sending, and
+// nobody else has claimed it.
+func (s *sending) claim(m any) bool {
+	address := s.address.Load()
+	return address > claimed && address == addressOf(m) && *s.kind.Load() == reflect.TypeOf(m) &&
+		s.address.CompareAndSwap(address, claimed)
+}
 
 // addressOf tells messages of the same type apart that are alive at the same time; 0 where nothing can.
 func addressOf(m any) uintptr {
@@ -54,19 +66,19 @@ func addressOf(m any) uintptr {
 	return v.Pointer()
 }
 
-// keep puts what the codec has made of a message into the replay buffer, if it is the one that the
-// application is sending: so it is encoded once, by gRPC, and kept before its attempt can be found to have
-// failed.
-func (s *stream) keep(m any, data mem.BufferSlice) {
-	address := addressOf(m)
-	if address == 0 || s.sending.address.Load() != address || *s.sending.kind.Load() != reflect.TypeOf(m) {
-		return
-	}
+// keep puts what has become of a claimed message into the replay buffer, unless encoding it failed with err:
+// so it is encoded once, when gRPC asks for that, and kept before its attempt can be found to have failed.
+func (s *stream) keep(data mem.BufferSlice, err error) {
 	s.mu.Lock()
-	if s.sending.address.Load() == address && s.follows(s.sending.to.Load()) && s.replay.add(data) {
-		s.sending.address.Store(taken)
+	defer s.mu.Unlock()
+	if s.sending.address.Load() != claimed {
+		return // it was too late, and the sender has seen to it
 	}
-	s.mu.Unlock()
+	if err == nil && s.follows(s.sending.to.Load()) && s.replay.add(data) {
+		s.sending.address.Store(taken)
+	} else {
+		s.sending.address.Store(0)
+	}
 }
 
 // follows reports whether another attempt may follow t, and is then sent what the application sends: not a
@@ -103,10 +115,13 @@ func (s *stream) keepLate(t *try, m any, err error) (why policy.Commit) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.sending.address.Swap(0) == taken: // just now, by somebody else
+	switch s.sending.address.Swap(0) {
+	case taken: // just now, by somebody else
 		return policy.Uncommitted
-	case why == policy.Uncommitted && (!s.follows(t) || !s.replay.add(data)):
+	case claimed: // by an interceptor that encodes when it likes: it may take any later message for this one
+		s.sending.late = true
+	}
+	if why == policy.Uncommitted && (!s.follows(t) || !s.replay.add(data)) {
 		return policy.CommitBuffer
 	}
 	return why
