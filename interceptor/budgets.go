@@ -27,8 +27,8 @@ type place struct {
 }
 
 // payer returns the budget that pays for a call.
-func (r *Retrier) payer(p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
-	b, known := r.budgets.find(r.rules.Load(), p, target(cc), method)
+func (r *Retrier) payer(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
+	b, known := r.budgets.find(of, p, target(cc), method)
 	if !known {
 		r.warnUnknownBudget(p.Budget())
 	}
@@ -73,13 +73,14 @@ func (b *budgets) lookup(r *rules, p *policy.Policy, target, method string) (_ b
 	case policy.PerProcess:
 	}
 	if found, ok := b.table.Load(at); ok {
-		return found.(budget.Budget), known //nolint:errcheck,forcetypeassert // only budgets are stored
+		r.settle(at, found.(budget.Budget), spec) //nolint:errcheck,forcetypeassert // only budgets are stored
+		return found.(budget.Budget), known       //nolint:errcheck,forcetypeassert // only budgets are stored
 	}
 	made, err := build(spec)
 	if err != nil { // New has refused it
 		made = budget.Empty
 	}
-	if r.empty[name] {
+	if r.empty[name] || r.delivered() && b.others(at) {
 		drain(made)
 	}
 	found, _ := b.table.LoadOrStore(at, made)

@@ -63,6 +63,17 @@ func (c *call) begin() error {
 	return nil
 }
 
+// limit gives the call its policy's timeout, which counts from its start.
+func (c *call) limit() context.CancelFunc {
+	timeout := c.policy.Spec().Timeout
+	if timeout == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, timeout-(budget.Now()-c.start))
+	c.ctx = ctx
+	return cancel
+}
+
 // another is an attempt after the first, which is sent now.
 func (c *call) another() *attempt {
 	a := newAttempt()

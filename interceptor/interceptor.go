@@ -27,7 +27,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -61,15 +60,13 @@ type Retrier struct {
 	breaker                   func(target, method string) breaker // nil: none
 	classifier                Classifier                          // nil: none
 	descriptors               []*protoregistry.Files              // given, beside those that are linked in
+	delivered                 *delivered                          // nil unless service configs are followed
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
 // none ([policy.Set.WithDescriptors]). The error says which option is wrong; what is wrong with a policy
 // that comes with an API is a [*policy.Error].
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
-	if set == nil {
-		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
-	}
 	single, err := policy.New(policy.Spec{})
 	if err != nil {
 		return nil, err
@@ -81,7 +78,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
-	r.room.most.Store(int64(set.MaxWaiting()))
+	r.room.most.Store(policy.DefaultMaxWaiting)
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("interceptor: New: option %d is nil", i)
@@ -89,6 +86,9 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		if err := option(r); err != nil {
 			return nil, err
 		}
+	}
+	if set, err = r.given(set); err != nil {
+		return nil, err
 	}
 	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
 		return nil, err
@@ -98,10 +98,23 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r.watched = r.tellsAttempts || r.breaker != nil || r.classifier != nil
-	for _, w := range r.Warnings() {
+	for _, w := range r.warnings() {
 		r.warn(w)
 	}
 	return r, nil
+}
+
+// given is the set that New was given, or an empty one in place of nil if service configs are followed.
+func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
+	switch {
+	case set == nil && r.delivered != nil:
+		return policy.NewSet(policy.Config{})
+	case set == nil:
+		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+	case !r.ownMaxWaiting:
+		r.room.most.Store(int64(set.MaxWaiting()))
+	}
+	return set, nil
 }
 
 // Load makes a Retrier that follows a policy file in JSON or YAML. What is wrong with the file is
@@ -132,21 +145,3 @@ func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRP
 // Stream returns the interceptor for streams of all kinds alone, as [Retrier.Unary] does for unary
 // calls.
 func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(besideGRPC) }
-
-// Warnings returns what is not wrong but may surprise in the policies: those of the set, and
-// policies that want more attempts than the Retrier allows.
-func (r *Retrier) Warnings() []policy.Problem {
-	set := r.rules.Load().set
-	warnings := set.Warnings()
-	for _, p := range set.Policies() {
-		if p.MaxAttempts() > r.maxAttempts {
-			warnings = append(warnings, policy.Problem{
-				Field: "maxAttempts of " + p.Name().String(),
-				Value: strconv.Itoa(p.MaxAttempts()),
-				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; "+
-					"interceptor.WithMaxAttempts allows more", r.maxAttempts),
-			})
-		}
-	}
-	return warnings
-}

@@ -45,7 +45,7 @@ func (r *Retrier) Reload(set *policy.Set) error {
 		return err
 	}
 	r.rules.Store(fresh)
-	for _, w := range r.Warnings() {
+	for _, w := range r.warnings() {
 		r.warn(w)
 	}
 	return nil

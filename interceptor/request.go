@@ -19,13 +19,15 @@ const (
 	headers                    // attempts bring their headers
 	keyed                      // the call sends an idempotency key
 	plain                      // nothing is to be done before an attempt fails
+	early                      // the connection may have received no service config yet
 )
 
 // read makes the options of the attempts: our own, then the caller's without those that are told of
 // the call's end, then the policy's where the caller says nothing stricter. What it returns fits
 // into registers; every call comes through here.
-func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *policy.Policy, opts []grpc.CallOption, w wishes) {
-	p, opts = r.rules.Load().set.Lookup(method), a.array[:own]
+func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, a *attempt) (of *rules, p *policy.Policy, opts []grpc.CallOption, w wishes) {
+	of, p, w = r.lookup(cc, method)
+	opts = a.array[:own]
 	for _, o := range caller {
 		switch o := o.(type) {
 		case disableOption:
@@ -34,7 +36,8 @@ func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *
 			w |= pass
 			r.warnNested()
 		case policyOption:
-			p = o.policy
+			of, p = r.rules.Load(), o.policy
+			w &^= early
 		case idempotentOption:
 			w |= safe
 		case keyOption:
@@ -59,7 +62,7 @@ func (r *Retrier) read(method string, caller []grpc.CallOption, a *attempt) (p *
 	if p.CommitsOnHeaders() {
 		w |= headers
 	}
-	return p, opts, w
+	return of, p, opts, w
 }
 
 // appendLimits adds what a policy says where the caller has not said it, or not as strictly.

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/stagger-go/stagger/budget"
@@ -19,6 +20,8 @@ type rules struct {
 	empty     map[string]bool              // budgets by name that begin with nothing
 	throttled bool                         // the file throttles every call, those without retries too
 	seats     []seat                       // one for each policy of the set, by its index
+	file      *rules                       // those of the policy file, beside which these were delivered; nil for those
+	settled   sync.Map                     // places whose balance has the settings that were delivered
 }
 
 // seat remembers the balance that a policy's calls used first, which for most is the only one: a

@@ -59,7 +59,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (grpc.ClientStream, error) {
 		a := newAttempt()
-		p, ours, w := r.read(method, opts, a)
+		of, p, ours, w := r.read(cc, method, opts, a)
 		found, name := codecOf(opts)
 		if w&pass != 0 || found == nil {
 			return open(ctx, desc, cc, method, opts...)
@@ -68,7 +68,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			desc: desc, open: open, resumption: resumptionOf(desc, opts), led: true,
 			replay: replay{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed},
 		}
-		s.prepare(r, method, cc, with, r.payer(p, cc, method), budget.Now(), a)
+		s.prepare(r, method, cc, with, r.payer(of, p, cc, method), budget.Now(), a)
 		s.changed.L = &s.mu
 		s.through = desc.ServerStreams && s.resumption.next == nil
 		s.codec = codec{found, name, s}
@@ -94,7 +94,9 @@ func (s *stream) begin(ctx context.Context, opts []grpc.CallOption) error {
 		return refused
 	}
 	t := &s.first
-	if err := s.try(t, s.attempt, firstAttempt(s.ctx), opts); err != nil {
+	err := s.try(t, s.attempt, firstAttempt(s.ctx), opts)
+	s.catchUp()
+	if err != nil {
 		return s.lead(t, err)
 	}
 	s.install(t)

@@ -27,7 +27,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
 		a := attempts.Get().(*attempt) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-		p, ours, w := r.read(method, opts, a)
+		of, p, ours, w := r.read(cc, method, opts, a)
 		if w&pass != 0 {
 			a.release()
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -36,7 +36,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		if w&headers != 0 {
 			ours = append(ours, grpc.Header(&a.header))
 		}
-		b := r.payer(p, cc, method)
+		b := r.payer(of, p, cc, method)
 		start := budget.Now()
 		var err error
 		if w&plain != 0 && !r.watched {
@@ -81,11 +81,11 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // unary makes the attempts of a call, or those that follow a first one which has failed with err; opts
 // are those of the first one.
 func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvoker) error {
-	if timeout := c.policy.Spec().Timeout; timeout > 0 {
-		ctx, cancel := context.WithTimeout(c.ctx, timeout)
-		defer cancel()
-		c.ctx = ctx
+	if err != nil {
+		c.catchUp()
 	}
+	end := c.limit()
+	defer func() { end() }()
 	var w *watch
 	defer func() { c.leave(w) }()
 	if err == nil {
@@ -93,6 +93,9 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		ctx, w = c.watched(firstAttempt(c.ctx))
 		err = invoke(ctx, c.method, req, reply, c.cc, slices.Clip(opts)...)
 		w.stop()
+		if err != nil && c.catchUp() {
+			end = both(end, c.limit())
+		}
 	}
 	for c.judge(reply, err, w) {
 		c.attempt = c.settled()

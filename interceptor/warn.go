@@ -23,6 +23,38 @@ func (o *once) first(key string) bool {
 	return !seen
 }
 
+// Warnings returns what is not wrong but may surprise in the policies: those of the set, and
+// policies that want more attempts than the Retrier allows; then the problems of service configs that
+// connections have received ([FromServiceConfig]), the first thousand.
+func (r *Retrier) Warnings() []policy.Problem {
+	warnings := r.warnings()
+	if r.delivered != nil {
+		warnings = append(warnings, r.delivered.reports.all()...)
+	}
+	return warnings
+}
+
+// warnings are those of the set.
+func (r *Retrier) warnings() []policy.Problem {
+	set := r.rules.Load().set
+	return append(set.Warnings(), r.cuts(set)...)
+}
+
+// cuts are the warnings about policies that want more attempts than the Retrier allows.
+func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Problem) {
+	for _, p := range set.Policies() {
+		if p.MaxAttempts() > r.maxAttempts {
+			warnings = append(warnings, policy.Problem{
+				Field: "maxAttempts of " + p.Name().String(),
+				Value: strconv.Itoa(p.MaxAttempts()),
+				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; "+
+					"interceptor.WithMaxAttempts allows more", r.maxAttempts),
+			})
+		}
+	}
+	return warnings
+}
+
 // warn tells the observers, or the default logger if none of them listens: a warning that nobody
 // asked for must still be seen.
 func (r *Retrier) warn(p policy.Problem) {

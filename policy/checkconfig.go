@@ -46,7 +46,7 @@ func checkBudgetName(ps *problems, field, name string, declared map[string]bool)
 
 // checkNames checks the names of one entry; seen maps those before it to where they stand.
 func checkNames(ps *problems, path string, names []Name, seen map[Name]string) {
-	if len(names) == 0 {
+	if len(names) == 0 && ps.source == nil { // in a file it is valid, and a remark
 		ps.add(path+"name", nil, "must name at least one method, service or {} for everything")
 	}
 	for i, n := range names {

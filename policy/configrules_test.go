@@ -63,7 +63,7 @@ func TestConfigRules(t *testing.T) {
 		{"D40 trailing data", `{} {}`, false},
 		{"D40 trailing space", "{} \r\n\t", true},
 		{"D41 a number in quotes", entry(`"maxRequestMessageBytes": "10"`), false},
-		{"D42 no names", `{"methodConfig": [{"name": []}]}`, false}, // decided otherwise: never used, so a mistake
+		{"D42 no names", `{"methodConfig": [{"name": []}]}`, true},
 		{"D42 a name twice", `{"methodConfig": [{"name": [{}, {}]}]}`, false},
 		{"D42 a method without service", `{"methodConfig": [{"name": [{"method": "M"}]}]}`, false},
 	} {

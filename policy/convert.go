@@ -23,6 +23,7 @@ func convert(ps *problems, f *policyv1.PolicyFile) Config {
 	if t := f.GetRetryThrottling(); t != nil {
 		c.Throttling = convertThrottle(t)
 	}
+	c.channel = channelOf(f)
 	return c
 }
 

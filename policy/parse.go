@@ -40,7 +40,9 @@ func parse(file string, data []byte) (c *Config, ps, warnings *problems) {
 	var f policyv1.PolicyFile
 	decode(ps, "", src.root, f.ProtoReflect())
 	config := convert(ps, &f)
+	checkChannel(ps, config.channel)
 	warnNotDone(warnings)
+	warnSpelling(warnings, &f)
 	return &config, ps, warnings
 }
 

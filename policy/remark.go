@@ -18,6 +18,11 @@ type remark struct {
 
 // remarksOn collects what may surprise in a config, in its order, beside what its reading has found.
 func remarksOn(found *problems, c Config) []remark {
+	for i, m := range c.Methods {
+		if len(m.Names) == 0 { // valid, says the service config's specification
+			found.add(item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
+		}
+	}
 	var list []remark
 	for _, p := range found.sorted() {
 		list = append(list, remark{Problem: p})

@@ -20,6 +20,8 @@ type Set struct {
 	throttle *ThrottleSpec
 	assumed  Idempotency // for entries that say nothing of it
 	waiting  int
+	methods  []MethodConfig // the config's entries
+	channel  channel
 	remarks  []remark // on the config
 	warnings []Problem
 
@@ -43,8 +45,10 @@ func newSet(c Config, ps, warnings *problems) (*Set, error) {
 		throttle: cloned(c.Throttling),
 		assumed:  c.Idempotency,
 		waiting:  cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
+		channel:  c.channel,
 	}
 	for _, m := range c.Methods {
+		s.methods = append(s.methods, MethodConfig{slices.Clone(m.Names), m.clone()})
 		s.add(m)
 	}
 	s.index = newIndex(s.byPath)

@@ -17,6 +17,8 @@ type Config struct {
 	Throttling  *ThrottleSpec // the budget of every policy that names none; nil: the default budget
 	Idempotency Idempotency   // for entries that say nothing of it
 	MaxWaiting  int           // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
+
+	channel channel // what a file says of the channel
 }
 
 // MethodConfig is one entry: what holds for the methods that it names.

@@ -694,8 +694,8 @@ func (x *PolicyFile) GetMaxWaiting() uint32 {
 // MethodConfig is what one entry says of the methods that it names.
 type MethodConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The methods that this entry is for. An entry without names is never used, and is an
-	// error here. No two names in a file may be equal.
+	// gRPC. The methods that this entry is for. An entry without names is never used, and
+	// loading warns. No two names in a file may be equal.
 	Name []*Name `protobuf:"bytes,1,rep,name=name,proto3" json:"name,omitempty"`
 	// gRPC. Whether a call waits for a connection rather than fail while there is none. A call's own
 	// grpc.WaitForReady wins.

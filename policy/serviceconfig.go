@@ -1,0 +1,87 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// ServiceConfig returns the set as a plain gRPC service config, in JSON with only the keys that gRPC
+// defines, and notes on what plain gRPC will not do of it, or do otherwise: each names the entry's key,
+// has its value if there is one, and says what follows. Entries stand in the order of the config;
+// policies that come with APIs follow as entries of their own ([Set.WithDescriptors]).
+//
+// gRPC for Go takes it ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a
+// loadBalancingConfig that lists no policy which is linked into the program.
+//
+// [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
+func (s *Set) ServiceConfig() (config []byte, notes []Problem) {
+	plain := plainConfig{
+		LoadBalancingPolicy: s.channel.policy,
+		LoadBalancingConfig: s.channel.config,
+		HealthCheckConfig:   s.channel.health,
+		ConnectionScaling:   s.channel.scaling,
+	}
+	var n noted
+	for i, m := range s.entries() {
+		plain.MethodConfig = append(plain.MethodConfig, plainEntry(m))
+		n.entry(item("methodConfig", i), m)
+	}
+	if t := s.throttle; t != nil {
+		plain.RetryThrottling = &plainThrottling{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio}
+		n.add("retryThrottling", "", "gRPC for Go counts for each connection, and stagger for all connections to a target together")
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(plain); err != nil { // a checked set holds nothing that JSON cannot
+		return nil, []Problem{{Message: "cannot be written as JSON: " + err.Error()}}
+	}
+	return b.Bytes(), n
+}
+
+// entries are those of the config, then one for each policy that comes with an API. What an entry leaves to
+// its names is settled.
+func (s *Set) entries() []MethodConfig {
+	list := make([]MethodConfig, 0, len(s.methods))
+	next := 0
+	for _, m := range s.methods {
+		for _, p := range s.policies[next : next+len(m.Names)] {
+			if m.Idempotency == ByName || p.spec.Idempotency != Assume {
+				m.Idempotency = p.spec.Idempotency // the strictest of its names
+			}
+		}
+		next += len(m.Names)
+		list = append(list, m)
+	}
+	for _, p := range s.policies[next:] {
+		list = append(list, MethodConfig{Names: []Name{p.name}, Spec: p.spec})
+	}
+	return list
+}
+
+// channel is what a service config says of the channel, for gRPC alone.
+type channel struct {
+	policy          string
+	config          []any
+	health, scaling map[string]any
+}
+
+func channelOf(f *policyv1.PolicyFile) channel {
+	c := channel{policy: f.GetLoadBalancingPolicy()}
+	if f.GetLoadBalancingConfig() != nil {
+		c.config = f.GetLoadBalancingConfig().AsSlice()
+	}
+	if f.GetHealthCheckConfig() != nil {
+		c.health = f.GetHealthCheckConfig().AsMap()
+	}
+	if f.GetConnectionScaling() != nil {
+		c.scaling = f.GetConnectionScaling().AsMap()
+	}
+	return c
+}

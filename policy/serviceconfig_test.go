@@ -1,0 +1,154 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+const exported = `
+loadBalancingConfig: [{round_robin: {}}]
+idempotency: DECLARED
+retryThrottling: {maxTokens: 10, tokenRatio: 0.5}
+budgets: [{name: orders, ratio: {}}]
+methodConfig:
+  - name: [{service: a.B, method: C}, {service: a.B, method: D}]
+    timeout: 2s
+    waitForReady: false
+    maxRequestMessageBytes: 0
+    idempotency: ASSUME
+    retryPolicy: {maxAttempts: 7, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 1.5,
+      retryableStatusCodes: [14, ABORTED], jitter: EQUAL, growth: LINEAR, perAttemptTimeout: 0.5s, budget: orders,
+      maxPushback: 60s, minAttemptTime: 0.001s, chain: ONCE, waitForReadyOnRetry: true,
+      perCode: [{codes: [ABORTED], costFactor: 2}], codeOverrides: [{codes: [UNKNOWN], as: ABORTED}]}
+  - name: []
+    timeout: 9s
+  - name: [{service: a.B}]
+    hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, hedgingQuantile: {quantile: 0.9}}
+  - name: [{}]
+    idempotency: NONE
+    retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
+      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}
+`
+
+func TestAPlainServiceConfigHasGRPCsKeysAlone(t *testing.T) {
+	t.Parallel()
+	config, _ := mustParse(t, "f", exported).ServiceConfig()
+	const want = `{
+  "loadBalancingConfig": [{"round_robin": {}}],
+  "methodConfig": [
+    {"name": [{"service": "a.B", "method": "C"}, {"service": "a.B", "method": "D"}],
+     "waitForReady": false, "timeout": "2s", "maxRequestMessageBytes": 0,
+     "retryPolicy": {"maxAttempts": 7, "initialBackoff": "0.05s", "maxBackoff": "2s", "backoffMultiplier": 1.5, "retryableStatusCodes": ["ABORTED", "UNAVAILABLE"]}},
+    {"name": [], "timeout": "9s"},
+    {"name": [{"service": "a.B"}], "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "0.1s"}},
+    {"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}
+  ],
+  "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.5}
+}`
+	if got := strings.Join(strings.Fields(string(config)), ""); got != strings.Join(strings.Fields(want), "") {
+		t.Errorf("ServiceConfig() =\n%s\nwant\n%s", config, want)
+	}
+}
+
+func TestTheNotesSayWhatPlainGRPCWillNotDo(t *testing.T) {
+	t.Parallel()
+	_, notes := mustParse(t, "f", exported).ServiceConfig()
+	var got []string
+	for _, n := range notes {
+		field, value, _ := strings.Cut(n.String(), ": ")
+		value, _, _ = strings.Cut(value, ": ")
+		got = append(got, field+" "+value)
+		if n.Message == "" {
+			t.Errorf("%s: nothing is said", field)
+		}
+	}
+	const budgetLess = "gRPC knows no budget but retryThrottling; without that, nothing bounds what all calls together add"
+	want := []string{
+		"methodConfig[0].retryPolicy.maxAttempts 7",
+		"methodConfig[0].retryPolicy.growth LINEAR",
+		"methodConfig[0].retryPolicy.jitter EQUAL",
+		"methodConfig[0].retryPolicy.perAttemptTimeout 0.5s",
+		"methodConfig[0].retryPolicy.budget orders",
+		"methodConfig[0].retryPolicy.commitOn SEEN",
+		"methodConfig[0].retryPolicy.maxPushback 60s",
+		"methodConfig[0].retryPolicy.perCode[0] ABORTED",
+		"methodConfig[0].retryPolicy.codeOverrides[0] UNKNOWN",
+		"methodConfig[0].retryPolicy.chain ONCE",
+		"methodConfig[0].retryPolicy.waitForReadyOnRetry true",
+		"methodConfig[2].idempotency DECLARED",
+		"methodConfig[2].hedgingPolicy gRPC for Go does not hedge",
+		"methodConfig[2].hedgingPolicy.hedgingQuantile gRPC hedges after hedgingDelay, 0.1s",
+		"methodConfig[2].hedgingPolicy.budget " + budgetLess,
+		"methodConfig[3].idempotency NONE",
+		"retryThrottling gRPC for Go counts for each connection, and stagger for all connections to a target together",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("notes:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAnIdempotencyKeyIsNotedAndSafe(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", `
+methodConfig:
+  - name: [{service: a.B}]
+    idempotencyKey: {header: x-key}
+    retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
+      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}`)
+	_, notes := set.ServiceConfig()
+	if len(notes) != 1 || notes[0].Field != "methodConfig[0].idempotencyKey" || notes[0].Value != "x-key" {
+		t.Errorf("notes: %v; want one, of the key", notes)
+	}
+}
+
+func TestTheStrictestNameOfAnEntryIsNoted(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", `
+methodConfig:
+  - name: [{service: a.B}, {service: a.B, method: C}]
+    retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
+      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}`)
+	_, notes := set.ServiceConfig()
+	if len(notes) != 1 || notes[0].Field != "methodConfig[0].idempotency" || notes[0].Value != "DECLARED" {
+		t.Errorf("notes: %v; want one, that gRPC repeats the service's methods", notes)
+	}
+}
+
+func TestAnEntryWithoutNamesIsAWarning(t *testing.T) {
+	t.Parallel()
+	wantWarnings(t, mustParse(t, "f", "methodConfig:\n- timeout: 1s\n- {name: [], timeout: 1s}"), []string{
+		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
+		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
+	})
+	if _, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{}}}); err == nil {
+		t.Error("NewSet takes an entry without names, which in Go is a mistake")
+	}
+}
+
+func TestADeliveredServiceConfigIsReadAsGRPCMeansIt(t *testing.T) {
+	t.Parallel()
+	const text = `{"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [
+		{"name": [{"service": "a.B"}], "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1, "timeout": "1s",
+		 "retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1, "retryableStatusCodes": ["unavailable"]}},
+		{"name": [{"service": "a.B", "method": "C"}], "idempotency": "NONE"}]}`
+	set, err := policy.ParseServiceConfig([]byte(text))
+	if err != nil || len(set.Warnings()) > 0 {
+		t.Fatalf("%v, %v", err, set.Warnings())
+	}
+	s := set.Lookup("/a.B/D").Spec()
+	if s.Idempotency != policy.Assume || s.WaitForReady != nil || s.MaxRequestBytes != nil || s.MaxResponseBytes != nil || s.Timeout == 0 {
+		t.Errorf("%+v; want safe methods, and nothing of what gRPC does by itself", s)
+	}
+	if got := set.Lookup("/a.B/C").Spec().Idempotency; got != policy.Never {
+		t.Errorf("idempotency NONE is read as %v", got)
+	}
+	if _, err := policy.ParseServiceConfig([]byte(`{"methodConfig": 5}`)); err == nil || err.Error() != "service config:1:18: methodConfig: 5: must be a list, in brackets or one entry a line after a dash" {
+		t.Errorf("%v", err)
+	}
+}

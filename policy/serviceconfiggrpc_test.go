@@ -1,0 +1,275 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// asked are the methods whose configs are compared.
+var asked = []string{"/a.B/C", "/a.B/D", "/a.B/E", "/x.Y/Z", "/a.b/C"}
+
+// fataler is a test, or a property of one.
+type fataler interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// grpcReads has gRPC for Go read a service config; the error is why it does not. Nothing is connected to.
+func grpcReads(t fataler, config string) (*grpc.ClientConn, error) {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///nowhere",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(config),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody is there") }))
+	if err != nil {
+		return nil, err
+	}
+	conn.Connect() // the config holds when the resolver has answered, which this one does at once
+	if err := conn.Close(); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return conn, nil
+}
+
+// alike compares what gRPC and we have read for each method.
+func alike(t fataler, conn *grpc.ClientConn, set *policy.Set) {
+	t.Helper()
+	for _, method := range asked {
+		if theirs, ours := grpcs(conn, method), staggers(set, method); theirs != ours {
+			t.Errorf("%s:\ngRPC reads %s\nwe read    %s", method, theirs, ours)
+		}
+	}
+}
+
+// grpcs is what gRPC has read for a method, in words.
+func grpcs(conn *grpc.ClientConn, method string) string {
+	var b strings.Builder
+	mc := conn.GetMethodConfig(method)
+	if mc.Timeout != nil {
+		fmt.Fprintf(&b, "timeout %v, ", *mc.Timeout)
+	}
+	limits(&b, mc.WaitForReady, mc.MaxReqSize, mc.MaxRespSize)
+	if r := mc.RetryPolicy; r != nil {
+		var set policy.CodeSet
+		for c := range r.RetryableStatusCodes {
+			set |= policy.Codes(c)
+		}
+		fmt.Fprintf(&b, "%d attempts, %v to %v by %v after %v", r.MaxAttempts, r.InitialBackoff, r.MaxBackoff, r.BackoffMultiplier, set)
+	}
+	return b.String()
+}
+
+// staggers is what we have read, in the same words.
+func staggers(set *policy.Set, method string) string {
+	var b strings.Builder
+	p := set.Lookup(method)
+	if p == nil {
+		return ""
+	}
+	s := p.Spec()
+	if s.Timeout > 0 {
+		fmt.Fprintf(&b, "timeout %v, ", s.Timeout)
+	}
+	limits(&b, s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes)
+	if r := s.Retry; r != nil {
+		fmt.Fprintf(&b, "%d attempts, %v to %v by %v after %v",
+			min(r.MaxAttempts, 5), r.Backoff.Initial, r.Backoff.Max, r.Backoff.Multiplier, r.Codes)
+	}
+	return b.String()
+}
+
+func limits(b *strings.Builder, waits *bool, request, response *int) {
+	if waits != nil {
+		fmt.Fprintf(b, "waits %v, ", *waits)
+	}
+	if request != nil {
+		fmt.Fprintf(b, "requests to %d, ", *request)
+	}
+	if response != nil {
+		fmt.Fprintf(b, "replies to %d, ", *response)
+	}
+}
+
+// shared are the keys of a retry policy but the attempts and the codes.
+const shared = `"initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2`
+
+func methodConfigs(entries ...string) string {
+	return `{"methodConfig": [` + strings.Join(entries, ", ") + `]}`
+}
+
+// of is an entry for a.B with the given keys.
+func of(keys string) string { return methodConfigs(`{"name": [{"service": "a.B"}], ` + keys + `}`) }
+
+func retryOf(keys string) string { return of(`"retryPolicy": {` + shared + `, ` + keys + `}`) }
+
+const unavailable = `"maxAttempts": 3, "retryableStatusCodes": ["UNAVAILABLE"]`
+
+func TestEveryServiceConfigMeansHereWhatItMeansToGRPC(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]string{
+		"nothing":                    `{}`,
+		"no entries":                 methodConfigs(),
+		"an entry for a method":      methodConfigs(`{"name": [{"service": "a.B", "method": "C"}], "timeout": "1s"}`),
+		"an entry for a service":     of(`"timeout": "1.5s"`),
+		"an entry for everything":    methodConfigs(`{"name": [{}], "timeout": "2s"}`),
+		"everything in other words":  methodConfigs(`{"name": [{"service": "", "method": ""}], "timeout": "2s"}`),
+		"null names":                 methodConfigs(`{"name": [{"service": "a.B", "method": null}, {"service": null}], "timeout": "2s"}`),
+		"an entry without names":     methodConfigs(`{"timeout": "2s"}`, `{"name": [], "timeout": "3s"}`, `{"name": [{"service": "a.B"}], "timeout": "4s"}`),
+		"many names":                 methodConfigs(`{"name": [{"service": "a.B", "method": "C"}, {"service": "x.Y"}, {"service": "a.b"}], "timeout": "2s"}`),
+		"the most specific, in turn": methodConfigs(`{"name": [{}], "timeout": "1s"}`, `{"name": [{"service": "a.B"}], "timeout": "2s"}`, `{"name": [{"service": "a.B", "method": "C"}], "timeout": "3s"}`),
+		"the most specific, first":   methodConfigs(`{"name": [{"service": "a.B", "method": "C"}], "timeout": "3s"}`, `{"name": [{"service": "a.B"}], "timeout": "2s"}`, `{"name": [{}], "timeout": "1s"}`),
+		"entries are not merged":     methodConfigs(`{"name": [{"service": "a.B"}], "retryPolicy": {`+shared+`, `+unavailable+`}}`, `{"name": [{"service": "a.B", "method": "C"}], "timeout": "1s"}`),
+		"an entry without keys":      methodConfigs(`{"name": [{"service": "a.B", "method": "C"}]}`, `{"name": [{}], "timeout": "1s"}`),
+		"nanoseconds":                of(`"timeout": "0.000000001s"`),
+		"nine decimals":              of(`"timeout": "12.345678901s"`),
+		"trailing zeros":             of(`"timeout": "1.500000000s"`),
+		"a year":                     of(`"timeout": "31536000s"`),
+		"waits":                      of(`"waitForReady": true`),
+		"does not wait":              of(`"waitForReady": false`),
+		"limits":                     of(`"maxRequestMessageBytes": 1024, "maxResponseMessageBytes": 2048`),
+		"limits of nothing":          of(`"maxRequestMessageBytes": 0, "maxResponseMessageBytes": 0`),
+		"the largest limits":         of(`"maxRequestMessageBytes": 4294967295, "maxResponseMessageBytes": 4294967295`),
+		"a retry policy":             retryOf(unavailable),
+		"two attempts":               retryOf(`"maxAttempts": 2, "retryableStatusCodes": ["UNAVAILABLE"]`),
+		"more than five attempts":    retryOf(`"maxAttempts": 10, "retryableStatusCodes": ["UNAVAILABLE"]`),
+		"codes by number":            retryOf(`"maxAttempts": 4, "retryableStatusCodes": [14, 8, "ABORTED"]`),
+		"all codes":                  retryOf(`"maxAttempts": 4, "retryableStatusCodes": ["CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"]`),
+		"a code twice":               retryOf(`"maxAttempts": 4, "retryableStatusCodes": ["UNAVAILABLE", 14]`),
+		"a multiplier with decimals": of(`"retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 1.6, ` + unavailable + `}`),
+		"a multiplier below one":     of(`"retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 0.5, ` + unavailable + `}`),
+		"an exponent":                of(`"retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 1.5e1, ` + unavailable + `}`),
+		"initial above max":          of(`"retryPolicy": {"initialBackoff": "2s", "maxBackoff": "1s", "backoffMultiplier": 1, ` + unavailable + `}`),
+		"a hedging policy":           of(`"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.5s", "nonFatalStatusCodes": ["UNAVAILABLE"]}`),
+		"all keys of an entry":       of(`"waitForReady": true, "timeout": "1s", "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 2, "retryPolicy": {` + shared + `, ` + unavailable + `}`),
+		"throttling":                 `{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`,
+		"the channel's keys":         `{"loadBalancingPolicy": "round_robin", "loadBalancingConfig": [{"no_such_policy": {"a": [1, "b"]}}, {"round_robin": {}}], "healthCheckConfig": {"serviceName": "a.B"}, "connectionScaling": {"maxConnectionsPerSubchannel": 2}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := grpcReads(t, config)
+			if err != nil {
+				t.Fatalf("gRPC refuses it, so that it is no service config: %v", err)
+			}
+			set, err := policy.Parse("f.json", []byte(config))
+			if err != nil {
+				t.Fatalf("Parse(%s) = %v", config, err)
+			}
+			alike(t, conn, set)
+			plain, _ := set.ServiceConfig()
+			if conn, err = grpcReads(t, string(plain)); err != nil {
+				t.Fatalf("gRPC refuses %s: %v", plain, err)
+			}
+			alike(t, conn, set)
+		})
+	}
+}
+
+// The comparison above must be able to fail.
+func TestTheComparisonWithGRPCSeesEachDifference(t *testing.T) {
+	t.Parallel()
+	whole := of(`"waitForReady": true, "timeout": "1s", "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 2, "retryPolicy": {` + shared + `, ` + unavailable + `}`)
+	conn, err := grpcReads(t, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{
+		{"a.B", "a.C"},
+		{"true", "false"},
+		{`"timeout": "1s"`, `"timeout": "2s"`},
+		{": 1,", ": 3,"},
+		{"Bytes\": 2", "Bytes\": 4"},
+		{"0.1s", "0.2s"},
+		{"maxBackoff\": \"1s", "maxBackoff\": \"2s"},
+		{"Multiplier\": 2", "Multiplier\": 3"},
+		{"Attempts\": 3", "Attempts\": 4"},
+		{"UNAVAILABLE", "ABORTED"},
+	} {
+		other := strings.Replace(whole, change[0], change[1], 1)
+		set, err := policy.Parse("f.json", []byte(other))
+		if err != nil || other == whole {
+			t.Fatalf("%s: %v", other, err)
+		}
+		if grpcs(conn, "/a.B/C") == staggers(set, "/a.B/C") {
+			t.Errorf("%s for %s makes no difference", change[1], change[0])
+		}
+	}
+}
+
+func TestHedgingAndThrottlingWhichGRPCForGoDoesNotShow(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]string{
+		of(`"hedgingPolicy": {"maxAttempts": 3}`):                                                                                           "3 after 0s past  tokens <nil>",
+		of(`"hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "0s"}`):                                                                     "2 after 0s past  tokens <nil>",
+		of(`"hedgingPolicy": {"maxAttempts": 9, "hedgingDelay": "1.5s", "nonFatalStatusCodes": [14, "INTERNAL"]}`):                          "9 after 1.5s past INTERNAL, UNAVAILABLE tokens <nil>",
+		strings.Replace(of(`"hedgingPolicy": {"maxAttempts": 3}`), `{`, `{"retryThrottling": {"maxTokens": 1000, "tokenRatio": 1.25}, `, 1): "3 after 0s past  tokens &{1000 1.25}",
+	} {
+		set, err := policy.Parse("f.json", []byte(config))
+		if err != nil {
+			t.Errorf("Parse(%s) = %v", config, err)
+			continue
+		}
+		h := set.Lookup("/a.B/C").Hedge()
+		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.Delay, h.NonFatal, set.Throttling()); got != want {
+			t.Errorf("%s is read as %s; want %s", config, got, want)
+		}
+	}
+}
+
+func TestWhereGRPCForGoIsLaxerTheFileIsRefusedWithTheReason(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]string{
+		`{"owner": "us"}`:   "owner: unknown key; must be loadBalancingPolicy, ",
+		of(`"owner": "us"`): "methodConfig[0].owner: unknown key; must be name, ",
+		strings.Replace(retryOf(unavailable), `"maxAttempts"`, `"maxRetries": 2, "maxAttempts"`, 1):     "maxRetries: unknown key; must be maxAttempts",
+		of(`"timeout": "1s", "timeout": "2s"`):                                                          "timeout: stands twice, first at line 1",
+		of(`"Timeout": "1s"`):                                                                           "Timeout: unknown key; did you mean timeout?",
+		of(`"retryPolicy": {` + shared + `, ` + unavailable + `}, "hedgingPolicy": {"maxAttempts": 2}`): "stands beside retryPolicy: keep one of the two; gRPC for Go would ignore hedgingPolicy",
+		retryOf(`"maxAttempts": 3, "retryableStatusCodes": ["UNAVAILABLE", "OK"]`):                      "retryableStatusCodes[1]: \"OK\": is not a failure",
+		retryOf(`"maxAttempts": 3, "retryableStatusCodes": ["UNAVAILABLE", 0]`):                         "retryableStatusCodes[1]: 0: is not a failure",
+		of(`"timeout": null`):                                          "timeout: null: has no value",
+		of(`"timeout": "-1s"`):                                         "timeout: \"-1s\": must be more than 0s",
+		of(`"timeout": ".5s"`):                                         "timeout: \".5s\": must be in seconds: \"0.5s\"",
+		of(`"maxRequestMessageBytes": -1`):                             "maxRequestMessageBytes: -1: must be a whole number from 0",
+		`{"retryThrottling": {"maxTokens": 0.5, "tokenRatio": 1}}`:     "maxTokens: 0.5: must be a whole number",
+		`{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.0001}}`: "tokenRatio: 0.0001: must be at least 0.001",
+		of(`"hedgingPolicy": {"maxAttempts": 1}`):                      "maxAttempts: 1: must be at least 2",
+	} {
+		if _, err := grpcReads(t, config); err != nil {
+			t.Errorf("gRPC refuses %s: %v", config, err)
+		}
+		if _, err := policy.Parse("f.json", []byte(config)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%s) = %v; want %s", config, err, want)
+		}
+	}
+}
+
+func TestWhatGRPCRefusesOfTheChannelsKeysIsRefused(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]string{
+		`{"loadBalancingConfig": [5]}`:                                     "f.json:1:26: loadBalancingConfig[0]: 5: must be a map with one key",
+		`{"loadBalancingConfig": [{}]}`:                                    "f.json:1:26: loadBalancingConfig[0]: must be a map with one key",
+		`{"loadBalancingConfig": [{"round_robin": {}, "pick_first": {}}]}`: "f.json:1:26: loadBalancingConfig[0]: must be a map with one key",
+		`{"loadBalancingConfig": [{"pick_first": 5}]}`:                     "f.json:1:41: loadBalancingConfig[0].pick_first: 5: must be a map of the policy's settings",
+		`{"healthCheckConfig": {"serviceName": 5}}`:                        "f.json:1:39: healthCheckConfig.serviceName: 5: must be the name of the service",
+	} {
+		if _, err := grpcReads(t, config); err == nil {
+			t.Errorf("gRPC takes %s", config)
+		}
+		if _, err := policy.Parse("f.json", []byte(config)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("Parse(%s) = %v; want %s", config, err, want)
+		}
+	}
+}
