@@ -17,6 +17,9 @@ COUNT    ?= 10
 BENCH    ?= .
 STORM    ?=
 
+# The API of the example, whose descriptor set stands beside it.
+ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
+
 # In every module, whatever failed before, so that one run shows all; $(1) is one && chain.
 define each
 failed=; for module in $(MODULES); do \
@@ -72,14 +75,16 @@ fmt: ## Format Go and proto files
 	@$(TOOL) buf format -w
 
 .PHONY: generate
-generate: ## Generate Go code from proto/
-	@$(OFF) go tool -modfile=tools/go.mod buf generate
+generate: ## Generate Go code from proto/, and the descriptor set of the example
+	@$(TOOL) buf generate
+	@$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o examples/orders/orders.binpb --config '$(ORDERS)'
 
 .PHONY: generated
 generated: ## Check that the generated code is up to date
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	$(TOOL) buf generate -o "$$fresh"; \
-	diff -ru -x '*.proto' -x '*_test.go' proto "$$fresh/proto" || { echo "generated: run make generate and commit" >&2; exit 1; }
+	$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o "$$fresh/orders.binpb" --config '$(ORDERS)'; \
+	{ diff -ru -x '*.proto' -x '*_test.go' proto "$$fresh/proto" && cmp "$$fresh/orders.binpb" examples/orders/orders.binpb; } || { echo "generated: run make generate and commit" >&2; exit 1; }
 
 .PHONY: bench
 bench: ## Run the benchmarks COUNT times (10), summed up by benchstat

@@ -63,12 +63,24 @@ func adviseRetry(ps *problems, path string, m MethodConfig) {
 		ps.add(under(path, "budget"), r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
 			r.MaxAttempts)
 	}
-	if longest := r.longestWait(); m.Timeout > 0 && longest >= m.Timeout {
-		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
-			r.MaxAttempts, longest, m.Timeout)
-	}
+	adviseTime(ps, path, m, r)
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
 		ps.add(under(path, "perAttemptTimeout"), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
+	}
+}
+
+// adviseTime says if the last attempt may not begin before the call's timeout ends it.
+func adviseTime(ps *problems, path string, m MethodConfig, r RetrySpec) {
+	longest := r.longestWait()
+	slow := float64(r.MaxAttempts-1) * float64(r.PerAttemptTimeout) // which may be more than a Duration holds
+	switch {
+	case m.Timeout == 0:
+	case longest >= m.Timeout:
+		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
+			r.MaxAttempts, longest, m.Timeout)
+	case r.PerAttemptTimeout < m.Timeout && float64(longest)+slow >= float64(m.Timeout):
+		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %v",
+			r.MaxAttempts-1, m.Timeout)
 	}
 }
 

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,34 +14,24 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/demo"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/explain"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/format"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/methods"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)
 	stop()
-	os.Exit(exitCode(err)) // cobra has printed it
-}
-
-// exitCode is 0, 1 for what was found wrong, or 2 for a command that was not understood.
-func exitCode(err error) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, new(lint.MisuseError)):
-		return 2
-	default:
-		return 1
-	}
+	os.Exit(misuse.ExitCode(err)) // cobra has printed it
 }
 
 func command() *cobra.Command {
-	root := &cobra.Command{
-		Use:          "stagger",
-		Short:        "Retries for gRPC clients that never make an outage worse",
-		SilenceUsage: true, // a failed run is no misuse
-	}
+	root := root()
 	root.AddCommand(demo.Command(), explain.Command(), lint.Command())
-	return root
+	root.AddCommand(export.Command(), format.Command(), methods.Command(), version.Command())
+	return finished(root)
 }

@@ -5,30 +5,173 @@ package main
 
 import (
 	"errors"
-	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 )
+
+// run is what the whole command prints, and its error.
+func run(args ...string) (string, error) {
+	var out strings.Builder
+	c := command()
+	c.SetArgs(args)
+	c.SetIn(strings.NewReader(""))
+	c.SetOut(&out)
+	c.SetErr(&out)
+	err := c.Execute()
+	return out.String(), err
+}
+
+// asCommand in the environment makes this program the command itself.
+const asCommand = "STAGGER_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// process runs the command as a process of its own, and returns what it prints and its exit code.
+func process(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], args...)
+	c.Env = append(os.Environ(), asCommand+"=1")
+	out, err := c.CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatal(err)
+	}
+	return string(out), c.ProcessState.ExitCode()
+}
 
 func TestExitCodesAreForWorkflows(t *testing.T) {
 	t.Parallel()
-	for want, err := range map[int]error{0: nil, 1: errors.New("2 mistakes"), 2: fmt.Errorf("lint: %w", lint.MisuseError{})} {
-		if got := exitCode(err); got != want {
-			t.Errorf("%v: exit code %d; want %d", err, got, want)
+	const file = "../../examples/orders/retry.yaml"
+	for want, line := range []string{"lint " + file, "lint --strict " + file, "lint --format xml " + file} {
+		if out, got := process(t, strings.Fields(line)...); got != want {
+			t.Errorf("stagger %s: exit code %d; want %d\n%s", line, got, want, out)
 		}
+	}
+}
+
+func TestWhatIsNotUnderstoodExitsWithTwo(t *testing.T) {
+	t.Parallel()
+	const file = "../../examples/orders/retry.yaml"
+	for _, line := range []string{
+		"frobnicate", "--frobnicate", "lint", "lint --frobnicate " + file, "lint --format xml " + file, "lint --depth x " + file,
+		"explain " + file, "explain " + file + " GetOrder", "explain " + file + " a.B/C --code NONSENSE", "explain " + file + " a.B/C --deadline -1s",
+		"explain " + file + " a.B/", "export", "export a b", "methods", "methods a b", "fmt -w", "fmt --check -w " + file, "version now", "help frobnicate",
+		"help lint frobnicate", "completion tcsh", "completion bash now", "demo now", "demo --seed x",
+	} {
+		if out, err := run(strings.Fields(line)...); misuse.ExitCode(err) != misuse.NotUnderstood {
+			t.Errorf("stagger %s: %v\n%s", line, err, out)
+		}
+	}
+}
+
+func TestWhatIsWrongExitsWithOne(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"lint none.yaml", "explain none.yaml a.B/C", "export none.yaml", "methods none.yaml", "fmt none.yaml", "demo --policy none.yaml"} {
+		if out, err := run(strings.Fields(line)...); misuse.ExitCode(err) != misuse.Wrong {
+			t.Errorf("stagger %s: %v\n%s", line, err, out)
+		}
+	}
+}
+
+func TestASlipInACommandIsUnderstood(t *testing.T) {
+	t.Parallel()
+	if _, err := run("lnit"); err == nil || !strings.Contains(err.Error(), `unknown command "lnit"; did you mean lint?`) {
+		t.Error(err)
+	}
+	if _, err := run("lint", "--frob"); err == nil || !strings.HasSuffix(err.Error(), "Run 'stagger lint --help' for usage.") {
+		t.Error(err)
+	}
+}
+
+func TestHelpSaysWhatThereIs(t *testing.T) {
+	t.Parallel()
+	bare, err := run()
+	if help, helpErr := run("help"); err != nil || helpErr != nil || bare != help {
+		t.Errorf("%v, %v: stagger and stagger help differ:\n%s\n%s", err, helpErr, bare, help)
+	}
+	for _, want := range []string{"explain ", "Exit codes:", "completion", "policy"} {
+		if !strings.Contains(bare, want) {
+			t.Errorf("no %q in\n%s", want, bare)
+		}
+	}
+	topic, err := run("help", "policy")
+	if err != nil || !strings.Contains(topic, "    methodConfig:\n") {
+		t.Errorf("%v\n%s", err, topic)
 	}
 }
 
 func TestEverySubcommandExplainsItself(t *testing.T) {
 	t.Parallel()
 	root := command()
-	if cmd, _, err := root.Find([]string{"demo"}); err != nil || cmd.Name() != "demo" {
-		t.Fatalf("demo: %v, %v", cmd, err)
-	}
-	for _, cmd := range root.Commands() {
-		if cmd.Short == "" || cmd.Example == "" || cmd.RunE == nil {
-			t.Errorf("%s: want a short text, examples and a function that returns its error", cmd.Name())
+	seen := 0
+	for _, c := range append(root.Commands(), root) {
+		if c.Name() == "help" || c.Name() == "completion" || c.IsAdditionalHelpTopicCommand() {
+			continue // cobra's own, and topics
 		}
+		seen++
+		if c.Short == "" || len(c.Long) < 100 || c.Example == "" || c.RunE == nil {
+			t.Errorf("%s: want a short text, a long one, examples and a function that returns its error", c.Name())
+		}
+		for line := range strings.Lines(c.Long) {
+			if len(line) > 100 {
+				t.Errorf("%s: a line of help is too long for a terminal: %s", c.Name(), line)
+			}
+		}
+		for line := range strings.Lines(c.Example) {
+			example(t, root, strings.TrimSpace(line))
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || f.Name != "help" && f.Usage[0] >= 'A' && f.Usage[0] <= 'Z' {
+				t.Errorf("%s --%s: %q; want a text in lower case", c.Name(), f.Name, f.Usage)
+			}
+		})
+	}
+	if seen < 8 {
+		t.Errorf("%d commands", seen)
+	}
+}
+
+// example checks that a line shows a command that would be understood: its flags exist, and so many arguments
+// are right. What stands behind other programs is theirs.
+func example(t *testing.T, root *cobra.Command, line string) {
+	t.Helper()
+	line, _, _ = strings.Cut(line, "  ") // what follows is said about it
+	line, _, _ = strings.Cut(line, " #")
+	i := strings.LastIndex(line, "stagger ")
+	if i < 0 {
+		t.Errorf("%q shows no stagger", line)
+		return
+	}
+	words := strings.Fields(strings.TrimSuffix(line[i:], ")"))[1:]
+	for n, word := range words {
+		if strings.Contains("| > 2>/dev/null &&", word) { //nolint:gocritic // one of these
+			words = words[:n]
+			break
+		}
+	}
+	c, args, err := root.Find(words)
+	if err == nil && !c.Runnable() {
+		err = errors.New("is no command")
+	}
+	if err == nil {
+		err = c.ParseFlags(args)
+	}
+	if err == nil && c != root {
+		err = c.ValidateArgs(c.Flags().Args())
+	}
+	if err != nil {
+		t.Errorf("%q: %v", line, err)
 	}
 }

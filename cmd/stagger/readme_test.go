@@ -9,19 +9,28 @@ import (
 	"testing"
 )
 
-// TestTheREADMEShowsWhatTheCommandsPrint runs every command that the README shows with its output, as
+// The README and the page of the command show commands with their output, as
 //
 //	$ stagger …
 //
-// in the folder of the README, and compares.
-func TestTheREADMEShowsWhatTheCommandsPrint(t *testing.T) {
+// which are run in the folder of the README, and compared.
+func TestThePagesShowWhatTheCommandsPrint(t *testing.T) {
 	t.Chdir("../..")
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, page := range []string{"README.md", "docs/command.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown := compare(t, page, string(text)); shown < 2 {
+			t.Errorf("%s shows %d commands; want at least two", page, shown)
+		}
 	}
-	shown := 0
-	for i, block := range strings.Split(string(readme), "```") {
+}
+
+// compare runs what a page shows, and returns how many commands that are.
+func compare(t *testing.T, page, text string) (shown int) {
+	t.Helper()
+	for i, block := range strings.Split(text, "```") {
 		line, want, _ := strings.Cut(strings.TrimPrefix(block, "console\n"), "\n")
 		args, ok := strings.CutPrefix(line, "$ stagger ")
 		if i%2 == 0 || !ok {
@@ -37,12 +46,10 @@ func TestTheREADMEShowsWhatTheCommandsPrint(t *testing.T) {
 			t.Errorf("%s: %v", args, err)
 		}
 		if trimmed(out.String()) != trimmed(want) {
-			t.Errorf("the README shows of %q\n%s\nand it prints\n%s", args, want, out.String())
+			t.Errorf("%s shows of %q\n%s\nand it prints\n%s", page, args, want, out.String())
 		}
 	}
-	if shown < 2 {
-		t.Errorf("the README shows %d commands; want lint and explain", shown)
-	}
+	return shown
 }
 
 // trimmed has no blanks at the ends of lines.

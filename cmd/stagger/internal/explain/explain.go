@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,9 +27,8 @@ type question struct {
 // answer is the explanation.
 type answer struct {
 	question
+	verdict.Verdict
 
-	policy *policy.Policy // nil if no entry names the method
-	safe   bool
 	limit  time.Duration // of the whole call; 0: none
 	events []event
 }
@@ -36,11 +37,9 @@ type answer struct {
 type event struct {
 	at             time.Duration // since the call's start
 	decision       policy.Decision
+	waits          bool          // or would, if there were time
 	least, longest time.Duration // that the wait could have been
 }
-
-// maxAttempts is the cap of a Retrier without interceptor.WithMaxAttempts.
-const maxAttempts = 5
 
 // willing are gates that say yes to everything.
 type willing struct{}
@@ -52,13 +51,12 @@ func (willing) Fail()                                  {}
 func (willing) Withdraw(*policy.Outcome, float64) bool { return true }
 
 // explain lets every attempt fail in the same way, in no time.
-func explain(set *policy.Set, q question, random func() float64) answer {
-	a := answer{question: q, policy: set.Lookup(q.method), limit: q.deadline}
-	p := a.policy
+func explain(set *policy.Set, known api.API, q question, random func() float64) answer {
+	a := answer{question: q, Verdict: verdict.Of(set, known, q.method), limit: q.deadline}
+	p := a.Policy
 	if p == nil {
 		return a
 	}
-	a.safe = set.Safe(p, q.method) || p.IdempotencyKey() != ""
 	if timeout := p.Spec().Timeout; timeout > 0 && (a.limit == 0 || timeout < a.limit) {
 		a.limit = timeout
 	}
@@ -67,13 +65,20 @@ func explain(set *policy.Set, q question, random func() float64) answer {
 		out.Trailer = metadata.Pairs(policy.PushbackTrailer, q.pushback)
 	}
 	start := time.Unix(0, 0)
-	call := policy.Call{Attempts: 1, MaxAttempts: maxAttempts, Safe: a.safe, InRetry: q.inRetry}
+	call := policy.Call{Attempts: 1, MaxAttempts: verdict.Cap, Safe: a.Safe, InRetry: q.inRetry}
 	if a.limit > 0 {
 		call.Deadline = start.Add(a.limit)
 	}
 	for now := time.Duration(0); ; {
-		decide := func(r float64) policy.Decision { return p.Decide(&call, &out, willing{}, start.Add(now), r) }
-		e := event{at: now, decision: decide(random()), least: decide(0).Delay, longest: decide(almostOne).Delay}
+		decide := func(c policy.Call, r float64) policy.Decision {
+			return p.Decide(&c, &out, willing{}, start.Add(now), r)
+		}
+		e := event{at: now, decision: decide(call, random())}
+		if e.decision.Retry || e.decision.Reason == policy.DeadlineTooClose {
+			free := call // a longer wait might not fit before the deadline
+			free.Deadline = time.Time{}
+			e.waits, e.least, e.longest = true, decide(free, 0).Delay, decide(free, almostOne).Delay
+		}
 		a.events = append(a.events, e)
 		if !e.decision.Retry {
 			return a

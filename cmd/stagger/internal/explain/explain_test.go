@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"pgregory.net/rapid"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -31,7 +33,7 @@ func TestWhatIsExplainedIsWhatTheServerSees(t *testing.T) {
 		set, q := drawn(rt)
 		seed := rapid.Uint64().Draw(rt, "seed")
 		source := func() func() float64 { return rand.New(rand.NewPCG(seed, 0)).Float64 }
-		a := explain(set, q, source())
+		a := explain(set, api.API{}, q, source())
 		var want []time.Duration
 		for _, e := range a.events {
 			want = append(want, e.at)
@@ -62,7 +64,7 @@ func TestWhatIsExplainedIsWhatTheServerSees(t *testing.T) {
 			}
 		})
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			rt.Fatalf("the server saw %v; explained were %v\n%s", got, want, text(a))
+			rt.Fatalf("the server saw %v; explained were %v\n%s", got, want, text(a, pen.Pen{}))
 		}
 		reason := a.events[len(a.events)-1].decision.Reason
 		if e, ok := errors.AsType[*interceptor.Error](callErr); !ok || e.Reason != reason {
@@ -112,16 +114,16 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(explain(set, question{method: method, code: codes.Unavailable}, func() float64 { return 0.5 }))
+	got := text(explain(set, api.API{}, question{method: method, code: codes.Unavailable}, func() float64 { return 0.5 }), pen.Pen{})
 	for _, want := range []string{
-		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nobody declares it safe to repeat\n",
-		"budget    none: no limit\n", "no other attempt", "NO         May the method be repeated?",
+		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
+		"budget    none\n", "no other attempt", "NO         May the method be repeated?",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := text(explain(set, question{method: "/x.Y/Z"}, nil)); !strings.Contains(got, "no entry names it") {
+	if got := text(explain(set, api.API{}, question{method: "/x.Y/Z"}, nil), pen.Pen{}); !strings.Contains(got, "no entry names it") {
 		t.Error(got)
 	}
 }
@@ -129,13 +131,41 @@ methodConfig:
 func TestACodeIsItsNameOrItsNumber(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]codes.Code{"UNAVAILABLE": codes.Unavailable, "unavailable": codes.Unavailable, "8": codes.ResourceExhausted} {
-		if got, err := parseCode(name); got != want || err != nil {
+		var got codes.Code
+		if err := (codeFlag{&got}).Set(name); got != want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 	for _, name := range []string{"OK", "0", "17", "UNAVAILABEL", ""} {
-		if _, err := parseCode(name); err == nil {
+		if err := (codeFlag{new(codes.Code)}).Set(name); err == nil {
 			t.Errorf("%q is taken for a code", name)
 		}
+	}
+}
+
+// TestARangeIsThatOfThePolicy has a deadline that leaves no time for the longest wait.
+func TestARangeIsThatOfThePolicy(t *testing.T) {
+	t.Parallel()
+	set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := question{method: method, code: codes.Unavailable, deadline: 120 * time.Millisecond}
+	chance := 0.5
+	a := explain(set, api.API{}, q, func() float64 { chance += 0.2; return chance })
+	var got []string
+	for _, e := range a.events {
+		got = append(got, fmt.Sprint(e.decision.Reason, " ", e.decision.Delay, " of ", e.least, " to ", e.longest.Round(time.Millisecond)))
+	}
+	want := []string{"retry 70ms of 0s to 100ms", "deadline_too_close 0s of 0s to 200ms"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+	if s := text(a, pen.Pen{}); !strings.Contains(s, "│ 0s and 200ms │ deadline_too_close │") {
+		t.Error(s)
 	}
 }

@@ -12,34 +12,38 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func write(w io.Writer, a answer) error {
-	_, err := io.WriteString(w, text(a))
+	_, err := io.WriteString(w, text(a, pen.For(w)))
 	return err
 }
 
-func text(a answer) string {
+func text(a answer, p pen.Pen) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, a.method)
-	if a.policy == nil {
-		fmt.Fprintln(&b, "  no entry names it, its service or everything: one attempt")
+	fmt.Fprintln(&b, p.Title(a.method))
+	if a.Policy == nil {
+		fmt.Fprintln(&b, "  "+a.Because+": one attempt")
 		return b.String()
 	}
 	fact := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	fact("entry", "%s", entry(a.policy))
-	fact("attempts", "%s", attempts(a.policy))
+	fact("entry", "%s", entry(a))
+	fact("attempts", "%s", attempts(a.Policy))
 	fact("safe", "%s", safety(a))
-	fact("budget", "%s", budget(a.policy))
+	if a.Budget != "" {
+		fact("budget", "%s", a.Budget)
+	}
 	if a.limit > 0 {
 		fact("deadline", "%v for the whole call", a.limit)
 	}
-	fmt.Fprintf(&b, "\nIf every attempt fails with %s%s, at once:\n\n%s\n", policy.CodeName(a.code), pushback(a), timeline(a))
+	fmt.Fprintf(&b, "\nIf every attempt fails with %s%s, at once:\n\n%s\n", policy.CodeName(a.code), pushback(a), timeline(a, p))
 	last := a.events[len(a.events)-1].decision
-	fmt.Fprintf(&b, "\nThe questions after attempt %d:\n\n%s\n", len(a.events), questions(last))
+	fmt.Fprintf(&b, "\nThe questions after attempt %d:\n\n%s\n", len(a.events), questions(last, p))
 	return b.String()
 }
 
@@ -50,14 +54,17 @@ func pushback(a answer) string {
 	return " and " + policy.PushbackTrailer + ": " + a.pushback
 }
 
-func entry(p *policy.Policy) string {
-	switch n := p.Name(); {
-	case n.Method != "":
-		return n.String() + ", which names the method"
-	case n.Service != "":
-		return n.String() + ", which names its service"
-	default:
+func entry(a answer) string {
+	n := a.Policy.Name()
+	switch {
+	case a.Entry == "{}":
 		return "{}, which names everything"
+	case a.Entry != n.String():
+		return a.Entry // it comes with the API
+	case n.Method != "":
+		return a.Entry + ", which names the method"
+	default:
+		return a.Entry + ", which names its service"
 	}
 }
 
@@ -65,9 +72,9 @@ func attempts(p *policy.Policy) string {
 	n := p.MaxAttempts()
 	switch {
 	case n == 1:
-		return "1: the entry has no retryPolicy"
-	case n > maxAttempts:
-		return fmt.Sprintf("%d, cut to %d unless interceptor.WithMaxAttempts allows more", n, maxAttempts)
+		return "1: the entry has no retryPolicy or hedgingPolicy"
+	case n > verdict.Cap:
+		return fmt.Sprintf("%d, cut to %d unless interceptor.WithMaxAttempts allows more", n, verdict.Cap)
 	case p.Hedge() != nil:
 		return fmt.Sprintf("%d, beside each other (hedging)", n)
 	default:
@@ -76,39 +83,23 @@ func attempts(p *policy.Policy) string {
 }
 
 func safety(a answer) string {
-	switch {
-	case !a.safe:
-		return "no: nobody declares it safe to repeat"
-	case a.policy.IdempotencyKey() != "":
-		return "yes: it sends an idempotency key, " + a.policy.IdempotencyKey()
-	case a.policy.Spec().Idempotency == policy.Assume && a.policy.Name().Method != "":
-		return "yes: the entry names the method"
-	case a.policy.Spec().Idempotency == policy.Assume:
-		return "yes: idempotency is ASSUME"
-	default:
-		return "yes: its descriptor says so"
+	if a.Safe {
+		return "yes: " + a.Because
 	}
+	return "no: " + a.Because
 }
 
-func budget(p *policy.Policy) string {
-	switch name := p.Budget(); name {
-	case "":
-		return "the default one"
-	case policy.NoBudget:
-		return "none: no limit"
-	default:
-		return name
-	}
-}
-
-func timeline(a answer) string {
+func timeline(a answer, p pen.Pen) string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"attempt", "at", "then", "wait", "between", "reason"})
 	for i, e := range a.events {
-		row := table.Row{i + 1, short(e.at), "no other attempt", "", "", string(e.decision.Reason)}
+		row := table.Row{i + 1, short(e.at), p.Bad("no other attempt"), "", "", string(e.decision.Reason)}
 		if e.decision.Retry {
-			row[2], row[3], row[4] = "another attempt", short(e.decision.Delay), short(e.least)+" and "+short(e.longest)
+			row[2], row[3] = p.Good("another attempt"), short(e.decision.Delay)
+		}
+		if e.waits {
+			row[4] = short(e.least) + " and " + short(e.longest)
 		}
 		t.AppendRow(row)
 	}
@@ -116,15 +107,19 @@ func timeline(a answer) string {
 }
 
 // questions are those of the pipeline, and the answers after the last attempt.
-func questions(d policy.Decision) string {
+func questions(d policy.Decision, p pen.Pen) string {
 	var b strings.Builder
-	mark := "yes"
+	said := "yes"
 	for _, step := range policy.Steps() {
-		said := mark
-		if step.No == d.Reason {
-			said, mark = "NO", "not asked"
+		line := fmt.Sprintf("  %-9s  %-75s %s", said, step.Question, step.No)
+		switch {
+		case step.No == d.Reason:
+			line = p.Bad(fmt.Sprintf("  %-9s  %-75s %s", "NO", step.Question, step.No))
+			said = "not asked"
+		case said != "yes":
+			line = p.Faint(line)
 		}
-		fmt.Fprintf(&b, "  %-9s  %-75s %s\n", said, step.Question, step.No)
+		fmt.Fprintln(&b, line)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -6,12 +6,14 @@ package lint_test
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 )
 
 const good = `methodConfig:
@@ -60,7 +62,7 @@ func run(t *testing.T, text string, args ...string) (string, error) {
 
 func TestAGoodFileIsSaidToBeOne(t *testing.T) {
 	t.Parallel()
-	if got, err := run(t, good, "--strict"); err != nil || got != "retry.yaml: can be used; 1 policies\n" {
+	if got, err := run(t, good, "--strict"); err != nil || got != "retry.yaml: can be used; 1 policy\n" {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
@@ -86,6 +88,24 @@ retry.yaml: can be used; 2 policies
 	}
 	if _, err := run(t, doubtful, "--strict"); err == nil {
 		t.Error("--strict takes a file that there is advice for")
+	}
+}
+
+func TestSlowAttemptsMustFitBeforeTheTimeout(t *testing.T) {
+	t.Parallel()
+	got, err := run(t, `methodConfig:
+- name: [{service: a.B, method: C}]
+  timeout: 3s
+  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.8s}
+`)
+	want := `warning: retry.yaml:4:30: methodConfig[0].retryPolicy.maxAttempts: 4: if attempts are slow, the waits and 3 times perAttemptTimeout do not fit: timeout ends the call after 3s
+retry.yaml: can be used; 1 policy
+`
+	if err != nil || got != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	if got, err := run(t, strings.Replace(good, "{maxAttempts", "{perAttemptTimeout: 1s, maxAttempts", 1), "--strict"); err != nil {
+		t.Errorf("%v\n%s", err, got)
 	}
 }
 
@@ -123,17 +143,48 @@ func TestGitHubMarksTheLines(t *testing.T) {
 func TestDepthShowsTheWorstCase(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, good, "--depth", "3")
-	if want := "a chain of 3 layers sends up to 27 requests to the lowest for one call; with the server interceptor in each layer, 3\n"; err != nil ||
-		!strings.HasSuffix(got, want) {
+	const want = "note: retry.yaml: /a.B/C: a chain of 3 layers sends up to 27 requests to the lowest for one call; " +
+		"with the server interceptor in each layer, 3\nretry.yaml: can be used; 1 policy\n"
+	if err != nil || got != want {
 		t.Errorf("%v\n%s", err, got)
+	}
+	if got, err := run(t, good, "--depth", "2", "--format", "json"); err != nil || !strings.Contains(got, `"severity": "note"`) {
+		t.Errorf("%v\n%s", err, got)
+	}
+	if got, err := run(t, good, "--depth", "2", "--format", "github"); err != nil || !strings.HasPrefix(got, "::notice file=retry.yaml,") {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// TestDescriptorsNameTheMethods has a service of which one method alone declares itself safe.
+func TestDescriptorsNameTheMethods(t *testing.T) {
+	t.Parallel()
+	const whole = `methodConfig:
+- name: [{service: acme.parcels.v1.ParcelService}]
+  retryPolicy: {maxAttempts: 9, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`
+	got, err := run(t, whole, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb")
+	lines := strings.Split(got, "\n")
+	const service = "/acme.parcels.v1.ParcelService/"
+	const named = `warning: retry.yaml:2:10: methodConfig[0].name[0]: "` + service + `": ` +
+		service + "BurnParcel, " + service + "GetParcel, " + service + "SendParcel will be retried only if"
+	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "maxAttempts: 9: 3 to 5 are enough") {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
+	}
+	if _, err := run(t, good, "--descriptors", "none.binpb"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v; want fs.ErrNotExist", err)
 	}
 }
 
 func TestMisuseIsToldFromMistakes(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--format", "xml"}, {"--depth", "11"}} {
-		if _, err := run(t, good, args...); !errors.As(err, new(lint.MisuseError)) {
-			t.Errorf("%v: %v; want a misuse", args, err)
-		}
+	if _, err := run(t, good, "--depth", "11"); misuse.ExitCode(err) != misuse.NotUnderstood {
+		t.Errorf("%v; want a misuse", err)
+	}
+	if _, err := run(t, good, "--format", "xml"); err == nil || !strings.Contains(err.Error(), "must be text, json or github") {
+		t.Errorf("%v; want the formats", err)
+	}
+	if _, err := run(t, bad); misuse.ExitCode(err) != misuse.Wrong {
+		t.Errorf("%v; want no misuse", err)
 	}
 }

@@ -1,0 +1,100 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package export_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func run(t *testing.T, args ...string) (out, notes string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c := export.Command()
+	c.SetArgs(args)
+	c.SetOut(&stdout)
+	c.SetErr(&stderr)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	err = c.Execute()
+	return stdout.String(), stderr.String(), err
+}
+
+const file = "../../../../policy/testdata/good/all.yaml"
+
+// TestGRPCTakesWhatIsExported has every key that there is.
+func TestGRPCTakesWhatIsExported(t *testing.T) {
+	t.Parallel()
+	out, notes, err := run(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(out))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	conn.Close()
+	for _, ours := range []string{"chain", "budget", "idempotency"} {
+		if strings.Contains(out, ours) {
+			t.Errorf("gRPC does not know %s:\n%s", ours, out)
+		}
+		if !strings.Contains(notes, ours) {
+			t.Errorf("that %s is lost is not said:\n%s", ours, notes)
+		}
+	}
+	if !strings.HasPrefix(notes, "not in plain gRPC: "+file+": methodConfig[0].") {
+		t.Error(notes)
+	}
+}
+
+func TestTheOutputMayBeAFile(t *testing.T) {
+	t.Parallel()
+	to := filepath.Join(t.TempDir(), "config.json")
+	out, _, err := run(t, file, "--output", to)
+	if err != nil || out != "" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want, _, err := run(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(to); err != nil || string(got) != want || want == "" {
+		t.Errorf("%v: the file has\n%s\nand the standard output\n%s", err, got, want)
+	}
+	if _, _, err := run(t, file, "--output", filepath.Join(t.TempDir(), "none", "config.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v; want os.ErrNotExist", err)
+	}
+}
+
+func TestPoliciesThatComeWithTheAPIAreExported(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty.yaml")
+	if err := os.WriteFile(empty, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := run(t, empty, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb")
+	if err != nil || !strings.Contains(out, `"GetParcel"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestABadFileIsRefused(t *testing.T) {
+	t.Parallel()
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("retries: 3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := run(t, bad); !errors.As(err, new(*policy.Error)) || out != "" {
+		t.Errorf("%v; want a *policy.Error and no output:\n%s", err, out)
+	}
+}

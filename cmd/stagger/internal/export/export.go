@@ -1,0 +1,83 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package export is "stagger export": a policy file as a plain gRPC service config.
+package export
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+)
+
+const help = `Write a policy file as a plain gRPC service config: JSON with the keys of gRPC's own
+service_config.proto and no others, for clients that load it strictly, for a DNS TXT
+record or an xDS control plane. A policy file itself is a service config already, but
+some readers refuse keys that they do not know.
+
+The JSON goes to the standard output, or to a file (--output). What plain gRPC will
+not do of the policy, or do otherwise, is listed on the standard error: no budget, no
+question whether a method is safe to repeat, another jitter.`
+
+const examples = `  stagger export retry.yaml
+  stagger export retry.yaml --output service-config.json
+  stagger export retry.yaml --descriptors image.binpb  # with the policies that the API brings along
+  stagger export retry.yaml 2>/dev/null | jq -c .      # one line, for a TXT record`
+
+// Command is "stagger export".
+func Command() *cobra.Command {
+	var (
+		output string
+		images []string
+	)
+	c := &cobra.Command{
+		Use:               "export FILE",
+		Short:             "Write a policy file as a plain gRPC service config",
+		Long:              help,
+		Example:           examples,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: policyfile.CompleteOne,
+		RunE: func(c *cobra.Command, args []string) error {
+			known, err := api.Load(images)
+			if err != nil {
+				return err
+			}
+			set, err := policyfile.Load(c, args[0])
+			if err != nil {
+				return err
+			}
+			if set, err = known.Join(set); err != nil {
+				return err
+			}
+			config, notes := set.ServiceConfig()
+			if err := write(c.OutOrStdout(), output, config); err != nil {
+				return err
+			}
+			label := pen.For(c.ErrOrStderr()).Doubtful("not in plain gRPC:")
+			for _, n := range notes {
+				n.File = policyfile.Name(args[0])
+				fmt.Fprintln(c.ErrOrStderr(), label, n) //nolint:errcheck // to a terminal
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write to instead of the standard output")
+	_ = c.MarkFlagFilename("output", "json") // the flag is there
+	api.Flag(c, &images)
+	return c
+}
+
+// write writes to a file, or to w if it has no name.
+func write(w io.Writer, file string, config []byte) error {
+	if file == "" {
+		_, err := w.Write(config)
+		return err
+	}
+	return os.WriteFile(file, config, 0o644) //nolint:gosec // a service config is no secret
+}

@@ -1,0 +1,80 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// report is what is to be said of one file.
+type report struct {
+	file             string
+	mistakes, advice []policy.Problem
+	notes            []policy.Problem // that are neither
+	set              *policy.Set      // nil with mistakes
+}
+
+func check(c *cobra.Command, file string, known api.API) (report, error) {
+	data, err := policyfile.Read(c, file)
+	if err != nil {
+		return report{}, err
+	}
+	r := report{file: policyfile.Name(file)}
+	if r.mistakes, r.advice = policy.Lint(r.file, data); len(r.mistakes) > 0 {
+		return r, nil
+	}
+	set, err := policy.Parse(r.file, data)
+	if err != nil {
+		return report{}, err
+	}
+	if !known.Known() {
+		r.set = set
+		return r, nil
+	}
+	joined, err := known.Join(set)
+	if wrong, ok := errors.AsType[*policy.Error](err); ok {
+		r.mistakes, r.advice = wrong.Problems, nil
+		return r, nil
+	}
+	r.set, r.advice = joined, better(r.advice, set.Warnings(), joined.Warnings())
+	return r, nil
+}
+
+// better has, in place of the warnings of a set that knows no API, those of one that does.
+func better(advice, vague, precise []policy.Problem) []policy.Problem {
+	list := slices.DeleteFunc(advice, func(p policy.Problem) bool { return slices.Contains(vague, p) })
+	list = append(list, precise...)
+	slices.SortStableFunc(list, func(a, b policy.Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return list
+}
+
+// maxDepth is more layers than anyone has, one below the other.
+const maxDepth = 10
+
+// amplify notes what layers that each retry by these policies do to the lowest of them.
+func (r *report) amplify(depth int) {
+	if depth == 0 || r.set == nil {
+		return
+	}
+	for _, p := range r.set.Policies() {
+		if n := min(p.MaxAttempts(), verdict.Cap); n > 1 {
+			r.notes = append(r.notes, policy.Problem{File: r.file, Field: p.Name().String(), Message: fmt.Sprintf(
+				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
+				depth, math.Pow(float64(n), float64(depth)), n)})
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package methods
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// row is one method of a service, or what holds for the methods that have no row.
+type row struct {
+	verdict.Verdict
+
+	service, method string // both or the second may be others
+}
+
+// others stands for what the file does not name.
+const others = "(others)"
+
+// ofAPI are the methods of an API.
+func ofAPI(set *policy.Set, known api.API) []row {
+	var rows []row
+	for _, s := range known.Services() {
+		for _, method := range api.Methods(s) {
+			name := policy.Name{Service: string(s.FullName()), Method: method}
+			rows = append(rows, row{verdict.Of(set, known, name.String()), name.Service, name.Method})
+		}
+	}
+	return rows
+}
+
+// ofFile are the methods that a file names, by service in the order of the file.
+func ofFile(set *policy.Set) []row {
+	policies := set.Policies()
+	rows := make([]row, 0, len(policies))
+	var services []string // in the order of the file
+	for _, p := range policies {
+		name := p.Name()
+		path := name.String()
+		if name.Service == "" {
+			path = "/" + others + "/" + others // which only an entry for everything is for
+		}
+		r := row{verdict.Of(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
+		if p.Spec().Idempotency == policy.Declared && p.IdempotencyKey() == "" {
+			r.Because = "unless its idempotency_level says that it is safe"
+		}
+		rows = append(rows, r)
+		if name.Service != "" && !slices.Contains(services, r.service) {
+			services = append(services, r.service)
+		}
+	}
+	services = append(services, others)
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(services, a.service), slices.Index(services, b.service)),
+			cmp.Compare(rank(a.method), rank(b.method)),
+		)
+	})
+	return rows
+}
+
+// rank puts the others behind what has a name.
+func rank(method string) int {
+	if method == others {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,76 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package methods
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/agnivade/levenshtein"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// strays are the names of a file that lead to no method of the API: for a client of that API they are slips.
+func strays(file string, data []byte, set *policy.Set, known api.API) []policy.Problem {
+	methods := map[string][]string{}
+	for _, s := range known.Services() {
+		methods[string(s.FullName())] = api.Methods(s)
+	}
+	services := slices.Sorted(maps.Keys(methods))
+	places := policyfile.Places(data)
+	var list []policy.Problem
+	for i, p := range set.Policies() {
+		if !set.Configured(p) {
+			break // those that come with the API follow
+		}
+		message := stray(p.Name(), services, methods)
+		if message == "" {
+			continue
+		}
+		problem := policy.Problem{File: file, Field: "name", Value: p.Name().String(), Message: message}
+		if i < len(places) {
+			at := places[i]
+			problem.Line, problem.Column = at.Line, at.Column
+			problem.Field = fmt.Sprintf("methodConfig[%d].name[%d]", at.Entry, at.Name)
+		}
+		list = append(list, problem)
+	}
+	return list
+}
+
+// stray says what is wrong with a name; "" if nothing is.
+func stray(n policy.Name, services []string, methods map[string][]string) string {
+	if n.Service == "" {
+		return ""
+	}
+	list, ok := methods[n.Service]
+	if !ok {
+		return "the API has no such service" + meant(n.Service, services)
+	}
+	if n.Method == "" {
+		return ""
+	}
+	if slices.Contains(list, n.Method) {
+		return ""
+	}
+	return "the service has no such method" + meant(n.Method, list)
+}
+
+// meant suggests the name that is nearest, if one is near: a third of it may be wrong.
+func meant(name string, names []string) string {
+	best, least := "", len(name)/3+1
+	for _, n := range names {
+		if d := levenshtein.ComputeDistance(name, n); d < least {
+			best, least = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
+	"github.com/stagger-go/stagger/examples/orders"
+)
+
+const about = `stagger gives gRPC clients retries that never make an outage worse. This command is for
+the policy files that say what is retried: it checks and formats them (lint, fmt),
+shows what they do (explain, methods), turns them into what other gRPC implementations
+take (export), and plays failures to try them against.
+
+"stagger help policy" shows such a file.`
+
+const examples = `  stagger lint retry.yaml
+  stagger explain retry.yaml acme.orders.v1.OrderService/GetOrder --code UNAVAILABLE
+  stagger methods retry.yaml --descriptors image.binpb
+  source <(stagger completion bash)`
+
+const exitCodes = `
+Exit codes:
+  0  done, and nothing is wrong
+  1  something is wrong, or cannot be read or written
+  2  the command was not understood
+`
+
+func root() *cobra.Command {
+	return &cobra.Command{
+		Use:          "stagger",
+		Short:        "Retries for gRPC clients that never make an outage worse",
+		Long:         about,
+		Example:      examples,
+		Version:      version.Read().Version,
+		SilenceUsage: true, // a failed run is no misuse
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknown(c, args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+}
+
+func unknown(root *cobra.Command, name string) error {
+	hint := ""
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return misuse.Errorf("unknown command %q%s", name, hint)
+}
+
+// finished adds what concerns all commands: topics, exit codes, and what a misuse is.
+func finished(root *cobra.Command) *cobra.Command {
+	root.SuggestionsMinimumDistance = 2
+	root.SetVersionTemplate(version.Read().String())
+	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
+	root.AddCommand(topic())
+	root.InitDefaultVersionFlag()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.RunE = helpOn(c.Run)
+		case "completion":
+			c.RunE = root.RunE
+		}
+	}
+	misuse.Mark(root)
+	return root
+}
+
+// helpOn refuses what there is no help on.
+func helpOn(run func(*cobra.Command, []string)) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		if _, rest, err := c.Root().Find(args); err != nil || len(rest) > 0 {
+			return unknown(c.Root(), strings.Join(args, " "))
+		}
+		run(c, args)
+		return nil
+	}
+}
+
+// topic is "stagger help policy".
+func topic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "policy",
+		Short: "What a policy file looks like",
+		Long: `A policy file is a gRPC service config, in YAML or JSON, with stagger's keys beside
+gRPC's own. A method takes the entry that names it, else the one for its service, else
+the one for everything ({}); entries are not merged. All keys, with their ranges and
+defaults, are described in proto/stagger/policy/v1/policy.proto.
+
+An example:
+
+    ` + strings.ReplaceAll(strings.TrimSpace(string(orders.Policy)), "\n", "\n    "),
+	}
+}
