@@ -6,7 +6,7 @@ SHELL := bash
 MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 
 # Each module is taken as its own go.mod says, as its users take it; and -modfile needs GOWORK=off.
-# Only `make demo` and `make storm` go through go.work.
+# Only `make demo`, `make storm` and `make compare` go through go.work.
 OFF     := GOWORK=off
 TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/go.mod
 LINTER  := $(TOOL) golangci-lint --config $(CURDIR)/.golangci.yml
@@ -16,6 +16,7 @@ FUZZTIME ?= 30s
 COUNT    ?= 10
 BENCH    ?= .
 STORM    ?=
+COMPARE  ?=
 
 # The API of the example, whose descriptor set stands beside it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
@@ -38,6 +39,10 @@ demo: ## Show retries and their budget in a storm
 .PHONY: storm
 storm: ## Play outages against stagger and its peers in real time: 3 minutes (STORM='-help' lists flags)
 	@go run ./bench/storm $(STORM)
+
+.PHONY: compare
+compare: ## Measure what stagger costs beside its peers: 2 minutes (COMPARE='-help' lists flags)
+	@go run ./bench/compare $(COMPARE)
 
 .PHONY: test
 test: ## Run every module's tests with the race detector, and the storms in virtual time

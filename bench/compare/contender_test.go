@@ -1,0 +1,90 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestThoseWhoTakePartRetryStreamsAndTheOthersDoNot(t *testing.T) {
+	t.Parallel()
+	for _, c := range streamComparisons() {
+		for _, k := range retriers() {
+			synctest.Test(t, func(t *testing.T) {
+				made, err := k.prepare(c.plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.answer = failOdd
+				do, seen, release, err := c.connect(made)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer release()
+				want := int64(2)
+				switch c.absent(k) {
+				case unaryOnly:
+					want = 1
+				case refuses:
+					want = 0
+				case "":
+					if k.name == bareGRPC {
+						want = 1
+					}
+				}
+				if err := do(); (err == nil) != (want == 2) || seen.Load() != want {
+					t.Errorf("%s, %s: %d attempts, %v; want %d", c.name, k.name, seen.Load(), err, want)
+				}
+			})
+		}
+	}
+}
+
+func TestAllWhoRetryGiveUpAfterTheSameAttempts(t *testing.T) {
+	t.Parallel()
+	for _, k := range retriers()[1:] {
+		synctest.Test(t, func(t *testing.T) {
+			c := named(t, "one failure")
+			c.answer = fail
+			made, err := k.prepare(c.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			do, seen, release, err := c.connect(made)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			if err := do(); status.Code(err) != codes.Unavailable || seen.Load() != attempts {
+				t.Errorf("%s: %v after %d attempts; want %d", k.name, err, seen.Load(), attempts)
+			}
+		})
+	}
+}
+
+func TestAHedgeIsSentWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	for _, k := range []contender{hedges, ourHedges, ourTail} {
+		synctest.Test(t, func(t *testing.T) {
+			c := named(t, "hedge fired")
+			c.plan.hedging = time.Minute
+			run, end, err := c.open(k, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := run(3); err != nil || time.Since(began) != 3*time.Minute {
+				t.Errorf("%s: %v after %v; want 3m", k.name, err, time.Since(began))
+			}
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

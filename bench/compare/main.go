@@ -1,0 +1,128 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Compare measures what stagger costs beside bare gRPC, gRPC's built-in retries, go-grpc-middleware's retry
+// and failsafe-go: the same plan for all, in turns in one run.
+//
+// usage: make compare, or in bench: go run ./compare [flags]
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/stagger-go/stagger/bench/compare/measure"
+)
+
+func main() {
+	err := command(os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		printf(os.Stderr, "compare: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	measure.Plan
+
+	only             *regexp.Regexp
+	json             string
+	waiting, streams int
+}
+
+func parse(args []string, errs io.Writer) (s settings, err error) {
+	f := flag.NewFlagSet("compare", flag.ContinueOnError)
+	f.SetOutput(errs)
+	f.IntVar(&s.Rounds, "rounds", 6, "`number` of rounds in a sitting, at least 1: each has every client once, in an order of chance")
+	f.IntVar(&s.Sittings, "sittings", 8, "`number` of sittings, at least 1: each has new servers and connections")
+	f.DurationVar(&s.Slice, "slice", 10*time.Millisecond, "about how `long` a client runs in a round; positive")
+	f.Uint64Var(&s.Seed, "seed", 1, "`number` that the order is drawn from")
+	f.IntVar(&s.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
+	f.IntVar(&s.streams, "streams", 1000, "`number` of streams that keep 64 KiB at a time, 1 to 10000: they take about 1.2 GB for each 1000")
+	f.StringVar(&s.json, "json", "", "write the figures to this `file` too, as JSON")
+	only := f.String("only", "", "make the comparisons whose names match this `regexp`; all without it")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return s, fmt.Errorf("argument %q: want flags only", f.Arg(0))
+	case s.Sittings < 1:
+		return s, fmt.Errorf("-sittings %d: want at least 1", s.Sittings)
+	case s.Rounds < 1:
+		return s, fmt.Errorf("-rounds %d: want at least 1", s.Rounds)
+	case s.Slice <= 0:
+		return s, fmt.Errorf("-slice %v: want more than 0", s.Slice)
+	case s.waiting < 1 || s.waiting > 1_000_000:
+		return s, fmt.Errorf("-waiting %d: want 1 to 1000000", s.waiting)
+	case s.streams < 1 || s.streams > 10_000:
+		return s, fmt.Errorf("-streams %d: want 1 to 10000", s.streams)
+	}
+	if s.only, err = regexp.Compile(*only); err != nil {
+		return s, fmt.Errorf("-only: %w", err)
+	}
+	return s, nil
+}
+
+// finding is what came of a section.
+type finding interface {
+	markdown() string
+	addTo(f *figures)
+}
+
+// section is a comparison with a name, of whatever kind.
+type section struct {
+	name string
+	find func() (finding, error)
+}
+
+// sections are all that match.
+func sections(s settings) (some []section) {
+	var all []section
+	for _, c := range comparisons() {
+		all = append(all, section{c.name, func() (finding, error) { return c.run(s.Plan) }})
+	}
+	all = append(all, section{"waiting", func() (finding, error) { return waiting(s.waiting) }})
+	for _, what := range sendings() {
+		all = append(all, section{what.name, func() (finding, error) { return replaying(s.streams, what) }})
+	}
+	for _, one := range all {
+		if s.only.MatchString(one.name) {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
+// command is the whole program.
+func command(args []string, out, errs io.Writer) error {
+	s, err := parse(args, errs)
+	if err != nil {
+		return err
+	}
+	some := sections(s)
+	if len(some) == 0 {
+		return fmt.Errorf("-only %q: matches no comparison", s.only)
+	}
+	all := figures{Host: thisHost()}
+	printf(out, "%s\n\n%s\n", all.Host, legend)
+	for _, one := range some {
+		began := time.Now()
+		found, err := one.find()
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.name, err)
+		}
+		printf(errs, "%s: %v\n", one.name, time.Since(began).Round(100*time.Millisecond))
+		printf(out, "%s\n", found.markdown())
+		found.addTo(&all)
+	}
+	return all.write(s.json)
+}

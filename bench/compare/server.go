@@ -1,0 +1,97 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// errUnavailable is what an attempt fails with.
+var errUnavailable = status.Error(codes.Unavailable, "no")
+
+// answer says how the n-th attempt ends, counted from 1 over all calls. It is asked before a reply is sent,
+// and of a stream after its first message was received.
+type answer func(ctx context.Context, n int64) error
+
+func succeed(context.Context, int64) error { return nil }
+
+func fail(context.Context, int64) error { return errUnavailable }
+
+// failOdd fails the first attempt of each call, as long as there is one call at a time and every call has
+// two attempts.
+func failOdd(_ context.Context, n int64) error {
+	if n%2 == 1 {
+		return errUnavailable
+	}
+	return nil
+}
+
+// hangOdd lets one of two attempts hang.
+func hangOdd(ctx context.Context, n int64) error {
+	if n%2 == 1 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// server is as little of a gRPC server as there can be, so that the clients make most of the difference.
+type server struct {
+	*grpc.Server
+
+	listener *bufconn.Listener
+	attempts atomic.Int64
+	answer   answer
+	stream   func(grpc.ServerStream) error
+}
+
+// serve starts a server in memory: Get answers as answer says, and streams are served by stream.
+func serve(answer answer, stream func(grpc.ServerStream) error) *server {
+	s := &server{Server: grpc.NewServer(grpc.WaitForHandlers(true)), listener: bufconn.Listen(128 << 10), answer: answer, stream: stream}
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: service,
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: callName, Handler: s.get}},
+		Streams: []grpc.StreamDesc{{
+			StreamName: streamName, Handler: s.streamed, ServerStreams: true, ClientStreams: true,
+		}},
+	}, nil)
+	go func() { _ = s.Serve(s.listener) }() // it ends with Stop
+	return s
+}
+
+func (s *server) get(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC has it so
+	request := new(wrapperspb.StringValue)
+	if err := decode(request); err != nil {
+		return nil, err
+	}
+	return request, s.answer(ctx, s.attempts.Add(1))
+}
+
+func (s *server) streamed(_ any, stream grpc.ServerStream) error {
+	if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+		return err
+	}
+	if err := s.answer(stream.Context(), s.attempts.Add(1)); err != nil {
+		return err
+	}
+	return s.stream(stream)
+}
+
+// dial connects a client with the server.
+func (s *server) dial(options []grpc.DialOption) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///memory", append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.listener.DialContext(ctx) }),
+	}, options...)...)
+}

@@ -1,0 +1,68 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// budgetRatio is stagger's default budget, with a reserve that stops no call that is compared.
+const (
+	budgetRatio = "ratio"
+	noBudget    = policy.NoBudget
+)
+
+// retries is a stagger that follows the plan.
+func retries(budget string) func(plan) (client, error) {
+	return func(p plan) (client, error) {
+		return retrier(p, budget, policy.Spec{Retry: &policy.RetrySpec{
+			MaxAttempts: attempts,
+			Backoff:     policy.Backoff{Initial: p.backoff, Max: p.backoff, Multiplier: 1, Jitter: policy.None},
+			Codes:       policy.Codes(codes.Unavailable),
+			Budget:      budget,
+		}})
+	}
+}
+
+// staggerHedge hedges after a delay, or at the 95th percentile, which is never below it.
+func staggerHedge(tail bool) func(plan) (client, error) {
+	return func(p plan) (client, error) {
+		spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.hedging, Budget: budgetRatio}
+		if tail {
+			spec.Quantile = &policy.QuantileSpec{Quantile: 0.95, Min: p.hedging}
+		}
+		return retrier(p, budgetRatio, policy.Spec{Hedge: spec})
+	}
+}
+
+func retrier(p plan, budget string, spec policy.Spec) (client, error) {
+	config := policy.Config{
+		MaxWaiting: p.waiting,
+		Methods: []policy.MethodConfig{{
+			Names: []policy.Name{{Service: service, Method: callName}, {Service: service, Method: streamName}},
+			Spec:  spec,
+		}},
+	}
+	if budget == budgetRatio {
+		ratio := policy.DefaultRatio()
+		ratio.Percent, ratio.MinPerSecond = 100, 1e6
+		config.Budgets = []policy.BudgetSpec{{Name: budgetRatio, Ratio: &ratio}}
+	}
+	set, err := policy.NewSet(config)
+	if err != nil {
+		return client{}, err
+	}
+	var options []interceptor.Option
+	if p.replay > 0 {
+		options = append(options, interceptor.WithMaxReplayBytes(p.replay))
+	}
+	r, err := interceptor.New(set, options...)
+	if err != nil {
+		return client{}, err
+	}
+	return client{r.DialOptions(), r.Unary()}, nil
+}
