@@ -37,7 +37,7 @@ demo: ## Show retries and their budget in a storm
 	@go run ./cmd/stagger demo
 
 .PHONY: storm
-storm: ## Play outages against stagger and its peers in real time: 3 minutes (STORM='-help' lists flags)
+storm: ## Play outages against stagger and its peers in real time: 6 minutes (STORM='-help' lists flags)
 	@go run ./bench/storm $(STORM)
 
 .PHONY: compare
@@ -47,7 +47,8 @@ compare: ## Measure what stagger costs beside its peers: 2 minutes (COMPARE='-he
 .PHONY: test
 test: ## Run every module's tests with the race detector, and the storms in virtual time
 	@.ci/cc
-	@$(call each,$(OFF) CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...)
+	@.ci/chromium
+	@$(call each,$(OFF) CGO_ENABLED=1 STAGGER_CHROMIUM=required go test -race -shuffle=on -count=1 ./...)
 	@echo '== comparisons, without the race detector'
 	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge
 	@echo '== allocations, without the race detector'

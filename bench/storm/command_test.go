@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,7 +32,8 @@ func drizzle(tg target) []storm {
 func played(t *testing.T, tg target, args ...string) (out string, err error) {
 	t.Helper()
 	var text, errs bytes.Buffer
-	synctest.Test(t, func(t *testing.T) { err = command(t.Context(), args, drizzle(tg), &text, &errs) })
+	all := append([]string{"-html=", "-csv=", "-json="}, args...)
+	synctest.Test(t, func(t *testing.T) { err = command(t.Context(), all, drizzle(tg), &text, &errs) })
 	if strings.Contains(text.String(), "could not keep up") {
 		t.Error("a machine in virtual time could not keep up")
 	}
@@ -45,7 +47,7 @@ func TestEveryClientStandsInTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range contenders(1) {
-		if got := strings.Count(out, "│ "+c.name+" "); got != 1 {
+		if got := strings.Count(out, fmt.Sprintf("\n│ %-18s │ ", c.name)); got != 1 {
 			t.Errorf("%q stands in the table %d times; want once:\n%s", c.name, got, out)
 		}
 	}
@@ -79,6 +81,7 @@ func TestWhatCannotBePlayedIsRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		`argument "now": want flags only`:      {"now"},
 		"-beside 0: want at least 1":           {"-beside", "0"},
+		"-again -1: want at least 0":           {"-again", "-1"},
 		`-storms "hail": matches no storm`:     {"-storms", "hail"},
 		"-storms: error parsing regexp":        {"-storms", "("},
 		"flag provided but not defined: -loud": {"-loud"},
@@ -96,7 +99,7 @@ func TestAStormThatIsInterruptedEndsAtOnce(t *testing.T) {
 		time.AfterFunc(300*ms, cancel)
 		start := time.Now()
 		var text bytes.Buffer
-		if err := command(ctx, nil, drizzle(target{}), &text, &text); !errors.Is(err, context.Canceled) {
+		if err := command(ctx, []string{"-html=", "-csv=", "-json="}, drizzle(target{}), &text, &text); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v; want context.Canceled", err)
 		}
 		if took := time.Since(start); took != 300*ms {
@@ -112,7 +115,7 @@ func TestAMachineThatIsTooSlowIsNamed(t *testing.T) {
 		warned bool
 	}{{tooLate, false}, {tooLate + ms, true}} {
 		var text bytes.Buffer
-		warnLate(&text, report{names: []string{"x"}, results: []result{{late: row.late}}})
+		warnLate(&text, &tally{who: []contender{{name: "x"}}, results: []result{{late: row.late}}})
 		if got := strings.Contains(text.String(), "could not keep up"); got != row.warned {
 			t.Errorf("%v late: warned %v; want %v", row.late, got, row.warned)
 		}

@@ -4,46 +4,77 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
-func TestFilesHaveALineForEveryClient(t *testing.T) {
+// files plays a drizzle, and returns what was written: page, table and objects.
+func files(t *testing.T) (html, csv, objects []byte) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "made")
+	path := func(name string) string { return filepath.Join(folder, name) }
+	out, err := played(t, target{success: 0.5}, "-html", path("x.html"), "-csv", path("x.csv"), "-json", path("x.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		text, err := os.ReadFile(path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out, "written: "+path(name)) {
+			t.Errorf("the output does not name %s", name)
+		}
+		return text
+	}
+	return read("x.html"), read("x.csv"), read("x.json")
+}
+
+func TestFilesHaveEveryFigureOfEveryClient(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	table, objects := filepath.Join(folder, "storm.csv"), filepath.Join(folder, "storm.json")
-	if _, err := played(t, target{success: 0.5}, "-csv", table, "-json", objects); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(table)
+	page, text, objects := files(t)
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
+	var all struct {
+		Seed    uint64           `json:"seed"`
+		Storms  []stormLine      `json:"storms"`
+		Results []map[string]any `json:"results"`
+		Series  []seriesLine     `json:"series"`
+	}
+	if err := json.Unmarshal(objects, &all); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]any
-	if err := json.Unmarshal(text, &list); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(contenders(1)); len(rows) != n+1 || len(list) != n {
-		t.Fatalf("%d lines of CSV, %d of JSON; want %d, a heading, and %d", len(rows), len(list), n+1, n)
+	n := len(contenders(1))
+	if len(rows) != n+1 || len(all.Results) != n || len(all.Series) != n || len(all.Storms) != 1 || all.Seed != 1 {
+		t.Fatalf("%d lines of CSV, %d results, %d series, %d storms, seed %d; want %d, %d, %d, 1, 1",
+			len(rows), len(all.Results), len(all.Series), len(all.Storms), all.Seed, n+1, n, n)
 	}
 	for i, name := range rows[0] {
-		if _, ok := list[0][name]; !ok || len(list[0]) != len(rows[0]) {
-			t.Errorf("column %d is %q; want the %d keys of JSON: %v", i, name, len(list[0]), list[0])
+		if _, ok := all.Results[0][name]; !ok || len(all.Results[0]) != len(rows[0]) {
+			t.Errorf("column %d is %q; want the %d keys of JSON: %v", i, name, len(all.Results[0]), all.Results[0])
 		}
 	}
-	if got := rows[1][:2]; got[0] != "drizzle" || got[1] != "no retries" || list[1]["judgement"] != "PASS" {
-		t.Errorf("first line %v, second judgement %v; want drizzle, no retries, PASS", got, list[1]["judgement"])
+	if got := rows[1][:2]; got[0] != "drizzle" || got[1] != "no retries" || all.Results[1]["judgement"] != "PASS" {
+		t.Errorf("first line %v, second judgement %v; want drizzle, no retries, PASS", got, all.Results[1]["judgement"])
+	}
+	if s := all.Storms[0]; s.Backends != 4 || s.Workers != 5 || s.Service != 0.02 || s.Queue != 375 || s.Capacity != 1000 || s.AttemptTimeout != 0.1 ||
+		s.Deadline != 1 || s.Services != 1 || !slices.Equal(s.Phases, []phaseLine{{"lead-in", 0.4, 0.1}, {"trouble", 0.2, 0.1}, {"after", 0.4, 0.1}}) {
+		t.Errorf("the storm is described as %+v", s)
+	}
+	for _, want := range []string{"<h2>Drizzle</h2>", "<title>Storms: stagger beside its peers</title>", "failsafe, hedge"} {
+		if !bytes.Contains(page, []byte(want)) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if got := bytes.Count(page, []byte(`class="plot"`)); got != 6 {
+		t.Errorf("%d plots; want 6 for the storm", got)
 	}
 }

@@ -15,21 +15,23 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// fleet is the backends of one client, and its connections to them.
+// fleet is the backends of a service, and the connections of its clients to them.
 type fleet struct {
+	serve   []grpc.ServerOption // of the clients' own servers, if they have any
+	picker  *picker
 	servers []*testserver.Server
 	queues  []*testserver.Queue
 	conns   []*grpc.ClientConn
 }
 
-// startFleet starts servers, and makes connections to all of them.
-func startFleet(ctx context.Context, s shape, connections int, options []grpc.DialOption) (*fleet, error) {
-	f := &fleet{}
-	if err := f.start(s); err != nil {
+// startFleet starts servers, and makes connections of clients that are equipped with up to all of them.
+func startFleet(ctx context.Context, s shape, connections int, up gear, serve ...grpc.ServerOption) (*fleet, error) {
+	f := &fleet{serve: up.serve, picker: newPicker()}
+	if err := f.start(s, serve); err != nil {
 		f.close()
 		return nil, err
 	}
-	if err := f.connect(ctx, connections, options); err != nil {
+	if err := f.connect(ctx, connections, up.dial); err != nil {
 		f.close()
 		return nil, err
 	}
@@ -39,9 +41,9 @@ func startFleet(ctx context.Context, s shape, connections int, options []grpc.Di
 	return f, nil
 }
 
-func (f *fleet) start(s shape) error {
+func (f *fleet) start(s shape, serve []grpc.ServerOption) error {
 	for range s.backends {
-		server, err := testserver.New()
+		server, err := testserver.New(testserver.ServerOptions(serve...))
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func TestEveryConnectionReachesEveryServerFromItsFirstCallOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := startFleet(t.Context(), newShape(), connections, options)
+		f, err := startFleet(t.Context(), storm{}.shape(), connections, options)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"time"
+	"slices"
 )
 
 func main() {
@@ -33,10 +33,11 @@ func main() {
 
 // settings are the flags.
 type settings struct {
-	markdown, strict  bool
-	csv, json, storms string
-	seed              uint64
-	beside            int
+	markdown, strict bool
+	html, csv, json  string // files; "": none
+	storms           string
+	seed             uint64
+	beside, again    int
 }
 
 func parse(args []string, errs io.Writer) (settings, error) {
@@ -45,11 +46,13 @@ func parse(args []string, errs io.Writer) (settings, error) {
 	f.SetOutput(errs)
 	f.BoolVar(&s.markdown, "markdown", false, "print Markdown")
 	f.BoolVar(&s.strict, "strict", false, "exit with 1 unless stagger reaches every target")
-	f.StringVar(&s.csv, "csv", "", "write the figures to this `file` too, as CSV")
-	f.StringVar(&s.json, "json", "", "write the figures to this `file` too, as JSON")
+	f.StringVar(&s.html, "html", ".tmp/storm.html", "write a report with plots to this `file`; none if empty")
+	f.StringVar(&s.csv, "csv", ".tmp/storm.csv", "write the figures to this `file`, as CSV; none if empty")
+	f.StringVar(&s.json, "json", ".tmp/storm.json", "write the figures, what they were measured of, and their course to this `file`, as JSON; none if empty")
 	f.StringVar(&s.storms, "storms", "", "play the storms whose names match this `regexp`; all without it")
 	f.Uint64Var(&s.seed, "seed", 1, "`number` that the times of the calls are drawn from")
 	f.IntVar(&s.beside, "beside", 5, "`number` of clients that are played side by side, at least 1: more take less time, and more processors")
+	f.IntVar(&s.again, "again", 2, "`number` of times that clients are played again whose calls this machine made begin too late, at least 0")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
@@ -58,6 +61,9 @@ func parse(args []string, errs io.Writer) (settings, error) {
 	}
 	if s.beside < 1 {
 		return s, fmt.Errorf("-beside %d: want at least 1", s.beside)
+	}
+	if s.again < 0 {
+		return s, fmt.Errorf("-again %d: want at least 0", s.again)
 	}
 	return s, nil
 }
@@ -75,32 +81,48 @@ func command(ctx context.Context, args []string, all []storm, out, errs io.Write
 	if err != nil {
 		return err
 	}
-	sh, who := newShape(), contenders(s.seed)
-	printf(out, "%d storms over %d clients (seed %d), %d at a time, each with %d backends of its own that serve %.0f requests/s\n"+
-		"together. Normal load is %g %% of that. A call ends after %g s at the latest.\n\n",
-		len(some), len(who), s.seed, s.beside, sh.backends, sh.capacity(), 100*normal, callTimeout.Seconds())
-	var reports []report
-	reached := true
-	for _, storm := range some {
-		began := time.Now()
-		r, err := run(ctx, storm, sh, who, s.seed, s.beside)
-		if err != nil {
-			return fmt.Errorf("%s: %w", storm.name, err)
-		}
-		printf(errs, "%s: played in %v\n", storm.name, time.Since(began).Round(time.Second))
-		printReport(out, r, s.markdown)
-		warnLate(out, r)
-		reports = append(reports, r)
-		reached = reached && r.reached()
-	}
-	printf(out, "%s", legend)
-	if err := export(s, lines(reports)); err != nil {
+	who := contenders(s.seed)
+	printf(out, "%d storms over %d clients (seed %d), %d at a time. %s\n\n", len(some), len(who), s.seed, s.beside, setting())
+	tallies, err := playAll(ctx, s, some, who, out, errs)
+	if err != nil {
 		return err
 	}
-	if s.strict && !reached {
+	printf(out, "%s\n", legend)
+	printVerdicts(out, tallies, s.markdown)
+	printWorse(out, tallies, s.markdown)
+	if err := export(out, s, tallies); err != nil {
+		return err
+	}
+	if s.strict && slices.ContainsFunc(tallies, func(t *tally) bool { return !t.reached() }) {
 		return errMissed
 	}
 	return nil
+}
+
+// setting says what the storms come over.
+func setting() string {
+	sh := storm{}.shape()
+	return fmt.Sprintf("Each client has %d backends of its own that serve %.0f requests/s\n"+
+		"together, in a chain those of each service. Normal load is %g %% of that. A call ends after %g s, if its storm does not say otherwise.",
+		sh.backends, sh.capacity(), 100*normal, storm{}.callTimeout().Seconds())
+}
+
+// playAll plays the storms one after the other, and shows each one's table when it is over.
+func playAll(ctx context.Context, s settings, some []storm, who []contender, out, errs io.Writer) ([]*tally, error) {
+	var tallies []*tally
+	bar := newProgress(errs, some, len(who), s.beside)
+	defer bar.end()
+	for _, storm := range some {
+		t, err := run(ctx, storm, who, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", storm.name, err)
+		}
+		bar.clear()
+		printTally(out, t, s.markdown)
+		warnLate(out, t)
+		tallies = append(tallies, t)
+	}
+	return tallies, nil
 }
 
 // choose returns the storms whose names match the pattern.
@@ -119,20 +141,4 @@ func choose(all []storm, pattern string) ([]storm, error) {
 		return nil, fmt.Errorf("-storms %q: matches no storm", pattern)
 	}
 	return some, nil
-}
-
-// export writes the files that were asked for.
-func export(s settings, list []line) error {
-	return errors.Join(writeFile(s.csv, list, writeCSV), writeFile(s.json, list, writeJSON))
-}
-
-func writeFile(path string, list []line, write func(io.Writer, []line) error) error {
-	if path == "" {
-		return nil
-	}
-	f, err := os.Create(path) //nolint:gosec // the user names it
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f, list), f.Close())
 }

@@ -12,17 +12,19 @@ import (
 
 // result is what was measured of a client in a storm. The lead-in is not counted.
 type result struct {
-	calls     int
-	success   float64 // of the calls, 0 to 1
-	goodput   float64 // calls that succeed, per second
-	recovery  recovery
-	peak      float64 // most arrivals at the servers in a bucket, in capacities
-	perCall   float64 // requests at the servers for each call
-	p50       time.Duration
-	p99       time.Duration
-	p999      time.Duration
-	late      time.Duration // 1 % of the calls began later than they should by this or more
-	judgement judgement
+	calls    int
+	success  float64 // of the calls, 0 to 1
+	goodput  float64 // calls that succeed, per second
+	recovery recovery
+	peak     float64 // most arrivals at the servers in a bucket, in capacities
+	perCall  float64 // requests at the servers for each call
+	p50      time.Duration
+	p99      time.Duration
+	p999     time.Duration
+	late     time.Duration // 1 % of the calls began later than they should by this or more
+	services []float64     // perCall at each service of the chain, from the first
+	series   series
+	verdicts []verdict
 }
 
 // What is counted together.
@@ -32,9 +34,10 @@ const (
 	good   = 0.99                   // success in a window of a client that has recovered
 )
 
-func measure(s storm, capacity float64, r *record) result {
+func measure(s storm, r *record) result {
 	calls := r.calls[first(r.calls, s.from()):]
-	requests := since(r.requests, s.from())
+	last := r.requests[len(r.requests)-1] // where the trouble is
+	requests := since(last, s.from())
 	took := make([]time.Duration, len(calls))
 	late := make([]time.Duration, len(calls))
 	for i, c := range calls {
@@ -43,12 +46,18 @@ func measure(s storm, capacity float64, r *record) result {
 	slices.Sort(took)
 	slices.Sort(late)
 	well := successes(calls)
+	services := make([]float64, len(r.requests))
+	for i, list := range r.requests {
+		services[i] = ratio(len(since(list, s.from())), len(calls))
+	}
 	return result{
+		services: services,
+		series:   follow(s, r),
 		calls:    len(calls),
 		success:  ratio(well, len(calls)),
 		goodput:  float64(well) / (s.length() - s.from()).Seconds(),
 		recovery: recovered(s, calls),
-		peak:     peak(requests) / capacity,
+		peak:     peak(requests) / s.shape().capacity(),
 		perCall:  ratio(len(requests), len(calls)),
 		p50:      quantile(took, 0.5),
 		p99:      quantile(took, 0.99),

@@ -21,19 +21,21 @@ func TestTheLeadInIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	r := record{calls: every(func(at time.Duration) bool { return at < 1500*ms })}
 	r.calls[1234].late = 7 * ms
+	var requests []time.Duration
 	for _, c := range r.calls {
-		r.requests = append(r.requests, c.due)
+		requests = append(requests, c.due)
 		if !c.ok {
-			r.requests = append(r.requests, c.due, c.due) // two extra attempts
+			requests = append(requests, c.due, c.due) // two extra attempts
 		}
 	}
-	got := measure(sketch(), 100, &r)
+	r.requests = [][]time.Duration{{0}, requests} // of two services the last counts
+	got := measure(sketch(), &r)
 	if got.calls != 2000 || got.success != 0.75 || got.goodput != 750 || got.perCall != 1.5 {
 		t.Errorf("%d calls, success %v, goodput %v, %v requests per call; want 2000, 0.75, 750, 1.5",
 			got.calls, got.success, got.goodput, got.perCall)
 	}
-	if got.peak != 30 { // 3000 per second, at a capacity of 100
-		t.Errorf("peak %v capacities; want 30", got.peak)
+	if got.peak != 3 { // 3000 per second, at a capacity of 1000
+		t.Errorf("peak %v capacities; want 3", got.peak)
 	}
 	if got.p50 != 1999*time.Microsecond || got.p99 != 2979*time.Microsecond || got.p999 != 2997*time.Microsecond {
 		t.Errorf("p50 %v, p99 %v, p999 %v; want 1.999ms, 2.979ms, 2.997ms", got.p50, got.p99, got.p999)
@@ -45,7 +47,7 @@ func TestTheLeadInIsNotMeasured(t *testing.T) {
 
 func TestNothingMeasuredIsNothing(t *testing.T) {
 	t.Parallel()
-	got := measure(sketch(), 100, &record{})
+	got := measure(sketch(), &record{requests: [][]time.Duration{nil}})
 	if got.success != 0 || got.perCall != 0 || got.peak != 0 || got.p999 != 0 || got.recovery.state != never {
 		t.Errorf("%+v; want zeros, and no recovery", got)
 	}

@@ -4,12 +4,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/budget"
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 	"github.com/failsafe-go/failsafe-go/failsafegrpc"
+	"github.com/failsafe-go/failsafe-go/hedgepolicy"
 	"github.com/failsafe-go/failsafe-go/timeout"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
@@ -19,51 +22,71 @@ import (
 const throttling = `"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},`
 
 // builtIn is gRPC's own retries, which know no attempt timeout.
-func builtIn(extra string) func(time.Duration) ([]grpc.DialOption, error) {
+func builtIn(extra string) func(time.Duration) (gear, error) {
 	config := fmt.Sprintf(`{
 		"loadBalancingConfig": [{"round_robin": {}}], %s
 		"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": %d, "initialBackoff": "%gs", "maxBackoff": "%gs", "backoffMultiplier": 2,
 			"retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}}]}`,
 		extra, attempts, initialBackoff.Seconds(), maxBackoff.Seconds())
-	return func(time.Duration) ([]grpc.DialOption, error) {
-		return []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}, nil
+	return func(time.Duration) (gear, error) {
+		return gear{dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}}, nil
 	}
+}
+
+// intercepted is a client with an interceptor in the place of gRPC's retries.
+func intercepted(unary grpc.UnaryClientInterceptor) gear {
+	return gear{dial: []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)}}
 }
 
 // middleware is go-grpc-middleware's retry interceptor. It retries UNAVAILABLE and
 // RESOURCE_EXHAUSTED, and the attempts that time out.
-func middleware(attemptTimeout time.Duration) ([]grpc.DialOption, error) {
-	return []grpc.DialOption{
-		grpc.WithDisableRetry(),
-		grpc.WithUnaryInterceptor(retry.UnaryClientInterceptor(
-			retry.WithMax(attempts),
-			retry.WithBackoff(retry.BackoffExponentialWithJitter(initialBackoff, spread)),
-			retry.WithPerRetryTimeout(attemptTimeout),
-		)),
-	}, nil
+func middleware(attemptTimeout time.Duration) (gear, error) {
+	return intercepted(retry.UnaryClientInterceptor(
+		retry.WithMax(attempts),
+		retry.WithBackoff(retry.BackoffExponentialWithJitter(initialBackoff, spread)),
+		retry.WithPerRetryTimeout(attemptTimeout),
+	)), nil
 }
+
+// failsafeKind is what stands inside of a retry policy of failsafe-go.
+type failsafeKind int
+
+const (
+	plain       failsafeKind = iota
+	withBudget               // the same part of the calls that stagger's budget allows
+	withBreaker              // opens for half a second when half of 20 attempts or more fail in a second
+	withHedge                // one for each attempt, in the place of the attempt timeout
+)
+
+// hedgeDelay is after what a hedge is sent in storms that have no attempt timeout: as with one.
+const hedgeDelay = 200 * time.Millisecond
 
 // failsafeRetry is failsafe-go's retry policy for gRPC, around its timeout policy. It retries
 // UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
-func failsafeRetry(limited bool) func(time.Duration) ([]grpc.DialOption, error) {
-	return func(attemptTimeout time.Duration) ([]grpc.DialOption, error) {
+func failsafeRetry(kind failsafeKind) func(time.Duration) (gear, error) {
+	return func(attemptTimeout time.Duration) (gear, error) {
 		builder := failsafegrpc.NewRetryPolicyBuilder[any]().
 			HandleErrors(timeout.ErrExceeded).
 			WithMaxAttempts(attempts).
 			WithBackoff(initialBackoff, maxBackoff).
 			WithJitterFactor(spread).
 			ReturnLastFailure()
-		if limited { // the same part of the calls that stagger's budget allows
+		var inside []failsafe.Policy[any]
+		switch kind {
+		case plain:
+		case withBudget:
 			builder = builder.WithBudget(budget.NewBuilder().WithMaxRate(0.1).Build())
+		case withBreaker:
+			inside = append(inside, circuitbreaker.NewBuilder[any]().
+				WithFailureRateThreshold(0.5, 20, time.Second).WithDelay(500*time.Millisecond).Build())
+		case withHedge:
+			inside = append(inside, hedgepolicy.NewWithDelay[any](cmp.Or(attemptTimeout, hedgeDelay)))
 		}
-		policies := []failsafe.Policy[any]{builder.Build()}
-		if attemptTimeout > 0 {
-			policies = append(policies, timeout.New[any](attemptTimeout))
+		if attemptTimeout > 0 && kind != withHedge {
+			inside = append(inside, timeout.New[any](attemptTimeout))
 		}
-		return []grpc.DialOption{
-			grpc.WithDisableRetry(),
-			grpc.WithUnaryInterceptor(failsafegrpc.NewUnaryClientInterceptor(policies...)),
-		}, nil
+		policies := append([]failsafe.Policy[any]{builder.Build()}, inside...)
+		return intercepted(failsafegrpc.NewUnaryClientInterceptor(policies...)), nil
 	}
 }

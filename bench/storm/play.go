@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // record is what became of a client's calls.
 type record struct {
 	calls    []call
-	requests []time.Duration // when each arrived at a server, from the storm's start
+	requests [][]time.Duration // when each arrived at each service, from the storm's start
 }
 
 // call is one call, as its user saw it.
@@ -28,52 +27,48 @@ type call struct {
 
 // play lets a storm come over all contenders at once, each with servers of its own, and returns what
 // became of the same calls.
-func play(ctx context.Context, s storm, sh shape, who []contender, seed uint64) ([]record, error) {
-	fleets := make([]*fleet, 0, len(who))
+func play(ctx context.Context, s storm, who []contender, seed uint64) ([]record, error) {
+	chains := make([]chain, 0, len(who))
 	defer func() {
-		for _, f := range fleets {
-			f.close()
+		for _, c := range chains {
+			c.close()
 		}
 	}()
-	for _, c := range who {
-		options, err := c.options(s.attemptTimeout)
+	for _, w := range who {
+		c, err := startChain(ctx, s, w)
 		if err != nil {
 			return nil, err
 		}
-		f, err := startFleet(ctx, sh, c.connections, options)
-		if err != nil {
-			return nil, err
-		}
-		fleets = append(fleets, f)
+		chains = append(chains, c)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	due := arrivals(s, sh.capacity(), seed)
+	due := arrivals(s, s.shape().capacity(), seed)
 	records := make([]record, len(who))
 	start := time.Now()
 	var users sync.WaitGroup
-	for i, f := range fleets {
+	for i, c := range chains {
 		records[i].calls = make([]call, len(due))
-		users.Go(func() { f.arrive(ctx, start, s.method(), due, records[i].calls) })
+		users.Go(func() { c.first().arrive(ctx, start, s, due, records[i].calls) })
 	}
-	err := conduct(ctx, start, s, fleets)
+	err := conduct(ctx, start, s, chains)
 	if err != nil {
 		cancel() // the users go home
 	}
 	users.Wait() // their last calls end after the storm
-	for i, f := range fleets {
-		f.close() // what arrived is complete
-		records[i].requests = f.requests(start)
+	for i, c := range chains {
+		c.close() // what arrived is complete
+		records[i].requests = c.requests(start)
 	}
 	return records, err
 }
 
 // conduct leads the servers through the phases.
-func conduct(ctx context.Context, start time.Time, s storm, fleets []*fleet) error {
+func conduct(ctx context.Context, start time.Time, s storm, chains []chain) error {
 	end := start
 	for _, p := range s.phases {
-		for _, f := range fleets {
-			if err := f.enter(p); err != nil {
+		for _, c := range chains {
+			if err := c.last().enter(p); err != nil {
 				return err
 			}
 		}
@@ -87,20 +82,19 @@ func conduct(ctx context.Context, start time.Time, s storm, fleets []*fleet) err
 
 // arrive makes each call at its time, on any connection, and returns when all have ended. Each has
 // its own place in out.
-func (f *fleet) arrive(ctx context.Context, start time.Time, method string, due []time.Duration, out []call) {
-	chance := rand.New(rand.NewPCG(0, 3)) //nolint:gosec // a storm must repeat
+func (f *fleet) arrive(ctx context.Context, start time.Time, s storm, due []time.Duration, out []call) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for i, at := range due {
 		if !sleep(ctx, time.Until(start.Add(at))) {
 			return
 		}
-		conn := f.conns[chance.IntN(len(f.conns))]
+		conn := f.pick()
 		running.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
+			ctx, cancel := context.WithTimeout(ctx, s.callTimeout())
 			defer cancel()
 			began := time.Now()
-			err := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+			err := conn.Invoke(ctx, s.method(), &emptypb.Empty{}, &emptypb.Empty{})
 			out[i] = call{due: at, late: began.Sub(start.Add(at)), took: time.Since(began), ok: err == nil}
 		})
 	}

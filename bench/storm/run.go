@@ -3,43 +3,74 @@
 
 package main
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// report is what came out of a storm.
-type report struct {
+// tally is what came out of a storm: a result for each contender, the one without retries first.
+type tally struct {
 	storm   storm
-	names   []string
-	ours    []bool
+	who     []contender
 	results []result
 }
 
-// run plays a storm for all contenders, some at a time, and judges them. The first contender is the
-// one without retries.
-func run(ctx context.Context, s storm, sh shape, who []contender, seed uint64, beside int) (report, error) {
-	r := report{storm: s}
-	for i := 0; i < len(who); i += beside {
-		group := who[i:min(i+beside, len(who))]
-		records, err := play(ctx, s, sh, group, seed)
+// run plays a storm for all contenders, some at a time, and judges them. Those whose calls the machine
+// made begin too late are played again, at most as often as s says.
+func run(ctx context.Context, s storm, who []contender, with settings) (*tally, error) {
+	t := &tally{storm: s, who: who}
+	for i := 0; i < len(who); i += with.beside {
+		group := who[i:min(i+with.beside, len(who))]
+		results, err := leastLate(with.again, func() ([]result, error) { return runOnce(ctx, s, group, with.seed) })
 		if err != nil {
-			return report{}, err
+			return nil, err
 		}
-		for k, c := range group {
-			r.names = append(r.names, c.name)
-			r.ours = append(r.ours, c.ours)
-			r.results = append(r.results, measure(s, sh.capacity(), &records[k]))
-		}
+		t.results = append(t.results, results...)
 	}
-	r.results[0].judgement = unjudged
-	for i := 1; i < len(r.results); i++ {
-		r.results[i].judgement = s.target.judge(r.results[i], r.results[0])
-	}
-	return r, nil
+	t.judge()
+	return t, nil
 }
 
-// reached reports whether stagger reached the target. One that could not be judged was not reached.
-func (r report) reached() bool {
-	for i, ours := range r.ours {
-		if j := r.results[i].judgement; ours && (j == miss || j == void) {
+func runOnce(ctx context.Context, s storm, group []contender, seed uint64) ([]result, error) {
+	records, err := play(ctx, s, group, seed)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]result, len(group))
+	for k := range group {
+		results[k] = measure(s, &records[k])
+	}
+	return results, nil
+}
+
+// leastLate runs until no call is too late, at most again times more, and returns the results of the run
+// in which the calls were least late, whatever came of them.
+func leastLate(again int, once func() ([]result, error)) ([]result, error) {
+	best, err := once()
+	for range again {
+		if err != nil || latest(best) <= tooLate {
+			break
+		}
+		var results []result
+		if results, err = once(); latest(results) < latest(best) {
+			best = results
+		}
+	}
+	return best, err
+}
+
+func latest(results []result) time.Duration {
+	var most time.Duration
+	for _, r := range results {
+		most = max(most, r.late)
+	}
+	return most
+}
+
+// reached reports whether stagger reached all that it should. What could not be judged was not reached.
+func (t *tally) reached() bool {
+	for i, c := range t.who {
+		if j := t.results[i].judgement(); c.ours && (j == miss || j == void) {
 			return false
 		}
 	}

@@ -18,16 +18,17 @@ import (
 var policyFile []byte
 
 // stagger is a client that follows the policy file. All its connections share its budget.
-func stagger(seed uint64) ([]grpc.DialOption, error) {
+func stagger(seed uint64) (gear, error) {
 	set, err := policy.Parse("retry.yaml", policyFile)
 	if err != nil {
-		return nil, err
+		return gear{}, err
 	}
 	retrier, err := interceptor.New(set, interceptor.WithRandom(seeded(seed)))
 	if err != nil {
-		return nil, err
+		return gear{}, err
 	}
-	return retrier.DialOptions(), nil
+	// The testserver serves its methods as streams.
+	return gear{retrier.DialOptions(), []grpc.ServerOption{grpc.ChainStreamInterceptor(retrier.StreamServer())}}, nil
 }
 
 // seeded is a source of jitter that repeats, as far as the calls come in the same order.

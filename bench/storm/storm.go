@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,9 @@ type storm struct {
 	what           string // in a line
 	phases         []phase
 	attemptTimeout time.Duration // of the clients that have such a thing; 0: none
+	services       int           // in a chain; those before the last call the next; 0: one
+	workers        int           // of each backend; 0: 5
+	deadline       time.Duration // of each call; 0: 1 s
 	target         target
 }
 
@@ -37,12 +41,16 @@ const (
 	after        // the trouble is over, and the time to recover begins
 )
 
+func (k kind) String() string {
+	return [...]string{trouble: "trouble", leadIn: "lead-in", after: "after"}[k]
+}
+
 // step is what a backend does with each request; queue is the work that it has to do for one.
 type step func(backend int, queue *testserver.Queue) testserver.Step
 
 func well(_ int, queue *testserver.Queue) testserver.Step { return testserver.OK().Through(queue) }
 
-// shape is how the servers of each client are built.
+// shape is how the servers of each service are built.
 type shape struct {
 	backends int
 	workers  int           // of each backend
@@ -55,18 +63,22 @@ func (s shape) capacity() float64 {
 	return float64(s.backends*s.workers) / s.service.Seconds()
 }
 
-// newShape has a capacity of 1000 requests per second. The queue of a backend holds 1.5 s of work,
-// more than any call waits: nothing but time bounds what waits in it, and what nobody waits for any
-// more is served all the same.
-func newShape() shape {
-	const workers = 5
+// shape has a capacity of 1000 requests per second, of each service of a storm that does not say
+// otherwise. The queue of a backend holds 1.5 s of work, more than any call waits there: nothing but
+// time bounds what waits in it, and what nobody waits for any more is served all the same.
+func (s storm) shape() shape {
+	workers := cmp.Or(s.workers, 5)
 	return shape{backends: 4, workers: workers, service: serviceTime, queue: 75 * workers}
 }
 
-const (
-	serviceTime = 20 * time.Millisecond // of every request
-	callTimeout = time.Second           // the deadline of every call
-)
+// depth is how many services a call may reach.
+func (s storm) depth() int { return max(s.services, 1) }
+
+func (s storm) callTimeout() time.Duration { return cmp.Or(s.deadline, time.Second) }
+
+const ms = time.Millisecond
+
+const serviceTime = 20 * ms // of every request
 
 // length is that of all phases.
 func (s storm) length() time.Duration {
@@ -82,6 +94,11 @@ func (s storm) from() time.Duration { return s.until(leadIn) }
 
 // over is when the trouble is over.
 func (s storm) over() time.Duration { return s.until(leadIn, trouble) }
+
+// overloads reports whether there are more calls than the servers can serve.
+func (s storm) overloads() bool {
+	return slices.ContainsFunc(s.phases, func(p phase) bool { return p.load > 1 })
+}
 
 // until is how long the phases at the beginning take that are of these kinds.
 func (s storm) until(kinds ...kind) time.Duration {
@@ -104,3 +121,15 @@ func (s storm) method() string {
 }
 
 const service = "/stagger.storm.v1.Shop/"
+
+// terms says what holds for the calls of a storm.
+func (s storm) terms() string {
+	text := "No attempt timeouts"
+	if s.attemptTimeout > 0 {
+		text = fmt.Sprintf("Attempt timeouts of %v", s.attemptTimeout)
+	}
+	if s.depth() > 1 {
+		text += fmt.Sprintf(", %d services, the last of which serves %.0f requests/s, the others twice as many", s.depth(), s.shape().capacity())
+	}
+	return fmt.Sprintf("%s; a call ends after %v.", text, s.callTimeout())
+}

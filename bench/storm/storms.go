@@ -16,8 +16,7 @@ const (
 	pulse  = 1.5
 )
 
-// storms are all of them, in the order in which they are played. A chain of three services will
-// stand last.
+// storms are all of them, in the order in which they are played.
 func storms() []storm {
 	return []storm{
 		{
@@ -55,6 +54,26 @@ func storms() []storm {
 			name: "slow tail", what: "1 % of the requests take 50 times as long",
 			phases:         []phase{calm(), {length: 6 * time.Second, load: normal, step: slow}},
 			attemptTimeout: 100 * time.Millisecond,
+		},
+		{
+			name: "chain outage", what: "every backend of the last of three services fails for 3 s",
+			phases: []phase{
+				calm(),
+				{kind: trouble, length: 3 * time.Second, load: normal, step: down},
+				{kind: after, length: 2 * time.Second, load: normal},
+			},
+			services: 3, workers: 2, deadline: 3 * time.Second,
+			target: target{perCall: 1.12},
+		},
+		{
+			name: "chain pulse", what: "2.5 s of calls for 1.5 times the capacity of the last of three services",
+			phases: []phase{
+				calm(),
+				{kind: trouble, length: 2500 * time.Millisecond, load: pulse},
+				{kind: after, length: 4 * time.Second, load: normal},
+			},
+			services: 3, workers: 2, attemptTimeout: 200 * time.Millisecond,
+			target: target{recovery: 2, share: 0.9}, // three hops send attempts beside slow ones
 		},
 	}
 }

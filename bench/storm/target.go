@@ -6,7 +6,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // target is what stagger should reach in a storm. A field that is zero is no target.
@@ -16,16 +15,6 @@ type target struct {
 	recovery float64 // at most, in times that the client without retries needs
 	share    float64 // of the success of the client without retries, at least
 }
-
-// judgement says whether a client reached the target.
-type judgement string
-
-const (
-	pass     judgement = "PASS"
-	miss     judgement = "MISS"
-	void     judgement = "VOID" // its calls, or those that it is measured by, began too late to say
-	unjudged judgement = "–"
-)
 
 // String says it in the words of the tables.
 func (t target) String() string {
@@ -48,28 +37,21 @@ func (t target) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// tooLate is from when on calls that begin late speak of the machine and not of the client.
-const tooLate = 50 * time.Millisecond
-
 // judge compares r with the target, and with the client without retries in the same storm.
-func (t target) judge(r, without result) judgement {
-	switch {
-	case t == target{}:
-		return unjudged
-	case r.late > tooLate, t.compares() && without.late > tooLate:
-		return void
-	case r.success < t.success,
-		t.perCall > 0 && r.perCall > t.perCall,
-		t.recovery > 0 && !r.recovery.within(t.recovery, without.recovery),
-		r.success < t.share*without.success:
-		return miss
-	default:
-		return pass
+func (t target) judge(r, without result) []verdict {
+	var list []verdict
+	part := func(only target, is, beside string, reached bool, measured ...result) {
+		if only != (target{}) {
+			list = append(list, judged(only.String(), is, beside, reached, measured...))
+		}
 	}
+	part(target{success: t.success}, percent(r), "", r.success >= t.success, r)
+	part(target{perCall: t.perCall}, fmt.Sprintf("%.3f", r.perCall), "", r.perCall <= t.perCall, r)
+	part(target{recovery: t.recovery}, r.recovery.String()+" s", "no retries "+without.recovery.String()+" s",
+		r.recovery.within(t.recovery, without.recovery), r, without)
+	part(target{share: t.share}, percent(r), "no retries "+percent(without), r.success >= t.share*without.success, r, without)
+	return list
 }
-
-// compares reports whether the target is one beside the client without retries.
-func (t target) compares() bool { return t.recovery > 0 || t.share > 0 }
 
 // within reports whether r took at most times as long as other. Whoever never recovers may be
 // compared with its like only.

@@ -1,0 +1,124 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// judgement says whether a client reached what it should.
+type judgement string
+
+const (
+	pass     judgement = "PASS"
+	miss     judgement = "MISS"
+	void     judgement = "VOID" // its calls, or those that it is measured by, began too late to say
+	unjudged judgement = "–"
+)
+
+// verdict is one claim about a client, judged.
+type verdict struct {
+	claim     string // what should be
+	is        string // what was
+	beside    string // what it was measured by, if by other clients
+	judgement judgement
+	why       string // it was missed, as far as the figures tell
+}
+
+// tooLate is from when on calls that begin late speak of the machine and not of the client.
+const tooLate = 50 * ms
+
+// judged is pass or miss, unless the machine was too slow for one of those that are measured.
+func judged(claim, is, beside string, reached bool, measured ...result) verdict {
+	v := verdict{claim: claim, is: is, beside: beside, judgement: miss}
+	if reached {
+		v.judgement = pass
+	}
+	for _, r := range measured {
+		if r.late > tooLate {
+			v.judgement = void
+		}
+	}
+	return v
+}
+
+// judgement is the worst of the verdicts; what is missed is missed, whatever else could not be judged.
+func (r *result) judgement() judgement {
+	worst := unjudged
+	for _, v := range r.verdicts {
+		switch {
+		case v.judgement == miss:
+			return miss
+		case v.judgement == void, worst == unjudged:
+			worst = v.judgement
+		}
+	}
+	return worst
+}
+
+// judge compares all clients with the storm's target, and stagger with its peers too.
+func (t *tally) judge() {
+	for i := range t.results {
+		if i > 0 {
+			t.results[i].verdicts = t.storm.target.judge(t.results[i], t.results[0])
+		}
+		if t.who[i].ours {
+			t.results[i].verdicts = append(t.results[i].verdicts, t.besidePeers(t.results[i])...)
+		}
+	}
+}
+
+// slack is how much later than a peer stagger may recover: what a single call that fails at the wrong
+// moment can do to either.
+const slack = 0.1 // seconds
+
+// besidePeers judges stagger by its peers: those that recover, if there is something to recover from,
+// under the same attempt timeouts.
+func (t *tally) besidePeers(r result) []verdict {
+	success, soonest := -1, -1
+	for i, c := range t.who {
+		p := t.results[i]
+		if c.ours || !c.slow.fits(t.storm) || p.recovery.state == never {
+			continue
+		}
+		if success < 0 || p.success > t.results[success].success {
+			success = i
+		}
+		if p.recovery.state == returned && (soonest < 0 || p.recovery.took < t.results[soonest].recovery.took) {
+			soonest = i
+		}
+	}
+	var verdicts []verdict
+	if success >= 0 {
+		best := t.results[success]
+		v := judged("success no lower than that of any peer that recovers under the same attempt timeouts",
+			percent(r), t.who[success].name+" "+percent(best),
+			!lower(r, best), r, best)
+		if v.judgement == miss && best.perCall > r.perCall {
+			v.why = fmt.Sprintf("its retries, at most %.1f capacities at a time, outlast the trouble; stagger's budget ends them, at %.1f", best.peak, r.peak)
+		}
+		verdicts = append(verdicts, v)
+	}
+	if soonest >= 0 {
+		best := t.results[soonest]
+		v := judged("time to recover no longer than that of the best such peer",
+			r.recovery.String()+" s", t.who[soonest].name+" "+best.recovery.String()+" s",
+			r.recovery.state == returned && r.recovery.took.Seconds() <= best.recovery.took.Seconds()+slack, r, best)
+		if v.judgement == miss && lower(best, r) {
+			v.why = fmt.Sprintf("it lets %.0f %% of the calls fail, stagger %.0f %%; what is not sent need not be served", 100-100*best.success, 100-100*r.success)
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+func percent(r result) string { return fmt.Sprintf("%.2f %%", 100*r.success) }
+
+// lower reports whether the success of a is lower than that of b by more than chance explains: two
+// standard deviations of the difference of two such shares.
+func lower(a, b result) bool {
+	of := func(r result) float64 { return r.success * (1 - r.success) / float64(max(r.calls, 1)) }
+	return b.success-a.success > 2*math.Sqrt(of(a)+of(b))
+}

@@ -1,0 +1,128 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// box is where something lies, in points from the foot of the drawing.
+type box struct{ left, right, foot, top float64 }
+
+var (
+	paths   = regexp.MustCompile(`<path d="([^"]*)"\s*style="([^"]*)"`)
+	points  = regexp.MustCompile(`[ML](-?[\d.]+),(-?[\d.]+)`)
+	texts   = regexp.MustCompile(`<text x="([^"]*)" y="([^"]*)"[^>]*>([^<]*)<`)
+	dataInk = []string{"fill:#0072B2", "stroke:#0072B2", "stroke:#B00020"} // bars, the first line, levels
+)
+
+// drawn returns where the bars, the first line and the levels of p lie, and its texts.
+func drawn(t *testing.T, p Plot) (ink map[string][]box, words map[string]box) {
+	t.Helper()
+	if err := p.check("p"); err != nil {
+		t.Fatal(err)
+	}
+	svg, _, _, err := p.svg()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(s string) float64 {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	ink, words = map[string][]box{}, map[string]box{}
+	for _, path := range paths.FindAllStringSubmatch(string(svg), -1) {
+		b := box{math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)}
+		for _, point := range points.FindAllStringSubmatch(path[1], -1) {
+			x, y := at(point[1]), at(point[2])
+			b = box{min(b.left, x), max(b.right, x), min(b.foot, y), max(b.top, y)}
+		}
+		for _, kind := range dataInk {
+			if strings.Contains(path[2], kind) {
+				ink[kind] = append(ink[kind], b)
+			}
+		}
+	}
+	for _, text := range texts.FindAllStringSubmatch(string(svg), -1) {
+		x, y := at(text[1]), -at(text[2])
+		words[text[3]] = box{x, x, y, y}
+	}
+	return ink, words
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1 { // point
+		t.Errorf("%s: %.1f; want %.1f", what, got, want)
+	}
+}
+
+func TestBarsBeginAtZeroAndStandBesideTheirLabels(t *testing.T) {
+	t.Parallel()
+	ink, words := drawn(t, Plot{
+		Title: "p", Kind: Bars, Labels: []string{"above", "below"}, Series: []Series{{Name: "s", Y: []float64{10, 30}}}, Levels: []Level{{"l", 20}},
+	})
+	bars, levels := ink["fill:#0072B2"], ink["stroke:#B00020"]
+	if len(bars) != 2 || len(levels) != 1 {
+		t.Fatalf("%d bars, %d levels; want 2, 1", len(bars), len(levels))
+	}
+	below, above := bars[0], bars[1]
+	if above.foot <= below.top {
+		above, below = below, above
+	}
+	width := above.right - above.left
+	near(t, "left side of the bars", above.left, below.left)
+	near(t, "width of the second bar", below.right-below.left, 3*width)
+	near(t, "level", levels[0].left, above.left+2*width)
+	near(t, "other end of the level", levels[0].right, levels[0].left)
+	for name, bar := range map[string]box{"above": above, "below": below, "10": above, "30": below} {
+		if w, ok := words[name]; !ok || w.foot < bar.foot-barWidth || w.top > bar.top {
+			t.Errorf("%q stands at %v; want it beside %v", name, w, bar)
+		}
+	}
+	if words["30"].left < below.right || words["above"].left > above.left {
+		t.Errorf("texts %v; want labels to the left of the bars, values to their right", words)
+	}
+}
+
+func TestTheAxisOfTheValuesBeginsAtZeroAndLevelsLieAcross(t *testing.T) {
+	t.Parallel()
+	ink, words := drawn(t, Plot{
+		Title: "p", Kind: Line, Series: []Series{{Name: "s", X: []float64{1, 2}, Y: []float64{10, 10}}}, Levels: []Level{{"a", 4}, {"b", 7}},
+	})
+	line, levels := ink["stroke:#0072B2"][0], ink["stroke:#B00020"]
+	if len(levels) != 2 {
+		t.Fatalf("%d levels; want 2", len(levels))
+	}
+	near(t, "level at 7", levels[1].foot, (line.foot+levels[0].foot)/2)
+	near(t, "its other end", levels[1].top, levels[1].foot)
+	near(t, "it goes as far as the line", levels[1].right, line.right)
+	if _, ok := words["0"]; !ok {
+		t.Errorf("the axes are marked %v; want 0 among them", words)
+	}
+}
+
+func TestAHistogramGoesFromEdgeToEdge(t *testing.T) {
+	t.Parallel()
+	ink, _ := drawn(t, Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4})
+	svg, _, _, err := (&Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4}).svg()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths.FindAllStringSubmatch(string(svg), -1) {
+		if strings.Contains(path[2], "stroke:#0072B2") && len(points.FindAllString(path[1], -1)) != 4 {
+			t.Errorf("outline %s; want four corners", path[1])
+		}
+	}
+	if outline := ink["stroke:#0072B2"]; len(outline) != 1 || outline[0].right-outline[0].left < 600 {
+		t.Errorf("outlines %v; want one, across the plot", outline)
+	}
+}

@@ -1,0 +1,115 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+// page is filled with a sheet; html/template escapes every text in it.
+var page = template.Must(template.New("page").Parse(pageText))
+
+// sheet is a report as the page shows it.
+type sheet struct {
+	Title    string
+	Text     []string // paragraphs
+	Style    template.CSS
+	Dark     template.CSS
+	Sections []part
+}
+
+type part struct {
+	Title    string
+	Text     []string
+	Drawings []drawing
+	Tables   []grid
+}
+
+// grid is a table as the page shows it.
+type grid struct {
+	Table
+
+	Words []bool // which columns hold words and not figures: to the left, in several lines
+}
+
+const longestFigure = 14 // runes
+
+func newGrid(t Table) grid {
+	g := grid{t, make([]bool, len(t.Columns))}
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			g.Words[i] = g.Words[i] || utf8.RuneCountInString(cell) > longestFigure
+		}
+	}
+	return g
+}
+
+// WriteHTML writes the report as one page that loads nothing from anywhere: drawings and styles stand
+// in it, and its content security policy forbids the rest. The page can be read on light and on dark
+// ground, in print and, since each plot has its figures in a table, without seeing it. Nothing is
+// written before the whole page is made; an error is one of w, or names what is wrong in r.
+func (r *Report) WriteHTML(w io.Writer) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	filled, err := r.sheet()
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := page.Execute(&text, filled); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	_, err = text.WriteTo(w)
+	return err
+}
+
+func (r *Report) sheet() (sheet, error) {
+	all := sheet{
+		Title: r.Title,
+		Text:  paragraphs(r.Text),
+		Style: template.CSS(pageStyle), //nolint:gosec // a file of this package
+		Dark:  recolour(),
+	}
+	n := 0
+	for _, s := range r.Sections {
+		shown := part{Title: s.Title, Text: paragraphs(s.Text)}
+		for _, t := range s.Tables {
+			shown.Tables = append(shown.Tables, newGrid(t))
+		}
+		for _, p := range s.Plots {
+			n++
+			d, err := p.drawing(n)
+			if err != nil {
+				return sheet{}, err
+			}
+			shown.Drawings = append(shown.Drawings, d)
+		}
+		all.Sections = append(all.Sections, shown)
+	}
+	return all, nil
+}
+
+// paragraphs are the parts of a text between empty lines.
+func paragraphs(text string) []string {
+	var list []string
+	for part := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n\n") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func rendered(t *testing.T) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	if err := sample().WriteHTML(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.Bytes()
+}
+
+func TestThePageHoldsNoTextAsMarkup(t *testing.T) {
+	t.Parallel()
+	text := string(rendered(t))
+	for _, tag := range []string{"<script", "<img", "</script", "url(", "http://", "@import"} {
+		if strings.Contains(text, tag) {
+			t.Errorf("the page contains %q", tag)
+		}
+	}
+	if !strings.Contains(text, "&lt;script src=") || strings.Contains(text, "ZgotmplZ") {
+		t.Error("the page lacks the text of its title, or a style was refused by html/template")
+	}
+}
+
+func TestTheSameReportGivesTheSamePage(t *testing.T) {
+	t.Parallel()
+	if !bytes.Equal(rendered(t), rendered(t)) {
+		t.Error("two pages of one report differ")
+	}
+}
+
+func TestAPlotHasItsFiguresInATable(t *testing.T) {
+	t.Parallel()
+	text := string(rendered(t))
+	for _, want := range []string{
+		`<tr><th scope="row">grpc-middleware</th><td>3.98</td></tr>`,                              // bars
+		`<tr><th scope="row">20</th><td>0.2</td><td>0.33</td></tr>`,                               // bins
+		`<tr><th scope="row">arrivals</th><td>6</td><td>1050</td></tr>`,                           // series of different X
+		`<th scope="col">time, s</th><th scope="col">stagger</th><th scope="col">no retries</th>`, // of the same
+		"per second over time, s: arrivals, answers, capacity at 1000, half at 500. The figures",  // for a screen reader
+		`<path d="M0,5H30" style="stroke:#d55e00;stroke-dasharray:7 3"/></svg>answers</li>`,       // the legend, as it is drawn:
+		`stroke:#D55E00;stroke-width:1.6;stroke-dasharray:7,3`,                                    //
+		`<path d="M0,5H30" style="stroke:#b00020;stroke-dasharray:4 4"/></svg>half</li>`,          // levels too:
+		`stroke:#B00020;stroke-width:1.4;stroke-dasharray:4,4`,
+		`<rect width="30" height="10" style="fill:#0072b2"/></svg>pulse</li>`, //
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+type full struct{}
+
+var errFull = errors.New("the disk is full")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestAnErrorOfTheWriterIsReturned(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	for name, err := range map[string]error{"HTML": r.WriteHTML(full{}), "CSV": r.WriteCSV(full{}), "JSON": r.WriteJSON(full{})} {
+		if !errors.Is(err, errFull) {
+			t.Errorf("%s: error %v; want %v", name, err, errFull)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+)
+
+// addLines draws each series as a line. The first is drawn last, to lie on top.
+func (p *Plot) addLines(g *plot.Plot) error {
+	for i, s := range slices.Backward(p.Series) {
+		line, err := plotter.NewLine(p.points(s))
+		if err != nil {
+			return fmt.Errorf("report: %s: %s: %w", p.Title, s.Name, err)
+		}
+		line.Color, line.Width, line.Dashes = rgb(seriesHue(i)), 1.6, lengths(seriesDashes(i))
+		g.Add(line)
+	}
+	return nil
+}
+
+// points are where a line bends. That of a histogram goes from edge to edge and then up or down, since
+// several outlines can be told apart, which filled bars could not.
+func (p *Plot) points(s Series) plotter.XYs {
+	var points plotter.XYs
+	for k, y := range s.Y {
+		points = append(points, plotter.XY{X: s.X[k], Y: y})
+		if p.Kind == Histogram {
+			points = append(points, plotter.XY{X: s.X[k+1], Y: y})
+		}
+	}
+	return points
+}
+
+const barWidth = 11 // in points
+
+// rowHeight is the room for the bars of one label.
+func (p *Plot) rowHeight() float64 { return barWidth*float64(len(p.Series)) + 7 }
+
+// addBars draws the bars of the first label at the top, those of the first series above the others',
+// and each one's value beside it.
+func (p *Plot) addBars(g *plot.Plot) error {
+	rows := len(p.Labels)
+	names := make([]string, rows)
+	for i, s := range p.Series {
+		values := make(plotter.Values, rows)
+		for k, y := range s.Y {
+			values[rows-1-k], names[rows-1-k] = y, short(p.Labels[k])
+		}
+		bars, err := plotter.NewBarChart(values, barWidth)
+		if err != nil {
+			return fmt.Errorf("report: %s: %s: %w", p.Title, s.Name, err)
+		}
+		bars.Horizontal, bars.Color, bars.LineStyle.Width = true, rgb(seriesHue(i)), 0
+		bars.Offset = vg.Length(barWidth * (float64(len(p.Series)-1)/2 - float64(i)))
+		g.Add(bars)
+		if err := p.addValues(g, values, bars.Offset); err != nil {
+			return err
+		}
+	}
+	g.NominalY(names...)
+	g.Y.Tick.Width, g.Y.Width, g.Y.Padding = 0, 0.75, 0
+	g.Y.Min, g.Y.Max = -0.5, float64(rows)-0.5
+	return nil
+}
+
+// addValues writes each value to the right of its bar.
+func (p *Plot) addValues(g *plot.Plot, values plotter.Values, offset vg.Length) error {
+	labels := plotter.XYLabels{XYs: make(plotter.XYs, len(values)), Labels: make([]string, len(values))}
+	for i, v := range values {
+		labels.XYs[i] = plotter.XY{X: max(v, 0), Y: float64(i)}
+		labels.Labels[i] = fmt.Sprintf("%.4g", v)
+	}
+	drawn, err := plotter.NewLabels(labels)
+	if err != nil {
+		return fmt.Errorf("report: %s: %w", p.Title, err)
+	}
+	drawn.Offset = vg.Point{X: 3, Y: offset}
+	for i := range drawn.TextStyle {
+		style := &drawn.TextStyle[i]
+		style.Font.Variant, style.Font.Size, style.YAlign = "Sans", textSize, text.YCenter
+	}
+	g.Add(drawn)
+	return nil
+}
+
+const longest = 32 // runes of a bar's label in the drawing; its table has the whole
+
+func short(label string) string {
+	if runes := []rune(label); len(runes) > longest {
+		return string(runes[:longest-1]) + "…"
+	}
+	return label
+}
