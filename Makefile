@@ -54,6 +54,10 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./budget/ ./interceptor/
 
+.PHONY: newuser
+newuser: ## Do in an empty folder what the README tells a new user
+	@.ci/newuser
+
 .PHONY: lint
 lint: vet golangci arrows buf-lint ## Check Go code, the import arrows and the schema
 
@@ -81,7 +85,7 @@ fmt: ## Format Go and proto files
 	@$(TOOL) buf format -w
 
 .PHONY: generate
-generate: ## Generate Go code from proto/, and the descriptor set of the example
+generate: ## Generate Go code and the JSON Schema from proto/, and the descriptor set of the example
 	@$(TOOL) buf generate
 	@$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o examples/orders/orders.binpb --config '$(ORDERS)'
 
@@ -90,7 +94,7 @@ generated: ## Check that the generated code is up to date
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	$(TOOL) buf generate -o "$$fresh"; \
 	$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o "$$fresh/orders.binpb" --config '$(ORDERS)'; \
-	{ diff -ru -x '*.proto' -x '*_test.go' proto "$$fresh/proto" && cmp "$$fresh/orders.binpb" examples/orders/orders.binpb; } || { echo "generated: run make generate and commit" >&2; exit 1; }
+	{ diff -ru -x '*.proto' -x '*_test.go' proto "$$fresh/proto" && cmp "$$fresh/schema/policy.json" schema/policy.json && cmp "$$fresh/orders.binpb" examples/orders/orders.binpb; } || { echo "generated: run make generate and commit" >&2; exit 1; }
 
 .PHONY: bench
 bench: ## Run the benchmarks COUNT times (10), summed up by benchstat

@@ -4,12 +4,18 @@
 package policy_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/stagger-go/stagger/policy"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // badFile is one case of testdata/bad: what a file says, and every word of what is said of it.
@@ -61,4 +67,55 @@ func TestBadFilesAreRefusedWithEveryMistakeOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBadFilesHaveEveryFieldInYAMLAndInJSON keeps a new field from being forgotten.
+func TestBadFilesHaveEveryFieldInYAMLAndInJSON(t *testing.T) {
+	t.Parallel()
+	files := badFiles(t)
+	if len(files) < 60 {
+		t.Errorf("%d bad files; want 60 or more", len(files))
+	}
+	index := regexp.MustCompile(`\[\d+\]`)
+	var inYAML, inJSON []string
+	for _, f := range files {
+		_, err := policy.Parse("f", []byte(f.text))
+		fault, ok := errors.AsType[*policy.Error](err)
+		if !ok {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+		for _, p := range fault.Problems {
+			field := index.ReplaceAllString(p.Field, "")
+			if strings.HasPrefix(f.text, "{") {
+				inJSON = append(inJSON, field)
+			} else {
+				inYAML = append(inYAML, field)
+			}
+		}
+	}
+	fields := fieldsOf("", (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())
+	if len(fields) < 80 {
+		t.Errorf("looked for %d fields; want all of the schema", len(fields))
+	}
+	for _, field := range fields {
+		if !slices.Contains(inYAML, field) {
+			t.Errorf("no file in YAML has something wrong in %s", field)
+		}
+		if !slices.Contains(inJSON, field) {
+			t.Errorf("no file in JSON has something wrong in %s", field)
+		}
+	}
+}
+
+// fieldsOf are the fields of a message and of all in it, as problems name them.
+func fieldsOf(path string, m protoreflect.MessageDescriptor) []string {
+	var fields []string
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		fields = append(fields, path+f.JSONName())
+		if f.Message() != nil && f.Message().ParentFile() == m.ParentFile() {
+			fields = append(fields, fieldsOf(path+f.JSONName()+".", f.Message())...)
+		}
+	}
+	return fields
 }

@@ -20,7 +20,7 @@ type Call struct {
 	MaxAttempts int       // a cap over the policy's own; 0: none
 	Safe        bool      // declared safe to repeat
 	Committed   Commit    // what made the running attempt the only one
-	InPlace     bool      // its attempts never run beside each other: a stream
+	InPlace     bool      // its attempts never run beside each other
 	Followed    bool      // another attempt was sent after the one that has ended, and still runs
 	InRetry     bool      // made inside of an incoming call that is itself a retry
 

@@ -32,7 +32,7 @@ func decodeEnum(ps *problems, path string, n *node, ed protoreflect.EnumDescript
 				return protoreflect.ValueOfEnum(ed.Values().ByName(protoreflect.Name(enumPrefix(ed) + name)).Number())
 			}
 		}
-		ps.misread(path, n, "%s", advise(n.text, ed, names, isCode))
+		ps.misread(path, n, "%s", advice(func() string { return advise(n.text, ed, names, isCode) }))
 	case isCode:
 		misfit(ps, path, n, aCode)
 	default:

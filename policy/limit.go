@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"bytes"
 	"fmt"
 	"unicode/utf8"
 )
@@ -58,6 +59,18 @@ func checkText(ps *problems, data []byte) bool {
 		return false
 	}
 	return true
+}
+
+// checkBreaks reports what ends a line, a comment too, in YAML 1.1 but not since YAML 1.2.
+func checkBreaks(ps *problems, data []byte) bool {
+	i := bytes.IndexAny(data, "\u0085\u2028\u2029")
+	if i < 0 {
+		return true
+	}
+	c := cursor{data: data, at: position{1, 1}}
+	r, _ := utf8.DecodeRune(data[i:])
+	ps.at(c.move(i), "", "holds %U, which ends a line for some readers of YAML and not for others; remove it", r)
+	return false
 }
 
 // cursor turns offsets into positions. It only moves forward, so that a file of one long line is

@@ -47,7 +47,17 @@ func (r *jsonReader) next() (token json.Token, at position, raw string) {
 		r.stop(r.cursor.at, "is not JSON: "+err.Error())
 		return nil, r.cursor.at, ""
 	}
-	return token, r.cursor.move(start), string(r.cursor.data[start:r.dec.InputOffset()])
+	at, raw = r.cursor.move(start), string(r.cursor.data[start:r.dec.InputOffset()])
+	if text, ok := token.(string); ok && isHalf(text, raw) && !r.stopped {
+		r.stop(at, "the text "+shorten(raw)+` has half a character: \ud800 to \udfff mean one only in pairs`)
+	}
+	return token, at, raw
+}
+
+// isHalf reports whether a surrogate stands alone, for which encoding/json puts U+FFFD in silence.
+func isHalf(text, raw string) bool {
+	const put = "\uFFFD"
+	return strings.Count(text, put) > strings.Count(raw, put)+strings.Count(strings.ToLower(raw), `\ufffd`)
 }
 
 func (r *jsonReader) stop(at position, message string) {

@@ -8,12 +8,18 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // readYAML makes a tree of a YAML text; nil if there is none.
 func readYAML(ps *problems, data []byte) *node {
+	if !checkBreaks(ps, data) {
+		return nil
+	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
 		ps.notYAML(data, err)
@@ -62,8 +68,8 @@ func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
 		r.stopped = true
 		return n
 	}
-	if y.Style&yaml.TaggedStyle != 0 {
-		r.ps.at(n.at, path, "the tag %q is not understood; leave it out", shorten(y.ShortTag()))
+	if tag := tagOf(y); tag != "" {
+		r.ps.at(n.at, path, "the tag %q is not understood; leave it out", shorten(tag))
 		return n
 	}
 	switch y.Kind {
@@ -81,6 +87,17 @@ func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
 		scalar(n, y)
 	}
 	return n
+}
+
+// tagOf is the tag that is written before a value, "!" too, or "".
+func tagOf(y *yaml.Node) string {
+	switch {
+	case y.Tag == "!":
+		return y.Tag
+	case y.Style&yaml.TaggedStyle != 0:
+		return y.ShortTag()
+	}
+	return ""
 }
 
 // scalar reads what YAML 1.2 and JSON agree on; a date, which only YAML knows, is a text.
@@ -106,11 +123,15 @@ func (r *yamlReader) entry(n *node, path string, key, value *yaml.Node, depth in
 		key = key.Alias
 	}
 	switch tag := key.ShortTag(); {
-	case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0:
+	case key.Kind != yaml.ScalarNode || tagOf(key) != "":
 		r.ps.at(at, path, "a key must be a text")
 		return
 	case tag != "!!str" && tag != "!!merge":
 		r.ps.at(at, path, "the key %q must be a text; put it in quotes", shorten(key.Value))
+		return
+	}
+	if key.ShortTag() == "!!merge" && isFree(path) {
+		r.ps.at(at, under(path, key.Value), merging)
 		return
 	}
 	r.limit.bytes += len(key.Value)
@@ -118,4 +139,15 @@ func (r *yamlReader) entry(n *node, path string, key, value *yaml.Node, depth in
 	if first := n.put(e); first != nil && !r.stopped {
 		r.ps.twice(at, under(path, key.Value), first.at)
 	}
+}
+
+const merging = "merging is not understood; write the keys out"
+
+// isFree reports whether any key may stand at a path: what is there is for gRPC. Elsewhere an unknown key
+// is found when it is decoded.
+func isFree(path string) bool {
+	top, _, _ := strings.Cut(path, ".")
+	top, _, _ = strings.Cut(top, "[")
+	fd := (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor().Fields().ByJSONName(top)
+	return fd != nil && fd.Message() != nil && fd.Message().ParentFile().Path() == "google/protobuf/struct.proto"
 }

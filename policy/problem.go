@@ -42,7 +42,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Error is all that is wrong with a policy, in the order of the file.
+// Error is all that is wrong with a policy, in the order of the file; of more than a thousand mistakes, the first
+// ones and how many there are.
 type Error struct {
 	Problems []Problem
 }
@@ -61,12 +62,25 @@ type problems struct {
 	*source
 
 	list []Problem
+	more int // that are not listed
+}
+
+// maxProblems is more than anybody reads. A file of a megabyte can have a hundred times as many.
+const maxProblems = 1000
+
+// full counts a problem that is one too many.
+func (ps *problems) full() bool {
+	if len(ps.list) < maxProblems {
+		return false
+	}
+	ps.more++
+	return true
 }
 
 // add reports that field has a value that is not right. One mistake makes one problem: a field
 // that could not be read, or whose value is another's that was reported, is passed over.
 func (ps *problems) add(field string, value any, format string, args ...any) {
-	if ps.lost(field) || ps.repeats(field) {
+	if ps.lost(field) || ps.repeats(field) || ps.full() {
 		return
 	}
 	ps.list = append(ps.list, Problem{Field: field, Value: valueText(value), Message: fmt.Sprintf(format, args...)})
@@ -83,6 +97,9 @@ func (ps *problems) repeats(field string) bool {
 
 // at reports what the reading of a file finds, at a place of its own.
 func (ps *problems) at(at position, field, format string, args ...any) {
+	if ps.full() {
+		return
+	}
 	ps.list = append(ps.list, Problem{
 		Line: at.line, Column: at.column, Field: field, Message: fmt.Sprintf(format, args...),
 	})
@@ -96,6 +113,9 @@ func (ps *problems) twice(at position, field string, first position) {
 // misread reports a value that could not be read.
 func (ps *problems) misread(field string, n *node, format string, args ...any) {
 	ps.lose(field)
+	if ps.full() {
+		return
+	}
 	ps.list = append(ps.list, Problem{
 		Line: n.at.line, Column: n.at.column, Field: field, Value: shorten(n.raw), Message: fmt.Sprintf(format, args...),
 	})
@@ -111,6 +131,11 @@ func (ps *problems) sorted() []Problem {
 	slices.SortStableFunc(ps.list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	if ps.more > 0 {
+		last := ps.list[len(ps.list)-1]
+		last.Field, last.Value, last.Message = "", "", fmt.Sprintf("and %d more, which are not listed", ps.more)
+		ps.list, ps.more = append(ps.list, last), 0
+	}
 	return ps.list
 }
 

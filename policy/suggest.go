@@ -18,11 +18,12 @@ func unknownKey(ps *problems, path string, n *node, e entry, md protoreflect.Mes
 		keys[i] = md.Fields().Get(i).JSONName()
 	}
 	merge, near := e.key == "<<", nearest(e.key, keys)
-	advice := suggest(e.key, keys)
-	if merge {
-		advice = "merging is not understood; write the keys out"
-	}
-	ps.at(e.at, under(path, e.key), "unknown key; %s", advice)
+	ps.at(e.at, under(path, e.key), "unknown key; %s", advice(func() string {
+		if merge {
+			return merging
+		}
+		return suggest(e.key, keys)
+	}))
 	ps.lose(under(path, e.key))
 	for i, key := range keys {
 		// A kind of budget that is not known is no missing kind.
@@ -32,6 +33,11 @@ func unknownKey(ps *problems, path string, n *node, e entry, md protoreflect.Mes
 		}
 	}
 }
+
+// advice is looked for only if it is shown.
+type advice func() string
+
+func (a advice) String() string { return a() }
 
 // suggest names the word that was meant, or all of them.
 func suggest(word string, words []string) string {

@@ -6,7 +6,6 @@ package policy
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -34,7 +33,7 @@ func Watch(ctx context.Context, path string, changed func(*Set, error)) error {
 		_ = w.Close()
 		return err
 	}
-	said, _ := os.ReadFile(path) //nolint:gosec // the user names it
+	said, _ := readFile(path)
 	go watch(ctx, w, path, said, changed)
 	return nil
 }
@@ -58,7 +57,7 @@ func watch(ctx context.Context, w *fsnotify.Watcher, path string, said []byte, c
 			}
 			rest.Reset(settle)
 		case <-rest.C:
-			data, err := os.ReadFile(path) //nolint:gosec // the user names it
+			data, err := readFile(path)
 			switch {
 			case err != nil && said != nil: // once; a file that is being replaced may be away for a moment
 				changed(nil, err)

@@ -295,8 +295,7 @@ const (
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_UNSPECIFIED AttemptTimeoutAction = 0
 	// The attempt is cancelled when the next one is sent in its place.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY AttemptTimeoutAction = 1
-	// The attempt goes on, and the next one is sent beside it: first good answer wins. Streams do as
-	// with RETRY.
+	// The attempt goes on, and the next one is sent beside it: first good answer wins.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE AttemptTimeoutAction = 2
 )
 
@@ -971,8 +970,8 @@ type RetryPolicy struct {
 	// stagger. How chance spreads the backoff, so that clients which failed together do not come
 	// back together.
 	Jitter Jitter `protobuf:"varint,1002,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
-	// stagger. The time after which an attempt without an answer is given up for another one. More
-	// than 0. The attempt is abandoned only when another one may be sent; else it goes on to the
+	// stagger. The time after which an attempt without an answer gets another one beside it, or in its
+	// place. More than 0. The attempt is abandoned only when another one may be sent; else it goes on to the
 	// call's deadline, so the last attempt never times out on its own. For a stream it is the time to
 	// the first message. Not together with commitOn HEADERS.
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
@@ -1332,8 +1331,8 @@ func (x *CodePolicy) GetCostFactor() float64 {
 }
 
 // HedgingPolicy is gRPC's hedgingPolicy (gRFC A6): while no attempt has answered, one more is sent each
-// hedgingDelay. Methods that are not safe to repeat have one attempt. Streams do not count the delay: for
-// them, the next attempt is sent only after a failure that is not fatal.
+// hedgingDelay. Methods that are not safe to repeat have one attempt. A stream is hedged until its first
+// message, or until the application has seen something else of it.
 type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gRPC. The most attempts of a call, the first included. Required, at least 2.

@@ -1,0 +1,50 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// orNull takes a text, or what gRPC takes for none.
+func orNull(s *schema) *schema {
+	s.Type, s.Types = "", []string{aText, "null"}
+	return s
+}
+
+// zeroToo takes a duration of nothing.
+func zeroToo(s *schema) {
+	s.Pattern, s.AllOf = `^(0*[0-9]{1,10}(\.[0-9]{1,9})?|-0+(\.0{1,9})?)s$`, nil
+}
+
+// when says what another key must be beside a key with a value, written in any case.
+func when(s *schema, key, value, other string, then *schema) {
+	is := &schema{Type: aText, Pattern: "^" + folded(value) + "$"}
+	s.AllOf = append(s.AllOf, &schema{
+		If:   &schema{Required: []string{key}, Properties: map[string]*schema{key: is}},
+		Then: &schema{Properties: map[string]*schema{other: then}},
+	})
+}
+
+func fixedIsOne(s *schema) {
+	when(s, "growth", "FIXED", "backoffMultiplier", &schema{Const: new(any(1))})
+}
+
+func methodNeedsService(s *schema) {
+	given := func(key string) *schema {
+		is := &schema{Type: aText, MinLength: new(1)}
+		return &schema{Required: []string{key}, Properties: map[string]*schema{key: is}}
+	}
+	s.If, s.Then = given("method"), given("service")
+}
+
+// oneKind wants a budget to be of a kind. That it has no two is said of every oneof.
+func oneKind(s *schema) {
+	for _, key := range []string{"ratio", "throttle", "concurrent", "refund"} {
+		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
+	}
+}
+
+// onePolicyEach is a list of load balancing policies, each with its settings.
+func onePolicyEach(s *schema) {
+	s.Items = &schema{
+		Type: aMap, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: aMap},
+	}
+}

@@ -1,0 +1,65 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command schema is a plugin for buf that writes policy.json: the JSON Schema by which editors complete and
+// check policy files. It is run by `make generate`.
+//
+// Plugins for JSON Schemas in general describe what protojson reads. A policy file is read differently: names
+// of values without prefix and in any case, status codes by number too, durations in one form, no snake case.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/compiler/protogen"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/pluginpb"
+)
+
+const (
+	draft = "http://json-schema.org/draft-07/schema#" // the newest that every editor knows
+	home  = "https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json"
+)
+
+func main() {
+	protogen.Options{}.Run(func(p *protogen.Plugin) error {
+		p.SupportedFeatures = uint64(pluginpb.CodeGeneratorResponse_FEATURE_PROTO3_OPTIONAL)
+		for _, f := range p.Files {
+			if !f.Generate {
+				continue
+			}
+			for _, m := range f.Messages {
+				if m.Desc.FullName() != "stagger.policy.v1.PolicyFile" {
+					continue
+				}
+				if err := write(p.NewGeneratedFile("policy.json", f.GoImportPath), m); err != nil {
+					return fmt.Errorf("%s: %w", f.Desc.Path(), err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// write puts the schema of a policy file into g.
+func write(g *protogen.GeneratedFile, m *protogen.Message) error {
+	w := writer{rules: rulesByName(), obeyed: map[protoreflect.FullName]bool{}}
+	s, err := w.message(m)
+	if err != nil {
+		return err
+	}
+	for name := range w.rules {
+		if !w.obeyed[name] {
+			return fmt.Errorf("there is a rule for %s, which is no field or message", name)
+		}
+	}
+	s.Schema, s.ID, s.Title = draft, home, "A policy file of stagger"
+	s.Comment = "Generated from " + m.Desc.ParentFile().Path() + " by `make generate`; do not edit."
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = g.Write(append(text, '\n'))
+	return err
+}
