@@ -43,16 +43,18 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	c.attempt.Conn = c.conn.id
 	var step Step
 	step, c.k = s.scripts.next(c.attempt.Method)
-	c.seen = s.record.keep != 0 || step.picks()
+	c.seen = s.record.keep != 0 || step.picks() || len(s.observe) > 0
 	if c.seen {
 		c.attempt.Metadata, _ = metadata.FromIncomingContext(c.ctx)
 	}
 	deadline, _ := c.ctx.Deadline()
 	s.record.begin(c.attempt, deadline)
+	s.show(c.attempt)
 	err := c.run(step)
 	s.record.update(func() {
 		c.attempt.End, c.attempt.Code, c.attempt.Cancelled = time.Now(), status.Code(err), c.cancelled
 	})
+	s.show(c.attempt)
 	return err
 }
 

@@ -31,6 +31,9 @@
 //			Then(testserver.Fail(codes.Unavailable)),
 //		testserver.Play(testserver.EchoAll()))
 //
+// Tests in other languages have the same server as a process, "stagger faultserver", and its scripts
+// by a control service: package control.
+//
 // # Virtual time
 //
 // A server in memory works inside a [testing/synctest] bubble: start it, dial it and call it there,

@@ -18,6 +18,8 @@ type settings struct {
 	name     string
 	listener net.Listener // nil: in memory
 	keep     int
+	observe  []func(Attempt)
+	prepare  []func(*Server) error
 	server   []grpc.ServerOption
 	register []func(grpc.ServiceRegistrar)
 }
@@ -75,6 +77,18 @@ func Keep(n int) Option {
 func NoRecord() Option {
 	return func(c *settings) error {
 		c.keep = 0
+		return nil
+	}
+}
+
+// Prepare calls f with the server before it accepts connections, so that not even its first client
+// comes before its script. An error of f ends the start. It may be given more than once.
+func Prepare(f func(*Server) error) Option {
+	return func(c *settings) error {
+		if f == nil {
+			return errors.New("testserver: Prepare(nil): want a function")
+		}
+		c.prepare = append(c.prepare, f)
 		return nil
 	}
 }

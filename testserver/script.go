@@ -7,21 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 )
-
-// scripts says which script a method follows.
-type scripts struct {
-	mu        sync.Mutex
-	byPattern map[string]*script // "/service/Method", "/service/*", "*"
-	mistakes  error
-}
-
-// script is a sequence of steps, and how far each method has come in it.
-type script struct {
-	steps []Step
-	seen  map[string]int
-}
 
 // On sets the script of a method ("/package.Service/Method") or of all methods of a service
 // ("/package.Service/*"), and begins it anew. The k-th attempt of a method carries out step k, the
@@ -39,13 +25,27 @@ func (s *Server) On(pattern string, steps ...Step) {
 	s.report(s.scripts.set(pattern, steps, checkPattern(pattern)))
 }
 
+// Set is On for programs whose scripts come from others: a mistake is returned, in any of the steps or
+// in the pattern, and changes nothing. The pattern "*" is for all methods that have no other script,
+// as [Server.Default].
+func (s *Server) Set(pattern string, steps ...Step) error {
+	return s.scripts.change(pattern, steps, s.scripts.put)
+}
+
+// Add appends steps to the script of a pattern, and makes one if there is none. Its methods go on
+// where they are; those that are repeating its last step take the first of the new ones next.
+// Mistakes are those of [Server.Set].
+func (s *Server) Add(pattern string, steps ...Step) error {
+	return s.scripts.change(pattern, steps, s.scripts.add)
+}
+
 // Default sets the script of all methods that have none by [Server.On], as On does. Without one
 // they answer OK with an empty message.
 func (s *Server) Default(steps ...Step) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	s.report(s.scripts.set("*", steps, nil))
+	s.report(s.scripts.set(everything, steps, nil))
 }
 
 // Err returns the mistakes in the scripts given to [Server.On] and [Server.Default], joined, or nil.
@@ -71,63 +71,13 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-func (sc *scripts) set(pattern string, steps []Step, mistake error) error {
-	mistakes := []error{mistake}
+// checkSteps says which of the steps cannot be carried out.
+func checkSteps(pattern string, steps []Step) error {
+	var mistakes []error
 	for i, step := range steps {
 		if step.mistake != nil {
 			mistakes = append(mistakes, fmt.Errorf("testserver: %s: step %d: %w", pattern, i+1, step.mistake))
 		}
 	}
-	mistake = errors.Join(mistakes...)
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	if mistake != nil {
-		sc.mistakes = errors.Join(sc.mistakes, mistake)
-		return mistake
-	}
-	if len(steps) == 0 {
-		delete(sc.byPattern, pattern)
-		return nil
-	}
-	if sc.byPattern == nil {
-		sc.byPattern = map[string]*script{}
-	}
-	sc.byPattern[pattern] = &script{steps: append([]Step(nil), steps...), seen: map[string]int{}}
-	return nil
-}
-
-// next returns the step of a method's next attempt, and how many attempts came before it in the
-// same script.
-func (sc *scripts) next(method string) (Step, int) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	if sc.mistakes != nil {
-		return broken(sc.mistakes), 0
-	}
-	service := method[:strings.LastIndex(method, "/")+1]
-	for _, pattern := range [...]string{method, service + "*", "*"} {
-		if s := sc.byPattern[pattern]; s != nil {
-			k := s.seen[method]
-			s.seen[method]++
-			return s.at(k), k
-		}
-	}
-	return OK(), 0
-}
-
-func (s *script) at(k int) Step {
-	for _, step := range s.steps {
-		if k -= max(1, step.times); k < 0 {
-			return step
-		}
-	}
-	return s.steps[len(s.steps)-1]
-}
-
-func (sc *scripts) rewind() {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	for _, s := range sc.byPattern {
-		clear(s.seen)
-	}
+	return errors.Join(mistakes...)
 }

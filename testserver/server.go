@@ -26,6 +26,7 @@ type Server struct {
 	grpc    *grpc.Server
 	served  chan struct{} // closed when grpc.Serve has returned
 	close   func()
+	observe []func(Attempt)
 	record  record
 	scripts scripts
 }
@@ -60,7 +61,7 @@ func New(opts ...Option) (*Server, error) {
 		}
 		return nil, err
 	}
-	s := &Server{name: cfg.name, served: make(chan struct{})}
+	s := &Server{name: cfg.name, observe: cfg.observe, served: make(chan struct{})}
 	s.record.keep = cfg.keep
 	s.listen(cfg.listener)
 	s.grpc = grpc.NewServer(append(cfg.server,
@@ -74,11 +75,23 @@ func New(opts ...Option) (*Server, error) {
 		s.grpc.Stop()
 		<-s.served
 	})
+	if err := s.prepared(cfg.prepare); err != nil {
+		return nil, errors.Join(err, s.lis.Close())
+	}
 	go func() {
 		defer close(s.served)
 		_ = s.grpc.Serve(s.lis) // ends when Close stops it
 	}()
 	return s, nil
+}
+
+func (s *Server) prepared(by []func(*Server) error) error {
+	for _, prepare := range by {
+		if err := prepare(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Server) listen(network net.Listener) {

@@ -5,6 +5,7 @@ package testserver_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -132,6 +133,12 @@ func TestCloseEndsHangingCallsAndMayBeRepeated(t *testing.T) {
 	})
 }
 
+func TestAServerThatIsPreparedHasItsScriptBeforeItsFirstClient(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		wantCode(t, s.call(t.Context(), get), codes.Aborted)
+	}, testserver.Prepare(func(s *testserver.Server) error { return s.Set("*", testserver.Fail(codes.Aborted)) }))
+}
+
 func TestServersHaveTargetsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	a, b, named := testserver.Start(t), testserver.Start(t), testserver.Start(t, testserver.Name("orders"))
@@ -151,6 +158,9 @@ func TestNewSaysWhichOptionIsWrong(t *testing.T) {
 		{testserver.Listener(nil), "testserver: Listener(nil): want a listener"},
 		{testserver.Keep(0), "testserver: Keep(0): want at least 1, or NoRecord()"},
 		{testserver.Register(nil), "testserver: Register(nil): want a function"},
+		{testserver.Prepare(nil), "testserver: Prepare(nil): want a function"},
+		{testserver.Prepare(func(*testserver.Server) error { return errors.New("not ready") }), "not ready"},
+		{testserver.Observe(nil), "testserver: Observe(nil): want a function"},
 		{testserver.TCP(), "testserver: more than one listener: want one of TCP and Listener"},
 	} {
 		_, err := testserver.New(testserver.TCP(), row.option)

@@ -1,0 +1,110 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package faultserver is "stagger faultserver": a gRPC server that fails on demand, for clients in any language.
+package faultserver
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver/control"
+)
+
+const help = `Run a gRPC server that answers every method of every service as a script says: with
+errors, pushback, delays, silence, half a stream, a cut connection, an overload. Clients
+in any language can be tested against it.
+
+The script is a file (--script), or comes from the test itself, by the control service
+stagger.faultserver.v1.FaultService on the same address: SetScript, AddSteps,
+ListAttempts, WatchAttempts, Reset. Without any, everything is answered OK with an empty
+message. Messages are bytes, or JSON for an API that the server knows (--descriptors).
+
+    scripts:
+      - method: /acme.orders.v1.OrderService/GetOrder   # or /acme.orders.v1.OrderService/*, or "*"
+        steps:
+          - {fail: {code: UNAVAILABLE}, times: 2}       # the first two attempts
+          - {replies: [{json: {id: "7"}}]}              # from then on
+
+All that a script can say is described in proto/stagger/faultserver/v1/script.proto. The
+server has gRPC's reflection and health services, so grpcurl needs no .proto files.
+
+Each attempt is a line of the output when it ends; at the end (Ctrl-C, SIGTERM) comes a
+table of what was seen. Port 0 takes a free port, which the first line names.
+
+Whoever can reach the server can tell it what to do: it listens to this machine alone
+unless --allow-remote says otherwise.`
+
+const examples = `  stagger faultserver --script faults.yaml
+  stagger faultserver --listen 127.0.0.1:0 --format json   # a test reads the address from the first line
+  stagger faultserver --script faults.yaml --descriptors image.binpb
+  stagger faultserver --listen :50051 --allow-remote       # in a container`
+
+// settings are the command's flags.
+type settings struct {
+	listen  string
+	remote  bool
+	script  string
+	control bool
+	keep    int
+	format  string
+	images  []string
+}
+
+// Command is "stagger faultserver".
+func Command() *cobra.Command {
+	var s settings
+	c := &cobra.Command{
+		Use:               "faultserver",
+		Short:             "Run a server that fails on demand, for clients in any language",
+		Long:              help,
+		Example:           examples,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return run(c, s) },
+	}
+	c.Flags().StringVar(&s.listen, "listen", "127.0.0.1:50051", "the `address` to listen on; port 0 is any that is free")
+	c.Flags().BoolVar(&s.remote, "allow-remote", false, "listen on an address that other machines can reach")
+	c.Flags().StringVar(&s.script, "script", "", "what to answer, in YAML or JSON; - is the standard input: `faults.yaml`")
+	c.Flags().BoolVar(&s.control, "control", true, "let clients change the script, by the control service")
+	c.Flags().IntVar(&s.keep, "keep", 1000, "how many `attempts` the control service can list, at least 1")
+	choice.Flag(c, &s.format, "format", "how attempts are written", "text", "json")
+	api.Flag(c, &s.images)
+	_ = c.MarkFlagFilename("script", "yaml", "yml", "json") // the flags are there
+	_ = c.RegisterFlagCompletionFunc("listen", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("keep", cobra.NoFileCompletions)
+	return c
+}
+
+func run(c *cobra.Command, s settings) error {
+	if s.keep < 1 {
+		return misuse.Errorf("--keep %d: must be at least 1", s.keep)
+	}
+	files := make([]*protoregistry.Files, len(s.images))
+	for i, image := range s.images {
+		var err error
+		if files[i], err = policy.LoadDescriptors(image); err != nil {
+			return err
+		}
+	}
+	known := control.NewAPI(files...)
+	script, err := load(c, s.script, known)
+	if err != nil {
+		return err
+	}
+	lis, err := listen(c.Context(), s.listen, s.remote)
+	if err != nil {
+		return err
+	}
+	j, err := newJournal(c.OutOrStdout(), s.format, lis.Addr().String())
+	if err != nil {
+		return errors.Join(err, lis.Close())
+	}
+	return serve(c.Context(), lis, j, control.Settings{Script: script, API: known, Closed: !s.control}, s.keep)
+}

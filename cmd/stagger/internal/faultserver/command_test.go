@@ -1,0 +1,246 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	get    = "/acme.orders.v1.OrderService/GetOrder"
+	orders = "../../../../examples/orders/orders.binpb"
+)
+
+// process is the command while it runs.
+type process struct {
+	out  *bufio.Scanner
+	stop func() // as Ctrl-C does
+	done <-chan error
+}
+
+// start starts the command on a free port; what it prints must be read.
+func start(t *testing.T, args ...string) process {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	c := faultserver.Command()
+	c.SetArgs(append([]string{"--listen", "127.0.0.1:0"}, args...))
+	c.SetOut(w)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	go func() {
+		err := c.ExecuteContext(ctx)
+		w.Close()
+		done <- err
+	}()
+	t.Cleanup(func() {
+		stop()
+		r.Close()
+	})
+	return process{bufio.NewScanner(r), stop, done}
+}
+
+// line is the next line of the output.
+func (p process) line(t *testing.T) string {
+	t.Helper()
+	if !p.out.Scan() {
+		t.Fatalf("no more output: %v", <-p.done)
+	}
+	return p.out.Text()
+}
+
+// rest stops the command, and returns what it prints in the end.
+func (p process) rest(t *testing.T) string {
+	t.Helper()
+	p.stop()
+	var b strings.Builder
+	for p.out.Scan() {
+		b.WriteString(p.out.Text() + "\n")
+	}
+	if err := <-p.done; err != nil {
+		t.Errorf("the command ended with %v", err)
+	}
+	return b.String()
+}
+
+// file writes a file and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// dial connects to a server as any client does.
+func dial(t *testing.T, address string, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func call(t *testing.T, conn *grpc.ClientConn, opts ...grpc.CallOption) codes.Code {
+	t.Helper()
+	return status.Code(conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, opts...))
+}
+
+func TestAClientThatRetriesIsSeenAsOne(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--descriptors", orders, "--script", file(t, "faults.yaml", `
+scripts:
+  - method: /acme.orders.v1.OrderService/GetOrder
+    steps:
+      - {fail: {code: UNAVAILABLE}, times: 2}
+      - {replies: [{json: {name: tea}}]}
+`))
+	address, ok := strings.CutPrefix(p.line(t), "listening on ")
+	if !ok {
+		t.Fatal("the first line says no address")
+	}
+	retrier, err := interceptor.New(mustParse(t, `
+methodConfig:
+  - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+    retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 0.001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := dial(t, address, retrier.DialOptions()...)
+	if code := call(t, conn, grpc.UseCompressor(gzip.Name)); code != codes.OK {
+		t.Errorf("the call ended with %v; want OK", code)
+	}
+	for i, want := range []string{"UNAVAILABLE", "UNAVAILABLE", "OK"} {
+		if line := p.line(t); strings.Fields(line)[1] != want || strings.Contains(line, "retry") != (i > 0) {
+			t.Errorf("line %d is %q; want %s", i, line, want)
+		}
+	}
+	sum := p.rest(t)
+	row := "│ /acme.orders.v1.OrderService/GetOrder │        3 │       2 │        0 │ UNAVAILABLE 2, OK 1 │"
+	if !strings.Contains(sum, row) {
+		t.Errorf("got\n%s\nwant in it\n%s", sum, row)
+	}
+}
+
+func mustParse(t *testing.T, text string) *policy.Set {
+	t.Helper()
+	set, err := policy.Parse("retry.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func TestATestInAnyLanguageDrivesTheServer(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--format", "json", "--keep", "2")
+	var first struct {
+		Listening string `json:"listening"`
+	}
+	if err := json.Unmarshal([]byte(p.line(t)), &first); err != nil {
+		t.Fatal(err)
+	}
+	conn := dial(t, first.Listening)
+	control := faultserverv1.NewFaultServiceClient(dial(t, first.Listening))
+	_, err := control.SetScript(t.Context(), &faultserverv1.SetScriptRequest{Method: get, Steps: []*faultserverv1.Step{
+		{End: &faultserverv1.Step_Fail{Fail: &faultserverv1.Fail{Code: "ABORTED"}}}, {},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line struct {
+		Method string `json:"method"`
+		Code   string `json:"code"`
+		Number int    `json:"number"`
+	}
+	for i, want := range []codes.Code{codes.Aborted, codes.OK, codes.OK} {
+		if got := call(t, conn); got != want {
+			t.Errorf("got %v; want %v", got, want)
+		}
+		if err := json.Unmarshal([]byte(p.line(t)), &line); err != nil || line.Method != get || line.Number != i+1 || !strings.EqualFold(line.Code, want.String()) {
+			t.Errorf("%v: got %+v; want attempt %d with %v", err, line, i+1, want)
+		}
+	}
+	list, err := control.ListAttempts(t.Context(), &faultserverv1.ListAttemptsRequest{})
+	if err != nil || len(list.GetAttempts()) != 2 || list.GetCount() != 3 {
+		t.Errorf("got %v, %v; want the last 2 of 3", list, err)
+	}
+	want := `{"linesLeftOut":0,"summary":[{"method":"/acme.orders.v1.OrderService/GetOrder","attempts":3,"retries":0,"cancelled":0,"codes":{"ABORTED":1,"OK":2}}]}` + "\n"
+	if got := p.rest(t); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestTheControlServiceCanBeLeftOut(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--control=false")
+	address := strings.TrimPrefix(p.line(t), "listening on ")
+	control := faultserverv1.NewFaultServiceClient(dial(t, address))
+	if _, err := control.Reset(t.Context(), &faultserverv1.ResetRequest{}); err != nil {
+		t.Error(err)
+	}
+	if line := p.line(t); !strings.Contains(line, "/stagger.faultserver.v1.FaultService/Reset  attempt 1") {
+		t.Errorf("got %q; want an attempt like any other", line)
+	}
+	p.rest(t)
+}
+
+func TestAServerThatNobodyCallsSaysSo(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.line(t)
+	if got := p.rest(t); got != "no attempts\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhatCannotBeServedIsRefused(t *testing.T) {
+	t.Parallel()
+	bad := file(t, "bad.yaml", "scripts: 7\n")
+	for _, row := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"--keep", "0"}, "--keep 0: must be at least 1", misuse.NotUnderstood},
+		{[]string{"--script", "none.yaml"}, "open none.yaml: no such file or directory", misuse.Wrong},
+		{[]string{"--script", bad}, bad + ":1:10: scripts: 7: must be a list, in brackets or one entry a line after a dash", misuse.Wrong},
+		{[]string{"--descriptors", bad}, bad + ": is not a binary google.protobuf.FileDescriptorSet; make one with buf build", misuse.Wrong},
+	} {
+		c := faultserver.Command()
+		c.SetArgs(row.args)
+		c.SilenceUsage, c.SilenceErrors = true, true
+		err := c.ExecuteContext(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), row.want) || misuse.ExitCode(err) != row.code {
+			t.Errorf("%v: got %v, exit code %d; want %s, %d", row.args, err, misuse.ExitCode(err), row.want, row.code)
+		}
+	}
+}

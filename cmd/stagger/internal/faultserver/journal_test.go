@@ -1,0 +1,153 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// attempt is one that has ended.
+func attempt(method string, code codes.Code) testserver.Attempt {
+	start := time.Date(2026, 11, 20, 9, 30, 1, 5e6, time.UTC)
+	return testserver.Attempt{
+		Method: method, Serial: 4, Number: 3, Conn: 2, Time: start, End: start.Add(12340 * time.Microsecond),
+		Metadata: metadata.Pairs("grpc-previous-rpc-attempts", "1"), Received: 1, Bytes: 9, Sent: 2, Code: code,
+	}
+}
+
+func TestAnAttemptIsALineOfText(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	j, err := newJournal(&out, "text", "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := attempt("/a.B/C", codes.OK)
+	running.End = time.Time{}
+	j.add(running)
+	j.add(attempt("/a.B/C", codes.Unavailable))
+	first := attempt("/a.B/\x1b[31m", codes.OK)
+	first.Metadata, first.Cancelled, first.End = nil, true, first.Time.Add(1500)
+	j.add(first)
+	if err := j.end(); err != nil {
+		t.Fatal(err)
+	}
+	want := `listening on 127.0.0.1:1
+09:30:01.005  UNAVAILABLE           12.3ms  /a.B/C  attempt 3, retry 1, connection 2, received 1 (9 bytes), sent 2
+09:30:01.005  OK                       2µs  "/a.B/\x1b[31m"  attempt 3, connection 2, received 1 (9 bytes), sent 2, given up by the client
+┌─────────────────┬──────────┬─────────┬──────────┬───────────────┐
+│ METHOD          │ ATTEMPTS │ RETRIES │ GIVEN UP │ CODES         │
+├─────────────────┼──────────┼─────────┼──────────┼───────────────┤
+│ "/a.B/\x1b[31m" │        1 │       0 │        1 │ OK 1          │
+│ /a.B/C          │        1 │       1 │        0 │ UNAVAILABLE 1 │
+└─────────────────┴──────────┴─────────┴──────────┴───────────────┘
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestAnAttemptIsALineOfJSON(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	j, err := newJournal(&out, "json", "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.add(attempt("/a.B/C", codes.OK))
+	if err := j.end(); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"listening":"127.0.0.1:1"}
+{"serial":4,"method":"/a.B/C","number":3,"connection":2,"startTime":"2026-11-20T09:30:01.005Z","endTime":"2026-11-20T09:30:01.017340Z",` +
+		`"previousAttempts":1,"metadata":[{"key":"grpc-previous-rpc-attempts","value":"1","binary":""}],"messagesReceived":1,"bytesReceived":"9",` +
+		`"halfClosed":false,"messagesSent":2,"code":"OK","cancelled":false,"requests":[]}
+{"linesLeftOut":0,"summary":[{"method":"/a.B/C","attempts":1,"retries":1,"cancelled":0,"codes":{"OK":1}}]}
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestOutputThatNobodyReadsHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
+		j, err := newJournal(w, "text", "a:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const more = 10
+		for range maxUnread {
+			j.add(attempt("/a.B/C", codes.OK))
+		}
+		synctest.Wait() // the writer has taken one
+		for range more + 1 {
+			j.add(attempt("/a.B/C", codes.OK))
+		}
+		var all []byte
+		var read error
+		time.AfterFunc(time.Second, func() {
+			all, read = io.ReadAll(r)
+		})
+		if err := j.end(); err != nil {
+			t.Error(err)
+		}
+		w.Close()
+		synctest.Wait()
+		if n := strings.Count(string(all), "attempt 3"); read != nil || n != maxUnread+1 || !strings.Contains(string(all), "10 lines were left out: nobody read them\n") {
+			t.Errorf("%v: got %d lines and then %s; want %d, and that %d were left out", read, n, all[len(all)-900:], maxUnread+1, more)
+		}
+	})
+}
+
+func TestTheEndDoesNotWaitForeverForAReader(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string]int{"some lines": 3, "as many as there is room for": maxUnread + 1} {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := io.Pipe()
+			defer r.Close()
+			go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
+			j, err := newJournal(w, "text", "a:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range lines {
+				j.add(attempt("/a.B/C", codes.OK))
+				synctest.Wait()
+			}
+			start := time.Now()
+			if err := j.end(); err == nil || time.Since(start) != 2*time.Second {
+				t.Errorf("%s: got %v after %v; want an error after 2s", name, err, time.Since(start))
+			}
+		})
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
+	t.Parallel()
+	j, err := newJournal(brokenPipe{}, "text", "a:1")
+	if err == nil {
+		t.Error("no error for the first line")
+	}
+	j.add(attempt("/a.B/C", codes.OK))
+	if err := j.end(); err == nil || err.Error() != "broken pipe" {
+		t.Errorf("got %v; want the pipe's error", err)
+	}
+}

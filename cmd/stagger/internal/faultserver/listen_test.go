@@ -1,0 +1,72 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+)
+
+func TestOnlyThisMachineReachesTheServer(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"} {
+		lis, err := listen(t.Context(), address, false)
+		if err == nil {
+			lis.Close()
+		}
+		want := "--listen " + address + ": other machines can reach it, and tell it what to do: must be 127.0.0.1, [::1] or localhost, or --allow-remote must be given"
+		if err == nil || err.Error() != want || misuse.ExitCode(err) != misuse.NotUnderstood {
+			t.Errorf("got %v; want %s", err, want)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:0", "127.8.8.8:0", "[::ffff:127.0.0.1]:0", "localhost:0"} {
+		lis, err := listen(t.Context(), address, false)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		if tcp := lis.Addr().(*net.TCPAddr); !tcp.IP.IsLoopback() || tcp.Port == 0 {
+			t.Errorf("%s: listens on %v", address, tcp)
+		}
+		lis.Close()
+	}
+}
+
+func TestAllowRemoteListensEverywhere(t *testing.T) {
+	t.Parallel()
+	lis, err := listen(t.Context(), ":0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	if tcp := lis.Addr().(*net.TCPAddr); !tcp.IP.IsUnspecified() {
+		t.Errorf("listens on %v; want all addresses", tcp)
+	}
+}
+
+func TestAnAddressHasAHostAndAPort(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"", "127.0.0.1", "50051", "::1:50051"} {
+		_, err := listen(t.Context(), address, true)
+		if err == nil || !strings.HasSuffix(err.Error(), "must be host:port, such as 127.0.0.1:50051") {
+			t.Errorf("%q: got %v", address, err)
+		}
+	}
+}
+
+func TestAPortThatIsTakenIsAnError(t *testing.T) {
+	t.Parallel()
+	first, err := listen(t.Context(), "127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if second, err := listen(t.Context(), first.Addr().String(), false); err == nil {
+		second.Close()
+		t.Error("two servers listen on one port")
+	}
+}

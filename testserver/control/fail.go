@@ -1,0 +1,73 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// fail makes the step that ends with an error.
+func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
+	c, ok := b.code(under(path, "code"), f.GetCode())
+	if !ok {
+		return testserver.Step{}
+	}
+	text := "scripted failure"
+	if f.Message != nil {
+		text = f.GetMessage()
+	}
+	details := slices.Clone(f.GetDetails())
+	if d := f.GetRetryInfo(); d != nil { // as it is: no time.Duration holds all of them
+		info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: d})
+		if err != nil {
+			b.add(under(path, "retryInfo"), d, "%v", err)
+		}
+		details = append(details, info)
+	}
+	return testserver.FailStatus(status.FromProto(&spb.Status{Code: int32(c), Message: text, Details: details})) //nolint:gosec // at most 16
+}
+
+// code reads the code of a failure.
+func (b *builder) code(path, name string) (codes.Code, bool) {
+	const want = "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"
+	c, ok := parseCode(name)
+	switch {
+	case name == "":
+		b.add(path, nil, want)
+	case !ok || c == codes.OK:
+		b.add(path, name, want)
+	default:
+		return c, true
+	}
+	return c, false
+}
+
+// parseCode reads a code's name, in upper or lower case, or its number.
+func parseCode(name string) (codes.Code, bool) {
+	if n, err := strconv.Atoi(name); err == nil {
+		good := n >= 0 && n <= int(codes.Unauthenticated) && strconv.Itoa(n) == name
+		return codes.Code(n), good //nolint:gosec // if it is good
+	}
+	name = strings.ToUpper(name)
+	if name == "CANCELED" { // as Go has it
+		return codes.Canceled, true
+	}
+	n, ok := code.Code_value[name]
+	return codes.Code(n), ok //nolint:gosec // not negative
+}
+
+// CodeName is the name of a status code as scripts have it: UNAVAILABLE. One without a name is its number.
+func CodeName(c codes.Code) string { return code.Code(c).String() } //nolint:gosec // only a name

@@ -1,0 +1,206 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
+	"github.com/stagger-go/stagger/testserver/control"
+)
+
+// watch opens a stream, sends messages, half-closes, and returns what comes back and the end.
+func (s scene) watch(t *testing.T, messages ...string) (string, error) {
+	t.Helper()
+	stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/acme.orders.v1.OrderService/Watch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		_ = stream.SendMsg(wrapperspb.String(m)) // the server may have ended it
+	}
+	_ = stream.CloseSend()
+	var got []string
+	for {
+		var m wrapperspb.StringValue
+		if err := stream.RecvMsg(&m); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return strings.Join(got, " "), err
+		}
+		got = append(got, m.GetValue())
+	}
+}
+
+func TestEveryPartOfAStepReachesTheClient(t *testing.T) {
+	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+		s.script(t, get, `{
+			"fail": {"code": "RESOURCE_EXHAUSTED", "retryInfo": "3s",
+				"details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "QUOTA"}]},
+			"header": [{"key": "Shard", "value": "7"}, {"key": "shard", "value": "8"}],
+			"trailer": [{"key": "trace-bin", "binary": "AP8="}],
+			"pushback": ["100", "+7"], "retryAfter": "30", "delay": "0.25s"}`)
+		a := s.call(t.Context(), get)
+		st := status.Convert(a.err)
+		if st.Code() != codes.ResourceExhausted || len(st.Details()) != 2 {
+			t.Fatalf("got %v with %v", st, st.Details())
+		}
+		if e, ok := st.Details()[0].(*errdetails.ErrorInfo); !ok || e.GetReason() != "QUOTA" {
+			t.Errorf("details %v; want the ErrorInfo", st.Details())
+		}
+		if r, ok := st.Details()[1].(*errdetails.RetryInfo); !ok || r.GetRetryDelay().AsDuration() != 3*time.Second {
+			t.Errorf("details %v; want the RetryInfo", st.Details())
+		}
+		wantText(t, "headers", strings.Join(a.header["shard"], " "), "7 8")
+		wantText(t, "pushback", strings.Join(a.trailer["grpc-retry-pushback-ms"], " "), "100 +7")
+		wantText(t, "retry-after", strings.Join(a.trailer["retry-after"], " "), "30")
+		wantText(t, "binary trailer", strings.Join(a.trailer["trace-bin"], " "), "\x00\xff")
+		if a.elapsed != 250*ms {
+			t.Errorf("took %v; want 250ms", a.elapsed)
+		}
+	})
+}
+
+func TestEveryMoveIsMade(t *testing.T) {
+	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+		// CgFh is StringValue("a"), CgFi of "b".
+		s.script(t, "/acme.orders.v1.OrderService/*", `{
+			"moves": [
+				{"sendHeader": {"entries": [{"key": "shard", "value": "7"}]}},
+				{"receive": 1}, {"send": {"raw": "CgFh", "times": 2}}, {"pause": "1s"}, {"echo": 1}, {"receiveAll": {}}, {"send": {}}],
+			"replies": [{"raw": "CgFi"}],
+			"fail": {"code": "DATA_LOSS"}
+		}, {
+			"moves": [{"echoAll": {}}]
+		}, {
+			"moves": [{"send": {"raw": "CgFh"}}, {"cut": {}}]
+		}`)
+		start := time.Now()
+		got, err := s.watch(t, "x", "y", "z")
+		wantText(t, "messages", got, "a a y  b")
+		if took := time.Since(start); status.Code(err) != codes.DataLoss || took != time.Second {
+			t.Errorf("got %v after %v; want DATA_LOSS after 1s", err, took)
+		}
+		got, err = s.watch(t, "x", "y")
+		if got != "x y" || err != nil {
+			t.Errorf("got %q, %v; want an echo", got, err)
+		}
+		got, err = s.watch(t)
+		if got != "a" || status.Code(err) != codes.Unavailable {
+			t.Errorf("got %q, %v; want one message and a cut", got, err)
+		}
+	})
+}
+
+func TestHangAndDropEndAsTheySay(t *testing.T) {
+	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+		s.script(t, get, `{"hang": {}}, {"drop": {}, "replies": [{}]}, {"ok": {}}`)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if a := s.call(ctx, get); status.Code(a.err) != codes.DeadlineExceeded || a.elapsed != time.Minute {
+			t.Errorf("got %v after %v; want the deadline", a.err, a.elapsed)
+		}
+		if a := s.call(t.Context(), get); status.Code(a.err) != codes.Unavailable {
+			t.Errorf("got %v; want UNAVAILABLE", a.err)
+		}
+	})
+}
+
+func TestRandomStepsAreTheSameInEveryRun(t *testing.T) {
+	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+		const half = `{"random": {"probability": 0.5, "seed": "7", "step": {"fail": {"code": "UNAVAILABLE"}}}}`
+		s.script(t, get, half)
+		first := s.codesOf(t, get, 40)
+		s.script(t, get, half)
+		wantText(t, "the second run", s.codesOf(t, get, 40), first)
+		if n := strings.Count(first, "Unavailable"); n < 10 || n > 30 {
+			t.Errorf("%d of 40 fail; want about half", n)
+		}
+		s.script(t, get, `{"random": {"probability": 1}}`)
+		wantText(t, "a random step without a step", s.codesOf(t, get, 1), "OK")
+	})
+}
+
+func TestQueuesOfOneNameAreOneQueue(t *testing.T) {
+	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+		s.script(t, get, `{"queue": {"name": "db"}}, {"queue": {"name": "db", "workers": 1, "serviceTime": "1s", "length": 1, "refuseWith": "UNAVAILABLE"}}`)
+		s.script(t, list, `{"queue": {"name": "db"}}`)
+		results := make(chan answer, 3)
+		for _, method := range []string{get, list, list} {
+			go func() { results <- s.call(t.Context(), method) }()
+			time.Sleep(ms)
+		}
+		refused, first, second := <-results, <-results, <-results
+		if status.Code(refused.err) != codes.Unavailable || refused.elapsed != 0 {
+			t.Errorf("the third got %v after %v; want a refusal at once", refused.err, refused.elapsed)
+		}
+		if first.elapsed != time.Second || second.elapsed != 1999*ms {
+			t.Errorf("served after %v and %v; want 1s and 1.999s", first.elapsed, second.elapsed)
+		}
+		_, err := s.control.SetScript(t.Context(), &faultserverv1.SetScriptRequest{
+			Method: get, Steps: steps(t, `{"queue": {"name": "db", "workers": 2, "serviceTime": "1s"}}, {"queue": {"name": "cache"}}`),
+		})
+		wantText(t, "message", status.Convert(err).Message(),
+			`steps[0].queue.name: "db": there is a queue of this name with other settings: must have the same, or the name alone, or another name`+"\n"+
+				`steps[1].queue.name: "cache": there is no queue of this name: some step must give its workers and serviceTime`)
+	})
+}
+
+func TestImpossibleStepsAreRefusedByField(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ step, want string }{
+		{`{"times": 4294967295}`, "times: 4294967295: must be at most 2147483647"},
+		{`{"fail": {}}`, "fail.code: must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
+		{`{"fail": {"code": "17"}}`, `fail.code: "17": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
+		{`{"fail": {"code": "014"}}`, `fail.code: "014": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
+		{`{"random": {"probability": "NaN"}}`, "random.probability: NaN: must be 0 to 1"},
+		{`{"random": {"probability": 1, "step": {"times": 2}}}`, "random.step.times: 2: must stand at the step around random"},
+		{strings.Repeat(`{"random": {"step": `, 9) + `{}` + strings.Repeat(`}}`, 9), strings.Repeat("random.step.", 8) + "random.step: must not be more than 8 deep"},
+		{`{"queue": {"serviceTime": "1s"}}`, "queue.workers: 0: must be at least 1"},
+		{`{"queue": {"workers": 1}}`, `queue.serviceTime: 0s: must be more than 0, such as "0.05s"`},
+		{
+			`{"queue": {"workers": 1, "serviceTime": "1s", "refuseWith": "0"}}`,
+			`queue.refuseWith: "0": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`,
+		},
+		{`{"delay": "315576000000s"}`, "delay: seconds:315576000000: must be at most 9223372035s, 292 years"},
+		{`{"header": [{"key": "a b"}]}`, `header[0].key: "a b": must be letters, digits, -, _ and .`},
+		{`{"header": [{"key": "a", "value": "b\nc"}]}`, `header[0].value: "b\nc": must be printable ASCII; other bytes need a key that ends in -bin`},
+		{`{"header": [{"key": "a", "binary": "AA=="}]}`, `header[0].binary: [0]: must be value: the key does not end in -bin`},
+		{`{"trailer": [{"key": "a-bin", "value": "b"}]}`, `trailer[0].value: "b": must be binary: the key ends in -bin`},
+		{`{"trailer": [{"key": "grpc-status", "value": "0"}]}`, `: Trailer("grpc-status"): gRPC writes this key itself: want another`},
+		{`{"pushback": ["1", "ü"]}`, `pushback[1]: "ü": must be printable ASCII; other bytes need a key that ends in -bin`},
+		{`{"retryAfter": "ü"}`, `retryAfter: "ü": must be printable ASCII; other bytes need a key that ends in -bin`},
+		{`{"replies": [{"times": 100000}, {}]}`, "replies[1].times: 1: all messages together must be at most 100000"},
+		{`{"replies": [{"raw": "` + strings.Repeat("AAAA", 1000) + `", "times": 23000}]}`, "replies[0]: all messages together must have at most 67108864 bytes (64 MiB)"},
+		{`{"replies": [{"json": {}}]}`, "replies[0].json: must be raw, or the server must be started with --descriptors: it does not know the method " + get},
+		{`{"moves": [{}]}`, "moves[0]: must be a move such as receive, send or cut"},
+		{`{"moves": [{"receive": 0}]}`, "moves[0].receive: 0: must be 1 to 2147483647"},
+		{`{"moves": [{"pause": "-1s"}]}`, "moves[0].pause: -1s: must be 0 or more"},
+		{`{"moves": [{"cut": {}}, {"echo": 1}]}`, ": Play: move 1: Cut: nothing can follow: want it last"},
+		{`{"moves": [{"cut": {}}], "ok": {}}`, ": Then after Cut: the connection is gone: want one of them"},
+	} {
+		one := steps(t, row.step)
+		err := control.Check(&faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{{Method: get, Steps: one}}}, control.NewAPI())
+		if err == nil {
+			t.Errorf("%.100s: no error; want %s", row.step, row.want)
+			continue
+		}
+		got := strings.ReplaceAll(err.Error(), "  ", " ") // protobuf's texts change
+		if want := "scripts[0].steps[0]"; got != want+row.want && got != want+"."+row.want {
+			t.Errorf("%.100s:\ngot  %s\nwant %s", row.step, got, row.want)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// notes are what an observer has seen.
+type notes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (n *notes) add(a testserver.Attempt) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	state := "begins"
+	if !a.End.IsZero() {
+		state = a.Code.String()
+	}
+	n.list = append(n.list, fmt.Sprintf("%d:%d %s %d bytes", a.Serial, a.Number, state, a.Bytes))
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.list, ", ")
+}
+
+func TestAnObserverSeesEveryAttemptBeginAndEnd(t *testing.T) {
+	var first, second notes
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
+		s.call(t.Context(), get)
+		s.call(t.Context(), list)
+		s.call(t.Context(), get) // what its client knows, an observer knows too
+		size := proto.Size(text("request"))
+		want := fmt.Sprintf("1:1 begins 0 bytes, 1:1 Unavailable %d bytes, 2:1 begins 0 bytes, 2:1 OK %d bytes, "+
+			"3:2 begins 0 bytes, 3:2 OK %d bytes", size, size, size)
+		wantText(t, "observed", first.String(), want)
+		wantText(t, "observed by the second", second.String(), want)
+		s.Reset()
+		s.call(t.Context(), get)
+		if a := first.String(); !strings.HasSuffix(a, fmt.Sprintf("1:1 Unavailable %d bytes", size)) {
+			t.Errorf("after Reset: %s; want serials from 1", a)
+		}
+	}, testserver.NoRecord(), testserver.Observe(first.add), testserver.Observe(second.add))
+}
