@@ -93,9 +93,9 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 	return d
 }
 
-// succeed ends a call that was answered with OK.
-func (c *call) succeed() {
-	c.observeAttempt(nil, Alone)
+// succeed ends a call that was answered with OK, by an attempt with the given place.
+func (c *call) succeed(place Place) {
+	c.observeAttempt(nil, place)
 	c.gates.settle(c.attempt, nil, !c.late())
 	c.finish(nil, policy.Succeeded)
 }

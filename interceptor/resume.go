@@ -63,7 +63,11 @@ func (r *resumption) delivered(m any) {
 // receiveOn receives from an attempt that the call is committed to: the one reply of a client stream, or a
 // message of a server stream that, if it is cut, goes on where it was on another attempt.
 func (s *stream) receiveOn(t *try, m any) error {
-	err := t.stream.RecvMsg(m)
+	return s.arrived(t, m, t.stream.RecvMsg(m))
+}
+
+// arrived takes in what was received into m.
+func (s *stream) arrived(t *try, m any, err error) error {
 	if s.resumption.next == nil {
 		return s.received(t, err)
 	}
@@ -98,7 +102,7 @@ func (s *stream) rewind(t *try) bool {
 	defer data.Free() // the buffer has a reference of its own
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.led && !s.done {
+	for (s.led || s.replaying) && !s.done {
 		s.wait()
 	}
 	if s.done || s.running != t || !s.replay.add(data) {

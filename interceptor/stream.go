@@ -37,6 +37,7 @@ type stream struct {
 	mu        sync.Mutex // guards all up to first
 	led       bool       // somebody leads
 	receiving bool       // the application is receiving from the running attempt
+	heading   bool       // it waits for that attempt's headers
 	replaying bool       // the running attempt is being sent what was sent before
 	committed bool
 	done      bool
@@ -50,6 +51,8 @@ type stream struct {
 	resumption resumption
 	open       grpc.Streamer
 	end        context.CancelFunc // of the policy's timeout; nil without one
+
+	race *streamRace // leads until the call is committed; nil if attempts do not run beside each other
 
 	call // its state belongs to the leader, and before that to the attempt's watch
 }
@@ -73,7 +76,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s.through = desc.ServerStreams && s.resumption.next == nil
 		s.codec = codec{found, name, s}
 		s.encoder.able = ownCodec(found)
-		s.policy, s.caller, s.wishes, s.state.InPlace = p, opts, w, true
+		s.policy, s.caller, s.wishes = p, opts, w
 		ours = append(ours, grpc.ForceCodecV2(&s.codec))
 		s.rest = slices.Clip(ours[own:])
 		if err := s.begin(ctx, append(ours, grpc.Header(&a.header))); err != nil {
@@ -92,6 +95,9 @@ func (s *stream) begin(ctx context.Context, opts []grpc.CallOption) error {
 	if refused := s.call.begin(); refused != nil {
 		s.release()
 		return refused
+	}
+	if s.race = s.newRace(); s.race != nil {
+		return s.start(opts)
 	}
 	t := &s.first
 	err := s.try(t, s.attempt, firstAttempt(s.ctx), opts)

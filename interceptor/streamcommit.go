@@ -39,7 +39,7 @@ func (s *stream) commit(t *try, why policy.Commit) bool {
 // nothing is left to replay nor to receive from here. It requires mu.
 func (s *stream) handOver(t *try) {
 	switch {
-	case s.done || s.replaying || s.early != nil:
+	case s.done || s.replaying || s.early != nil || t.hearing:
 	case s.committed:
 		s.direct.Store(t)
 	default:
@@ -51,6 +51,7 @@ func (s *stream) handOver(t *try) {
 func (s *stream) pin(why policy.Commit) *try {
 	for {
 		s.mu.Lock()
+		s.choose(why)
 		for s.led && !s.done {
 			s.wait()
 		}
@@ -93,7 +94,7 @@ func (s *stream) ended(t *try) {
 // counts; it returns what RecvMsg is to return from now on.
 func (s *stream) finish(t *try, err error) error {
 	s.mu.Lock()
-	for s.led && !s.done {
+	for (s.led || s.contested()) && !s.done {
 		s.wait()
 	}
 	if s.done {
@@ -107,19 +108,20 @@ func (s *stream) finish(t *try, err error) error {
 	}
 	t.watch.disarm()
 	s.attempt = t.attempt
-	s.succeed()
+	s.succeed(t.place(Won))
 	s.close(t, io.EOF)
 	return io.EOF
 }
 
 // close lets go of everything that the call holds; t was its last attempt.
 func (s *stream) close(t *try, final error) {
+	t.cancel()
 	s.mu.Lock()
+	s.quiet()
 	s.done, s.led, s.final = true, false, final
 	s.running, s.replaying = t, false
 	s.replay.release()
 	s.tell()
 	s.mu.Unlock()
-	t.cancel()
 	s.release()
 }

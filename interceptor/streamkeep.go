@@ -76,6 +76,9 @@ func (s *stream) keep(data mem.BufferSlice, err error) {
 	}
 	if err == nil && s.follows(s.sending.to.Load()) && s.replay.add(data) {
 		s.sending.address.Store(taken)
+		if s.race != nil {
+			s.spread()
+		}
 	} else {
 		s.sending.address.Store(0)
 	}
@@ -84,7 +87,7 @@ func (s *stream) keep(data mem.BufferSlice, err error) {
 // follows reports whether another attempt may follow t, and is then sent what the application sends: not a
 // request that asks for the rest. It requires mu.
 func (s *stream) follows(t *try) bool {
-	return s.running == t && !s.committed && !s.done && !s.resumption.begun
+	return (s.running == t || s.race != nil) && !s.committed && !s.done && !s.resumption.begun
 }
 
 // took finds out what has become of m, which t was sent with err. It reports false if the attempt in the
@@ -94,6 +97,9 @@ func (s *stream) took(t *try, m any, err error) (_ error, over bool) { //nolint:
 	why := policy.Uncommitted
 	if s.sending.address.Load() != taken {
 		why = s.keepLate(t, m, err)
+	}
+	if s.race != nil {
+		s.handBack(t, err)
 	}
 	switch {
 	case why != policy.Uncommitted:
@@ -142,6 +148,9 @@ func (s *stream) encode(m any, err error) (data mem.BufferSlice, why policy.Comm
 // with t, unless t has ended.
 func (s *stream) settle(t *try, err error, why policy.Commit) (_ error, over bool) { //nolint:revive // the error is SendMsg's
 	s.mu.Lock()
+	if s.racing() {
+		return s.settleRace(t, err, why)
+	}
 	for s.led && !s.done {
 		s.wait()
 	}

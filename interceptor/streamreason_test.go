@@ -145,10 +145,10 @@ func TestAStreamWithOneAttemptIsNotCommittedButExhausted(t *testing.T) {
 	}
 }
 
-// Attempts of a stream take each other's place: none is called a hedge.
-func TestASlowStreamIsRetriedInPlaceWhateverThePolicySays(t *testing.T) {
+// Attempts that take each other's place are no hedges.
+func TestASlowStreamIsRetriedInPlaceIfThePolicySaysSo(t *testing.T) {
 	retry := plain()
-	retry.PerAttemptTimeout = time.Second // and HEDGE, by default
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.InPlace
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Play(say("a")))
 		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {

@@ -33,7 +33,7 @@ func (s *stream) RecvMsg(m any) error {
 func (s *stream) receive(m any) error {
 	for {
 		s.mu.Lock()
-		for s.led && !s.done {
+		for (s.led || s.running.hearing) && !s.done {
 			s.wait()
 		}
 		if early := s.early; early != nil {
@@ -44,8 +44,10 @@ func (s *stream) receive(m any) error {
 			return s.decode(t, early, m)
 		}
 		if s.done {
-			defer s.mu.Unlock()
-			return s.final
+			final := s.final
+			s.mu.Unlock()
+			s.rethrow()
+			return final
 		}
 		t := s.running
 		s.receiving = true
@@ -58,10 +60,7 @@ func (s *stream) receive(m any) error {
 			clearReply(m)
 			continue
 		}
-		if err == nil {
-			s.resumption.delivered(m)
-		}
-		return s.received(t, err)
+		return s.arrived(t, m, err)
 	}
 }
 
@@ -70,6 +69,7 @@ func (s *stream) decode(t *try, early *encoded, m any) error {
 	defer early.data.Free()
 	err := s.codec.Unmarshal(early.data, m)
 	if err == nil {
+		s.resumption.delivered(m)
 		return nil
 	}
 	err = status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err)
@@ -118,19 +118,26 @@ func (s *stream) received(t *try, err error) error {
 func (s *stream) Header() (metadata.MD, error) {
 	for {
 		s.mu.Lock()
-		for s.led && !s.done {
+		s.ask()
+		for (s.led || s.running.hearing && s.running.headers == nil) && !s.done {
 			s.wait()
 		}
 		t, over := s.running, s.done || s.committed
+		s.heading = !over
 		s.mu.Unlock()
 		if t.stream == nil {
 			return nil, nil //nolint:nilnil // as gRPC: RecvMsg says why
+		}
+		if t.headers != nil {
+			return t.headers, nil
 		}
 		md, err := t.stream.Header()
 		if over {
 			return md, err
 		}
 		s.mu.Lock()
+		s.heading = false
+		s.tell()
 		if s.running != t || s.led {
 			s.mu.Unlock()
 			continue

@@ -13,7 +13,11 @@ import (
 // on to the next. It returns io.EOF if the call is over or committed: RecvMsg says how.
 func (s *stream) recover(t *try) error {
 	s.mu.Lock()
-	for s.receiving && s.running == t && !s.done && !s.committed {
+	if s.racing() {
+		s.mu.Unlock()
+		return nil // what was sent is kept, and the race goes on
+	}
+	for (s.receiving || s.heading) && s.running == t && !s.done && !s.committed {
 		s.wait() // the receiver finds out
 	}
 	for s.led && !s.done {

@@ -7,7 +7,7 @@ package interceptor
 func (s *stream) resend(t *try) {
 	for {
 		s.mu.Lock()
-		if s.running != t || s.done {
+		if !s.serves(t) {
 			break
 		}
 		if t.sent < s.replay.length {
@@ -18,9 +18,8 @@ func (s *stream) resend(t *try) {
 			err := t.stream.SendMsg(m)
 			m.data.Free()
 			if err != nil {
-				_ = s.sent(t, err)
-				s.mu.Lock()
-				break // it has ended; the receiver finds out how
+				s.undelivered(t, err)
+				return
 			}
 			continue
 		}
@@ -32,7 +31,39 @@ func (s *stream) resend(t *try) {
 		}
 		break
 	}
-	defer s.mu.Unlock()
+	s.resent(t)
+	s.mu.Unlock()
+}
+
+// undelivered follows t, which has not taken what it was to be sent: if it has ended, the receiver finds out
+// how.
+func (s *stream) undelivered(t *try, err error) {
+	if s.race == nil {
+		_ = s.sent(t, err)
+		s.mu.Lock()
+		s.resent(t)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Lock()
+	t.deaf = true
+	s.resent(t)
+	s.mu.Unlock()
+	_ = s.sent(t, err)
+}
+
+// resent notes that nothing is left to send to t. It requires mu.
+func (s *stream) resent(t *try) {
+	if s.race != nil {
+		s.race.senders--
+		t.sending = false
+	}
+	s.caughtUp(t)
+}
+
+// caughtUp has the application and t go on by themselves, if the call is t's. It requires mu.
+func (s *stream) caughtUp(t *try) {
+	s.tell()
 	if s.running != t || s.done {
 		return
 	}
@@ -41,5 +72,4 @@ func (s *stream) resend(t *try) {
 		s.replay.release()
 	}
 	s.handOver(t)
-	s.tell()
 }

@@ -18,8 +18,13 @@ func (s *stream) SendMsg(m any) error {
 		t := s.kept.Load()
 		if t == nil {
 			var over bool
-			if t, over = s.offer(); over {
+			switch t, over = s.offer(); {
+			case over:
 				return s.sendAfter(t, m)
+			case t == nil && s.post(m):
+				return nil
+			case t == nil:
+				continue
 			}
 		}
 		s.sending.announce(t, m)
@@ -29,19 +34,26 @@ func (s *stream) SendMsg(m any) error {
 	}
 }
 
-// offer waits for an attempt that can be sent something. It reports true if no other may follow that.
+// offer waits for an attempt that can be sent something; nil if attempts run beside each other, or the call
+// is over. It reports true if no other may follow that.
 func (s *stream) offer() (t *try, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for (s.led || s.replaying) && !s.done {
+	for !s.racing() && (s.led || s.replaying) && !s.done {
 		s.wait()
 	}
-	return s.running, s.done || s.committed
+	switch {
+	case s.done:
+		return nil, true
+	case s.racing():
+		return s.race.alone(&s.replay), false
+	}
+	return s.running, s.committed
 }
 
 // sendAfter sends on an attempt that the call is committed to, or reports that the call is over.
 func (s *stream) sendAfter(t *try, m any) error {
-	if t.stream == nil || s.direct.Load() == nil {
+	if t == nil || t.stream == nil {
 		return s.half(io.EOF)
 	}
 	return s.sent(t, t.stream.SendMsg(m))
@@ -62,6 +74,9 @@ func (s *stream) sent(t *try, err error) error {
 		return err
 	}
 	s.mu.Lock()
+	if s.racing() {
+		return s.unsendable(t, err)
+	}
 	for s.led && !s.done {
 		s.wait()
 	}
@@ -82,6 +97,9 @@ func (s *stream) sent(t *try, err error) error {
 // for a replay, which may itself wait for the application to receive.
 func (s *stream) CloseSend() error {
 	s.mu.Lock()
+	if s.racing() {
+		return s.closeRace()
+	}
 	s.replay.closed = true
 	t, later := s.running, s.led || s.replaying // an attempt that is replayed to is closed after that
 	s.mu.Unlock()

@@ -8,19 +8,26 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/policy"
 )
 
 // try is one attempt of a stream.
 type try struct {
-	*attempt
+	lane
 
 	stream grpc.ClientStream // nil if it could not be opened
-	cancel context.CancelFunc
 	watch  *watch
 	sent   int  // messages replayed
 	closed bool // the close is replayed
+
+	// Only of those that may run beside others.
+	opened  bool        // its stream is there
+	sending bool        // somebody is sending to it
+	deaf    bool        // it takes nothing more
+	hearing bool        // a goroutine of ours waits for its answer
+	headers metadata.MD // that it has brought so far
 }
 
 // try opens an attempt.
@@ -42,6 +49,9 @@ func (s *stream) another() (*try, error) {
 // lead finds the next attempt after t, which failed with err. It returns the error for the caller if
 // none may follow. Only the leader may call it; it leads no more when it returns.
 func (s *stream) lead(t *try, err error) error {
+	if s.race != nil {
+		return s.fall(t, err)
+	}
 	for {
 		t.watch.stop()
 		t.cancel()

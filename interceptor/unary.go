@@ -57,7 +57,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		)
 		if p.Races() {
 			beside = races.Get().(*race) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-			c = &beside.call
+			c = &beside.own
 		} else {
 			c = new(call)
 		}
@@ -109,7 +109,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		err = invoke(ctx, c.method, req, reply, c.cc, c.options(c.again())...)
 		w.stop()
 	}
-	c.succeed()
+	c.succeed(Alone)
 	return nil
 }
 
