@@ -1,0 +1,147 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulate plays scenarios in virtual time, and shows what became of them.
+package simulate
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/report"
+	"github.com/stagger-go/stagger/sim"
+)
+
+// wish is what the user has asked for.
+type wish struct {
+	scenario string
+	seed     uint64
+	clients  int
+	policy   string
+	method   string
+	study    string
+	list     bool
+	repeats  int
+	format   string
+	output   string
+}
+
+// Command is "stagger simulate".
+func Command() *cobra.Command {
+	var w wish
+	cmd := &cobra.Command{
+		Use:   "simulate [SCENARIO]",
+		Short: "Play a fleet of clients through an outage, in virtual time, with your policy",
+		Long: `Play a fleet of clients through an outage, in virtual time, with your policy.
+
+SCENARIO is a file, or the name of one that is built in (--list). It describes clients,
+services, a network and what goes wrong when; docs/simulator.md lists its keys. What is
+retried, when, and who pays for it is decided by the code that the interceptor runs. One
+seed gives one result.`,
+		Example: `  stagger simulate --list
+  stagger simulate overload
+  stagger simulate overload --policy retry.yaml --method acme.orders.v1.OrderService/GetOrder
+  stagger simulate my/outage.yaml --format html --output outage.html
+  stagger simulate --study aws`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				w.scenario = args[0]
+			}
+			if err := w.check(); err != nil {
+				return err
+			}
+			return w.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return builtIn(), cobra.ShellCompDirectiveDefault
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&w.seed, "seed", 0, "`number` that all chance is drawn from (default: the scenario's)")
+	f.IntVar(&w.clients, "clients", 0, "`number` of clients of each fleet, which share its calls (default: the scenario's)")
+	f.StringVar(&w.policy, "policy", "", "play it with the policies of this `file`, too")
+	f.StringVar(&w.method, "method", "", "with --policy: SERVICE/METHOD, the `name` under which the file is asked (default: the scenario's)")
+	f.StringVar(&w.study, "study", "", "in place of a scenario: `aws`, the study of exponential backoff and jitter")
+	f.IntVar(&w.repeats, "repeats", 0, "with --study: `number` of times that each experiment is made (default: 100)")
+	f.BoolVar(&w.list, "list", false, "list the scenarios that are built in")
+	f.StringVarP(&w.output, "output", "o", "", "`file` to write to (default: standard output)")
+	choice.Flag(cmd, &w.format, "format", "form of the result", "text", "json", "csv", "html")
+	return cmd
+}
+
+// check refuses what does not go together.
+func (w *wish) check() error {
+	asked := 0
+	for _, is := range []bool{w.scenario != "", w.study != "", w.list} {
+		if is {
+			asked++
+		}
+	}
+	switch {
+	case asked != 1:
+		return misuse.Errorf("want one of: a SCENARIO (see --list), --study or --list")
+	case w.study != "" && w.study != "aws":
+		return misuse.Errorf("--study %q: must be aws", w.study)
+	case w.clients < 0:
+		return misuse.Errorf("--clients %d: must be at least 1", w.clients)
+	case w.repeats < 0 || w.repeats > 0 && w.study == "":
+		return misuse.Errorf("--repeats %d: must be at least 1, with --study", w.repeats)
+	case w.study != "" && (w.clients > 0 || w.policy != ""):
+		return misuse.Errorf("--clients and --policy are for a scenario: the study has its own")
+	case w.method != "" && w.policy == "":
+		return misuse.Errorf("--method %q: is for the file of --policy", w.method)
+	default:
+		return nil
+	}
+}
+
+func (w *wish) run(ctx context.Context, out, errs io.Writer) error {
+	if w.list {
+		return list(out)
+	}
+	if w.study != "" {
+		findings, study, err := w.studied(ctx, errs)
+		if err != nil {
+			return err
+		}
+		return w.write(out, func(to io.Writer) { writeStudy(to, study, findings) },
+			func() any { return findings }, func() *report.Report { return studyPage(study, findings) })
+	}
+	s, err := w.load()
+	if err != nil {
+		return err
+	}
+	r, err := play(ctx, s, sim.Options{Seed: w.seed, Clients: w.clients}, errs)
+	if err != nil {
+		return err
+	}
+	return w.write(out, func(to io.Writer) { writeResult(to, r) }, func() any { return r }, func() *report.Report { return page(r) })
+}
+
+// load reads the scenario, and the policy that is to be played too.
+func (w *wish) load() (*sim.Scenario, error) {
+	s, err := open(w.scenario)
+	if err != nil || w.policy == "" {
+		return s, err
+	}
+	set, err := policy.Load(w.policy)
+	if err != nil {
+		return nil, err
+	}
+	return s.With(filepath.Base(w.policy), set, methodPath(w.method))
+}
+
+// methodPath is a method as gRPC names it.
+func methodPath(method string) string {
+	if method == "" || method[0] == '/' {
+		return method
+	}
+	return "/" + method
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func command(t *testing.T, args ...string) (out, errs string, err error) {
+	t.Helper()
+	var o, e bytes.Buffer
+	c := Command()
+	c.SetArgs(args)
+	c.SetOut(&o)
+	c.SetErr(&e)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	err = c.ExecuteContext(t.Context())
+	return o.String(), e.String(), err
+}
+
+func good(t *testing.T, args ...string) string {
+	t.Helper()
+	out, errs, err := command(t, args...)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	if strings.Contains(errs, "\r") || strings.Contains(errs, "\x1b") {
+		t.Errorf("%q: a bar where there is no terminal: %q", args, errs)
+	}
+	return out
+}
+
+func contains(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%s lacks %q:\n%s", what, p, text)
+		}
+	}
+}
+
+func TestTheTextHasATableAndAChartOfEachVariant(t *testing.T) {
+	t.Parallel()
+	out := good(t, "overload")
+	contains(t, "the text", out, "an overload that stays\n", "retries without a budget", "never", "budget_exhausted", "capacity (┄), over 27.5s")
+	for _, variant := range []string{"no retries", "retries without a budget", "retries with a budget"} {
+		if n := strings.Count(out, "\n"+variant+": requests per second at shop"); n != 1 {
+			t.Errorf("%d charts of %q; want one", n, variant)
+		}
+	}
+	if strings.Contains(out, "│ users") {
+		t.Errorf("the only fleet has a column:\n%s", out)
+	}
+	for line := range strings.Lines(out) {
+		if line != strings.TrimRight(line, " \n")+"\n" {
+			t.Errorf("%q ends with a space", line)
+		}
+	}
+}
+
+func TestEveryScenarioThatIsBuiltInCanBeRead(t *testing.T) {
+	t.Parallel()
+	out := good(t, "--list")
+	names := builtIn()
+	if len(names) < 5 {
+		t.Fatalf("%d scenarios; want five at least", len(names))
+	}
+	for _, name := range names {
+		s, err := open(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		contains(t, "the list", out, name, s.Title)
+	}
+}
+
+func TestTheSameIsWrittenAsJSONCSVAndHTML(t *testing.T) {
+	t.Parallel()
+	var r sim.Result
+	if err := json.Unmarshal([]byte(good(t, "chain", "--format", "json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 3 || r.Seed != 1 || r.Runs[1].Services[2].PerCall < 26.9 {
+		t.Errorf("seed %d, runs %+v", r.Seed, r.Runs)
+	}
+	rows, err := csv.NewReader(strings.NewReader(good(t, "chain", "--format", "csv"))).ReadAll()
+	if err != nil || len(rows) < 100 || rows[0][0] != "section" {
+		t.Errorf("%d rows, error %v", len(rows), err)
+	}
+	page := good(t, "chain", "--format", "html")
+	contains(t, "the page", page, "<svg", "Requests per call, by depth", "Waits before extra attempts", "Success of users", "Arrivals at orders")
+	if strings.Contains(page, `src="http`) || strings.Contains(page, `href="http`) {
+		t.Error("the page loads something")
+	}
+}
+
+func TestTheResultGoesToAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "out.json")
+	if out := good(t, "chain", "--format", "json", "-o", file); out != "" {
+		t.Errorf("printed %q", out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !json.Valid(text) {
+		t.Errorf("%d bytes, error %v", len(text), err)
+	}
+	if _, _, err := command(t, "chain", "-o", filepath.Join(file, "x")); err == nil {
+		t.Error("a file in a file was written")
+	}
+}
+
+func TestSeedAndClientsOfOnesOwnTakeTheScenariosPlace(t *testing.T) {
+	t.Parallel()
+	var r sim.Result
+	if err := json.Unmarshal([]byte(good(t, "broken", "--seed", "9", "--clients", "77", "--format", "json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Seed != 9 || r.Runs[0].Fleets[0].Clients != 77 {
+		t.Errorf("seed %d, %d clients; want 9 and 77", r.Seed, r.Runs[0].Fleets[0].Clients)
+	}
+}
+
+const own = `methodConfig:
+  - name: [{service: a.B, method: C}]
+    retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`
+
+func TestAPolicyOfOnesOwnIsOneMoreVariant(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "the text", good(t, "chain", "--policy", file, "--method", "a.B/C"), "one layer retries", "│ own.yaml ")
+	_, _, err := command(t, "chain", "--policy", file)
+	if err == nil || !strings.Contains(err.Error(), "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheStudyIsToldInTheSameForms(t *testing.T) {
+	t.Parallel()
+	contains(t, "the text", good(t, "--study", "aws", "--repeats", "1"), "Exponential backoff and jitter", "decorrelated", "190", "Average of 1 runs")
+	var findings []sim.Finding
+	if err := json.Unmarshal([]byte(good(t, "--study", "aws", "--repeats", "1", "--format", "json")), &findings); err != nil || len(findings) != 5*19 {
+		t.Errorf("%d findings, error %v; want five kinds of 19", len(findings), err)
+	}
+	contains(t, "the page", good(t, "--study", "aws", "--repeats", "1", "--format", "html"), "<svg", "Distribution of waits", "DECORRELATED")
+}
+
+func TestWhatIsNotUnderstoodIsMisuse(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"want one of: a SCENARIO (see --list), --study or --list":            {},
+		"want one of: a SCENARIO (see --list), --study or --list ":           {"chain", "--list"},
+		`--study "azure": must be aws`:                                       {"--study", "azure"},
+		"--clients -1: must be at least 1":                                   {"chain", "--clients", "-1"},
+		"--repeats 3: must be at least 1, with --study":                      {"chain", "--repeats", "3"},
+		"--clients and --policy are for a scenario: the study has its own":   {"--study", "aws", "--clients", "3"},
+		`--method "a/b": is for the file of --policy`:                        {"chain", "--method", "a/b"},
+		"nothing: is no file, and no scenario that is built in; those are b": {"nothing"},
+	} {
+		_, _, err := command(t, args...)
+		if _, ok := errors.AsType[misuse.Error](err); !ok || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+			t.Errorf("%q: error %v; want misuse: %s", args, err, want)
+		}
+	}
+}
+
+func TestAFileWithMistakesIsNoMisuse(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	bad, lacking := filepath.Join(folder, "bad.yaml"), filepath.Join(folder, "lacking.yaml")
+	for file, text := range map[string]string{bad: "title: 1\nfoo: 2\n", lacking: "title: x\npolicies: {a: nowhere.yaml}\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, want := range map[string]string{bad: bad + ":2:6: foo: unknown key", lacking: "policies.a: nowhere.yaml: cannot be read"} {
+		_, _, err := command(t, file)
+		if err == nil || misuse.ExitCode(err) != misuse.Wrong || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v; want %s", err, want)
+		}
+	}
+}

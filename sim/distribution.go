@@ -1,0 +1,68 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Distribution is how long something takes.
+type Distribution struct {
+	Shape Shape
+	A, B  time.Duration // what they are, the shape says
+}
+
+// Shape is the form of a distribution.
+type Shape uint8
+
+// The shapes.
+const (
+	Fixed       Shape = iota // A
+	Uniform                  // from A to B
+	Exponential              // with mean A
+	Normal                   // with mean A and deviation B, and never less than nothing
+	LogNormal                // with median A; 99 % do not exceed B
+)
+
+// draw is one duration.
+func (d *Distribution) draw(chance *rand.Rand) time.Duration {
+	a, b := float64(d.A), float64(d.B)
+	switch d.Shape {
+	case Uniform:
+		a += chance.Float64() * (b - a)
+	case Exponential:
+		a *= chance.ExpFloat64()
+	case Normal:
+		a += chance.NormFloat64() * b
+	case LogNormal:
+		a *= math.Exp(chance.NormFloat64() * d.spread())
+	case Fixed:
+		return d.A
+	}
+	return time.Duration(max(min(a, longest), 0))
+}
+
+// longest is more than any scenario lasts, in nanoseconds, and can be added to a time.
+const longest = float64(24 * 365 * time.Hour)
+
+// quantile99 is how many deviations 99 % of a normal distribution do not exceed.
+const quantile99 = 2.3263478740408408
+
+// spread is the deviation of the logarithm.
+func (d *Distribution) spread() float64 { return math.Log(float64(d.B)/float64(d.A)) / quantile99 }
+
+// Mean is the average, that of a [Normal] without the part that is cut off.
+func (d *Distribution) Mean() time.Duration {
+	switch d.Shape {
+	case Uniform:
+		return (d.A + d.B) / 2
+	case LogNormal:
+		s := d.spread()
+		return time.Duration(min(float64(d.A)*math.Exp(s*s/2), longest))
+	default:
+		return d.A
+	}
+}

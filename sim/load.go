@@ -1,0 +1,82 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// maxBytes is the size of the largest scenario that is read.
+const maxBytes = 1 << 20
+
+// Load reads the scenario file at path. Policy files are looked for beside it. See [Parse] for its form and
+// its problems.
+func Load(path string) (*Scenario, error) {
+	data, err := os.ReadFile(path) //nolint:gosec // the path is the program's own
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		return os.ReadFile(name) //nolint:gosec // the file says so
+	})
+}
+
+// Parse reads a scenario, in YAML; docs/simulator.md lists the keys. file is the name that problems show, and
+// read returns the policy files that the scenario names. The error is a [*policy.Error] with all that is wrong
+// in the scenario, each with line and column, what was found and what would be right; or that of a policy file.
+// Unknown keys, keys that stand twice, and values without their unit are errors.
+func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*Scenario, error) {
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("%s: has %d bytes; a scenario has at most %d", file, len(data), maxBytes)
+	}
+	r := &reader{file: file}
+	root := r.parse(data)
+	if root == nil {
+		return nil, r.err()
+	}
+	s := r.scenario(root, read)
+	if len(r.failed) > 0 {
+		return nil, r.failed[0]
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// policies reads the policy files.
+func (r *reader) policies(f *fields, read func(string) ([]byte, error)) map[string]*policy.Set {
+	sets := map[string]*policy.Set{}
+	if f == nil {
+		return sets
+	}
+	for _, name := range f.keys() {
+		file := f.text(name)
+		if file == "" {
+			continue
+		}
+		if name == NoPolicy {
+			f.wrong(name, "means one attempt; choose another name")
+		}
+		data, err := read(file)
+		if err != nil {
+			f.wrong(name, "cannot be read: %v", err)
+			continue
+		}
+		set, err := policy.Parse(file, data)
+		if err != nil {
+			r.failed = append(r.failed, err)
+			continue
+		}
+		sets[name] = set
+	}
+	return sets
+}

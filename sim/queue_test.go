@@ -1,0 +1,129 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// small is a scenario with one client and one backend, in which nothing happens by itself.
+func small() *Scenario {
+	return &Scenario{
+		Title: "small", Seed: 1, Bucket: 100 * time.Millisecond, Recovery: Recovery{0.99, 250 * time.Millisecond},
+		Services: []Service{{Name: "shop", Backends: 1, Workers: 1, Time: &Distribution{A: 100 * time.Millisecond}, Refuse: codes.ResourceExhausted, Guard: true}},
+		Fleets:   []Fleet{{Name: "users", Clients: 1, Call: Call{Service: "shop", Deadline: time.Minute}}},
+		Phases:   []Phase{{Name: "all", Length: 10 * time.Second, Load: 1}},
+	}
+}
+
+func play(t *testing.T, s *Scenario, o Options) *Result {
+	t.Helper()
+	r, err := s.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// erlang is the mean wait in an M/M/c queue: Poisson arrivals, exponential service times, c workers.
+func erlang(rate, mean float64, c int) float64 {
+	load := rate * mean
+	term, sum := 1.0, 1.0
+	for k := 1; k < c; k++ {
+		term *= load / float64(k)
+		sum += term
+	}
+	term *= load / float64(c)
+	waits := term / (1 - load/float64(c))
+	return waits / (sum + waits) / (float64(c)/mean - rate)
+}
+
+func TestAQueueWaitsAsLongAsTheorySays(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		workers int
+		rate    float64
+		length  time.Duration
+	}{{1, 60, 1500 * time.Second}, {4, 300, 300 * time.Second}, {20, 1700, 60 * time.Second}} {
+		s := small()
+		s.Services[0].Workers, s.Services[0].Queue = row.workers, 1_000_000
+		s.Services[0].Time = &Distribution{Exponential, 10 * time.Millisecond, 0}
+		s.Fleets[0].Rate = row.rate
+		s.Phases = []Phase{{Kind: Lead, Length: 20 * time.Second, Load: 1}, {Length: row.length, Load: 1}}
+		s.Bucket = time.Second
+		got := play(t, s, Options{}).Runs[0].Fleets[0].Mean.Seconds()
+		want := erlang(row.rate, 0.01, row.workers) + 0.01
+		if math.Abs(got-want) > 0.04*want {
+			t.Errorf("%d workers, %v calls/s: %.5f s in the service; want %.5f s", row.workers, row.rate, got, want)
+		}
+	}
+}
+
+func TestEveryRequestIsServedRefusedOrDropped(t *testing.T) {
+	t.Parallel()
+	for _, abandoned := range []Abandoned{Serve, Drop} {
+		s := small()
+		s.Services[0].Queue, s.Services[0].Abandoned = 30, abandoned
+		s.Services[0].Time = &Distribution{Exponential, 10 * time.Millisecond, 0}
+		s.Fleets[0].Rate, s.Fleets[0].Call.Deadline = 150, 200*time.Millisecond
+		r := play(t, s, Options{}).Runs[0]
+		v, f := r.Services[0], r.Fleets[0]
+		if got := v.Served + v.Refused + v.Dropped; got != v.Requests || v.Requests != f.Calls {
+			t.Errorf("%v: %d calls, %d requests, of which %d served, %d refused, %d dropped", abandoned, f.Calls, v.Requests, v.Served, v.Refused, v.Dropped)
+		}
+		if v.Refused == 0 || (v.Dropped > 0) != (abandoned == Drop) || (v.Wasted > v.Served/2) != (abandoned == Serve) {
+			t.Errorf("%v: %d refused, %d dropped, %d of %d wasted", abandoned, v.Refused, v.Dropped, v.Wasted, v.Served)
+		}
+		if f.Unfinished != 0 || sum(f.Begun) != f.Calls || sum(v.Arrivals) != v.Requests {
+			t.Errorf("%v: %d unfinished, %d of %d calls and %d of %d requests in the series", abandoned, f.Unfinished, sum(f.Begun), f.Calls, sum(v.Arrivals), v.Requests)
+		}
+	}
+}
+
+func TestFewerWorkersAndSlowerOnesAreLessCapacity(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Services[0].Workers, s.Services[0].Queue = 4, 1_000_000
+	s.Fleets[0].Rate = 200
+	s.Phases[0].Faults = []Fault{{Service: "shop", Workers: new(3)}, {Service: "shop", Slower: 2}}
+	v := play(t, s, Options{}).Runs[0].Services[0]
+	if v.Capacity[10] != 15 { // 3 workers that take 200 ms
+		t.Errorf("capacity %v; want 15", v.Capacity[10])
+	}
+	served := v.Requests - v.Held[len(v.Held)-1]
+	if served < 145 || served > 150 {
+		t.Errorf("%d served in 10 s; want 15 a second, all but those with the workers", served)
+	}
+}
+
+func TestClientsThatThinkAdaptToTheService(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Services[0].Workers = 100
+	s.Fleets[0].Clients, s.Fleets[0].Think = 50, &Distribution{A: 900 * time.Millisecond}
+	s.Phases[0].Length = 100 * time.Second
+	f := play(t, s, Options{}).Runs[0].Fleets[0]
+	if f.Calls < 4950 || f.Calls > 5000 { // each of the 50 once a second: 900 ms and 100 ms
+		t.Errorf("%d calls in 100 s; want 50 a second", f.Calls)
+	}
+}
+
+func TestLostMessagesAreNeverAnswered(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Services[0].Workers = 1000
+	s.Fleets[0].Rate, s.Fleets[0].Call.Loss = 1000, 0.1
+	s.Fleets[0].Call.Delay = &Distribution{A: 5 * time.Millisecond}
+	f := play(t, s, Options{}).Runs[0].Fleets[0]
+	if want := 0.9 * 0.9; math.Abs(f.Success-want) > 0.015 {
+		t.Errorf("success %.3f; want %.3f: request and answer both arrive", f.Success, want)
+	}
+	if f.P50 < 110*time.Millisecond || f.P50 > 112*time.Millisecond || f.P99 != time.Minute {
+		t.Errorf("p50 %v, p99 %v; want 110 ms, there and back, and the deadline", f.P50, f.P99)
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+const retryFile = `methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}}]`
+
+const quantileFile = `methodConfig: [{name: [{service: a.B, method: C}], hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.1s, hedgingQuantile: {quantile: 0.95}}}]`
+
+// whole is a scenario with every key.
+const whole = `title: everything
+about: every key
+seed: 7
+bucket: 500ms
+recovery: {success: 0.95, window: 1s}
+policies: {retry: retry.yaml}
+services:
+  - name: front
+    backends: 2
+    workers: 3
+    time: {uniform: {from: 1ms, to: 3ms}}
+    queue: 10
+    refuse: UNAVAILABLE
+    abandoned: DROP
+    guard: false
+    calls: [{service: back, method: /a.B/C, policy: retry, deadline: 1s, connections: 2, attempts: 2, delay: {normal: {mean: 2ms, deviation: 1ms}}, loss: 0.01, clients: 1}]
+  - {name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}
+fleets:
+  - name: users
+    clients: 10
+    rate: 12.5
+    calls: {service: front, method: /a.B/C, policy: retry, deadline: 2s}
+  - name: robots
+    think: {exponential: 1s}
+    calls: {service: back, deadline: 1s}
+phases:
+  - {name: calm, kind: LEAD, length: 5s, load: 0.5}
+  - name: trouble
+    length: 10s
+    faults:
+      - {service: back, backends: [0], down: true, code: ABORTED, pushback: STOP}
+      - {service: front, flaky: 0.5, slow: {part: 0.1, by: 1s}, slower: 2, workers: 1, pushback: 100ms}
+      - {service: front, hang: true}
+  - {name: after, kind: AFTER, length: 5s}
+variants:
+  - {name: none, policy: NONE, clients: 3, guard: true}
+  - {name: front alone, policies: {front: retry, users: NONE}}
+`
+
+func parse(text string) (*Scenario, error) {
+	return Parse("x.yaml", []byte(text), func(name string) ([]byte, error) {
+		switch name {
+		case "retry.yaml":
+			return []byte(retryFile), nil
+		case "quantile.yaml":
+			return []byte(quantileFile), nil
+		case "bad.yaml":
+			return []byte("methodConfig: 7"), nil
+		default:
+			return nil, fs.ErrNotExist
+		}
+	})
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	t.Parallel()
+	s, err := parse(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, trouble := s.Services[0].Calls[0], s.Phases[1].Faults
+	for what, ok := range map[string]bool{
+		"head":    s.Title == "everything" && s.About == "every key" && s.Seed == 7 && s.Bucket == 500*time.Millisecond && s.Recovery == Recovery{0.95, time.Second},
+		"service": s.Services[0].Backends == 2 && s.Services[0].Workers == 3 && s.Services[0].Queue == 10 && s.Services[0].Refuse == codes.Unavailable,
+		"kinds":   s.Services[0].Abandoned == Drop && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
+		"shapes":  *s.Services[0].Time == Distribution{Uniform, 1e6, 3e6} && *s.Services[1].Time == Distribution{LogNormal, 5e6, 50e6} && *call.Delay == Distribution{Normal, 2e6, 1e6},
+		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
+		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && *s.Fleets[1].Think == Distribution{Exponential, time.Second, 0} && s.Fleets[1].Clients == 1,
+		"phases":  s.Phases[0].Kind == Lead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Kind == After && s.Length() == 20*time.Second,
+		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
+		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
+		"variant": s.Variants[0].All == NoPolicy && s.Variants[0].Clients == 3 && *s.Variants[0].Guard && s.Variants[1].Policies["front"] == "retry" && s.Variants[1].Guard == nil,
+	} {
+		if !ok {
+			t.Errorf("%s: read wrongly: %+v", what, s)
+		}
+	}
+	if _, err := s.Run(t.Context(), Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Each mistake is one line of the file above, in the place of another.
+func TestMistakesAreReportedWithPlaceValueAndWhatIsRight(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ old, fresh, want string }{
+		{"seed: 7", "seed: -1", "x.yaml:3:7: seed: -1: must be a whole number, 1 to 9007199254740992"},
+		{"seed: 7", "seeds: 7", "x.yaml:3:8: seeds: unknown key; must be title, about, seed, recovery, policies, services, fleets, phases, variants or bucket"},
+		{"seed: 7", "seed: 7\nseed: 8", "x.yaml:4:1: seed: stands twice; keep one"},
+		{"seed: 7", "seed: [", "x.yaml:5:9: is not YAML: did not find expected ',' or ']'"},
+		{"about: every key", "about: &a every key", "x.yaml:2:8: about: anchors and aliases are not understood; write it out"},
+		{"bucket: 500ms", "bucket: 500", `x.yaml:4:9: bucket: 500: must be a time with its unit, 1ms to 1h0m0s: "250ms"`},
+		{"bucket: 500ms", "bucket: 1h", "x.yaml:4:9: bucket: 1h0m0s: is longer than all phases together, 20s"},
+		{"retry.yaml", "none.yaml", "x.yaml:6:19: policies.retry: none.yaml: cannot be read: file does not exist"},
+		{"retry.yaml", "bad.yaml", "bad.yaml:1:15: methodConfig: 7: must be a list"},
+		{"retry.yaml", "quantile.yaml", "x.yaml:16:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
+		{"backends: 2", "backends: two", "x.yaml:9:15: services[0].backends: two: must be a whole number, 1 to 100000"},
+		{"uniform: {from: 1ms, to: 3ms}", "uniform: {from: 3ms, to: 1ms}", "x.yaml:11:21: services[0].time.uniform: to must be at least from"},
+		{"uniform: {from: 1ms, to: 3ms}", "pareto: 1ms", "x.yaml:11:20: services[0].time.pareto: unknown key; must be exponential, uniform, normal or lognormal"},
+		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: must be a status code such as UNAVAILABLE, and not OK"},
+		{"abandoned: DROP", "abandoned: KEEP", "x.yaml:14:16: services[0].abandoned: KEEP: must be SERVE or DROP"},
+		{"guard: false", "guard: no", "x.yaml:15:12: services[0].guard: no: must be true or false"},
+		{"loss: 0.01", "loss: 2", "x.yaml:16:155: services[0].calls[0].loss: 2: must be a number, 0 to 1"},
+		{"{service: back, method", "{service: rear, method", "x.yaml:16:23: services[0].calls[0].service: rear: no service has that name; must be front or back"},
+		{"method: /a.B/C, policy: retry, deadline: 1s", "method: /a.B/D, policy: retry, deadline: 1s", `x.yaml:16:53: services[0].calls[0].policy: retry: has no entry for the method "/a.B/D" of the calls to back; set their method to one that it has`},
+		{"policy: retry, deadline: 1s", "policy: other, deadline: 1s", "x.yaml:16:53: services[0].calls[0].policy: other: no policy has that name; name its file under policies, or write NONE for one attempt"},
+		{"{name: back, time", "{name: front, time", "services[1].name: front: stands twice; services and fleets need names of their own"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back}", "x.yaml:17:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:16:12: services[0].calls: lead back to front; calls must not go in circles"},
+		{"rate: 12.5", "rate: 0", "x.yaml:21:11: fleets[0].rate: 0: must be a number, more than 0 and at most 1e+08"},
+		{"rate: 12.5", "rate: 12.5\n    think: 1s", "fleets[0].rate: 12.5: must be the calls per second of all clients together; or think, how long each waits between its calls, and not both"},
+		{"{service: back, deadline: 1s}", "{service: back}", `fleets[1].calls.deadline: is required; must be a time such as "1s": who waits forever says nothing of retries`},
+		{"kind: LEAD", "kind: AFTER", "phases[1].kind: must not stand here: LEAD comes first, then TROUBLE, then AFTER"},
+		{"length: 10s", "len: 10s", `phases[1].length: is required; must be a time such as "10s"`},
+		{"backends: [0], down: true", "backends: [1], down: true", "phases[1].faults[0].backends: 1: must be less than the 1 backends of back, counted from 0"},
+		{"backends: [0], down: true", "backends: [x], down: true", "phases[1].faults[0].backends: x: must be backends by their numbers, from 0, each once"},
+		{"hang: true", "hang: false", "phases[1].faults[2]: says of no trouble; must have down, hang, flaky, slow, slower or workers"},
+		{"workers: 1,", "workers: 4,", "phases[1].faults[1].workers: 4: must be at most the 3 workers of each backend of front"},
+		{"{front: retry, users: NONE}", "{front: retry, user: NONE}", "variants[1].policies.user: no fleet and no service has that name"},
+		{"{name: none, policy: NONE", "{name: none, policy: some", "variants[0]: some: no policy has that name"},
+	} {
+		text := strings.Replace(whole, row.old, row.fresh, 1)
+		if text == whole {
+			t.Fatalf("%q is not in the file", row.old)
+		}
+		_, err := parse(text)
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%q: error\n%v\nwant\n%s", row.fresh, err, row.want)
+		}
+	}
+}
+
+func TestWhatIsNoScenarioIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                              "x.yaml:1:1: is empty; a scenario has keys such as services, fleets and phases",
+		"7":                             "x.yaml:1:1: 7: must be a map of keys",
+		"a: 1\n---\nb: ":                "x.yaml:1:1: has a second document, or ends badly; a scenario is one",
+		"title: x":                      "x.yaml:1:1: services: is required; must have at least one",
+		strings.Repeat("#", maxBytes+1): "x.yaml: has 1048577 bytes; a scenario has at most 1048576",
+	} {
+		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: error %v; want %s", text, err, want)
+		}
+	}
+}
+
+func TestPoliciesStandBesideTheScenario(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, text := range map[string]string{"s.yaml": whole, "retry.yaml": retryFile} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := Load(filepath.Join(folder, "s.yaml")); err != nil || s.Policies["retry"] == nil {
+		t.Errorf("%v, error %v", s, err)
+	}
+	if _, err := Load(filepath.Join(folder, "t.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v; want that there is no such file", err)
+	}
+}
+
+func TestAllProblemsAreReportedInTheOrderOfTheFile(t *testing.T) {
+	t.Parallel()
+	_, err := parse("phases: 7\nseed: x\ntitle: [a]\n")
+	list, ok := errors.AsType[*policy.Error](err)
+	if !ok || len(list.Problems) != 3 || list.Problems[0].Line != 1 || list.Problems[2].Line != 3 {
+		t.Errorf("error %v; want three problems", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	f.Add("services: [{name: a, time: {normal: {mean: 1ms, deviation: -1ms}}}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		if s, err := parse(text); (s == nil) != (err != nil) {
+			t.Errorf("scenario %v, error %v", s, err)
+		}
+	})
+}

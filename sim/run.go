@@ -1,0 +1,93 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Options are how a scenario is played. The zero value plays it as it says.
+type Options struct {
+	Seed     uint64 // in place of the scenario's; 0: as it says
+	Clients  int    // of each fleet, in place of the scenario's; 0: as it says
+	Parallel int    // variants that are played at a time; 0: one for each processor
+	// Tell is called now and then with how much of the virtual time of all variants has passed, 0 to 1, by
+	// several goroutines, but never by two at once. It may be nil.
+	Tell func(part float64)
+}
+
+// Run plays a scenario once for each of its variants. The error is that of ctx, or names a policy's budget
+// that cannot be made. A Scenario may be run by several goroutines at once.
+func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
+	variants := s.Variants
+	if len(variants) == 0 {
+		variants = []Variant{{Name: s.Title}}
+	}
+	r := &Result{Scenario: s, Seed: cmp.Or(o.Seed, s.Seed), Bucket: s.Bucket, Runs: make([]Played, len(variants))}
+	var (
+		all    sync.WaitGroup
+		places = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
+		errs   = make([]error, len(variants))
+		told   = teller{tell: o.Tell, parts: make([]float64, len(variants)), length: s.Length()}
+	)
+	for i := range variants {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			v := variants[i]
+			v.Clients = cmp.Or(o.Clients, v.Clients)
+			r.Runs[i], errs[i] = s.run(ctx, &v, r.Seed, told.of(i))
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// run plays one variant.
+func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, tell func(time.Duration)) (Played, error) {
+	w, err := build(s, v, seed)
+	if err != nil {
+		return Played{}, err
+	}
+	start := time.Now()
+	if err := w.play(ctx, tell); err != nil {
+		return Played{}, err
+	}
+	p := w.result(v.Name)
+	p.Took = time.Since(start)
+	return p, nil
+}
+
+// teller adds up how far the variants have come.
+type teller struct {
+	mu     sync.Mutex
+	tell   func(float64)
+	parts  []float64
+	length time.Duration
+}
+
+func (t *teller) of(i int) func(time.Duration) {
+	if t.tell == nil {
+		return nil
+	}
+	return func(done time.Duration) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.parts[i] = done.Seconds() / t.length.Seconds()
+		var sum float64
+		for _, p := range t.parts {
+			sum += p
+		}
+		t.tell(sum / float64(len(t.parts)))
+	}
+}

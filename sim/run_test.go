@@ -1,0 +1,165 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func example(t *testing.T, name string) *Scenario {
+	t.Helper()
+	s, err := Load("../examples/simulate/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func text(t *testing.T, r *Result) string {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestOneSeedGivesOneResult(t *testing.T) {
+	t.Parallel()
+	s := example(t, "broken")
+	first := text(t, play(t, s, Options{Parallel: 1}))
+	if second := text(t, play(t, s, Options{Parallel: 3})); second != first {
+		t.Error("the same seed gave another result")
+	}
+	if other := text(t, play(t, s, Options{Seed: 2})); other == first {
+		t.Error("another seed gave the same result")
+	}
+}
+
+func TestAnOverloadStaysUnlessABudgetEndsIt(t *testing.T) {
+	t.Parallel()
+	r := play(t, example(t, "overload"), Options{})
+	none, unlimited, limited := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]
+	if unlimited.Recovery.State != Never || unlimited.Success > 0.2 {
+		t.Errorf("without a budget: recovery %v, success %.2f; want none", unlimited.Recovery, unlimited.Success)
+	}
+	if limited.Recovery.State != Returned || limited.Recovery.Took > 2*time.Second || limited.Success < 0.9*none.Success {
+		t.Errorf("with a budget: recovery %v, success %.2f; want it back within 2 s, and nearly the %.2f without retries", limited.Recovery, limited.Success, none.Success)
+	}
+}
+
+func TestThreeLayersOfThreeAttemptsAre27RequestsUnlessOneLayerRetries(t *testing.T) {
+	t.Parallel()
+	r := play(t, example(t, "chain"), Options{})
+	for i, want := range [][]float64{{1, 1, 1}, {3, 9, 27}, {1, 1, 3}} {
+		for k, v := range r.Runs[i].Services {
+			if v.PerCall < want[k]*0.995 || v.PerCall > want[k]*1.005 {
+				t.Errorf("%s: %.3f requests for each call at %s; want %v", r.Runs[i].Name, v.PerCall, v.Name, want[k])
+			}
+		}
+	}
+}
+
+func TestTheReserveOfManySmallClientsLimitsNothing(t *testing.T) {
+	t.Parallel()
+	r := play(t, example(t, "reserve"), Options{})
+	few, many, small := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]
+	if few.PerCall > 1.12 || small.PerCall > 1.12 || many.PerCall < 2.5 {
+		t.Errorf("requests per call: %.2f by 10 clients, %.2f by 10,000, %.2f with a small reserve; want at most 1.12, 2.5 or more, at most 1.12",
+			few.PerCall, many.PerCall, small.PerCall)
+	}
+	if few.Clients != 10 || many.Clients != 10_000 {
+		t.Errorf("%d and %d clients; want 10 and 10,000", few.Clients, many.Clients)
+	}
+}
+
+// crowd is a fleet that goes through an outage. Each client makes a call in 10 s.
+func crowd(clients int) *Scenario {
+	s := small()
+	perSecond := float64(clients) / 10
+	backends := max(clients/5000, 1)
+	s.Services[0].Backends, s.Services[0].Workers, s.Services[0].Queue = backends, clients/backends/50, 500
+	s.Services[0].Time = &Distribution{LogNormal, 40 * time.Millisecond, 200 * time.Millisecond}
+	s.Fleets[0].Clients, s.Fleets[0].Rate = clients, perSecond
+	s.Fleets[0].Call = Call{Service: "shop", Method: "/acme.shop.v1.Shop/Get", Policy: "retry", Deadline: 3 * time.Second, Delay: &Distribution{Normal, 30 * time.Millisecond, 10 * time.Millisecond}}
+	s.Phases = []Phase{
+		{Kind: Lead, Length: 10 * time.Second, Load: 1},
+		{Length: 10 * time.Second, Load: 1, Faults: []Fault{{Service: "shop", Down: true, Code: codes.Unavailable}}},
+		{Kind: After, Length: 10 * time.Second, Load: 1},
+	}
+	return s
+}
+
+func TestTwentyThousandClientsGoThroughAnOutageAndComeBack(t *testing.T) {
+	t.Parallel()
+	s := crowd(20_000)
+	s.Policies = example(t, "million").Policies
+	r := play(t, s, Options{}).Runs[0]
+	f := r.Fleets[0]
+	if f.Recovery.State != Returned || f.Recovery.Took > 500*time.Millisecond {
+		t.Errorf("recovery %v; want it back at once", f.Recovery)
+	}
+	if f.Success < 0.5 || f.Success > 0.55 || f.PerCall < 2 || f.PerCall > 3 {
+		t.Errorf("success %.3f, %.2f attempts a call; want half and a little, 2 to 3, since the reserve of small clients limits nothing", f.Success, f.PerCall)
+	}
+}
+
+func TestARunCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	s := crowd(20_000)
+	s.Policies = map[string]*policy.Set{}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	var last float64
+	_, err := s.Run(ctx, Options{Tell: func(part float64) { last = part; cancel(stop) }})
+	if !errors.Is(err, stop) || last <= 0 || last >= 0.5 {
+		t.Errorf("error %v after %v of the time; want %v before half of it", err, last, stop)
+	}
+}
+
+func TestAPolicyOfOnesOwnIsPlayedBesideTheOthers(t *testing.T) {
+	t.Parallel()
+	set, err := policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := example(t, "chain")
+	if _, err := s.With("own.yaml", set, ""); err == nil || err.Error() != "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get of the scenario's calls; name one that it has" {
+		t.Errorf("error %v", err)
+	}
+	more, err := s.With("own.yaml", set, "/a.B/C")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := play(t, more, Options{})
+	if len(s.Variants) != 3 || len(r.Runs) != 4 || r.Runs[3].Name != "own.yaml" {
+		t.Fatalf("%d variants, then %d; the last is %q", len(s.Variants), len(r.Runs), r.Runs[3].Name)
+	}
+	if got := r.Runs[3].Services[2].PerCall; got < 1.98 || got > 2.02 {
+		t.Errorf("%.2f requests for each call at the end of the chain; want two attempts of one layer", got)
+	}
+}
+
+// BenchmarkAMillionClients is the evidence for the size: run it alone, with -benchtime 1x.
+func BenchmarkAMillionClients(b *testing.B) {
+	s, err := Load("../examples/simulate/million.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		r, err := s.Run(b.Context(), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(r.Runs[0].Events)/b.Elapsed().Seconds()*float64(b.N), "events/s")
+	}
+}

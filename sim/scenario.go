@@ -1,0 +1,145 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Scenario is what is to be played. [Load] reads one from a file, whose keys are these fields in camelCase.
+type Scenario struct {
+	Title    string // in a line
+	About    string // what it shows
+	Seed     uint64 // of all chance; [Options] may name another
+	Bucket   time.Duration
+	Recovery Recovery
+	Policies map[string]*policy.Set // by the names that calls use
+	Variants []Variant              // what is compared; none: the scenario as it is
+	Services []Service
+	Fleets   []Fleet
+	Phases   []Phase
+}
+
+// Recovery is when a fleet counts as served well again after the trouble: in the first window of its calls in
+// which so many succeed.
+type Recovery struct {
+	Success float64 // 0 to 1
+	Window  time.Duration
+}
+
+// Variant is the scenario with other policies, and maybe with more clients that share the same load.
+type Variant struct {
+	Name     string
+	Policies map[string]string // by a fleet's or a service's name: what its calls follow instead
+	All      string            // what the calls of all others follow instead; "": their own
+	Clients  int               // of each fleet; 0: as the fleet says
+	Method   string            // of all calls that follow All; "": their own
+	Guard    *bool             // of every service; nil: as the service says
+}
+
+// Service is some backends that do the same.
+type Service struct {
+	Name      string
+	Backends  int
+	Workers   int // of each backend: requests that it works on at a time
+	Queue     int // requests that may wait at each backend
+	Time      *Distribution
+	Refuse    codes.Code // what a backend answers whose queue is full
+	Abandoned Abandoned
+	Guard     bool // it runs the chain guard: who called learns when a call below has given up
+	Calls     []Call
+}
+
+// Abandoned is what a backend does with requests in its queue whose clients have left.
+type Abandoned uint8
+
+// The kinds.
+const (
+	Serve Abandoned = iota // it does not know, and works on them as on any
+	Drop                   // it takes them out
+)
+
+// Fleet is many clients of one kind.
+type Fleet struct {
+	Name    string
+	Clients int     // processes, each with budgets of its own
+	Rate    float64 // calls per second of all clients together, before the load of a phase; 0: Think
+	Think   *Distribution
+	Call    Call
+}
+
+// Call is who is called, and how.
+type Call struct {
+	Service     string
+	Method      string // "/package.Service/Method", by which the policy is found
+	Policy      string // a name of Policies; "" is none, one attempt
+	Deadline    time.Duration
+	Connections int // of each process, each of which goes round the backends; 0: 1
+	Clients     int // of a service: processes that share budgets; 0: one for each backend
+	Attempts    int // cap over the policies' maxAttempts, as interceptor.WithMaxAttempts; 0: 5
+	Delay       *Distribution
+	Loss        float64 // part of the messages that never arrive
+}
+
+func (c *Call) connections() int { return max(c.Connections, 1) }
+
+// Phase is a part of the time.
+type Phase struct {
+	Name   string
+	Kind   Kind
+	Length time.Duration
+	Load   float64 // times the rates of the fleets
+	Faults []Fault
+}
+
+// Kind is what a phase counts for.
+type Kind uint8
+
+// The kinds of phases.
+const (
+	Trouble Kind = iota
+	Lead         // before the trouble: not counted, so that it does not hide what comes after
+	After        // the trouble is over, and the time to recover begins
+)
+
+// Fault is what is wrong with backends of a service for a phase. Requests that arrive meanwhile meet it.
+type Fault struct {
+	Service  string
+	Backends []int // from 0; none: all
+	Down     bool  // they fail at once
+	Hang     bool  // they never answer
+	Flaky    float64
+	Slow     *Slow
+	Slower   float64 // their work takes so many times as long; 0: 1
+	Workers  *int    // that are left
+	Code     codes.Code
+	Pushback *time.Duration // with a failure of Down or Flaky; negative: do not retry
+}
+
+// Slow is a slow tail: a part of the requests waits for something else when the work on them is done, which
+// occupies no worker.
+type Slow struct {
+	Part float64
+	By   *Distribution
+}
+
+// Length is that of all phases.
+func (s *Scenario) Length() time.Duration { return s.until(Lead, Trouble, After) }
+
+// until is how long the phases at the beginning take that are of these kinds.
+func (s *Scenario) until(kinds ...Kind) time.Duration {
+	var at time.Duration
+	for _, p := range s.Phases {
+		if !slices.Contains(kinds, p.Kind) {
+			break
+		}
+		at += p.Length
+	}
+	return at
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Study is the experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): clients that all
+// begin at once each want to change one row, once. A client reads the row's version, writes under the
+// condition that the version is still that, and if another client was first, waits and begins again. So at
+// most one client succeeds in a round, and all others have worked in vain.
+type Study struct {
+	Clients []int // how many contend, one experiment for each
+	Repeats int   // of each experiment, over which is averaged
+	Seed    uint64
+	Network Distribution  // of each message
+	Base    time.Duration // of the backoff: the wait after the n-th failure is Base·2ⁿ before jitter
+	Cap     time.Duration
+}
+
+// AWS is the study as it was published: 10 to 190 clients, a network of 10 ± 2 ms, waits from 5 ms that are
+// capped at 2 s, each experiment a hundred times.
+func AWS() Study {
+	s := Study{
+		Repeats: 100, Seed: 1, Base: 5 * time.Millisecond, Cap: 2 * time.Second,
+		Network: Distribution{Shape: Normal, A: 10 * time.Millisecond, B: 2 * time.Millisecond},
+	}
+	for n := 10; n <= 190; n += 10 {
+		s.Clients = append(s.Clients, n)
+	}
+	return s
+}
+
+// Finding is what an experiment came to, on average.
+type Finding struct {
+	Kind    string  `json:"kind"` // of the backoff: one of [StudyKinds]
+	Clients int     `json:"clients"`
+	Calls   float64 `json:"calls"`   // writes of all clients
+	Seconds float64 `json:"seconds"` // until the last had succeeded
+}
+
+// StudyKinds are the kinds of backoff in a study, in the order of the findings.
+func StudyKinds() []string { return []string{"none", "exponential", "equal", "decorrelated", "full"} }
+
+// backoff is the backoff of a kind; nil is none.
+func (s *Study) backoff(kind string) *policy.Backoff {
+	jitter, ok := map[string]policy.Jitter{
+		"exponential": policy.None, "equal": policy.Equal, "decorrelated": policy.Decorrelated, "full": policy.Full,
+	}[kind]
+	if !ok {
+		return nil
+	}
+	return &policy.Backoff{Initial: s.Base, Max: s.Cap, Multiplier: 2, Jitter: jitter}
+}
+
+// Run makes the experiments, for each kind of backoff those of all numbers of clients. tell is called after
+// each with how many are done, by one goroutine at a time; it may be nil.
+func (s *Study) Run(ctx context.Context, tell func(done, all int)) ([]Finding, error) {
+	if s.Repeats < 1 {
+		return nil, fmt.Errorf("sim: study with %d repeats: want at least 1", s.Repeats)
+	}
+	var list []Finding
+	for _, kind := range StudyKinds() {
+		for _, n := range s.Clients {
+			list = append(list, Finding{Kind: kind, Clients: n})
+		}
+	}
+	var (
+		all  sync.WaitGroup
+		mu   sync.Mutex
+		done int
+		next = make(chan *Finding)
+	)
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for f := range next {
+				s.experiment(ctx, f)
+				mu.Lock()
+				if done++; tell != nil {
+					tell(done, len(list))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range list {
+		next <- &list[i]
+	}
+	close(next)
+	all.Wait()
+	return list, context.Cause(ctx)
+}
+
+func (s *Study) experiment(ctx context.Context, f *Finding) {
+	for i := range s.Repeats {
+		if ctx.Err() != nil {
+			return
+		}
+		r := row{random: chance(s.Seed, uint64(i*1000+f.Clients)), network: &s.Network} //nolint:gosec // not negative
+		for range f.Clients {
+			c := &contender{row: &r, backoff: s.backoff(f.Kind)}
+			r.in(r.delay(), c, reads, 0)
+		}
+		for r.next() {
+		}
+		f.Calls += float64(r.writes) / float64(s.Repeats)
+		f.Seconds += r.now.Seconds() / float64(s.Repeats)
+	}
+}

@@ -1,0 +1,57 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Trace makes calls at given times by the first client of the first fleet, with jitter at its least, and says
+// when requests arrived at the first service, and how long the calls took.
+func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []time.Duration) {
+	t.Helper()
+	w, err := build(s, &Variant{}, s.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sources[0].link.jitter = rand.New(least{})
+	tr := &tracer{source: w.sources[0]}
+	for _, at := range begins {
+		w.in(at, tr, 0, 0)
+	}
+	took = make([]time.Duration, len(begins))
+	w.enter()
+	for seen := 0; w.next(); {
+		for ; seen < w.services[0].tally.requests; seen++ {
+			requests = append(requests, w.now)
+		}
+		for i, c := range tr.calls {
+			if c.over && took[i] == 0 {
+				took[i] = max(w.now-c.start, 1)
+			}
+		}
+	}
+	for i := range took {
+		took[i] = took[i].Truncate(2) // what took no time
+	}
+	return requests, took
+}
+
+type tracer struct {
+	source *source
+	calls  []*call
+}
+
+func (tr *tracer) act(*event) {
+	c := tr.source.link.begin(0, nil, forever)
+	tr.calls = append(tr.calls, c)
+	c.first()
+}
+
+// least is no chance at all.
+type least struct{}
+
+func (least) Uint64() uint64 { return 0 }
