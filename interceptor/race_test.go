@@ -335,3 +335,16 @@ func TestAPanicBesideTheCallerComesUpInTheCaller(t *testing.T) {
 		_ = conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue))
 	}, interceptor.WithBudget("", budget))
 }
+
+// The second attempt is sent 30 ms after the first, and was never slow: it is the last one.
+func TestTheDelayOfAFailedAttemptSaysNothingOfTheNext(t *testing.T) {
+	play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
+		s.On(get, down().Delay(30*ms), text("second").Delay(500*ms))
+		if got, err := s.call(t.Context(), get); got != "second" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		if len(s.decisions) != 1 || s.decisions[0].TimedOut {
+			t.Errorf("%+v", s.decisions)
+		}
+	})
+}

@@ -41,7 +41,7 @@ func (s *stream) fall(t *try, err error) error {
 	beaten, place := r.over, Lost
 	switch {
 	case r.leave(&t.lane):
-	case s.running == t: // the call is committed to it
+	case s.running == t && !s.done: // the call is committed to it
 		for s.contested() {
 			s.wait()
 		}
@@ -52,12 +52,12 @@ func (s *stream) fall(t *try, err error) error {
 	t.attempt = t.settled()
 	s.attempt = t.attempt
 	switch {
+	case beaten:
+		r.lost(&t.lane, err)
 	case r.panics != nil:
 		r.gates.settle(t.attempt, errLeft, false)
 		r.best, r.err, r.verdict = &t.lane, errLeft, policy.Decision{Reason: policy.NonRetryable}
 		r.stop()
-	case beaten:
-		r.lost(&t.lane, err)
 	default:
 		s.judge(nil, err, nil)
 		r.failed(&t.lane, err, t.place(place))

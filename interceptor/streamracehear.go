@@ -11,7 +11,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// hear waits for the answer of an attempt: its first message, or headers if the application has asked for them, or its end.
+// hear waits for the answer of an attempt: its first message, or headers if the application has asked for
+// them, or its end.
 func (s *stream) hear(t *try) {
 	defer s.catch(t)
 	md, err := t.stream.Header()
@@ -22,7 +23,7 @@ func (s *stream) hear(t *try) {
 	err = t.stream.RecvMsg(m)
 	s.mu.Lock()
 	switch {
-	case s.running == t, !s.race.over && (err == nil || err == io.EOF): //nolint:errorlint // gRPC returns it bare
+	case s.serves(t) && (s.committed || err == nil || err == io.EOF): //nolint:errorlint // gRPC returns it bare
 		s.answer(t, m, err)
 	case err == nil:
 		s.mu.Unlock()
@@ -40,12 +41,14 @@ func (s *stream) headed(t *try, headers metadata.MD) bool {
 	defer s.mu.Unlock()
 	t.headers = headers
 	switch {
-	case s.running == t:
+	case !s.serves(t):
+		return false
+	case s.committed:
 		t.hearing = false
 		s.handOver(t)
 		s.tell()
 		return true
-	case !s.race.over && s.race.asked:
+	case s.race.asked:
 		t.hearing = false
 		s.race.record(&t.lane)
 		s.win(t, policy.CommitHeaders)
@@ -75,7 +78,7 @@ func (s *stream) answer(t *try, m *encoded, err error) {
 	if err == nil {
 		s.early, t.hearing = m, false
 	}
-	if s.running != t {
+	if !s.committed {
 		s.race.record(&t.lane)
 		s.win(t, policy.CommitMessage)
 	}

@@ -86,7 +86,7 @@ func (s *stream) behind(t *try) bool {
 	return t.sending || !t.deaf && (t.sent < s.replay.length || s.replay.closed && !t.closed)
 }
 
-// serves reports whether an attempt is to be sent what was sent before. It requires mu.
+// serves reports whether an attempt runs that may still be the call's. It requires mu.
 func (s *stream) serves(t *try) bool {
 	if s.racing() {
 		return !s.race.over && slices.Contains(s.race.running, &t.lane)
@@ -120,10 +120,10 @@ func (s *stream) unsendable(t *try, err error) error {
 	_ = s.fall(t, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.done {
+	for s.racing() {
 		s.wait()
 	}
-	return s.final
+	return s.final // nil if another attempt has won meanwhile, and is sent it
 }
 
 // closeRace closes the application's side of all attempts. It requires mu, and gives it up.

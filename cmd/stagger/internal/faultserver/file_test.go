@@ -134,14 +134,15 @@ func TestTheExampleIsAScript(t *testing.T) {
 
 func TestFilesThatAreMadeToBeLargeAreRefused(t *testing.T) {
 	t.Parallel()
-	bomb := "a: &a [x]\n"
+	var bomb strings.Builder
+	bomb.WriteString("a: &a [x]\n")
 	for c := 'b'; c < 'j'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9), ", "))
+		bomb.WriteString(fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9), ", ")))
 	}
 	const much = "has more than 50000 values or 4 MiB of text, aliases followed, or is more than 64 deep"
 	for name, row := range map[string]struct{ text, want string }{
 		"size":        {strings.Repeat("#", 1<<20) + "\n", "is larger than 1048576 bytes (1 MiB)"},
-		"aliases":     {step("{replies: [{json: {" + strings.ReplaceAll(strings.TrimSuffix(bomb, "\n"), "\n", ", ") + "}}]}"), much},
+		"aliases":     {step("{replies: [{json: {" + strings.ReplaceAll(strings.TrimSuffix(bomb.String(), "\n"), "\n", ", ") + "}}]}"), much},
 		"own alias":   {"scripts: &s [{method: /a.B/C, steps: [{replies: [{json: &j [*j]}]}]}]", much},
 		"depth":       {step("{replies: [{json: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}]}"), much},
 		"random step": {step(strings.Repeat("{random: {step: ", 100) + "{}" + strings.Repeat("}}", 100)), much},
