@@ -137,7 +137,7 @@ func TestFilesThatAreMadeToBeLargeAreRefused(t *testing.T) {
 	var bomb strings.Builder
 	bomb.WriteString("a: &a [x]\n")
 	for c := 'b'; c < 'j'; c++ {
-		bomb.WriteString(fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9), ", ")))
+		fmt.Fprintf(&bomb, "%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9), ", "))
 	}
 	const much = "has more than 50000 values or 4 MiB of text, aliases followed, or is more than 64 deep"
 	for name, row := range map[string]struct{ text, want string }{
