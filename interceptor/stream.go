@@ -33,6 +33,7 @@ type stream struct {
 	encoder encoder
 	through bool // a message that is received of a direct attempt is nobody's business
 	desc    *grpc.StreamDesc
+	race    *streamRace // leads until the call is committed; nil if attempts do not run beside each other
 
 	mu        sync.Mutex // guards all up to first
 	led       bool       // somebody leads
@@ -51,8 +52,6 @@ type stream struct {
 	resumption resumption
 	open       grpc.Streamer
 	end        context.CancelFunc // of the policy's timeout; nil without one
-
-	race *streamRace // leads until the call is committed; nil if attempts do not run beside each other
 
 	call // its state belongs to the leader, and before that to the attempt's watch
 }
