@@ -130,7 +130,7 @@ func TestUnavailableThatLastsEndsWithTheServersError(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(getOrder, testserver.Fail(codes.Unavailable, "the disk is full"))
 		err := s.call(t.Context(), getOrder)
-		wantEnd(t, err, codes.Unavailable, 4, 350*ms, policy.AttemptsExhausted)
+		wantEnd(t, err, codes.Unavailable, 4, 350*ms, policy.ReasonAttemptsExhausted)
 		if got := status.Convert(err).Message(); got != "the disk is full" {
 			t.Errorf("message %q; want the server's own", got)
 		}
@@ -143,7 +143,7 @@ func TestUnavailableThatLastsEndsWithTheServersError(t *testing.T) {
 func TestResourceExhaustedHasALongerScale(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(getOrder, testserver.Fail(codes.ResourceExhausted))
-		wantEnd(t, s.call(t.Context(), getOrder), codes.ResourceExhausted, 4, 3500*ms, policy.AttemptsExhausted)
+		wantEnd(t, s.call(t.Context(), getOrder), codes.ResourceExhausted, 4, 3500*ms, policy.ReasonAttemptsExhausted)
 		if got := s.waits(); got != "[500ms 1s 2s]" {
 			t.Errorf("waits %s", got)
 		}
@@ -185,7 +185,7 @@ func TestASlowAttemptThatMayNotBeRepeatedRunsToTheDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		// An extra attempt after a timeout costs five: the reserve of ten pays for two.
-		wantEnd(t, s.call(ctx, getOrder), codes.DeadlineExceeded, 3, 10*time.Second, policy.BudgetExhausted)
+		wantEnd(t, s.call(ctx, getOrder), codes.DeadlineExceeded, 3, 10*time.Second, policy.ReasonBudgetExhausted)
 		if got := s.waits(); got != "[1.05s 1.1s]" {
 			t.Errorf("waits %s", got)
 		}
@@ -212,7 +212,7 @@ func TestABackoffThatWouldPassTheDeadlineEndsAtOnceWithTheServersError(t *testin
 		ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
 		defer cancel()
 		// 50 ms and 100 ms fit, 200 ms more would not: the call ends 50 ms before its deadline.
-		wantEnd(t, s.call(ctx, getOrder), codes.Unavailable, 3, 150*ms, policy.DeadlineTooClose)
+		wantEnd(t, s.call(ctx, getOrder), codes.Unavailable, 3, 150*ms, policy.ReasonDeadlineTooClose)
 	})
 }
 
@@ -221,7 +221,7 @@ func TestCancellingDuringABackoffReturnsAtOnce(t *testing.T) {
 		s.On(getOrder, testserver.Fail(codes.Unavailable, "the disk is full").Pushback("60000"))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(7*time.Second, cancel)
-		wantEnd(t, s.call(ctx, getOrder), codes.Canceled, 1, 7*time.Second, policy.Cancelled)
+		wantEnd(t, s.call(ctx, getOrder), codes.Canceled, 1, 7*time.Second, policy.ReasonCancelled)
 	})
 }
 
@@ -237,10 +237,10 @@ func TestTheBudgetRunsDryAndFillsAgain(t *testing.T) {
 		if got := s.Count(getOrder) - calls; got != 20 {
 			t.Errorf("%d extra attempts for %d calls; want 20", got, calls)
 		}
-		wantEnd(t, s.call(t.Context(), getOrder), codes.Unavailable, 1, 0, policy.BudgetExhausted)
+		wantEnd(t, s.call(t.Context(), getOrder), codes.Unavailable, 1, 0, policy.ReasonBudgetExhausted)
 
 		time.Sleep(11 * time.Second) // virtual: the window has passed, and the reserve is back
-		wantEnd(t, s.call(t.Context(), getOrder), codes.Unavailable, 4, 350*ms, policy.AttemptsExhausted)
+		wantEnd(t, s.call(t.Context(), getOrder), codes.Unavailable, 4, 350*ms, policy.ReasonAttemptsExhausted)
 	})
 }
 
@@ -259,7 +259,7 @@ func TestExtraAttemptsThatSucceedCostNothing(t *testing.T) {
 func TestAnUnsafeCallIsNotRepeated(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(createOrder, testserver.Fail(codes.Unavailable))
-		wantEnd(t, s.call(t.Context(), createOrder), codes.Unavailable, 1, 0, policy.NotIdempotent)
+		wantEnd(t, s.call(t.Context(), createOrder), codes.Unavailable, 1, 0, policy.ReasonNotIdempotent)
 		if got := s.Count(createOrder); got != 1 {
 			t.Errorf("the server saw %d attempts; want 1", got)
 		}
@@ -270,7 +270,7 @@ func TestAnUnsafeCallIsRepeatedWhenItNeverLeftTheClient(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.Down()
 		err := s.call(t.Context(), createOrder)
-		wantEnd(t, err, codes.Unavailable, 4, 350*ms, policy.AttemptsExhausted)
+		wantEnd(t, err, codes.Unavailable, 4, 350*ms, policy.ReasonAttemptsExhausted)
 		if got := s.Count(createOrder); got != 0 {
 			t.Errorf("the server saw %d attempts; want none", got)
 		}
@@ -294,12 +294,12 @@ func TestTheServersWordWins(t *testing.T) {
 		waits    string
 		reason   policy.Reason
 	}{
-		{[]string{"0"}, 4, "[0s 50ms 100ms]", policy.AttemptsExhausted},
-		{[]string{"1000"}, 4, "[1.05s 50ms 100ms]", policy.AttemptsExhausted},
-		{[]string{"-1"}, 1, "[]", policy.PushbackStop},
-		{[]string{"soon"}, 1, "[]", policy.PushbackStop},
-		{[]string{"7", "8"}, 1, "[]", policy.PushbackStop},
-		{[]string{"300001"}, 1, "[]", policy.PushbackStop},
+		{[]string{"0"}, 4, "[0s 50ms 100ms]", policy.ReasonAttemptsExhausted},
+		{[]string{"1000"}, 4, "[1.05s 50ms 100ms]", policy.ReasonAttemptsExhausted},
+		{[]string{"-1"}, 1, "[]", policy.ReasonPushbackStop},
+		{[]string{"soon"}, 1, "[]", policy.ReasonPushbackStop},
+		{[]string{"7", "8"}, 1, "[]", policy.ReasonPushbackStop},
+		{[]string{"300001"}, 1, "[]", policy.ReasonPushbackStop},
 	} {
 		t.Run(fmt.Sprint(row.pushback), func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {

@@ -56,9 +56,9 @@ func TestTheREADMENamesEveryReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []policy.Reason{
-		policy.Followed, policy.ChainStop, policy.BreakerOpen, policy.TooManyWaiting, policy.Hedge,
-		policy.NonRetryable, policy.Committed, policy.AttemptsExhausted, policy.NotIdempotent, policy.PushbackStop,
-		policy.DeadlineTooClose, policy.BudgetExhausted, policy.Cancelled, policy.Closed,
+		policy.ReasonFollowed, policy.ReasonChainStop, policy.ReasonBreakerOpen, policy.ReasonTooManyWaiting, policy.ReasonHedge,
+		policy.ReasonNonRetryable, policy.ReasonCommitted, policy.ReasonAttemptsExhausted, policy.ReasonNotIdempotent, policy.ReasonPushbackStop,
+		policy.ReasonDeadlineTooClose, policy.ReasonBudgetExhausted, policy.ReasonCancelled, policy.ReasonClosed,
 	} {
 		if !strings.Contains(string(readme), "`"+string(r)+"`") {
 			t.Errorf("the README does not explain %s", r)

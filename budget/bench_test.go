@@ -22,7 +22,7 @@ func TestNothingAllocates(t *testing.T) {
 		for what, f := range map[string]func(){
 			"Start":  func() { now = (now + time.Millisecond); b.Start(now) },
 			"Fail":   func() { b.Fail(now) },
-			"Finish": func() { b.Finish(now, budget.AtOnce); b.Finish(now, budget.Failed) },
+			"Finish": func() { b.Finish(now, budget.EndAtOnce); b.Finish(now, budget.EndFailed) },
 			"Withdraw and Refund": func() {
 				if p, ok := b.Withdraw(now, charge(failure)); ok {
 					b.Settle(now, p, true)
@@ -68,7 +68,7 @@ func calls(b budget.Budget, goroutines, n int) time.Duration {
 			for range n/goroutines + 1 {
 				now += time.Microsecond // or all calls would meet in one shard
 				b.Start(now)
-				b.Finish(now, budget.AtOnce)
+				b.Finish(now, budget.EndAtOnce)
 			}
 		})
 	}

@@ -26,9 +26,9 @@ func charge(k budget.Kind) budget.Charge { return budget.Charge{Kind: k} }
 
 func ending(ok bool) budget.End {
 	if ok {
-		return budget.AtOnce
+		return budget.EndAtOnce
 	}
-	return budget.Failed
+	return budget.EndFailed
 }
 
 func start(n int) action {

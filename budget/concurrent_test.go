@@ -34,7 +34,7 @@ func ExampleConcurrent() {
 		b.Start(now)
 	}
 	for range 3 {
-		_, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure})
+		_, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
 		fmt.Println(ok)
 	}
 	// Output:
@@ -48,15 +48,15 @@ func TestConcurrentCountsWhatIsInFlight(t *testing.T) {
 	run(t, concurrent(t, 20, 1), []row{
 		{0, withdraw(failure), 0, true}, // the least
 		{0, withdraw(failure), 0, false},
-		{1, start(9), 0, true},                 // 1.8 of nine calls: one
-		{1, start(1), 1, true},                 // 2 of ten
-		{1, withdraw(timeout), 0, true},        // dear as it may be
-		{2, withdraw(failure), 0, false},       //
-		{3, drop(0), 1, true},                  // not sent
-		{3, withdraw(failure), 0, true},        //
-		{4, settle(1, false), 1, true},         // it did not help, and is over all the same
-		{5, refund(2), 2, true},                //
-		{5, finish(5, budget.Failed), 1, true}, // 1 of five
+		{1, start(9), 0, true},                    // 1.8 of nine calls: one
+		{1, start(1), 1, true},                    // 2 of ten
+		{1, withdraw(timeout), 0, true},           // dear as it may be
+		{2, withdraw(failure), 0, false},          //
+		{3, drop(0), 1, true},                     // not sent
+		{3, withdraw(failure), 0, true},           //
+		{4, settle(1, false), 1, true},            // it did not help, and is over all the same
+		{5, refund(2), 2, true},                   //
+		{5, finish(5, budget.EndFailed), 1, true}, // 1 of five
 	})
 }
 
@@ -110,7 +110,7 @@ func TestConcurrentIsItsModel(t *testing.T) {
 					t.Skip("no call is in flight")
 				}
 				calls--
-				b.Finish(at(float64(calls)/7), budget.Failed)
+				b.Finish(at(float64(calls)/7), budget.EndFailed)
 			},
 			"withdraw": func(t *rapid.T) {
 				want := (extra+1)*1e6 <= max(int64(least)*1e6, calls*share)

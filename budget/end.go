@@ -8,7 +8,7 @@ type End uint8
 
 // The ends.
 const (
-	Failed    End = iota // with a status other than OK
-	Succeeded            // with OK, after extra attempts were sent
-	AtOnce               // with OK, and no extra attempt was sent
+	EndFailed    End = iota // with a status other than OK
+	EndSucceeded            // with OK, after extra attempts were sent
+	EndAtOnce               // with OK, and no extra attempt was sent
 )

@@ -41,7 +41,7 @@ var endings = map[string]func(*testing.T, budget.Budget){
 	"a refusal changes nothing but the count": func(t *testing.T, b budget.Budget) {
 		t.Helper()
 		spend(b, t0, 3)
-		for _, c := range []budget.Charge{{}, {Kind: timeout}, {Kind: 200, Factor: 100}, {Factor: 99}, {Kind: budget.Hedge, Factor: 1e-9}} {
+		for _, c := range []budget.Charge{{}, {Kind: timeout}, {Kind: 200, Factor: 100}, {Factor: 99}, {Kind: budget.KindHedge, Factor: 1e-9}} {
 			before, denied := b.Balance(t0), b.Denied()+1
 			if p, ok := b.Withdraw(t0, c); ok {
 				b.Return(t0, p)

@@ -22,10 +22,10 @@ func ExampleNewRatio() {
 	for range 100 {
 		b.Start(now)
 		b.Fail(now)
-		if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure}); ok {
+		if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
 			extra++ // sent, and failed as well
 		}
-		b.Finish(now, budget.Failed)
+		b.Finish(now, budget.EndFailed)
 	}
 	fmt.Println(extra, "extra attempts,", b.Denied(), "denied")
 	// Output: 20 extra attempts, 80 denied
@@ -43,11 +43,11 @@ func ExampleRatio_Settle() {
 	for i := range 1000 {
 		b.Start(now)
 		if i%4 == 0 {
-			if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure}); ok {
+			if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
 				b.Settle(now, p, true)
 			}
 		}
-		b.Finish(now, budget.AtOnce)
+		b.Finish(now, budget.EndAtOnce)
 	}
 	fmt.Println(b.Denied(), "denied, balance", b.Balance(now))
 	// Output: 0 denied, balance 110
@@ -64,11 +64,11 @@ func ExampleNewThrottle() {
 	for range 5 {
 		b.Fail(now)
 	}
-	_, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure})
+	_, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
 	fmt.Println(b.Tokens(), ok)
 
-	b.Finish(now, budget.AtOnce)
-	_, ok = b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure})
+	b.Finish(now, budget.EndAtOnce)
+	_, ok = b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
 	fmt.Println(b.Tokens(), ok)
 	// Output:
 	// 5 false

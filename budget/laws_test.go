@@ -113,7 +113,7 @@ var laws = map[string]func(*testing.T, budget.Budget){
 			b.Fail(now)
 			b.Settle(now, p, true)
 			b.Return(now, p)
-			b.Finish(now, budget.AtOnce)
+			b.Finish(now, budget.EndAtOnce)
 			if got := b.Balance(now); math.IsNaN(got) || got < 0 {
 				t.Errorf("at %v: balance %v", now, got)
 			}

@@ -31,7 +31,7 @@ func TestEmptyRefusesWhateverSucceeds(t *testing.T) {
 	before := budget.Empty.Denied()
 	for range 1000 {
 		budget.Empty.Start(t0)
-		budget.Empty.Finish(t0, budget.AtOnce)
+		budget.Empty.Finish(t0, budget.EndAtOnce)
 		budget.Empty.Settle(t0, budget.Permit{Charge: charge(timeout), At: t0}, true)
 		if granted(budget.Empty, t0) {
 			t.Fatal("granted")

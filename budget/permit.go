@@ -14,24 +14,24 @@ type Kind uint8
 
 // The kinds. [Ratio] and [Refund] charge them differently, the others do not look at them.
 const (
-	// AfterFailure follows a failure that was reported.
-	AfterFailure Kind = iota
-	// AfterTimeout follows an attempt that has not answered in time. It may still be running, so that
+	// KindFailure follows a failure that was reported.
+	KindFailure Kind = iota
+	// KindTimeout follows an attempt that has not answered in time. It may still be running, so that
 	// the server works on two: the dearest kind.
-	AfterTimeout
-	// Hedge is sent beside attempts that are not late yet, since others of the method have been
+	KindTimeout
+	// KindHedge is sent beside attempts that are not late yet, since others of the method have been
 	// answered by then: cost 1, unless set otherwise.
-	Hedge
+	KindHedge
 )
 
 // String is "failure", "timeout" or "hedge", the words that metrics and logs use.
 func (k Kind) String() string {
 	switch k {
-	case AfterFailure:
+	case KindFailure:
 		return "failure"
-	case AfterTimeout:
+	case KindTimeout:
 		return "timeout"
-	case Hedge:
+	case KindHedge:
 		return "hedge"
 	default:
 		return fmt.Sprintf("Kind(%d)", uint8(k))

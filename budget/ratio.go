@@ -15,10 +15,10 @@ import (
 //	balance = Percent of the calls + MinPerSecond · Window − what was spent
 //
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers
-// its cost: 1 [AfterFailure], TimeoutCost [AfterTimeout]. If it succeeds the cost is given back,
+// its cost: 1 for [KindFailure], TimeoutCost for [KindTimeout]. If it succeeds the cost is given back,
 // and after a timeout TimeoutBonus on top. So extra attempts that help are nearly free, as when one
 // backend of many is broken, and those that do not help dry up, as in an overload. A kind unknown
-// to it costs what AfterTimeout costs.
+// to it costs what KindTimeout costs.
 //
 // What is earned and what is spent count for the same length of time, so at each grant the net
 // spending of the last window is at most what the calls of that window earned, the bonuses, and the
@@ -116,13 +116,13 @@ func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.restore(p)
-	if k := p.Charge.Kind; k != AfterFailure && k != Hedge {
+	if k := p.Charge.Kind; k != KindFailure && k != KindHedge {
 		seen := r.earnings.Load().epochs.of(now)
 		r.ledger.at(r.ledger.latest(seen)).bonus += r.rates.timeoutBonus
 	}
 }
 
-// Balance is in extra attempts [AfterFailure], with fractions. It is 0 while more was spent in the
+// Balance is in extra attempts of [KindFailure], with fractions. It is 0 while more was spent in the
 // window than its calls have earned, as may be after a burst whose calls left the window first.
 func (r *Ratio) Balance(now time.Duration) float64 {
 	r.mu.Lock()

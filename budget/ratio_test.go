@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	failure = budget.AfterFailure
-	timeout = budget.AfterTimeout
+	failure = budget.KindFailure
+	timeout = budget.KindTimeout
 )
 
 const t0 = 1_000_000 * time.Hour
@@ -101,8 +101,8 @@ func TestRatioLedger(t *testing.T) {
 			{0, refund(0), 12.5, true},
 		}},
 		{"Finish and Fail earn nothing", 10, 1, []row{
-			{0, func(b *book, now time.Duration) bool { b.Finish(now, budget.AtOnce); return true }, 10, true},
-			{0, func(b *book, now time.Duration) bool { b.Finish(now, budget.Failed); return true }, 10, true},
+			{0, func(b *book, now time.Duration) bool { b.Finish(now, budget.EndAtOnce); return true }, 10, true},
+			{0, func(b *book, now time.Duration) bool { b.Finish(now, budget.EndFailed); return true }, 10, true},
 			{0, func(b *book, now time.Duration) bool { b.Fail(now); return true }, 10, true},
 		}},
 	} {

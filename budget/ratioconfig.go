@@ -25,7 +25,7 @@ type RatioConfig struct {
 	// Window is how long earnings and spending count. 1s to 60s: a shorter one forgets the calls
 	// that a slow failure belongs to, a longer one lets a quiet hour pay for a storm.
 	Window time.Duration
-	// TimeoutCost is what an extra attempt costs [AfterTimeout], where one [AfterFailure] costs 1.
+	// TimeoutCost is what an extra attempt of [KindTimeout] costs, where one of [KindFailure] costs 1.
 	// 1 to 1000.
 	TimeoutCost float64
 	// TimeoutBonus is what an extra attempt after a timeout earns on top of its cost if it succeeds.
@@ -81,7 +81,7 @@ func (c RatioConfig) rates() rates {
 }
 
 func (r rates) cost(c Charge) int64 {
-	if c.Kind == AfterFailure || c.Kind == Hedge {
+	if c.Kind == KindFailure || c.Kind == KindHedge {
 		return c.of(token)
 	}
 	return c.of(r.timeoutCost)

@@ -94,14 +94,14 @@ func (b *Refund) Settle(now time.Duration, p Permit, helped bool) {
 
 // Finish adds Success for a call that succeeded at once.
 func (b *Refund) Finish(_ time.Duration, e End) {
-	for e == AtOnce {
+	for e == EndAtOnce {
 		if h, tokens := b.bucket.look(); h.change(tokens, h.settings.success) {
 			return
 		}
 	}
 }
 
-// Balance is how many extra attempts [AfterFailure] the bucket pays for, with fractions.
+// Balance is how many extra attempts of [KindFailure] the bucket pays for, with fractions.
 func (b *Refund) Balance(time.Duration) float64 {
 	h, tokens := b.bucket.look()
 	return float64(tokens) / float64(h.settings.retry)

@@ -29,11 +29,11 @@ func ExampleRefund() {
 	granted, now := 0, budget.Now()
 	for range 1000 { // an outage: no call succeeds, and no extra attempt helps
 		b.Start(now)
-		if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.AfterFailure}); ok {
+		if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
 			granted++
 			b.Settle(now, p, false)
 		}
-		b.Finish(now, budget.Failed)
+		b.Finish(now, budget.EndFailed)
 	}
 	fmt.Println(granted)
 	// Output: 100
@@ -44,17 +44,17 @@ func TestRefundPricesAndPaysBack(t *testing.T) {
 	b := refunding(t, budget.RefundConfig{Capacity: 20, RetryCost: 5, TimeoutCost: 10, Success: 1.5})
 	run(t, b, []row{
 		{0, withdraw(timeout), 2, true},
-		{0, withdraw(budget.Hedge), 1, true},
+		{0, withdraw(budget.KindHedge), 1, true},
 		{0, withdraw(timeout), 1, false},
 		{0, withdraw(failure), 0, true},
 		{0, withdraw(failure), 0, false},
 		{1, settle(2, false), 0, true}, // did not help
 		{1, refund(0), 2, true},
 		{1, drop(1), 3, true},
-		{2, finish(1, budget.AtOnce), 3.3, true},
-		{2, finish(1, budget.Succeeded), 3.3, true}, // its extra attempt has paid for itself
-		{2, finish(1, budget.Failed), 3.3, true},
-		{3, finish(10, budget.AtOnce), 4, true}, // full
+		{2, finish(1, budget.EndAtOnce), 3.3, true},
+		{2, finish(1, budget.EndSucceeded), 3.3, true}, // its extra attempt has paid for itself
+		{2, finish(1, budget.EndFailed), 3.3, true},
+		{3, finish(10, budget.EndAtOnce), 4, true}, // full
 	})
 	if p, ok := b.Withdraw(t0, budget.Charge{Factor: 2.5}); !ok || p.Cost != 12_500 || b.Tokens() != 7.5 {
 		t.Errorf("%+v, %v, %v tokens left; want a cost of 12.5 out of 20", p, ok, b.Tokens())

@@ -46,7 +46,7 @@ func (c RefundConfig) milli() (prices, int64) {
 type prices struct{ retry, timeout, success int64 }
 
 func (p prices) cost(c Charge) int64 {
-	if c.Kind == AfterFailure || c.Kind == Hedge {
+	if c.Kind == KindFailure || c.Kind == KindHedge {
 		return c.of(p.retry)
 	}
 	return c.of(p.timeout)

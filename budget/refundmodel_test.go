@@ -69,9 +69,9 @@ func TestRefundIsItsModel(t *testing.T) {
 				b.Settle(t0, out[0], false)
 				out = out[1:]
 			},
-			"at once":   func(*rapid.T) { b.Finish(t0, budget.AtOnce); m.add(m.success) },
-			"succeeded": func(*rapid.T) { b.Finish(t0, budget.Succeeded) },
-			"failed":    func(*rapid.T) { b.Fail(t0); b.Finish(t0, budget.Failed) },
+			"at once":   func(*rapid.T) { b.Finish(t0, budget.EndAtOnce); m.add(m.success) },
+			"succeeded": func(*rapid.T) { b.Finish(t0, budget.EndSucceeded) },
+			"failed":    func(*rapid.T) { b.Fail(t0); b.Finish(t0, budget.EndFailed) },
 			"reload": func(t *rapid.T) {
 				config, fresh := drawnPurse(t)
 				fresh.tokens = m.tokens * fresh.capacity / m.capacity

@@ -144,7 +144,7 @@ func TestADrainedBudgetGrantsNothingAndEarnsAgain(t *testing.T) {
 		}
 		for range 100 {
 			b.Start(t0)
-			b.Finish(t0, budget.AtOnce)
+			b.Finish(t0, budget.EndAtOnce)
 		}
 		if !granted(b, t0) {
 			t.Errorf("%s: earns nothing after it was drained", name)

@@ -98,7 +98,7 @@ func TestNothingIsMadeByReloadsUnderStress(t *testing.T) {
 				if got := b.Balance(t0); got < 0 || math.IsNaN(got) {
 					t.Errorf("%s: balance %v", name, got)
 				}
-				b.Finish(t0, budget.Failed)
+				b.Finish(t0, budget.EndFailed)
 			}
 		})
 		reloaded(t, b.resize(0))

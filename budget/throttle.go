@@ -81,7 +81,7 @@ func (*Throttle) Settle(time.Duration, Permit, bool) {}
 
 // Finish adds TokenRatio if the call succeeded.
 func (t *Throttle) Finish(_ time.Duration, e End) {
-	for e != Failed {
+	for e != EndFailed {
 		if h, tokens := t.bucket.look(); h.change(tokens, h.settings.ratio) {
 			return
 		}

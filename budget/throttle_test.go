@@ -32,7 +32,7 @@ func fail(n int) func(*budget.Throttle) {
 func succeed(n int) func(*budget.Throttle) {
 	return func(b *budget.Throttle) {
 		for range n {
-			b.Finish(t0, budget.AtOnce)
+			b.Finish(t0, budget.EndAtOnce)
 		}
 	}
 }
@@ -76,9 +76,9 @@ func TestThrottleArithmetic(t *testing.T) {
 		{"a ratio above one", 10, 2.5, []step{{fail(10), 0, false}, {succeed(2), 5, false}, {succeed(1), 7.5, true}}},
 		{"a ratio above the bucket fills it", 10, 1e300, []step{{fail(10), 0, false}, {succeed(1), 10, true}}},
 		{"a call that ends badly is counted by Fail alone", 10, 1, []step{
-			{func(b *budget.Throttle) { b.Finish(t0, budget.Failed) }, 10, true},
+			{func(b *budget.Throttle) { b.Finish(t0, budget.EndFailed) }, 10, true},
 			{fail(3), 7, true},
-			{func(b *budget.Throttle) { b.Finish(t0, budget.Failed) }, 7, true},
+			{func(b *budget.Throttle) { b.Finish(t0, budget.EndFailed) }, 7, true},
 		}},
 		{"a call begins for nothing", 10, 1, []step{{fail(5), 5, false}, {func(b *budget.Throttle) { b.Start(t0) }, 5, false}}},
 		{"permits are free, and nothing comes of them", 10, 1, []step{{func(b *budget.Throttle) {

@@ -17,10 +17,10 @@ func TestThrottleAddsUpUnderStress(t *testing.T) {
 		for range 4000 {
 			b.Fail(t0)
 			succeed(8)(b)
-			b.Withdraw(t0, charge(budget.AfterFailure))
-			b.Finish(t0, budget.Failed)
+			b.Withdraw(t0, charge(budget.KindFailure))
+			b.Finish(t0, budget.EndFailed)
 		}
-		b.Finish(t0, budget.AtOnce)
+		b.Finish(t0, budget.EndAtOnce)
 	})
 	if got := b.Tokens(); got != 508 { // 500 + 64 · 0.125
 		t.Errorf("%v tokens; want 508", got)
@@ -35,7 +35,7 @@ func TestThrottleKeepsItsBoundsUnderStress(t *testing.T) {
 			if (g+i/50)%2 == 0 {
 				b.Fail(t0)
 			} else {
-				b.Finish(t0, budget.AtOnce)
+				b.Finish(t0, budget.EndAtOnce)
 			}
 			if got := b.Tokens(); got < 0 || got > 3 {
 				t.Errorf("%v tokens; want 0 to 3", got)

@@ -26,7 +26,7 @@ func (a *account) Fail() { a.budget.Fail(budget.Now()) }
 
 // Withdraw implements [policy.Budget].
 func (a *account) Withdraw(out *policy.Outcome, factor float64) bool {
-	charge := budget.Charge{Kind: budget.AfterFailure, Factor: factor}
+	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	if out.TimedOut {
 		charge.Kind = a.slow
 	}

@@ -93,7 +93,7 @@ func TestAnOpenCircuitRefusesTheFirstAttempt(t *testing.T) {
 		s.On(get, text("never"))
 		finished := 0
 		_, err := s.call(t.Context(), get, grpc.OnFinish(func(error) { finished++ }))
-		if status.Code(err) != codes.Unavailable || !errors.Is(err, errFuse) || reasonOf(err) != policy.BreakerOpen {
+		if status.Code(err) != codes.Unavailable || !errors.Is(err, errFuse) || reasonOf(err) != policy.ReasonBreakerOpen {
 			t.Errorf("%v (%s); want UNAVAILABLE, with the breaker's error", err, reasonOf(err))
 		}
 		if e, _ := errors.AsType[*interceptor.Error](err); e == nil || e.Attempts != 0 {
@@ -112,7 +112,7 @@ func TestACircuitThatAFailureOpensIsNotWaitedFor(t *testing.T) {
 		s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
 		began := time.Now()
 		_, err := s.call(t.Context(), get)
-		if !errors.Is(err, status.Error(codes.Unavailable, "restarting")) || reasonOf(err) != policy.BreakerOpen || errors.Is(err, errFuse) {
+		if !errors.Is(err, status.Error(codes.Unavailable, "restarting")) || reasonOf(err) != policy.ReasonBreakerOpen || errors.Is(err, errFuse) {
 			t.Errorf("%v (%s); want the server's error", err, reasonOf(err))
 		}
 		if s.Count(get) != 2 || time.Since(began) != 100*ms {
@@ -129,7 +129,7 @@ func TestACircuitThatOpensDuringTheWaitIsNotRetriedInto(t *testing.T) {
 		s.On(get, down())
 		time.AfterFunc(50*ms, f.blow)
 		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.BreakerOpen || s.Count(get) != 1 || budget.returned != 1 || s.retrier.Waiting() != 0 {
+		if reasonOf(err) != policy.ReasonBreakerOpen || s.Count(get) != 1 || budget.returned != 1 || s.retrier.Waiting() != 0 {
 			t.Errorf("%v (%s) after %d attempts; %v; %d wait", err, reasonOf(err), s.Count(get), budget, s.retrier.Waiting())
 		}
 	}, withFuse(f), interceptor.WithBudget("", budget))

@@ -25,7 +25,7 @@ import (
 
 func TestABreakerIsToldOfAttemptsThatTimeOutOrAreCancelled(t *testing.T) {
 	inPlace, beside := besides(), besides()
-	inPlace.OnAttemptTimeout = policy.InPlace
+	inPlace.OnAttemptTimeout = policy.OnTimeoutRetry
 	for name, row := range map[string]struct {
 		c    policy.Config
 		want string
@@ -107,7 +107,7 @@ func TestAnOpenCircuitRefusesStreamsOfAllKinds(t *testing.T) {
 			play(t, config(retry), func(t *testing.T, s scene) {
 				finished := 0
 				_, err := s.conn.NewStream(t.Context(), desc, get, grpc.OnFinish(func(error) { finished++ }))
-				if !errors.Is(err, errFuse) || reasonOf(err) != policy.BreakerOpen || status.Code(err) != codes.Unavailable {
+				if !errors.Is(err, errFuse) || reasonOf(err) != policy.ReasonBreakerOpen || status.Code(err) != codes.Unavailable {
 					t.Errorf("%v (%s)", err, reasonOf(err))
 				}
 				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempts != 0 || budget.started+budget.ok+budget.bad != 0 {

@@ -47,7 +47,7 @@ func (b *budgets) find(r *rules, p *policy.Policy, target, method string) (_ bud
 		return taken.budget, true
 	}
 	found, known := b.lookup(r, p, target, method)
-	if taken == nil && r.specs[p.Budget()].Scope != policy.PerService {
+	if taken == nil && r.specs[p.Budget()].Scope != policy.ScopeService {
 		s.taken.CompareAndSwap(nil, &balance{target: target, budget: found})
 	}
 	return found, known
@@ -66,11 +66,11 @@ func (b *budgets) lookup(r *rules, p *policy.Policy, target, method string) (_ b
 	name, spec, known := r.spec(name)
 	at := place{name: name, kind: kindOfBudget(spec)}
 	switch spec.Scope {
-	case policy.PerTarget:
+	case policy.ScopeTarget:
 		at.target = target
-	case policy.PerService:
+	case policy.ScopeService:
 		at.target, at.service = target, serviceOf(method)
-	case policy.PerProcess:
+	case policy.ScopeProcess:
 	}
 	if found, ok := b.table.Load(at); ok {
 		r.settle(at, found.(budget.Budget), spec) //nolint:errcheck,forcetypeassert // only budgets are stored

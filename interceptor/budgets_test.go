@@ -41,9 +41,9 @@ func sharing(scope policy.Scope) policy.Config {
 func TestScopeIsWhoSharesABalance(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[policy.Scope]int{
-		policy.PerProcess: 2,
-		policy.PerTarget:  2 * 2,
-		policy.PerService: 2 * 2 * 2,
+		policy.ScopeProcess: 2,
+		policy.ScopeTarget:  2 * 2,
+		policy.ScopeService: 2 * 2 * 2,
 	} {
 		t.Run(scope.String(), func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ func TestRetryThrottlingIsTheBudgetOfPoliciesThatNameNone(t *testing.T) {
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, down())
 		_, err := s.call(t.Context(), get) // 4 → 3: retry; 3 → 2: no
-		if s.Count(get) != 2 || reasonOf(err) != policy.BudgetExhausted {
+		if s.Count(get) != 2 || reasonOf(err) != policy.ReasonBudgetExhausted {
 			t.Errorf("%d attempts, %s; want 2, budget_exhausted", s.Count(get), reasonOf(err))
 		}
 		s.On(get, testserver.OK())
@@ -127,7 +127,7 @@ func TestAStopCountsAsAFailureForTheThrottleAfterAnyCode(t *testing.T) {
 		for range 2 {
 			_, _ = s.call(t.Context(), get)
 		}
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.BudgetExhausted {
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted {
 			t.Errorf("%s; want budget_exhausted", reasonOf(err))
 		}
 	})
@@ -143,7 +143,7 @@ func TestABudgetGivenInCodeIsSharedByWhoeverHasIt(t *testing.T) {
 		srv := testserver.Start(t)
 		srv.Default(down())
 		for range 2 {
-			retrier := mustNew(t, mustSet(t, sharing(policy.PerService)), quiet, interceptor.WithBudget("two", two))
+			retrier := mustNew(t, mustSet(t, sharing(policy.ScopeService)), quiet, interceptor.WithBudget("two", two))
 			s := scene{conn: srv.Dial(t, retrier.DialOptions()...)}
 			for range 2 {
 				_, _ = s.call(t.Context(), get)
@@ -160,7 +160,7 @@ func TestACallsPolicyThatNamesAnUnknownBudgetIsReportedAndPaysFromTheDefault(t *
 		s.On(get, down())
 		retry := plain()
 		retry.Budget = "oders"
-		p := mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: policy.Assume})
+		p := mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: policy.IdempotencyAssume})
 		for range 10 {
 			_, _ = s.call(t.Context(), get, interceptor.WithPolicy(p))
 		}

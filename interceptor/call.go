@@ -43,7 +43,7 @@ type call struct {
 func (c *call) prepare(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) {
 	a.number, a.began = 1, start
 	c.attempt, c.retrier, c.method, c.cc, c.alone, c.start = a, r, method, cc, with == alone, start
-	c.gates.budget, c.gates.slow, c.gates.room = b, budget.AfterTimeout, &r.room
+	c.gates.budget, c.gates.slow, c.gates.room = b, budget.KindTimeout, &r.room
 	c.state.Attempts, c.state.MaxAttempts = 1, r.maxAttempts
 }
 
@@ -56,7 +56,7 @@ func (c *call) begin() error {
 	if refused := c.gates.admit(); refused != nil {
 		c.gates.budget = budget.Unlimited // a call that is not made earns nothing
 		c.state.Attempts = 0
-		return c.end(refused, nil, policy.Decision{Reason: policy.BreakerOpen})
+		return c.end(refused, nil, policy.Decision{Reason: policy.ReasonBreakerOpen})
 	}
 	c.gates.budget.Start(c.start)
 	c.gates.equip(c.attempt)
@@ -84,7 +84,7 @@ func (c *call) another() *attempt {
 
 // again are the options of an attempt after the first.
 func (c *call) again() []grpc.CallOption {
-	if _, limited := c.ctx.Deadline(); !limited || !c.policy.WaitsOnRetry() {
+	if _, limited := c.ctx.Deadline(); !limited || !c.policy.WaitForReadyOnRetry() {
 		return c.rest
 	}
 	for _, o := range c.caller {

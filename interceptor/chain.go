@@ -66,11 +66,11 @@ func (*hop) trailer() metadata.MD { return metadata.Pairs(policy.PushbackTrailer
 
 // tellHop remembers, for the answer to the incoming call that this one was made in, that a retryable
 // failure was the last word here. A call that nobody would have retried says nothing of that, nor does one
-// that has left its retries to the caller above (policy.ChainStop): he would leave them, too.
+// that has left its retries to the caller above (policy.ReasonChainStop): he would leave them, too.
 func tellHop(ctx context.Context, reason policy.Reason) {
 	switch reason {
-	case policy.AttemptsExhausted, policy.PushbackStop, policy.BreakerOpen, policy.DeadlineTooClose,
-		policy.TooManyWaiting, policy.BudgetExhausted:
+	case policy.ReasonAttemptsExhausted, policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonDeadlineTooClose,
+		policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
 		if h, ok := ctx.Value(hopKey{}).(*hop); ok {
 			h.gaveUp.Store(true)
 		}

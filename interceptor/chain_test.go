@@ -39,7 +39,7 @@ func TestAnOutageAtTheEndOfAChainCostsTheAttemptsOfOneLayer(t *testing.T) {
 		{"B is plain gRPC: it obeys C, and does not tell A", chain{guards: "BC", grpcs: "B"}, 9},
 		{"C is plain gRPC: it does not tell B, which tells A", chain{guards: "BC", grpcs: "C"}, 9},
 	} {
-		row.retry = three(policy.Allow)
+		row.retry = three(policy.ChainAllow)
 		for _, unary := range []bool{true, false} {
 			row.unary = unary
 			t.Run(fmt.Sprintf("%s, unary %v", row.name, unary), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAnOutageAtTheEndOfAChainCostsTheAttemptsOfOneLayer(t *testing.T) {
 func TestAServiceThatFailsByItselfIsRetriedByTheLayerAbove(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := chain{guards: "BC", retry: three(policy.Allow), fails: 0.3}.start(t)
+		s := chain{guards: "BC", retry: three(policy.ChainAllow), fails: 0.3}.start(t)
 		for range 20 {
 			if err := s.call(t); err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func TestAServiceSpeaksOfRetriesOnlyIfItHasGivenThemUp(t *testing.T) {
 	} {
 		for _, unary := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, unary %v", row.name, unary), func(t *testing.T) {
-				play(t, config(three(policy.Allow)), func(t *testing.T, s scene) {
+				play(t, config(three(policy.ChainAllow)), func(t *testing.T, s scene) {
 					s.Default(row.script...)
 					got, err := s.trailerAbove(t, unary, func(ctx context.Context) error {
 						_, err := s.call(ctx, row.method, row.opts...)

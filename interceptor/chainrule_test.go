@@ -78,7 +78,7 @@ func TestAllowIsTheBestRuleForAChainWithTheInterceptors(t *testing.T) {
 			}
 			table[w] = row
 			t.Logf("interceptors %-4q fails %.1f: %.3v", guards, fails, row)
-			allow, once, suppress := row[policy.Allow], row[policy.Once], row[policy.Suppress]
+			allow, once, suppress := row[policy.ChainAllow], row[policy.ChainOnce], row[policy.ChainSuppress]
 			if allow.success < once.success || once.success < suppress.success {
 				t.Errorf("%+v: success %v; want ALLOW first, and SUPPRESS last", w, row)
 			}
@@ -93,10 +93,10 @@ func TestAllowIsTheBestRuleForAChainWithTheInterceptors(t *testing.T) {
 	if row := table[weather{"BC", 1}]; row != [3]storm{{0, 3}, {0, 3}, {0, 3}} {
 		t.Errorf("an outage with the interceptors costs %v; want 3 requests under each rule", row)
 	}
-	if row := table[weather{"BC", 0.3}]; row[policy.Allow].success < row[policy.Suppress].success+0.05 {
+	if row := table[weather{"BC", 0.3}]; row[policy.ChainAllow].success < row[policy.ChainSuppress].success+0.05 {
 		t.Errorf("success at 30 %% failures: %v; want a twentieth of all calls between ALLOW and SUPPRESS", row)
 	}
-	if row := table[weather{"BC", 0.1}]; row[policy.Allow].success < 0.995 {
+	if row := table[weather{"BC", 0.1}]; row[policy.ChainAllow].success < 0.995 {
 		t.Errorf("success at 10 %% failures: %v; want nearly all under ALLOW", row)
 	}
 }
@@ -105,7 +105,7 @@ func TestAllowIsTheBestRuleForAChainWithTheInterceptors(t *testing.T) {
 // 1.1³ = 1.33 requests, and the reserves, of one a second, add the rest in the half minute that this takes.
 func TestBudgetsBoundAChainWithoutTheInterceptors(t *testing.T) {
 	t.Parallel()
-	retry := three(policy.Allow)
+	retry := three(policy.ChainAllow)
 	retry.Budget = "" // the default one
 	got := weather{"", 1}.outlast(t, retry, 2000)
 	t.Logf("%.2f requests at D for a call", got.atD)
@@ -116,7 +116,7 @@ func TestBudgetsBoundAChainWithoutTheInterceptors(t *testing.T) {
 
 // A service that leaves its retries to the caller above must not forbid them to it.
 func TestARetryLeftToTheCallerAboveIsNotForbiddenToIt(t *testing.T) {
-	play(t, config(three(policy.Suppress)), func(t *testing.T, s scene) {
+	play(t, config(three(policy.ChainSuppress)), func(t *testing.T, s scene) {
 		s.On(get, down())
 		srv := testserver.Start(t, testserver.ServerOptions(grpc.ChainStreamInterceptor(s.retrier.StreamServer())))
 		srv.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {

@@ -44,12 +44,12 @@ func slowly(t *testing.T, rule policy.Chain, budget string, calls int) (atD floa
 // above all the budgets, stand between a server that hangs and 27 requests.
 func TestASlowEndOfAChainIsBoundedByTheBudgets(t *testing.T) {
 	t.Parallel()
-	for rule, want := range map[policy.Chain]float64{policy.Allow: 27, policy.Once: 17, policy.Suppress: 11} {
+	for rule, want := range map[policy.Chain]float64{policy.ChainAllow: 27, policy.ChainOnce: 17, policy.ChainSuppress: 11} {
 		if got := slowly(t, rule, policy.NoBudget, 3); got != want {
 			t.Errorf("%v without budgets: %v requests at D for a call; want %v", rule, got, want)
 		}
 	}
-	if got := slowly(t, policy.Allow, "", 1000); got > 1.1 {
+	if got := slowly(t, policy.ChainAllow, "", 1000); got > 1.1 {
 		t.Errorf("with the default budgets: %v requests at D for a call; want at most 1.1", got)
 	}
 }

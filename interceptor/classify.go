@@ -13,26 +13,26 @@ import (
 // Verdict is what an attempt's end means, in the eyes of a classifier.
 type Verdict uint8
 
-// The verdicts; [Means] makes more.
+// The verdicts; [VerdictAs] makes more.
 const (
-	AsCode   Verdict = iota // what the status code says, to the policy
-	TryAgain                // another attempt may help, whatever the code
-	Final                   // no other attempt can help
-	means
+	VerdictByCode Verdict = iota // what the status code says, to the policy
+	VerdictRetry                 // another attempt may help, whatever the code
+	VerdictFinal                 // no other attempt can help
+	verdictAs
 )
 
-// Means is the verdict that an attempt's end counts as a failure with the code c, one that gRPC defines:
+// VerdictAs is the verdict that an attempt's end counts as a failure with the code c, one that gRPC defines:
 // the policy then decides as for that code. The caller gets the status as it is. OK and codes that gRPC
-// does not define mean [AsCode].
-func Means(c codes.Code) Verdict {
+// does not define mean [VerdictByCode].
+func VerdictAs(c codes.Code) Verdict {
 	if c == codes.OK || c > codes.Unauthenticated {
-		return AsCode
+		return VerdictByCode
 	}
-	return means + Verdict(c)
+	return verdictAs + Verdict(c)
 }
 
 // Classifier says what an attempt's end means: an error that means something else than its code, or a
-// reply that means "not yet" (err is nil; TryAgain or Means). If no attempt follows one that brought such a
+// reply that means "not yet" (err is nil; VerdictRetry or VerdictAs). If no attempt follows one that brought such a
 // reply, the caller gets the reply.
 //
 // It runs in the call, after every attempt that was not abandoned, and must be safe for concurrent
@@ -55,20 +55,20 @@ func WithClassifier(c Classifier) Option {
 // judge asks the classifier, and reports whether the attempt counts as failed. One that was abandoned does,
 // and nobody is asked.
 func (c *call) judge(reply any, err error, w *watch) (failed bool) {
-	c.verdict = AsCode
+	c.verdict = VerdictByCode
 	if err != nil && w.abandoned() && !answered(err) {
 		return true
 	}
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 {
 		c.verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
-	return err != nil || c.verdict == TryAgain || c.verdict >= means
+	return err != nil || c.verdict == VerdictRetry || c.verdict >= verdictAs
 }
 
 // code is the code that the verdict names, or OK.
 func (v Verdict) code() codes.Code {
-	if v < means {
+	if v < verdictAs {
 		return codes.OK
 	}
-	return codes.Code(v - means)
+	return codes.Code(v - verdictAs)
 }

@@ -31,19 +31,19 @@ func (j *judge) classify(_ context.Context, _ string, reply any, err error) inte
 	j.asked++
 	j.mu.Unlock()
 	if m, ok := reply.(*wrapperspb.StringValue); ok && err == nil && m.GetValue() == "not yet" {
-		return interceptor.TryAgain
+		return interceptor.VerdictRetry
 	}
 	switch status.Convert(err).Message() {
 	case "deadlock":
-		return interceptor.Means(codes.Unavailable)
+		return interceptor.VerdictAs(codes.Unavailable)
 	case "corrupt":
-		return interceptor.Final
+		return interceptor.VerdictFinal
 	case "gone":
-		return interceptor.Means(codes.NotFound)
+		return interceptor.VerdictAs(codes.NotFound)
 	case "nonsense":
-		return interceptor.Means(codes.OK)
+		return interceptor.VerdictAs(codes.OK)
 	default:
-		return interceptor.AsCode
+		return interceptor.VerdictByCode
 	}
 }
 
@@ -70,7 +70,7 @@ func TestTheLastReplyIsTheCallersEvenIfItMeansNotYet(t *testing.T) {
 				if got, err := s.call(t.Context(), get); got != "not yet" || err != nil {
 					t.Errorf("%q, %v", got, err)
 				}
-				if last := s.calls[0]; last.Reason != policy.AttemptsExhausted || last.Code != codes.OK {
+				if last := s.calls[0]; last.Reason != policy.ReasonAttemptsExhausted || last.Code != codes.OK {
 					t.Errorf("%+v", last)
 				}
 			}, interceptor.WithClassifier(new(judge).classify))
@@ -83,9 +83,9 @@ func TestAnErrorMayMeanSomethingElseThanItsCode(t *testing.T) {
 		attempts int
 		reason   policy.Reason
 	}{
-		"deadlock": {4, policy.AttemptsExhausted}, // UNKNOWN is not listed
-		"other":    {1, policy.NonRetryable},
-		"nonsense": {1, policy.NonRetryable},
+		"deadlock": {4, policy.ReasonAttemptsExhausted}, // UNKNOWN is not listed
+		"other":    {1, policy.ReasonNonRetryable},
+		"nonsense": {1, policy.ReasonNonRetryable},
 	} {
 		t.Run(message, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -101,7 +101,7 @@ func TestAnErrorMayMeanSomethingElseThanItsCode(t *testing.T) {
 		t.Run(message, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, testserver.Fail(codes.Unavailable, message))
-				if _, err := s.call(t.Context(), get); reasonOf(err) != policy.NonRetryable || s.Count(get) != 1 {
+				if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 {
 					t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), s.Count(get))
 				}
 			}, interceptor.WithClassifier(new(judge).classify))
@@ -115,7 +115,7 @@ func TestAClassifierDoesNotMakeAMethodSafe(t *testing.T) {
 		if got, err := s.call(t.Context(), create); got != "not yet" || err != nil || s.Count(create) != 1 {
 			t.Errorf("%q, %v after %d attempts", got, err, s.Count(create))
 		}
-		if s.calls[0].Reason != policy.NotIdempotent {
+		if s.calls[0].Reason != policy.ReasonNotIdempotent {
 			t.Errorf("%s", s.calls[0].Reason)
 		}
 	}, interceptor.WithClassifier(new(judge).classify))
@@ -124,7 +124,7 @@ func TestAClassifierDoesNotMakeAMethodSafe(t *testing.T) {
 func TestAnAbandonedAttemptIsNotJudged(t *testing.T) {
 	j := new(judge)
 	retry := besides()
-	retry.OnAttemptTimeout = policy.InPlace
+	retry.OnAttemptTimeout = policy.OnTimeoutRetry
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), text("second"))
 		began := time.Now()

@@ -35,14 +35,14 @@ func TestAVerdictAboutAReply(t *testing.T) {
 		attempts int
 		reason   policy.Reason
 	}{
-		"as code":                   {interceptor.AsCode, 1, policy.Succeeded},
-		"final":                     {interceptor.Final, 1, policy.Succeeded},
-		"try again":                 {interceptor.TryAgain, 4, policy.AttemptsExhausted},
-		"means a listed code":       {interceptor.Means(codes.Unavailable), 4, policy.AttemptsExhausted},
-		"means one not listed":      {interceptor.Means(codes.NotFound), 1, policy.NonRetryable},
-		"means OK":                  {interceptor.Means(codes.OK), 1, policy.Succeeded},
-		"means the last code":       {interceptor.Means(codes.Unauthenticated), 1, policy.NonRetryable},
-		"means one that is unknown": {interceptor.Means(17), 1, policy.Succeeded},
+		"as code":                   {interceptor.VerdictByCode, 1, policy.ReasonSucceeded},
+		"final":                     {interceptor.VerdictFinal, 1, policy.ReasonSucceeded},
+		"try again":                 {interceptor.VerdictRetry, 4, policy.ReasonAttemptsExhausted},
+		"means a listed code":       {interceptor.VerdictAs(codes.Unavailable), 4, policy.ReasonAttemptsExhausted},
+		"means one not listed":      {interceptor.VerdictAs(codes.NotFound), 1, policy.ReasonNonRetryable},
+		"means OK":                  {interceptor.VerdictAs(codes.OK), 1, policy.ReasonSucceeded},
+		"means the last code":       {interceptor.VerdictAs(codes.Unauthenticated), 1, policy.ReasonNonRetryable},
+		"means one that is unknown": {interceptor.VerdictAs(17), 1, policy.ReasonSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -67,28 +67,28 @@ func TestACallThatIsCancelledAfterANotYetSaysSo(t *testing.T) {
 		time.AfterFunc(50*ms, cancel)
 		got, err := s.call(ctx, get)
 		want := "context canceled before attempt 2; the attempt before: was answered, but not yet"
-		if status.Code(err) != codes.Canceled || status.Convert(err).Message() != want || reasonOf(err) != policy.Cancelled {
+		if status.Code(err) != codes.Canceled || status.Convert(err).Message() != want || reasonOf(err) != policy.ReasonCancelled {
 			t.Errorf("%q, %v (%s)", got, err, reasonOf(err))
 		}
-	}, says(interceptor.TryAgain, &asked))
+	}, says(interceptor.VerdictRetry, &asked))
 }
 
 func TestANotYetIsTheCallersWhenAnotherGateIsShut(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
-	for _, reason := range []policy.Reason{policy.BudgetExhausted, policy.BreakerOpen, policy.DeadlineTooClose} {
+	for _, reason := range []policy.Reason{policy.ReasonBudgetExhausted, policy.ReasonBreakerOpen, policy.ReasonDeadlineTooClose} {
 		t.Run(string(reason), func(t *testing.T) {
 			f, budget := &fuse{limit: 99}, &purse{}
-			if reason != policy.BudgetExhausted {
+			if reason != policy.ReasonBudgetExhausted {
 				budget.grants = 9
 			}
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(get, text("not yet"))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				switch reason {
-				case policy.BreakerOpen:
+				case policy.ReasonBreakerOpen:
 					time.AfterFunc(50*ms, f.blow)
-				case policy.DeadlineTooClose:
+				case policy.ReasonDeadlineTooClose:
 					cancel()
 					ctx, cancel = context.WithTimeout(t.Context(), 50*ms)
 				}
@@ -111,7 +111,7 @@ func TestAnErrorWithoutAStatusMayBeJudged(t *testing.T) {
 	for name, row := range map[string]struct {
 		verdict  interceptor.Verdict
 		attempts int
-	}{"not known": {interceptor.AsCode, 1}, "known": {interceptor.TryAgain, 4}, "means": {interceptor.Means(codes.Unavailable), 4}} {
+	}{"not known": {interceptor.VerdictByCode, 1}, "known": {interceptor.VerdictRetry, 4}, "means": {interceptor.VerdictAs(codes.Unavailable), 4}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked, attempts, own := 0, 0, errors.New("no token")
@@ -135,7 +135,7 @@ func TestOnlyCallsWithRetriesAreJudged(t *testing.T) {
 		if got, err := s.call(t.Context(), get); got != "not yet" || err != nil || asked != 0 {
 			t.Errorf("%q, %v, asked %d times", got, err, asked)
 		}
-	}, says(interceptor.TryAgain, &asked))
+	}, says(interceptor.VerdictRetry, &asked))
 }
 
 func TestMessagesOfAStreamAreNotJudged(t *testing.T) {
@@ -147,5 +147,5 @@ func TestMessagesOfAStreamAreNotJudged(t *testing.T) {
 		if got, err := receive(stream); fmt.Sprint(got) != "[not yet b]" || err != io.EOF || asked != 0 { //nolint:errorlint // as gRPC has it
 			t.Errorf("%v, %v, asked %d times", got, err, asked)
 		}
-	}, says(interceptor.TryAgain, &asked))
+	}, says(interceptor.VerdictRetry, &asked))
 }

@@ -54,7 +54,7 @@ type lane struct {
 // place is how the attempt came out, if others ran beside it.
 func (l *lane) place(p Place) Place {
 	if !l.beside {
-		return Alone
+		return PlaceAlone
 	}
 	return p
 }
@@ -154,7 +154,7 @@ func (r *contest) slow() bool {
 func (r *contest) allowed() bool {
 	r.waiting, r.mine = false, false
 	reason := r.ready()
-	if reason == policy.Retry {
+	if reason == policy.ReasonRetry {
 		r.state.Sent(r.next)
 		return true
 	}
@@ -165,7 +165,7 @@ func (r *contest) allowed() bool {
 	}
 	r.stop()
 	r.verdict = policy.Decision{Reason: reason}
-	if reason == policy.Cancelled {
+	if reason == policy.ReasonCancelled {
 		r.last, r.err = r.err, r.gone(r.err)
 	}
 	return false

@@ -14,8 +14,8 @@ func (r *contest) failed(l *lane, err error, place Place) {
 	r.gates.settle(l.attempt, err, false)
 	out := r.outcome(err)
 	d := r.decideFailed(l, &out)
-	if r.stopped && d.Reason == policy.AttemptsExhausted {
-		d.Reason = policy.PushbackStop
+	if r.stopped && d.Reason == policy.ReasonAttemptsExhausted {
+		d.Reason = policy.ReasonPushbackStop
 	}
 	r.best, r.err, r.last, r.verdict = l, err, nil, d
 	switch {
@@ -25,9 +25,9 @@ func (r *contest) failed(l *lane, err error, place Place) {
 		if !r.mine {
 			r.alarm(d.Delay)
 		}
-	case d.Reason == policy.NonRetryable, d.Commit == policy.CommitUnsendable, len(r.running) == 0:
+	case d.Reason == policy.ReasonNonRetryable, d.Commit == policy.CommitUnsendable, len(r.running) == 0:
 		r.stop()
-	case d.Reason == policy.PushbackStop:
+	case d.Reason == policy.ReasonPushbackStop:
 		r.stopped, r.state.MaxAttempts = true, r.state.Attempts
 	}
 }
@@ -48,14 +48,14 @@ func (r *contest) decideFailed(l *lane, out *policy.Outcome) policy.Decision {
 // lost notes the end of an attempt when another one has won, or the call has ended without.
 func (r *contest) lost(l *lane, err error) {
 	if err == nil || answered(err) {
-		r.observeAttempt(err, l.place(Lost))
+		r.observeAttempt(err, l.place(PlaceLost))
 		if err == nil {
 			r.record(l)
 		}
 		r.gates.settle(l.attempt, err, false)
 		return
 	}
-	r.observeAttempt(err, Stopped)
+	r.observeAttempt(err, PlaceCancelled)
 	if l.slow { // of a younger one, how long it took so far says nothing
 		r.record(l)
 	}

@@ -35,10 +35,10 @@ func TestAnAPIBringsItsPoliciesAlong(t *testing.T) {
 		attempts int
 		reason   policy.Reason
 	}{
-		getParcel:                {5, policy.AttemptsExhausted},
-		listParcel:               {3, policy.AttemptsExhausted},
-		sendParcel:               {1, policy.NotIdempotent},
-		"/acme.other.v1.Any/Get": {1, policy.NonRetryable},
+		getParcel:                {5, policy.ReasonAttemptsExhausted},
+		listParcel:               {3, policy.ReasonAttemptsExhausted},
+		sendParcel:               {1, policy.ReasonNotIdempotent},
+		"/acme.other.v1.Any/Get": {1, policy.ReasonNonRetryable},
 	} {
 		t.Run(method, func(t *testing.T) {
 			play(t, policy.Config{}, func(t *testing.T, s scene) {
@@ -109,7 +109,7 @@ func TestAPolicyOfAnAPIIsPaidFromTheDefaultBudget(t *testing.T) {
 	play(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 2, TokenRatio: 0.1}}, func(t *testing.T, s scene) {
 		s.Default(testserver.Fail(codes.Unavailable, "down"))
 		_, err := s.call(t.Context(), getParcel)
-		if n := len(s.Attempts()); n != 1 || reasonOf(err) != policy.BudgetExhausted {
+		if n := len(s.Attempts()); n != 1 || reasonOf(err) != policy.ReasonBudgetExhausted {
 			t.Errorf("%s after %d attempts; want budget_exhausted after 1", reasonOf(err), n)
 		}
 	}, interceptor.WithDescriptors(parcels))

@@ -53,11 +53,11 @@ type Place string
 
 // The places.
 const (
-	Alone     Place = ""          // no other attempt ran, nor took its place
-	Won       Place = "won"       // its answer is the call's
-	Lost      Place = "lost"      // it failed, or answered when another had won
-	Stopped   Place = "cancelled" // it was cancelled since another had won, or the call had ended
-	Abandoned Place = "abandoned" // it was slow, and another attempt has taken its place
+	PlaceAlone     Place = ""          // no other attempt ran, nor took its place
+	PlaceWon       Place = "won"       // its answer is the call's
+	PlaceLost      Place = "lost"      // it failed, or answered when another had won
+	PlaceCancelled Place = "cancelled" // it was cancelled since another had won, or the call had ended
+	PlaceAbandoned Place = "abandoned" // it was slow, and another attempt has taken its place
 )
 
 // DecisionEvent is what follows an attempt.

@@ -99,7 +99,7 @@ func ExampleWithPolicy() {
 	}
 	patient := policy.DefaultRetry()
 	patient.MaxAttempts = 5
-	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: policy.Assume})
+	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: policy.IdempotencyAssume})
 	if err != nil {
 		fmt.Println(err)
 		return

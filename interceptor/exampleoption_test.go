@@ -36,9 +36,9 @@ func retrying(options ...interceptor.Option) grpc.UnaryClientInterceptor {
 func ExampleWithClassifier() {
 	unary := retrying(interceptor.WithClassifier(func(_ context.Context, _ string, reply any, err error) interceptor.Verdict {
 		if result, ok := reply.(*wrapperspb.StringValue); ok && err == nil && result.GetValue() == "" {
-			return interceptor.TryAgain
+			return interceptor.VerdictRetry
 		}
-		return interceptor.AsCode
+		return interceptor.VerdictByCode
 	}))
 	attempts, result := 0, new(wrapperspb.StringValue)
 	err := unary(context.Background(), "/acme.jobs.v1.JobService/Result", nil, result, nil,

@@ -89,7 +89,7 @@ func panicking(t *testing.T, c policy.Config, mode, culprit string) {
 		}),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
 			blamed("classifier")
-			return interceptor.AsCode
+			return interceptor.VerdictByCode
 		}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -103,7 +103,7 @@ func FuzzServersWord(f *testing.F) {
 		case d.Retry && push.Source == "" && d.Delay != 100*ms,
 			d.Retry && push.Source != "" && (d.Delay < push.Delay || d.Delay-push.Delay > push.Delay/10 || push.Delay > policy.DefaultMaxPushback),
 			d.Retry == (push.Stop || push.Delay > policy.DefaultMaxPushback),
-			!d.Retry && d.Reason != policy.PushbackStop:
+			!d.Retry && d.Reason != policy.ReasonPushbackStop:
 			t.Errorf("%+v after %+v", d, push)
 		}
 	})

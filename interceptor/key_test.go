@@ -86,7 +86,7 @@ func TestAKeyOfTheCallersIsSentAsItIs(t *testing.T) {
 
 func TestTheOptionAloneMakesACallSafe(t *testing.T) {
 	never := config(plain())
-	never.Methods[1].Idempotency = policy.Never
+	never.Methods[1].Idempotency = policy.IdempotencyNone
 	for name, c := range map[string]policy.Config{"nobody has declared it": config(plain()), "declared unsafe": never} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
@@ -125,7 +125,7 @@ func TestAKeyThatMetadataCannotHoldIsGRPCsErrorOnce(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		s.On(create, text("made"))
 		_, err := s.call(t.Context(), create, interceptor.IdempotencyKey("line\nbreak"))
-		if status.Code(err) != codes.Internal || reasonOf(err) != policy.NonRetryable || len(s.attempts) != 1 {
+		if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
 			t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), len(s.attempts))
 		}
 	})

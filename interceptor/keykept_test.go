@@ -71,7 +71,7 @@ func TestACallWithAKeyIsRepeatedAfterATimeout(t *testing.T) {
 func TestAStreamWithAKeyThatMetadataCannotHoldIsRefusedOnce(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		_, err := s.conn.NewStream(t.Context(), bidiStream, create, interceptor.IdempotencyKey("line\nbreak"))
-		if status.Code(err) != codes.Internal || reasonOf(err) != policy.NonRetryable || len(s.attempts) != 1 || s.Count(create) != 0 {
+		if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 || s.Count(create) != 0 {
 			t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), len(s.attempts))
 		}
 	})

@@ -45,7 +45,7 @@ func TestWhatFailsOnThisSideIsNotTriedAgain(t *testing.T) {
 				s.On(get, testserver.OK().Raw(row.raw))
 				ctx := metadata.NewOutgoingContext(t.Context(), row.md)
 				_, err := s.call(ctx, get, row.opts...)
-				if status.Code(err) != codes.Internal || reasonOf(err) != policy.NonRetryable || len(s.attempts) != 1 {
+				if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
 					t.Errorf("%v, %s after %d attempts; want non_retryable after 1", err, reasonOf(err), len(s.attempts))
 				}
 			})
@@ -64,7 +64,7 @@ func TestAMessageThatIsTooLargeIsNotRetriedWhoeverWrapsTheError(t *testing.T) {
 			attempts++
 			return fmt.Errorf("orders client: %w", status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 3)"))
 		})
-		if attempts != 1 || reasonOf(err) != policy.NonRetryable {
+		if attempts != 1 || reasonOf(err) != policy.ReasonNonRetryable {
 			t.Errorf("%v, %s after %d attempts", err, reasonOf(err), attempts)
 		}
 	})

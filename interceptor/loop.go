@@ -18,9 +18,9 @@ import (
 // now, or the call is over, with final for the caller.
 func (c *call) follow(err error, w *watch) (over bool, final error) {
 	abandoned := w.abandoned() && !answered(err)
-	place := Alone
+	place := PlaceAlone
 	if abandoned {
-		place = Abandoned
+		place = PlaceAbandoned
 	}
 	c.observeAttempt(err, place)
 	if abandoned {
@@ -45,28 +45,28 @@ func (c *call) follow(err error, w *watch) (over bool, final error) {
 // of the attempt before.
 func (c *call) next(d policy.Decision, last error) (over bool, final error) {
 	switch reason := c.ready(); reason {
-	case policy.Retry:
+	case policy.ReasonRetry:
 		c.state.Sent(d)
 		return false, nil
-	case policy.Cancelled:
+	case policy.ReasonCancelled:
 		return true, c.end(c.gone(last), last, policy.Decision{Reason: reason})
 	default:
 		return true, c.end(last, nil, policy.Decision{Reason: reason})
 	}
 }
 
-// ready reports whether an attempt that was decided on, maybe long ago, may be sent now: policy.Retry, or
+// ready reports whether an attempt that was decided on, maybe long ago, may be sent now: policy.ReasonRetry, or
 // why not.
 func (c *call) ready() policy.Reason {
 	switch {
 	case c.ctx.Err() != nil:
-		return policy.Cancelled
+		return policy.ReasonCancelled
 	case closed(c.cc):
-		return policy.Closed
+		return policy.ReasonClosed
 	case c.gates.admit() != nil:
-		return policy.BreakerOpen
+		return policy.ReasonBreakerOpen
 	default:
-		return policy.Retry
+		return policy.ReasonRetry
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 func (c *call) succeed(place Place) {
 	c.observeAttempt(nil, place)
 	c.gates.settle(c.attempt, nil, !c.late())
-	c.finish(nil, policy.Succeeded)
+	c.finish(nil, policy.ReasonSucceeded)
 }
 
 // late reports whether the running attempt took longer than an attempt should. Such an answer comes
@@ -120,7 +120,7 @@ func (c *call) end(err, last error, d policy.Decision) error {
 		Attempts: c.state.Attempts, Elapsed: budget.Now() - c.start, Reason: d.Reason, Commit: d.Commit,
 		err: err, last: last,
 	}
-	if c.state.Attempts != 1 || d.Reason != policy.AttemptsExhausted { // one that may not retry has not given up
+	if c.state.Attempts != 1 || d.Reason != policy.ReasonAttemptsExhausted { // one that may not retry has not given up
 		tellHop(c.ctx, d.Reason)
 	}
 	c.finish(final, d.Reason)
@@ -133,11 +133,11 @@ func (c *call) finish(err error, reason policy.Reason) {
 	c.gates.giveBack()
 	switch {
 	case err == nil && c.state.Attempts == 1:
-		c.gates.budget.Finish(c.start, budget.AtOnce)
+		c.gates.budget.Finish(c.start, budget.EndAtOnce)
 	case err == nil:
-		c.gates.budget.Finish(budget.Now(), budget.Succeeded)
+		c.gates.budget.Finish(budget.Now(), budget.EndSucceeded)
 	default:
-		c.gates.budget.Finish(budget.Now(), budget.Failed)
+		c.gates.budget.Finish(budget.Now(), budget.EndFailed)
 	}
 	if c.retrier.tellsCalls {
 		c.retrier.tellCall(c.ctx, c.callEvent(err, reason))

@@ -45,7 +45,7 @@ func TestAnUnsafeCallOverAConnectionWithoutAnAddressIsSentOnce(t *testing.T) {
 		}
 		defer conn.Close()
 		_, err = (scene{conn: conn}).call(t.Context(), create)
-		if reasonOf(err) != policy.NotIdempotent || srv.Count(create) != 1 {
+		if reasonOf(err) != policy.ReasonNotIdempotent || srv.Count(create) != 1 {
 			t.Errorf("%s, the server saw it %d times; want not_idempotent, once", reasonOf(err), srv.Count(create))
 		}
 	})

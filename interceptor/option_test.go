@@ -23,11 +23,11 @@ func TestIdempotentDeclaresOneCallSafe(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(create, down())
 		_, err := s.call(t.Context(), create, interceptor.Idempotent())
-		if s.Count(create) != 4 || reasonOf(err) != policy.AttemptsExhausted {
+		if s.Count(create) != 4 || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%d attempts, %s; want 4", s.Count(create), reasonOf(err))
 		}
 		_, err = s.call(t.Context(), create)
-		if s.Count(create) != 5 || reasonOf(err) != policy.NotIdempotent {
+		if s.Count(create) != 5 || reasonOf(err) != policy.ReasonNotIdempotent {
 			t.Errorf("the next call: %d attempts, %s; want 1 more", s.Count(create), reasonOf(err))
 		}
 	})
@@ -35,13 +35,13 @@ func TestIdempotentDeclaresOneCallSafe(t *testing.T) {
 
 func TestIdempotentWinsOverAPolicyThatSaysNever(t *testing.T) {
 	c := config(plain())
-	c.Methods[0].Idempotency = policy.Never
+	c.Methods[0].Idempotency = policy.IdempotencyNone
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, down())
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.NotIdempotent {
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonNotIdempotent {
 			t.Errorf("%s; want not_idempotent", reasonOf(err))
 		}
-		if _, err := s.call(t.Context(), get, interceptor.Idempotent()); reasonOf(err) != policy.AttemptsExhausted {
+		if _, err := s.call(t.Context(), get, interceptor.Idempotent()); reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%s; want attempts_exhausted", reasonOf(err))
 		}
 	})
@@ -68,7 +68,7 @@ func TestWithPolicyReplacesTheMethodsPolicyForOneCall(t *testing.T) {
 			p    *policy.Policy
 			want int
 		}{
-			{"its own attempts", mustPolicy(t, policy.Spec{Retry: &two, Idempotency: policy.Assume}), 2},
+			{"its own attempts", mustPolicy(t, policy.Spec{Retry: &two, Idempotency: policy.IdempotencyAssume}), 2},
 			{"not declared safe", mustPolicy(t, policy.Spec{Retry: &two}), 1},
 			{"no policy", nil, 1},
 		} {
@@ -169,7 +169,7 @@ func TestEventsTellTheWholeStory(t *testing.T) {
 		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Decision.Retry || d.Decision.Delay != 200*ms || d.TimedOut {
 			t.Errorf("second decision %+v", d)
 		}
-		if c := s.calls[0]; c.Attempts != 3 || c.Elapsed != 360*ms || c.Waited != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.Succeeded {
+		if c := s.calls[0]; c.Attempts != 3 || c.Elapsed != 360*ms || c.Waited != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {
 			t.Errorf("call %+v", c)
 		}
 	})
@@ -188,7 +188,7 @@ func TestTheErrorIsTheServersOwnWithTheStoryBesideIt(t *testing.T) {
 			t.Errorf("status %v; want the last attempt's own", got)
 		}
 		e := err.(*interceptor.Error) //nolint:errorlint // that is what is promised
-		if e.Attempts != 4 || e.Elapsed != 1700*ms || e.Reason != policy.AttemptsExhausted {
+		if e.Attempts != 4 || e.Elapsed != 1700*ms || e.Reason != policy.ReasonAttemptsExhausted {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -25,8 +25,8 @@ var timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
 func (c *call) outcome(err error) policy.Outcome {
 	out := policy.Outcome{
 		Status: status.New(codes.OK, ""), Header: c.header, Trailer: c.trailer,
-		Again: c.verdict == TryAgain, As: c.verdict.code(),
-		Final: c.verdict == Final || errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),
+		Again: c.verdict == VerdictRetry, As: c.verdict.code(),
+		Final: c.verdict == VerdictFinal || errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),
 	}
 	if err == nil {
 		return out // the classifier has said "not yet"
@@ -37,7 +37,7 @@ func (c *call) outcome(err error) policy.Outcome {
 	out.Unsent = c.unsent() && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	nobodys := !ok || st.Code() == codes.OK
-	out.Final = out.Final || nobodys && c.verdict == AsCode || deterministic(err)
+	out.Final = out.Final || nobodys && c.verdict == VerdictByCode || deterministic(err)
 	return out
 }
 

@@ -133,7 +133,7 @@ func TestACallerThatCancelsIsNotToldOfABudget(t *testing.T) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(5*time.Second, cancel)
-		if _, err := s.call(ctx, get); reasonOf(err) != policy.NonRetryable {
+		if _, err := s.call(ctx, get); reasonOf(err) != policy.ReasonNonRetryable {
 			t.Errorf("%s; want non_retryable", reasonOf(err))
 		}
 	})

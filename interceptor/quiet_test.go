@@ -74,7 +74,7 @@ func TestAnObserverOfCallsAloneIsToldOfThemAndCostsNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, call); n != 0 {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
 	}
-	if e := events[0]; e.Attempts != 1 || e.Reason != policy.Succeeded || time.Since(e.Start) < e.Elapsed {
+	if e := events[0]; e.Attempts != 1 || e.Reason != policy.ReasonSucceeded || time.Since(e.Start) < e.Elapsed {
 		t.Errorf("%+v", e)
 	}
 }

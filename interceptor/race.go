@@ -149,5 +149,5 @@ func (r *race) tidy() {
 		<-r.changed
 		r.mu.Lock()
 	}
-	r.gates.budget.Finish(budget.Now(), budget.Failed)
+	r.gates.budget.Finish(budget.Now(), budget.EndFailed)
 }

@@ -110,7 +110,7 @@ func TestAFatalFailureEndsAHedgedCall(t *testing.T) {
 		s.On(get, testserver.Hang(), testserver.Fail(codes.NotFound, "no such order").Delay(10*ms))
 		began := time.Now()
 		_, err := s.call(t.Context(), get)
-		if status.Code(err) != codes.NotFound || reasonOf(err) != policy.NonRetryable || time.Since(began) != 110*ms {
+		if status.Code(err) != codes.NotFound || reasonOf(err) != policy.ReasonNonRetryable || time.Since(began) != 110*ms {
 			t.Errorf("%v (%s) after %v", err, reasonOf(err), time.Since(began))
 		}
 	})
@@ -137,7 +137,7 @@ func TestANegativePushbackStopsHedgesButNotThoseInFlight(t *testing.T) {
 func TestANegativePushbackIsTheReasonWhenAllHaveFailed(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(time.Second), down().Pushback("-1"), text("third"))
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.PushbackStop || s.sent() != "[0s 100ms]" {
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonPushbackStop || s.sent() != "[0s 100ms]" {
 			t.Errorf("%v (%s), sent %s", err, reasonOf(err), s.sent())
 		}
 	})
@@ -148,7 +148,7 @@ func TestTheLastFailureIsTheAnswerWhenAllHedgesFail(t *testing.T) {
 		s.On(get, testserver.Fail(codes.Unavailable, "one").Delay(900*ms), testserver.Fail(codes.Unavailable, "two").Delay(time.Millisecond),
 			testserver.Fail(codes.Unavailable, "three").Delay(ms))
 		_, err := s.call(t.Context(), get)
-		if status.Convert(err).Message() != "one" || reasonOf(err) != policy.AttemptsExhausted {
+		if status.Convert(err).Message() != "one" || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%v (%s)", err, reasonOf(err))
 		}
 	})
@@ -161,7 +161,7 @@ func TestADeniedHedgeLeavesTheRunningAttemptAlone(t *testing.T) {
 		if got, err := s.call(t.Context(), get); got != "first" || err != nil || s.Count(get) != 1 {
 			t.Errorf("%q, %v", got, err)
 		}
-		if d := s.decisions[0].Decision; len(s.decisions) != 1 || d.Reason != policy.BudgetExhausted {
+		if d := s.decisions[0].Decision; len(s.decisions) != 1 || d.Reason != policy.ReasonBudgetExhausted {
 			t.Errorf("%+v", s.decisions)
 		}
 	}, interceptor.WithBudget("", broke))
@@ -171,7 +171,7 @@ func TestAThrottledHedgeWithNothingInFlightEndsTheCall(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(10*ms))
 		began := time.Now()
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.BudgetExhausted || time.Since(began) != 10*ms {
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted || time.Since(began) != 10*ms {
 			t.Errorf("%v (%s) after %v", err, reasonOf(err), time.Since(began))
 		}
 	}, interceptor.WithBudget("", &purse{}))
@@ -198,7 +198,7 @@ func TestOnlyTheWinnersMetadataReachesTheCaller(t *testing.T) {
 
 func TestAnUnsafeMethodIsNotHedged(t *testing.T) {
 	c := hedged()
-	c.Methods[0].Idempotency = policy.Never
+	c.Methods[0].Idempotency = policy.IdempotencyNone
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, text("first").Delay(time.Second))
 		if got, err := s.call(t.Context(), get); got != "first" || err != nil || s.Count(get) != 1 {
@@ -304,7 +304,7 @@ func TestHedgedCallsThatEndInEveryOrderKeepToThemselves(t *testing.T) {
 		}
 		wg.Wait()
 		for _, e := range s.calls {
-			if e.Err != nil && e.Reason != policy.AttemptsExhausted {
+			if e.Err != nil && e.Reason != policy.ReasonAttemptsExhausted {
 				t.Errorf("%v: %s", e.Err, e.Reason)
 			}
 		}

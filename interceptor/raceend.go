@@ -28,17 +28,17 @@ func (r *race) ended(l *runner, err error) (last bool) {
 	case !failed:
 		r.won(l)
 	default:
-		r.failed(&l.lane, err, l.place(Lost))
+		r.failed(&l.lane, err, l.place(PlaceLost))
 	}
 	return r.over && len(r.running) == 0
 }
 
 // won takes the answer of an attempt for the call's. It requires mu.
 func (r *race) won(l *runner) {
-	r.observeAttempt(nil, l.place(Won))
+	r.observeAttempt(nil, l.place(PlaceWon))
 	r.gates.settle(l.attempt, nil, !r.late())
 	r.record(&l.lane)
-	r.best, r.err, r.last, r.verdict = &l.lane, nil, nil, policy.Decision{Reason: policy.Succeeded}
+	r.best, r.err, r.last, r.verdict = &l.lane, nil, nil, policy.Decision{Reason: policy.ReasonSucceeded}
 	if l != r.here {
 		r.answer = l.reply
 	}

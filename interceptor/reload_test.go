@@ -35,7 +35,7 @@ func (s scene) exhaust(t *testing.T) {
 	t.Helper()
 	s.On(get, down())
 	for range 100 {
-		if _, err := s.call(t.Context(), get); reasonOf(err) == policy.BudgetExhausted {
+		if _, err := s.call(t.Context(), get); reasonOf(err) == policy.ReasonBudgetExhausted {
 			return
 		}
 	}
@@ -71,7 +71,7 @@ func TestAReloadNeverRefillsABudget(t *testing.T) {
 	bucket := policy.BudgetSpec{Throttle: &policy.ThrottleSpec{MaxTokens: 10, TokenRatio: 0.1}}
 	refund := policy.DefaultRefund()
 	perService := reserve(5)
-	perService.Scope = policy.PerService
+	perService.Scope = policy.ScopeService
 	for name, after := range map[string]policy.BudgetSpec{
 		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another kind, too": {Refund: &refund}, "another scope": perService,
 	} {
@@ -80,7 +80,7 @@ func TestAReloadNeverRefillsABudget(t *testing.T) {
 				s.exhaust(t)
 				s.reload(t, budgeted(after))
 				s.Reset()
-				if _, err := s.call(t.Context(), get); reasonOf(err) != policy.BudgetExhausted || s.Count(get) != 1 {
+				if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted || s.Count(get) != 1 {
 					t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), s.Count(get))
 				}
 			})
@@ -93,7 +93,7 @@ func TestABudgetThatIsNotNamedForAWhileKeepsItsBalance(t *testing.T) {
 		s.exhaust(t)
 		s.reload(t, config(plain()))
 		s.reload(t, budgeted(reserve(1)))
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.BudgetExhausted {
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted {
 			t.Errorf("%v (%s)", err, reasonOf(err))
 		}
 	})

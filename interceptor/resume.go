@@ -109,7 +109,7 @@ func (s *stream) rewind(t *try) bool {
 		return false
 	}
 	s.replay.closed, s.resumption.begun = true, true
-	s.led, s.committed, s.state.Committed = true, false, policy.Uncommitted
+	s.led, s.committed, s.state.Committed = true, false, policy.CommitNone
 	s.direct.Store(nil)
 	return true
 }

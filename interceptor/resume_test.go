@@ -47,7 +47,7 @@ func TestResumeMakesOneStreamOfSeveral(t *testing.T) {
 		if fmt.Sprint(asked) != "[from the start after 2 after 2 after 3]" {
 			t.Errorf("the server was asked %q", asked)
 		}
-		if c := s.calls[0]; c.Attempts != 4 || c.Reason != policy.Succeeded {
+		if c := s.calls[0]; c.Attempts != 4 || c.Reason != policy.ReasonSucceeded {
 			t.Errorf("call %+v", c)
 		}
 	})
@@ -59,7 +59,7 @@ func TestResumeIsBoundByThePolicy(t *testing.T) {
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[1 1 1 1]" || reasonOf(err) != policy.AttemptsExhausted {
+		if fmt.Sprint(got) != "[1 1 1 1]" || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%v, %s; want four attempts", got, reasonOf(err))
 		}
 	})
@@ -70,7 +70,7 @@ func TestResumeMayDecline(t *testing.T) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("not a number")).Then(down()))
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
-		if got, err := receive(stream); len(got) != 1 || reasonOf(err) != policy.Committed || s.Count(get) != 1 {
+		if got, err := receive(stream); len(got) != 1 || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
 			t.Errorf("%v, %s after %d attempts; want committed after 1", got, reasonOf(err), s.Count(get))
 		}
 	})

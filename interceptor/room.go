@@ -17,7 +17,7 @@ type spot struct {
 	taken bool
 }
 
-// Enter implements [policy.Room].
+// Enter implements [policy.WaitLimit].
 func (p *spot) Enter() bool {
 	if p.taken {
 		return true
@@ -34,7 +34,7 @@ func (p *spot) Enter() bool {
 	}
 }
 
-// Leave implements [policy.Room].
+// Leave implements [policy.WaitLimit].
 func (p *spot) Leave() {
 	if p.taken {
 		p.room.waiting.Add(-1)

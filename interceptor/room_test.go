@@ -32,7 +32,7 @@ func TestNoMoreCallsWaitThanMay(t *testing.T) {
 			wg.Go(func() {
 				began := time.Now()
 				_, err := s.call(t.Context(), get)
-				if reasonOf(err) != policy.TooManyWaiting {
+				if reasonOf(err) != policy.ReasonTooManyWaiting {
 					return
 				}
 				refused.Add(1)
@@ -59,7 +59,7 @@ func TestTheFileSaysHowManyCallsMayWait(t *testing.T) {
 		s.On(get, down())
 		go func() { _, _ = s.call(t.Context(), get) }()
 		synctest.Wait()
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.TooManyWaiting {
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonTooManyWaiting {
 			t.Errorf("%v (%s)", err, reasonOf(err))
 		}
 		c.MaxWaiting = 2

@@ -49,7 +49,7 @@ func TestNoPermitAndNoPlaceIsLostInAnOutage(t *testing.T) {
 				if left := held(s.retrier, f, b); left != "" {
 					t.Errorf("held for ever: %s", left)
 				}
-				refused := slices.ContainsFunc(s.calls, func(e interceptor.CallEvent) bool { return e.Reason == policy.TooManyWaiting })
+				refused := slices.ContainsFunc(s.calls, func(e interceptor.CallEvent) bool { return e.Reason == policy.ReasonTooManyWaiting })
 				if len(b.asked) == 0 || b.ok == 0 || refused == (name == "hedges") { // those do not wait
 					t.Errorf("%d permits asked for, %d calls succeed, some refused: %v", len(b.asked), b.ok, refused)
 				}

@@ -32,7 +32,7 @@ const (
 func plain() policy.RetrySpec {
 	return policy.RetrySpec{
 		MaxAttempts: 4,
-		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: policy.None},
+		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: policy.JitterNone},
 		Codes:       policy.Codes(codes.Unavailable),
 		Budget:      policy.NoBudget,
 	}

@@ -114,12 +114,12 @@ func TestWithoutAFileTheDeliveredPolicyIsCarriedOutFromTheFirstCallOn(t *testing
 		s.Default(down())
 		l := dialLive(t, s, retries("3", ""), nil)
 		for _, what := range []string{"the first call, begun before the resolver answered", "the second"} {
-			l.wants(t, what, get, 3, policy.AttemptsExhausted)
+			l.wants(t, what, get, 3, policy.ReasonAttemptsExhausted)
 			if got := s.waits(); got != "[50ms 100ms]" {
 				t.Errorf("%s: waits %s; want half of 100 and 200 ms: full jitter", what, got)
 			}
 		}
-		l.wants(t, "a method of another service", "/acme.Other/Get", 1, policy.NonRetryable)
+		l.wants(t, "a method of another service", "/acme.Other/Get", 1, policy.ReasonNonRetryable)
 		if len(s.warnings) > 0 {
 			t.Errorf("warned: %s", s.warnings)
 		}
@@ -132,9 +132,9 @@ func TestTheFirstCallIsRetriedWithoutObserversToo(t *testing.T) {
 		s.retrier = mustNew(t, nil, interceptor.FromServiceConfig(), half)
 		timed := strings.Replace(retries("3", ""), `"retryPolicy"`, `"timeout": "0.12s", "retryPolicy"`, 1)
 		l := dialLive(t, s, timed, nil)
-		l.wants(t, "two attempts fit into the timeout", get, 2, policy.DeadlineTooClose)
+		l.wants(t, "two attempts fit into the timeout", get, 2, policy.ReasonDeadlineTooClose)
 		l = dialLive(t, s, retries("3", ""), s.retrier.Resolver)
-		l.wants(t, "through a wrapped resolver", get, 3, policy.AttemptsExhausted)
+		l.wants(t, "through a wrapped resolver", get, 3, policy.ReasonAttemptsExhausted)
 	})
 }
 
@@ -142,7 +142,7 @@ func TestADefaultServiceConfigIsFollowedToo(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultServiceConfig(retries("2", "")))...)
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.AttemptsExhausted || s.Count(get) != 2 {
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 2 {
 			t.Errorf("%d attempts, %v; want 2", s.Count(get), err)
 		}
 	})
@@ -152,7 +152,7 @@ func TestGRPCsOwnPolicyIsNotSaidToMultiplyWhenItIsOff(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), nil)
-		l.wants(t, "a call", get, 4, policy.AttemptsExhausted)
+		l.wants(t, "a call", get, 4, policy.ReasonAttemptsExhausted)
 		if len(s.warnings) > 0 {
 			t.Errorf("warned: %s; want nothing", s.warnings)
 		}
@@ -163,7 +163,7 @@ func TestAChangeHoldsForTheNextCallAndNotForThoseThatRun(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("2", ""), nil)
-		l.wants(t, "before", get, 2, policy.AttemptsExhausted)
+		l.wants(t, "before", get, 2, policy.ReasonAttemptsExhausted)
 		s.Reset()
 		done := make(chan error)
 		go func() {
@@ -175,13 +175,13 @@ func TestAChangeHoldsForTheNextCallAndNotForThoseThatRun(t *testing.T) {
 		if err := <-done; s.Count(get) != 2 {
 			t.Errorf("a call that ran made %d attempts, %v; want the 2 that it began with", s.Count(get), err)
 		}
-		l.wants(t, "after", get, 4, policy.AttemptsExhausted)
+		l.wants(t, "after", get, 4, policy.ReasonAttemptsExhausted)
 		l.deliver(entryOf(`"waitForReady": true`, ""))
-		l.wants(t, "without a policy", get, 1, policy.NonRetryable)
+		l.wants(t, "without a policy", get, 1, policy.ReasonNonRetryable)
 		l.deliver("{}")
-		l.wants(t, "without an entry", get, 1, policy.NonRetryable)
+		l.wants(t, "without an entry", get, 1, policy.ReasonNonRetryable)
 		l.deliver(retries("3", ""))
-		l.wants(t, "with one again", get, 3, policy.AttemptsExhausted)
+		l.wants(t, "with one again", get, 3, policy.ReasonAttemptsExhausted)
 	})
 }
 
@@ -195,16 +195,16 @@ func TestTheFilesEntryForAMethodWinsOverWhatIsDelivered(t *testing.T) {
 		}
 	}
 	set := mustSet(t, policy.Config{Methods: []policy.MethodConfig{
-		named("GetOrder", policy.ByName, &retry), named("Pay", policy.Never, &retry), named("Ship", policy.ByName, nil),
+		named("GetOrder", policy.IdempotencyByName, &retry), named("Pay", policy.IdempotencyNone, &retry), named("Ship", policy.IdempotencyByName, nil),
 	}})
 	playLive(t, set, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		const service = "/acme.orders.v1.OrderService/"
-		l.wants(t, "the file has a policy", get, 2, policy.AttemptsExhausted)
-		l.wants(t, "the file calls it unsafe", service+"Pay", 1, policy.NotIdempotent)
-		l.wants(t, "the file has an entry without retries", service+"Ship", 1, policy.NonRetryable)
-		l.wants(t, "the file says nothing, so gRPC's own meaning holds: safe", create, 4, policy.AttemptsExhausted)
+		l.wants(t, "the file has a policy", get, 2, policy.ReasonAttemptsExhausted)
+		l.wants(t, "the file calls it unsafe", service+"Pay", 1, policy.ReasonNotIdempotent)
+		l.wants(t, "the file has an entry without retries", service+"Ship", 1, policy.ReasonNonRetryable)
+		l.wants(t, "the file says nothing, so gRPC's own meaning holds: safe", create, 4, policy.ReasonAttemptsExhausted)
 	})
 }
 
@@ -212,13 +212,13 @@ func TestConnectionsOfOneRetrierFollowTheirOwnConfigsAndShareTheBudget(t *testin
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		one, two := dialLive(t, s, retries("2", ""), nil), dialLive(t, s, retries("4", ""), nil)
-		one.wants(t, "one", get, 2, policy.AttemptsExhausted)
-		two.wants(t, "two", get, 4, policy.AttemptsExhausted)
-		one.wants(t, "one again", get, 2, policy.AttemptsExhausted)
+		one.wants(t, "one", get, 2, policy.ReasonAttemptsExhausted)
+		two.wants(t, "two", get, 4, policy.ReasonAttemptsExhausted)
+		one.wants(t, "one again", get, 2, policy.ReasonAttemptsExhausted)
 		for range 20 {
 			_, _ = two.call(t.Context(), get)
 		}
-		one.wants(t, "one, with the budget that two has spent", get, 1, policy.BudgetExhausted)
+		one.wants(t, "one, with the budget that two has spent", get, 1, policy.ReasonBudgetExhausted)
 	})
 }
 
@@ -262,7 +262,7 @@ func TestWhatGRPCTakesButMeansNothingIsReportedOnceForEachConfig(t *testing.T) {
 		s.Default(down())
 		l := dialLive(t, s, lax, nil)
 		for range 3 {
-			l.wants(t, "a call", get, 3, policy.AttemptsExhausted)
+			l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
 			l.deliver(lax) // as DNS does, again and again
 		}
 		want := "service config of live:///orders: retryPolicy for " + get + ": OK: is no failure, and is passed over in retryableStatusCodes"
@@ -279,8 +279,8 @@ func TestADeliveredPolicyIsCutToTheRetriersMost(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), nil)
-		l.wants(t, "a call", get, 3, policy.AttemptsExhausted)
-		l.wants(t, "a call", get, 3, policy.AttemptsExhausted)
+		l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
+		l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
 		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "4: maxAttempts is cut to 3") {
 			t.Errorf("warned: %s", s.warnings)
 		}
@@ -291,9 +291,9 @@ func TestAConfigThatGRPCRefusesChangesNothing(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("3", ""), s.retrier.Resolver)
-		l.wants(t, "before", get, 3, policy.AttemptsExhausted)
+		l.wants(t, "before", get, 3, policy.ReasonAttemptsExhausted)
 		l.deliver(`{"methodConfig": 5}`)
-		l.wants(t, "after", get, 3, policy.AttemptsExhausted)
+		l.wants(t, "after", get, 3, policy.ReasonAttemptsExhausted)
 		if len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], "service config of live:///orders: is refused by gRPC, and not followed: json:") {
 			t.Errorf("warned: %s", s.warnings)
 		}

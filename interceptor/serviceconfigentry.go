@@ -23,7 +23,7 @@ func (r *Retrier) readEntry(cc *grpc.ClientConn, method string, mc *grpc.MethodC
 	key := about.File + fmt.Sprint(*rp)
 	spec := policy.Spec{Retry: &policy.RetrySpec{
 		MaxAttempts: rp.MaxAttempts,
-		Backoff:     policy.Backoff{Initial: rp.InitialBackoff, Max: rp.MaxBackoff, Multiplier: rp.BackoffMultiplier, Jitter: policy.Full},
+		Backoff:     policy.Backoff{Initial: rp.InitialBackoff, Max: rp.MaxBackoff, Multiplier: rp.BackoffMultiplier, Jitter: policy.JitterFull},
 	}}
 	if mc.Timeout != nil {
 		spec.Timeout = max(*mc.Timeout, 0)
@@ -43,7 +43,7 @@ func (r *Retrier) readEntry(cc *grpc.ClientConn, method string, mc *grpc.MethodC
 		spec.Retry = nil
 	}
 	set, err := policy.NewSet(policy.Config{
-		Idempotency: policy.Assume, Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: spec}},
+		Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: spec}},
 	})
 	if err != nil { // nothing that gRPC accepts is known to come here
 		about.Message = "is not followed: " + err.Error()

@@ -40,13 +40,13 @@ func TestThroughAWrappedResolverStaggersOwnKeysAreSeen(t *testing.T) {
 		const none = `"jitter": "NONE", "perCode": [{"codes": ["UNAVAILABLE"], "initialBackoff": "1s"}], "maxAttempts"`
 		l := dialLive(t, s, strings.Replace(retries("3", ""), `"maxAttempts"`, none, 1), s.retrier.Resolver)
 		for _, what := range []string{"the first call", "the second"} {
-			l.wants(t, what, get, 3, policy.AttemptsExhausted)
+			l.wants(t, what, get, 3, policy.ReasonAttemptsExhausted)
 			if s.waits() != "[1s 2s]" {
 				t.Errorf("%s: waits %s; want 1s and 2s, without jitter", what, s.waits())
 			}
 		}
 		l.deliver(strings.Replace(retries("3", ""), `"name"`, `"idempotency": "NONE", "name"`, 1))
-		l.wants(t, "declared unsafe", get, 1, policy.NotIdempotent)
+		l.wants(t, "declared unsafe", get, 1, policy.ReasonNotIdempotent)
 		if len(s.warnings) > 0 {
 			t.Errorf("warned: %s", s.warnings)
 		}
@@ -58,8 +58,8 @@ func TestThroughAWrappedResolverRetryThrottlingIsTheBudget(t *testing.T) {
 		s.Default(down())
 		l := dialLive(t, s, retries("2", `, "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}`), s.retrier.Resolver)
 		const other = "/acme.Other/Get" // has no policy, and counts all the same
-		l.wants(t, "4 tokens, then 3", get, 2, policy.AttemptsExhausted)
-		l.wants(t, "2 tokens, after that failure", get, 1, policy.BudgetExhausted)
+		l.wants(t, "4 tokens, then 3", get, 2, policy.ReasonAttemptsExhausted)
+		l.wants(t, "2 tokens, after that failure", get, 1, policy.ReasonBudgetExhausted)
 		s.Default(testserver.OK())
 		for range 6 {
 			if _, err := l.call(t.Context(), other); err != nil {
@@ -67,19 +67,19 @@ func TestThroughAWrappedResolverRetryThrottlingIsTheBudget(t *testing.T) {
 			}
 		}
 		s.Default(down())
-		l.wants(t, "4 tokens again", get, 2, policy.AttemptsExhausted)
+		l.wants(t, "4 tokens again", get, 2, policy.ReasonAttemptsExhausted)
 		l.deliver(retries("2", `, "retryThrottling": {"maxTokens": 8, "tokenRatio": 0.5}`))
-		l.wants(t, "2 tokens of 4 are 4 of 8: a new config refills nothing", get, 1, policy.BudgetExhausted)
+		l.wants(t, "2 tokens of 4 are 4 of 8: a new config refills nothing", get, 1, policy.ReasonBudgetExhausted)
 		s.Default(testserver.OK())
 		for range 20 {
 			_, _ = l.call(t.Context(), other)
 		}
 		s.Default(down())
-		l.wants(t, "8 tokens of 8", get, 2, policy.AttemptsExhausted)
-		l.wants(t, "6 tokens", get, 2, policy.AttemptsExhausted)
-		l.wants(t, "4 tokens", get, 1, policy.BudgetExhausted)
+		l.wants(t, "8 tokens of 8", get, 2, policy.ReasonAttemptsExhausted)
+		l.wants(t, "6 tokens", get, 2, policy.ReasonAttemptsExhausted)
+		l.wants(t, "4 tokens", get, 1, policy.ReasonBudgetExhausted)
 		l.deliver(retries("2", ""))
-		l.wants(t, "a budget of another kind begins with nothing", get, 1, policy.BudgetExhausted)
+		l.wants(t, "a budget of another kind begins with nothing", get, 1, policy.ReasonBudgetExhausted)
 	})
 }
 
@@ -89,7 +89,7 @@ func TestWhatOnlyGRPCMindsNotIsReportedAndItsReadingFollowed(t *testing.T) {
 		lax := strings.Replace(retries("3", `, "retryThrottling": {"maxTokens": 1.5, "tokenRatio": 1}`), `"name"`, `"owner": "us", "timeout": "7s", "timeout": "9s", "name"`, 1)
 		l := dialLive(t, s, lax, s.retrier.Resolver)
 		for range 3 {
-			l.wants(t, "a call", get, 3, policy.AttemptsExhausted)
+			l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
 			l.deliver(lax)
 		}
 		const where = "service config of live:///orders:"
@@ -116,11 +116,11 @@ func TestOfManyConfigsTheLatestAreFollowedWhole(t *testing.T) {
 			return strings.Replace(retries("2", ""), `"maxAttempts"`, fmt.Sprintf(`"minAttemptTime": "%ds", "jitter": "NONE", "maxAttempts"`, i), 1)
 		}
 		l := dialLive(t, s, config(1), s.retrier.Resolver)
-		l.wants(t, "the first", get, 2, policy.AttemptsExhausted)
+		l.wants(t, "the first", get, 2, policy.ReasonAttemptsExhausted)
 		for i := range 1200 {
 			l.deliver(config(i + 2))
 		}
-		l.wants(t, "the last", get, 2, policy.AttemptsExhausted)
+		l.wants(t, "the last", get, 2, policy.ReasonAttemptsExhausted)
 		if s.waits() != "[100ms]" {
 			t.Errorf("waits %s; want 100ms, without jitter", s.waits())
 		}
@@ -132,11 +132,11 @@ func TestAReloadChangesTheBudgetOfDeliveredPolicies(t *testing.T) {
 		s.Default(down())
 		for _, wrap := range []func(resolver.Builder) resolver.Builder{nil, s.retrier.Resolver} {
 			l := dialLive(t, s, retries("4", ""), wrap)
-			l.wants(t, "with 100 tokens", get, 4, policy.AttemptsExhausted)
+			l.wants(t, "with 100 tokens", get, 4, policy.ReasonAttemptsExhausted)
 			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 4, TokenRatio: 1}})); err != nil {
 				t.Fatal(err)
 			}
-			l.wants(t, "with 4", get, 2, policy.BudgetExhausted)
+			l.wants(t, "with 4", get, 2, policy.ReasonBudgetExhausted)
 			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}})); err != nil {
 				t.Fatal(err)
 			}
@@ -153,11 +153,11 @@ func TestAReloadToAnotherKindOfBudgetRefillsNothingForDeliveredPolicies(t *testi
 	playLive(t, mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), nil)
-		l.wants(t, "with tokens", get, 4, policy.AttemptsExhausted)
+		l.wants(t, "with tokens", get, 4, policy.ReasonAttemptsExhausted)
 		if err := s.retrier.Reload(mustSet(t, policy.Config{})); err != nil {
 			t.Fatal(err)
 		}
-		l.wants(t, "with a ratio that has earned nothing", get, 1, policy.BudgetExhausted)
+		l.wants(t, "with a ratio that has earned nothing", get, 1, policy.ReasonBudgetExhausted)
 	})
 }
 
@@ -165,7 +165,7 @@ func TestWithoutFromServiceConfigAWrappedResolverDoesNothing(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), s.retrier.Resolver)
-		l.wants(t, "a call", get, 1, policy.NonRetryable)
+		l.wants(t, "a call", get, 1, policy.ReasonNonRetryable)
 	})
 }
 

@@ -99,7 +99,7 @@ func TestDeliveredMessagesAreNeverRepeated(t *testing.T) {
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a b c]" || reasonOf(err) != policy.Committed || s.Count(get) != 1 {
+		if fmt.Sprint(got) != "[a b c]" || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
 			t.Errorf("%v, %v: %s after %d attempts", got, err, reasonOf(err), s.Count(get))
 		}
 	})
@@ -176,7 +176,7 @@ func TestOneAllowanceOfAttemptsForAllOfAStream(t *testing.T) {
 		_ = stream.SendMsg(wrapperspb.String("b"))
 		_ = stream.CloseSend()
 		_, err := receive(stream)
-		if s.Count(get) != 4 || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.AttemptsExhausted {
+		if s.Count(get) != 4 || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%d attempts, %v, %s; want 4", s.Count(get), err, reasonOf(err))
 		}
 	})

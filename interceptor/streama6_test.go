@@ -149,7 +149,7 @@ func TestHeaderFirstWaitsThroughAllAttempts(t *testing.T) {
 		if md != nil || err != nil || s.Count(get) != 4 || time.Since(start) != 700*ms {
 			t.Errorf("%v, %v after %d attempts and %v; want no headers after 4 and 700 ms", md, err, s.Count(get), time.Since(start))
 		}
-		if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.AttemptsExhausted {
+		if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%v (%s)", err, reasonOf(err))
 		}
 	})

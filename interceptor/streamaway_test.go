@@ -92,7 +92,7 @@ func TestSendingOnAStreamThatIsOverSaysWhatGRPCSays(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, testserver.Play().Then(down()))
 				stream := s.open(t, t.Context(), desc)
-				if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.AttemptsExhausted {
+				if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
 					t.Fatal(err)
 				}
 				if err := stream.SendMsg(wrapperspb.String("a")); err != want { //nolint:errorlint // as gRPC has it

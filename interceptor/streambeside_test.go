@@ -57,10 +57,10 @@ func TestAnAttemptBesideASlowStreamIsPaidAsOne(t *testing.T) {
 		if got, _, err := s.whole(t, bidiStream); got != "[second]" || err != io.EOF { //nolint:errorlint // as gRPC has it
 			t.Errorf("%s, %v", got, err)
 		}
-		if d := s.decisions[0]; !d.TimedOut || d.Decision.Reason != policy.Hedge {
+		if d := s.decisions[0]; !d.TimedOut || d.Decision.Reason != policy.ReasonHedge {
 			t.Errorf("%+v", d)
 		}
-		want := fmt.Sprintf("asked [%v], failed 1, returned 0, refunded 1, ok 1, bad 0", budget.AfterTimeout)
+		want := fmt.Sprintf("asked [%v], failed 1, returned 0, refunded 1, ok 1, bad 0", budget.KindTimeout)
 		if purse.String() != want {
 			t.Errorf("the budget: %v; want %s", purse, want)
 		}
@@ -97,7 +97,7 @@ func TestAResumptionThatWasHedgedIsResumed(t *testing.T) {
 		s.On(get, cut("1"), testserver.Hang(), cut("2"), cut("3"))
 		next := func(last proto.Message) (proto.Message, bool) { return proto.Clone(last), true }
 		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
-		if got != "[1 2 3]" || reasonOf(err) != policy.AttemptsExhausted {
+		if got != "[1 2 3]" || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%s, %v", got, err)
 		}
 		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [1] [1] [2]]" {

@@ -62,7 +62,7 @@ func (m *model) checkServer(t *rapid.T, told string) {
 func (m *model) checkEnd(t *rapid.T, told string) {
 	made, heard, stopped := m.calls[0].Attempts, m.Count(get), 0
 	for _, e := range m.journal.attempts {
-		if e.Place == interceptor.Stopped {
+		if e.Place == interceptor.PlaceCancelled {
 			stopped++ // maybe as it was sent
 		}
 	}
@@ -71,7 +71,7 @@ func (m *model) checkEnd(t *rapid.T, told string) {
 		t.Fatalf("%d attempts were made, %d arrived: %s", made, heard, told)
 	}
 	seen := len(m.got) > 0 || m.header != "" || strings.Contains(fmt.Sprint(m.sends, m.receives), "context")
-	if reasonOf(m.end) == policy.Committed && !seen {
+	if reasonOf(m.end) == policy.ReasonCommitted && !seen {
 		t.Fatalf("committed to an attempt that nobody has seen: %s", told)
 	}
 	if status.Code(m.end) == codes.Unavailable && !seen && made < 4 {

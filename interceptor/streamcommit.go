@@ -108,7 +108,7 @@ func (s *stream) finish(t *try, err error) error {
 	}
 	t.watch.disarm()
 	s.attempt = t.attempt
-	s.succeed(t.place(Won))
+	s.succeed(t.place(PlaceWon))
 	s.close(t, io.EOF)
 	return io.EOF
 }

@@ -49,7 +49,7 @@ func TestAStreamIsCommittedByWhatTheApplicationHasSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			retry := plain()
 			if row.on {
-				retry.CommitOn = policy.Headers
+				retry.CommitOn = policy.CommitOnHeaders
 			}
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(get, row.script, testserver.Play(testserver.Receive(1), say("a")))
@@ -113,7 +113,7 @@ func TestABufferThatIsFullCommitsAndOneThatIsJustFilledDoesNot(t *testing.T) {
 				err := stream.RecvMsg(new(wrapperspb.StringValue))
 				last := s.Attempts()[s.Count(get)-1]
 				got := fmt.Sprintf("%d attempts, %d heard, %s", s.Count(get), last.Received, s.calls[0].Reason)
-				if got != row.want || (err == nil) != (s.calls[0].Reason == policy.Succeeded) {
+				if got != row.want || (err == nil) != (s.calls[0].Reason == policy.ReasonSucceeded) {
 					t.Errorf("%s, %v; want %s", got, err, row.want)
 				}
 				for n, data := range last.Requests {
@@ -131,7 +131,7 @@ func TestABufferThatIsFullCommitsAndOneThatIsJustFilledDoesNot(t *testing.T) {
 }
 
 func TestByDefaultAStreamKeeps256KiB(t *testing.T) {
-	for size, want := range map[int]policy.Reason{256<<10 - 5: policy.Succeeded, 256<<10 - 4: policy.Committed} {
+	for size, want := range map[int]policy.Reason{256<<10 - 5: policy.ReasonSucceeded, 256<<10 - 4: policy.ReasonCommitted} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, down(), testserver.Play(testserver.Receive(1), say("ok")))

@@ -44,7 +44,7 @@ func TestAnEarlyReplyToAClientStreamThatStillSendsIsNotLost(t *testing.T) {
 		if err := stream.RecvMsg(m); err != io.EOF { //nolint:errorlint // as gRPC has it
 			t.Errorf("RecvMsg after the reply: %v; want io.EOF", err)
 		}
-		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.Succeeded {
+		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
 			t.Errorf("%d attempts, calls %+v", s.Count(get), s.calls)
 		}
 	})
@@ -90,7 +90,7 @@ func TestAStreamThatEndsAtOnceWithOKIsNoFailure(t *testing.T) {
 		if got, err := receive(stream); got != nil || err != io.EOF { //nolint:errorlint // as gRPC has it
 			t.Errorf("%v, %v", got, err)
 		}
-		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.Succeeded {
+		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
 			t.Errorf("%d attempts, calls %+v", s.Count(get), s.calls)
 		}
 	})
@@ -125,7 +125,7 @@ func TestAMessageCutInItsMiddleIsNotDeliveredButEndsACommittedStream(t *testing.
 		send(t, stream, "list")
 		got, err := receive(stream)
 		synctest.Wait()
-		if fmt.Sprint(got) != "[a b]" || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.Committed || s.Count(get) != 1 {
+		if fmt.Sprint(got) != "[a b]" || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
 			t.Errorf("%v, %v: %s after %d attempts", got, err, reasonOf(err), s.Count(get))
 		}
 	})

@@ -154,7 +154,7 @@ func TestCancellingInTheBackoffReturnsAtOnce(t *testing.T) {
 				start := time.Now()
 				time.AfterFunc(50*ms, cancel)
 				err := wait(stream)
-				if status.Code(err) != codes.Canceled || reasonOf(err) != policy.Cancelled || time.Since(start) != 50*ms {
+				if status.Code(err) != codes.Canceled || reasonOf(err) != policy.ReasonCancelled || time.Since(start) != 50*ms {
 					t.Errorf("%v (%s) after %v; want CANCELLED after 50 ms", err, reasonOf(err), time.Since(start))
 				}
 				s.overOnce(t, codes.Canceled, 1)
@@ -171,7 +171,7 @@ func TestClosingTheConnectionEndsAStreamThatWaitsWithoutAnotherAttempt(t *testin
 		start := time.Now()
 		time.AfterFunc(50*ms, func() { _ = s.conn.Close() })
 		_, err := receive(stream)
-		if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.Closed || time.Since(start) != 50*ms {
+		if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonClosed || time.Since(start) != 50*ms {
 			t.Errorf("%v (%s) after %v; want the server's error after 50 ms", err, reasonOf(err), time.Since(start))
 		}
 		s.overOnce(t, codes.Unavailable, 1)
@@ -197,7 +197,7 @@ func TestWhatALostAttemptBroughtIsNotShownAfterALastOneThatBroughtNothing(t *tes
 		time.AfterFunc(50*ms, s.Down) // from now on attempts have no stream
 		_, err := receive(stream)
 		header, _ := stream.Header()
-		if reasonOf(err) != policy.AttemptsExhausted || header != nil || stream.Trailer() != nil {
+		if reasonOf(err) != policy.ReasonAttemptsExhausted || header != nil || stream.Trailer() != nil {
 			t.Errorf("%v (%s) with header %v and trailer %v of another attempt", err, reasonOf(err), header, stream.Trailer())
 		}
 	})

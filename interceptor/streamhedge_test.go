@@ -139,7 +139,7 @@ func TestOnlyTheWinnersMetadataReachesTheApplicationOfAStream(t *testing.T) {
 
 func TestAnUnsafeStreamIsNotHedged(t *testing.T) {
 	c := hedged()
-	c.Methods[0].Idempotency = policy.Never
+	c.Methods[0].Idempotency = policy.IdempotencyNone
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, takes(time.Second, "first"))
 		if got, _, err := s.whole(t, bidiStream); got != "[first]" || err != io.EOF || s.sent() != "[0s]" { //nolint:errorlint // as gRPC has it

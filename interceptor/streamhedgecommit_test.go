@@ -30,7 +30,7 @@ func TestTheApplicationCommitsAHedgedStreamToTheOldestAttempt(t *testing.T) {
 				t.Error("the context has ended")
 			}
 		},
-		policy.CommitPrepared: func(t *testing.T, s scene, stream grpc.ClientStream) {
+		policy.CommitPreparedMessage: func(t *testing.T, s scene, stream grpc.ClientStream) {
 			t.Helper()
 			if err := stream.SendMsg(s.prepared(t)); err != nil {
 				t.Error(err)
@@ -47,7 +47,7 @@ func TestTheApplicationCommitsAHedgedStreamToTheOldestAttempt(t *testing.T) {
 				start := time.Now()
 				_, err := receive(stream)
 				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil || e.Reason != policy.Committed || e.Commit != why || s.Count(get) != 3 {
+				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != why || s.Count(get) != 3 {
 					t.Fatalf("%v, %+v", err, e)
 				}
 				if time.Since(start) != 530*ms || s.places() != "[1  3 cancelled 2 won]" {
@@ -103,7 +103,7 @@ func TestHeaderOfAHedgedStreamThatFailsIsNil(t *testing.T) {
 		if md, err := stream.Header(); md != nil || err != nil || s.Count(get) != 3 {
 			t.Errorf("%v, %v after %d attempts", md, err, s.Count(get))
 		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.AttemptsExhausted {
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%v", err)
 		}
 	})

@@ -24,7 +24,7 @@ func TestAFatalFailureEndsAHedgedStream(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, testserver.Hang(), testserver.Fail(codes.NotFound, "no such order").Delay(10*ms))
 				_, took, err := s.whole(t, desc)
-				if status.Code(err) != codes.NotFound || reasonOf(err) != policy.NonRetryable || took != 110*ms || s.places() != "[2 lost 1 cancelled]" {
+				if status.Code(err) != codes.NotFound || reasonOf(err) != policy.ReasonNonRetryable || took != 110*ms || s.places() != "[2 lost 1 cancelled]" {
 					t.Errorf("%v (%s) after %v: %s", err, reasonOf(err), took, s.places())
 				}
 				s.overOnce(t, codes.NotFound, 2)
@@ -53,8 +53,8 @@ func TestANegativePushbackStopsHedgesOfAStreamButNotThoseInFlight(t *testing.T) 
 
 func TestTheLastFailureIsTheAnswerWhenAllHedgesOfAStreamFail(t *testing.T) {
 	for want, row := range map[policy.Reason]testserver.Step{
-		policy.AttemptsExhausted: testserver.Fail(codes.Unavailable, "two"),
-		policy.PushbackStop:      testserver.Fail(codes.Unavailable, "two").Pushback("-1"),
+		policy.ReasonAttemptsExhausted: testserver.Fail(codes.Unavailable, "two"),
+		policy.ReasonPushbackStop:      testserver.Fail(codes.Unavailable, "two").Pushback("-1"),
 	} {
 		t.Run(string(want), func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
@@ -75,7 +75,7 @@ func TestADeniedHedgeLeavesTheRunningStreamAlone(t *testing.T) {
 		if got, _, err := s.whole(t, bidiStream); got != "[first]" || err != io.EOF || s.sent() != "[0s]" { //nolint:errorlint // as gRPC has it
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
-		if d := s.decisions[0].Decision; len(s.decisions) != 1 || d.Reason != policy.BudgetExhausted {
+		if d := s.decisions[0].Decision; len(s.decisions) != 1 || d.Reason != policy.ReasonBudgetExhausted {
 			t.Errorf("%+v", s.decisions)
 		}
 	}, interceptor.WithBudget("", broke))
@@ -84,7 +84,7 @@ func TestADeniedHedgeLeavesTheRunningStreamAlone(t *testing.T) {
 func TestADeniedHedgeWithNothingInFlightEndsTheStream(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(10*ms))
-		if _, took, err := s.whole(t, bidiStream); reasonOf(err) != policy.BudgetExhausted || took != 10*ms {
+		if _, took, err := s.whole(t, bidiStream); reasonOf(err) != policy.ReasonBudgetExhausted || took != 10*ms {
 			t.Errorf("%v (%s) after %v", err, reasonOf(err), took)
 		}
 	}, interceptor.WithBudget("", &purse{}))

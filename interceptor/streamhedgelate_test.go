@@ -71,7 +71,7 @@ func TestAnAttemptThatRefusesAMessageOnThisSideEndsAHedgedStream(t *testing.T) {
 		send(t, stream, "x")
 		err := stream.RecvMsg(new(wrapperspb.StringValue))
 		e, _ := errors.AsType[*interceptor.Error](err)
-		if e == nil || e.Reason != policy.Committed || e.Commit != policy.CommitUnsendable || s.sent() != "[0s 100ms]" {
+		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != policy.CommitUnsendable || s.sent() != "[0s 100ms]" {
 			t.Errorf("%v, %+v, sent %s", err, e, s.sent())
 		}
 	})
@@ -83,7 +83,7 @@ func TestAHedgeOfAStreamIsPaidAsOne(t *testing.T) {
 		s.On(get, testserver.Hang(), takes(0, "second"))
 		_, _, _ = s.whole(t, bidiStream)
 		synctest.Wait()
-		want := fmt.Sprintf("asked [%v], failed 0, returned 0, refunded 1, ok 1, bad 0", budget.Hedge)
+		want := fmt.Sprintf("asked [%v], failed 0, returned 0, refunded 1, ok 1, bad 0", budget.KindHedge)
 		if purse.String() != want {
 			t.Errorf("the budget: %v; want %s", purse, want)
 		}

@@ -53,7 +53,7 @@ func TestHedgedStreamsThatEndInEveryOrderLeaveNothingBehind(t *testing.T) {
 			Call: func(_ context.Context, e interceptor.CallEvent) { calls.Add(1); attempts.Add(-int64(e.Attempts)) },
 			Attempt: func(_ context.Context, e interceptor.AttemptEvent) {
 				attempts.Add(1)
-				if e.Place != interceptor.Alone {
+				if e.Place != interceptor.PlaceAlone {
 					beside.Add(1)
 				}
 			},

@@ -25,7 +25,7 @@ func TestAHedgedStreamKeepsUpToItsLimitAndCommitsBeyond(t *testing.T) {
 		sent   string
 	}{
 		"at the limit": {0, "", "[0s 100ms 130ms]"},
-		"beyond it":    {1, policy.Committed, "[0s 100ms]"},
+		"beyond it":    {1, policy.ReasonCommitted, "[0s 100ms]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {

@@ -83,7 +83,7 @@ func (m *model) checkPlaces(t *rapid.T, told string) {
 			t.Fatalf("attempt %d has ended twice: %s", e.Number, told)
 		}
 		seen[e.Number] = true
-		if e.Place == interceptor.Won || e.Place == interceptor.Alone && status.Code(e.Err) == codes.OK {
+		if e.Place == interceptor.PlaceWon || e.Place == interceptor.PlaceAlone && status.Code(e.Err) == codes.OK {
 			winners++
 		}
 	}

@@ -94,7 +94,7 @@ func (s *stream) follows(t *try) bool {
 // place of t is to be sent m: what the replay buffer does not hold by then, the sender itself sends. So
 // every attempt is sent every message once.
 func (s *stream) took(t *try, m any, err error) (_ error, over bool) { //nolint:revive // the error is SendMsg's
-	why := policy.Uncommitted
+	why := policy.CommitNone
 	if s.sending.address.Load() != taken {
 		why = s.keepLate(t, m, err)
 	}
@@ -102,7 +102,7 @@ func (s *stream) took(t *try, m any, err error) (_ error, over bool) { //nolint:
 		s.handBack(t, err)
 	}
 	switch {
-	case why != policy.Uncommitted:
+	case why != policy.CommitNone:
 		return s.settle(t, err, why)
 	case err == io.EOF: //nolint:errorlint // gRPC returns it bare
 		return s.half(s.recover(t)), true
@@ -115,7 +115,7 @@ func (s *stream) took(t *try, m any, err error) (_ error, over bool) { //nolint:
 func (s *stream) keepLate(t *try, m any, err error) (why policy.Commit) {
 	var data mem.BufferSlice
 	if _, prepared := m.(*grpc.PreparedMsg); prepared {
-		why = policy.CommitPrepared // nobody knows its bytes
+		why = policy.CommitPreparedMessage // nobody knows its bytes
 	} else if data, why = s.encode(m, err); data != nil {
 		defer data.Free() // the buffer has a reference of its own
 	}
@@ -123,12 +123,12 @@ func (s *stream) keepLate(t *try, m any, err error) (why policy.Commit) {
 	defer s.mu.Unlock()
 	switch s.sending.address.Swap(0) {
 	case taken: // just now, by somebody else
-		return policy.Uncommitted
+		return policy.CommitNone
 	case claimed: // by an interceptor that encodes when it likes: it may take any later message for this one
 		s.sending.late = true
 	}
-	if why == policy.Uncommitted && (!s.follows(t) || !s.replay.add(data)) {
-		return policy.CommitBuffer
+	if why == policy.CommitNone && (!s.follows(t) || !s.replay.add(data)) {
+		return policy.CommitBufferFull
 	}
 	return why
 }
@@ -141,7 +141,7 @@ func (s *stream) encode(m any, err error) (data mem.BufferSlice, why policy.Comm
 	if err != nil {
 		return nil, policy.CommitUnsendable
 	}
-	return data, policy.Uncommitted
+	return data, policy.CommitNone
 }
 
 // settle follows t, which was sent a message with err that is not kept: for that reason the call goes on

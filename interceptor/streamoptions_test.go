@@ -71,7 +71,7 @@ func TestTheOptionsOfAStreamThatCannotBeOpenedAreServedOnce(t *testing.T) {
 		var finished []error
 		stream, err := s.conn.NewStream(t.Context(), serverStream, get, grpc.Header(&header), grpc.Peer(&p),
 			grpc.OnFinish(func(err error) { finished = append(finished, err) }))
-		if stream != nil || len(finished) != 1 || finished[0] != err || reasonOf(err) != policy.AttemptsExhausted { //nolint:errorlint // the same one
+		if stream != nil || len(finished) != 1 || finished[0] != err || reasonOf(err) != policy.ReasonAttemptsExhausted { //nolint:errorlint // the same one
 			t.Errorf("%v, %v; OnFinish was told %v", stream, err, finished)
 		}
 		if header != nil || p.Addr != nil || len(s.attempts) != 4 {

@@ -69,7 +69,7 @@ func TestAMessageThatDoesNotFitEndsACallWhoseAttemptsAreUsedUp(t *testing.T) {
 		if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF { //nolint:errorlint // as gRPC has it
 			t.Errorf("SendMsg: %v; want EOF", err)
 		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.AttemptsExhausted || s.Count(get) != 1 {
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 1 {
 			t.Errorf("%v: %s after %d attempts", err, reasonOf(err), s.Count(get))
 		}
 	})
@@ -83,6 +83,6 @@ func TestARequestThatDoesNotFitCommitsAServerStream(t *testing.T) {
 		time.Sleep(time.Second)
 		send(t, stream, "a")
 		_, err := receive(stream)
-		s.committedBy(t, err, policy.CommitBuffer)
+		s.committedBy(t, err, policy.CommitBufferFull)
 	})
 }

@@ -94,10 +94,10 @@ func TestAStreamThatMayNotFollowEndsWithTheServersErrorAtOnce(t *testing.T) {
 		retry   func(*policy.RetrySpec)
 		timeout time.Duration
 	}{
-		policy.NotIdempotent:    {method: create},
-		policy.DeadlineTooClose: {method: get, timeout: 90 * ms},
-		policy.BudgetExhausted:  {method: get, retry: func(r *policy.RetrySpec) { r.Budget = "" }},
-		policy.NonRetryable:     {method: get, retry: func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.Aborted) }},
+		policy.ReasonNotIdempotent:    {method: create},
+		policy.ReasonDeadlineTooClose: {method: get, timeout: 90 * ms},
+		policy.ReasonBudgetExhausted:  {method: get, retry: func(r *policy.RetrySpec) { r.Budget = "" }},
+		policy.ReasonNonRetryable:     {method: get, retry: func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.Aborted) }},
 	} {
 		t.Run(string(want), func(t *testing.T) {
 			retry := plain()

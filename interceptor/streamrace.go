@@ -36,7 +36,7 @@ func (s *stream) newRace() *streamRace {
 	}
 	r := &streamRace{contest: contest{call: &s.call, fires: s.fire}}
 	if s.policy.Hedge() != nil {
-		s.gates.slow = budget.Hedge
+		s.gates.slow = budget.KindHedge
 	}
 	r.learn()
 	return r

@@ -38,14 +38,14 @@ func (s *stream) fall(t *try, err error) error {
 	t.cancel()
 	s.mu.Lock()
 	defer func() { s.tell(); s.mu.Unlock() }()
-	beaten, place := r.over, Lost
+	beaten, place := r.over, PlaceLost
 	switch {
 	case r.leave(&t.lane):
 	case s.running == t && !s.done: // the call is committed to it
 		for s.contested() {
 			s.wait()
 		}
-		s.running, r.over, beaten, place = nil, false, false, Won
+		s.running, r.over, beaten, place = nil, false, false, PlaceWon
 	default:
 		return nil // it has left before
 	}
@@ -56,7 +56,7 @@ func (s *stream) fall(t *try, err error) error {
 		r.lost(&t.lane, err)
 	case r.panics != nil:
 		r.gates.settle(t.attempt, errLeft, false)
-		r.best, r.err, r.verdict = &t.lane, errLeft, policy.Decision{Reason: policy.NonRetryable}
+		r.best, r.err, r.verdict = &t.lane, errLeft, policy.Decision{Reason: policy.ReasonNonRetryable}
 		r.stop()
 	default:
 		s.judge(nil, err, nil)

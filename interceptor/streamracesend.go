@@ -46,7 +46,7 @@ func (s *stream) handBack(t *try, err error) {
 // committed to an attempt that is to be sent it.
 func (s *stream) post(m any) bool {
 	var data mem.BufferSlice
-	why := policy.CommitPrepared
+	why := policy.CommitPreparedMessage
 	if _, prepared := m.(*grpc.PreparedMsg); !prepared {
 		if data, why = s.encode(m, nil); data != nil {
 			defer data.Free() // the buffer has a reference of its own
@@ -59,10 +59,10 @@ func (s *stream) post(m any) bool {
 		return false
 	case s.replay.closed, s.resumption.begun:
 		why = policy.CommitUnsendable // gRPC says so
-	case why == policy.Uncommitted && !s.replay.add(data):
-		why = policy.CommitBuffer
+	case why == policy.CommitNone && !s.replay.add(data):
+		why = policy.CommitBufferFull
 	}
-	if why != policy.Uncommitted {
+	if why != policy.CommitNone {
 		s.choose(why)
 		return false
 	}

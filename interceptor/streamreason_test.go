@@ -43,10 +43,10 @@ func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
 func (s scene) committedBy(t *testing.T, err error, want policy.Commit) {
 	t.Helper()
 	e, ok := errors.AsType[*interceptor.Error](err)
-	if !ok || e.Reason != policy.Committed || e.Commit != want || e.Attempts != 1 {
+	if !ok || e.Reason != policy.ReasonCommitted || e.Commit != want || e.Attempts != 1 {
 		t.Errorf("%v, %+v; want one attempt, committed by %q", err, e, want)
 	}
-	if d := s.decisions[len(s.decisions)-1].Decision; d.Reason != policy.Committed || d.Commit != want {
+	if d := s.decisions[len(s.decisions)-1].Decision; d.Reason != policy.ReasonCommitted || d.Commit != want {
 		t.Errorf("the decision is %+v; want committed by %q", d, want)
 	}
 }
@@ -69,14 +69,14 @@ func TestAnErrorTellsWhatHasCommittedItsStream(t *testing.T) {
 		"headers":                    {looks{headers}, policy.CommitHeaders},
 		"the context":                {looks{origin}, policy.CommitContext},
 		"the trailer":                {looks{trailer}, policy.CommitTrailer},
-		"a full buffer":              {looks{much}, policy.CommitBuffer},
-		"a prepared message":         {looks{prepared}, policy.CommitPrepared},
+		"a full buffer":              {looks{much}, policy.CommitBufferFull},
+		"a prepared message":         {looks{prepared}, policy.CommitPreparedMessage},
 		"the context before all":     {looks{origin, headers, trailer, much, prepared, message}, policy.CommitContext},
 		"headers before a message":   {looks{headers, message}, policy.CommitHeaders},
 		"a message before headers":   {looks{message, headers}, policy.CommitMessage},
-		"a buffer before a message":  {looks{much, message}, policy.CommitBuffer},
+		"a buffer before a message":  {looks{much, message}, policy.CommitBufferFull},
 		"a message, then a buffer":   {looks{message, much}, policy.CommitMessage},
-		"prepared, then the context": {looks{prepared, origin}, policy.CommitPrepared},
+		"prepared, then the context": {looks{prepared, origin}, policy.CommitPreparedMessage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -95,7 +95,7 @@ func TestAnErrorTellsWhatHasCommittedItsStream(t *testing.T) {
 
 func TestHeadersThatCommitByPolicyAreTheReason(t *testing.T) {
 	retry := plain()
-	retry.CommitOn = policy.Headers
+	retry.CommitOn = policy.CommitOnHeaders
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(time.Second)).Then(down()))
 		_, err := receive(s.open(t, t.Context(), bidiStream))
@@ -137,7 +137,7 @@ func TestAStreamWithOneAttemptIsNotCommittedButExhausted(t *testing.T) {
 				}
 				_, err := receive(stream)
 				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil || e.Reason == policy.Committed || e.Commit != policy.Uncommitted || status.Code(err) != codes.Unavailable {
+				if e == nil || e.Reason == policy.ReasonCommitted || e.Commit != policy.CommitNone || status.Code(err) != codes.Unavailable {
 					t.Errorf("%v, %+v", err, e)
 				}
 			}, options...)
@@ -148,13 +148,13 @@ func TestAStreamWithOneAttemptIsNotCommittedButExhausted(t *testing.T) {
 // Attempts that take each other's place are no hedges.
 func TestASlowStreamIsRetriedInPlaceIfThePolicySaysSo(t *testing.T) {
 	retry := plain()
-	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.InPlace
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.OnTimeoutRetry
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Play(say("a")))
 		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {
 			t.Errorf("%v after %s", got, s.waits())
 		}
-		if d := s.decisions[0].Decision; !s.decisions[0].TimedOut || d.Reason != policy.Retry {
+		if d := s.decisions[0].Decision; !s.decisions[0].TimedOut || d.Reason != policy.ReasonRetry {
 			t.Errorf("%+v; want a retry", s.decisions[0])
 		}
 	})

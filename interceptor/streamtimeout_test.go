@@ -125,7 +125,7 @@ func TestAMessageThatMeetsTheEndOfItsCallIsDeliveredAndTheCallEndsOnce(t *testin
 		}
 		send(t, stream, "x")
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.Canceled || reasonOf(err) == policy.Succeeded {
+		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.Canceled || reasonOf(err) == policy.ReasonSucceeded {
 			t.Errorf("%v, %v", got, err)
 		}
 		s.overOnce(t, codes.Canceled, 1)

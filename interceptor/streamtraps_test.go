@@ -90,7 +90,7 @@ func TestAMessageThatIsTooLargeForAStreamIsSentByNoAttempt(t *testing.T) {
 		send(t, stream, "small")
 		synctest.Wait()
 		err := stream.SendMsg(wrapperspb.String(strings.Repeat("x", 100)))
-		if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.NonRetryable {
+		if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.ReasonNonRetryable {
 			t.Errorf("%v, %s", err, reasonOf(err))
 		}
 		synctest.Wait()
@@ -102,7 +102,7 @@ func TestAMessageThatIsTooLargeForAStreamIsSentByNoAttempt(t *testing.T) {
 
 func TestRetriesOfAStreamMayWaitForTheConnection(t *testing.T) {
 	retry := plain()
-	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitsOnRetry = 10*ms, 1, true
+	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, true
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("up again")))
 		s.Down()
@@ -144,7 +144,7 @@ func TestASecondReplyToAClientStreamIsAnErrorAndNotRetried(t *testing.T) {
 		send(t, stream, "x")
 		_ = stream.CloseSend()
 		err := stream.RecvMsg(new(wrapperspb.StringValue))
-		if status.Code(err) != codes.Internal || reasonOf(err) != policy.NonRetryable || s.Count(get) != 1 {
+		if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 {
 			t.Errorf("%v, %s after %d attempts", err, reasonOf(err), s.Count(get))
 		}
 	})
@@ -165,7 +165,7 @@ func TestAStreamOfOneMessageEachWayIsRetried(t *testing.T) {
 		if desc.StreamName != "GetOrder" || desc.ServerStreams || desc.ClientStreams {
 			t.Errorf("the description has become %+v", desc)
 		}
-		if len(s.calls) != 1 || s.calls[0].Reason != policy.Succeeded {
+		if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
 			t.Errorf("told of %+v", s.calls)
 		}
 	})

@@ -76,7 +76,7 @@ func (s *stream) install(t *try) {
 	s.kept.Store(nil)
 	s.replaying = s.replay.length > 0 || s.replay.closed
 	if min(s.policy.MaxAttempts(), s.state.MaxAttempts) < 2 {
-		s.commit(t, policy.Uncommitted) // nothing need be kept, but that is not why no other follows
+		s.commit(t, policy.CommitNone) // nothing need be kept, but that is not why no other follows
 	}
 	s.handOver(t)
 	s.tell()

@@ -64,7 +64,7 @@ func callEvent(method string, cc *grpc.ClientConn, attempts int, start, waited t
 // tellSuccess tells of a call whose first attempt has succeeded.
 func (r *Retrier) tellSuccess(ctx context.Context, method string, cc *grpc.ClientConn, start time.Duration, a *attempt, caller []grpc.CallOption) {
 	if r.tellsCalls {
-		r.tellCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.Succeeded))
+		r.tellCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded))
 	}
 	a.deliver(caller, nil)
 }

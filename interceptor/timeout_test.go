@@ -23,7 +23,7 @@ import (
 // hasty gives an attempt a second before another one may take its place.
 func hasty() policy.RetrySpec {
 	retry := plain()
-	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.InPlace
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.OnTimeoutRetry
 	return retry
 }
 
@@ -62,7 +62,7 @@ func (p *purse) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, boo
 }
 
 func (p *purse) Finish(_ time.Duration, e budget.End) {
-	if e != budget.Failed {
+	if e != budget.EndFailed {
 		p.count(&p.ok)
 	} else {
 		p.count(&p.bad)
@@ -85,7 +85,7 @@ func TestAnAttemptThatTimesOutIsAbandonedWhenTheNextIsSent(t *testing.T) {
 		if !first.Cancelled || first.End.Sub(first.Time) != 1100*ms {
 			t.Errorf("the first attempt ended after %v, cancelled %v; want 1.1s, with the backoff of the second", first.End.Sub(first.Time), first.Cancelled)
 		}
-		if s.attempts[0].Place != interceptor.Abandoned || s.attempts[1].Place != interceptor.Alone {
+		if s.attempts[0].Place != interceptor.PlaceAbandoned || s.attempts[1].Place != interceptor.PlaceAlone {
 			t.Errorf("%q, %q; want the first abandoned", s.attempts[0].Place, s.attempts[1].Place)
 		}
 	})
@@ -139,10 +139,10 @@ func TestAnAttemptThatTimesOutGoesOnWhenNoOtherMayFollow(t *testing.T) {
 		script  []testserver.Step
 		reason  policy.Reason
 	}{
-		"the budget is empty":    {broke, get, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.BudgetExhausted},
-		"the method is unsafe":   {hasty(), create, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.NotIdempotent},
-		"it is the last attempt": {two, get, time.Minute, []testserver.Step{down(), text("slow").Delay(5 * time.Second)}, policy.Retry},
-		"the deadline is near":   {hasty(), get, 1050 * ms, []testserver.Step{text("slow").Delay(1040 * ms)}, policy.DeadlineTooClose},
+		"the budget is empty":    {broke, get, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.ReasonBudgetExhausted},
+		"the method is unsafe":   {hasty(), create, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.ReasonNotIdempotent},
+		"it is the last attempt": {two, get, time.Minute, []testserver.Step{down(), text("slow").Delay(5 * time.Second)}, policy.ReasonRetry},
+		"the deadline is near":   {hasty(), get, 1050 * ms, []testserver.Step{text("slow").Delay(1040 * ms)}, policy.ReasonDeadlineTooClose},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config(row.retry)

@@ -43,7 +43,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			// The way of nearly all calls: nothing of them need be remembered.
 			b.Start(start)
 			if err = invoke(firstAttempt(ctx), method, req, reply, cc, slices.Clip(ours)...); err == nil {
-				b.Finish(start, budget.AtOnce)
+				b.Finish(start, budget.EndAtOnce)
 				if w&told != 0 || r.tellsCalls {
 					r.tellSuccess(ctx, method, cc, start, a, opts)
 				}
@@ -63,7 +63,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		c.prepare(r, method, cc, with, b, start, a)
 		if p.Hedge() != nil {
-			c.gates.slow = budget.Hedge
+			c.gates.slow = budget.KindHedge
 		}
 		c.ctx, c.policy, c.caller, c.rest, c.wishes = ctx, p, opts, slices.Clip(rest), w
 		if err == nil {
@@ -109,7 +109,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		err = invoke(ctx, c.method, req, reply, c.cc, c.options(c.again())...)
 		w.stop()
 	}
-	c.succeed(Alone)
+	c.succeed(PlaceAlone)
 	return nil
 }
 
@@ -125,5 +125,5 @@ func (c *call) leave(w *watch) {
 	w.stop()
 	c.gates.settle(c.attempt, errLeft, false)
 	c.gates.giveBack()
-	c.gates.budget.Finish(budget.Now(), budget.Failed)
+	c.gates.budget.Finish(budget.Now(), budget.EndFailed)
 }

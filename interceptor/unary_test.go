@@ -166,11 +166,11 @@ func TestHeadersBeforeAFailureDoNotCommitAUnaryCall(t *testing.T) {
 
 func TestHeadersCommitWithCommitOnHeaders(t *testing.T) {
 	strict := plain()
-	strict.CommitOn = policy.Headers
+	strict.CommitOn = policy.CommitOnHeaders
 	play(t, config(strict), func(t *testing.T, s scene) {
 		s.On(get, down().Times(1), down().Header(metadata.Pairs("a", "b")), text("never sent"))
 		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.Committed || s.Count(get) != 2 {
+		if reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 2 {
 			t.Errorf("%v after %d attempts; want committed after 2", reasonOf(err), s.Count(get))
 		}
 	})
@@ -182,7 +182,7 @@ func TestAClosedConnectionEndsAWaitingCallWithoutAnotherAttempt(t *testing.T) {
 		time.AfterFunc(7*time.Second, func() { _ = s.conn.Close() })
 		began := time.Now()
 		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.Closed || status.Convert(err).Message() != "the disk is full" {
+		if reasonOf(err) != policy.ReasonClosed || status.Convert(err).Message() != "the disk is full" {
 			t.Errorf("%v, %s; want the server's error, closed", err, reasonOf(err))
 		}
 		if waited := time.Since(began); waited != 7*time.Second || s.Count(get) != 1 {
@@ -209,7 +209,7 @@ func TestACallThatItsCallerCancelledIsNotRetried(t *testing.T) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, err := s.call(ctx, get); status.Code(err) != codes.Canceled || reasonOf(err) != policy.NonRetryable {
+		if _, err := s.call(ctx, get); status.Code(err) != codes.Canceled || reasonOf(err) != policy.ReasonNonRetryable {
 			t.Errorf("%v, %s", err, reasonOf(err))
 		}
 	})
@@ -238,7 +238,7 @@ func TestAMessageThatIsTooLargeIsNotRetried(t *testing.T) {
 			play(t, config(all), func(t *testing.T, s scene) {
 				s.On(get, text("a long reply"))
 				_, err := s.call(t.Context(), get, opt)
-				if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.NonRetryable || len(s.attempts) != 1 {
+				if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
 					t.Errorf("%v, %s after %d attempts; want non_retryable after 1", err, reasonOf(err), len(s.attempts))
 				}
 			})
@@ -258,7 +258,7 @@ func TestAnErrorWithoutStatusIsNotRetried(t *testing.T) {
 			attempts++
 			return failure
 		})
-	if attempts != 1 || reasonOf(err) != policy.NonRetryable || err.Error() != failure.Error() {
+	if attempts != 1 || reasonOf(err) != policy.ReasonNonRetryable || err.Error() != failure.Error() {
 		t.Errorf("%v after %d attempts; want %v after 1", err, attempts, failure)
 	}
 	if _, ok := status.FromError(err); ok {
@@ -275,7 +275,7 @@ func TestAnUnsafeCallIsNotRepeatedOnTheWordOfAnInterceptorThatSwallowsOptions(t 
 			return invoke(ctx, method, req, reply, cc)
 		}
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(swallow))...)
-		if _, err := s.call(t.Context(), create); reasonOf(err) != policy.NotIdempotent || s.Count(create) != 1 {
+		if _, err := s.call(t.Context(), create); reasonOf(err) != policy.ReasonNotIdempotent || s.Count(create) != 1 {
 			t.Errorf("%s after %d attempts; want not_idempotent after 1", reasonOf(err), s.Count(create))
 		}
 	})
@@ -316,7 +316,7 @@ func TestAnUnsafeCallIsNotRepeatedWhereGRPCMayHaveSentIt(t *testing.T) {
 			go s.Down()
 			return down()
 		}))
-		if _, err := s.call(t.Context(), create); reasonOf(err) != policy.NotIdempotent || s.Count(create) != 1 {
+		if _, err := s.call(t.Context(), create); reasonOf(err) != policy.ReasonNotIdempotent || s.Count(create) != 1 {
 			t.Errorf("%s after %d attempts; want not_idempotent after 1", reasonOf(err), s.Count(create))
 		}
 	})
@@ -343,7 +343,7 @@ func TestAPoliciesTimeoutBoundsTheWholeCall(t *testing.T) {
 		s.On(get, down())
 		began := time.Now()
 		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.DeadlineTooClose || time.Since(began) != 300*ms {
+		if reasonOf(err) != policy.ReasonDeadlineTooClose || time.Since(began) != 300*ms {
 			t.Errorf("%s after %v; want deadline_too_close after 300ms", reasonOf(err), time.Since(began))
 		}
 		if got := s.Attempts()[0].Timeout; got != 350*ms {
@@ -405,7 +405,7 @@ func TestACallWithoutAPolicyHasOneAttempt(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.On(get, down())
 		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.NonRetryable || s.Count(get) != 1 {
+		if reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 {
 			t.Errorf("%s after %d attempts", reasonOf(err), s.Count(get))
 		}
 	})

@@ -30,7 +30,7 @@ func TestRetriesMayWaitForTheConnection(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			retry := plain()
-			retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitsOnRetry = 10*ms, 1, row.waits
+			retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, row.waits
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(get, text("up again"))
 				s.Down()
@@ -42,7 +42,7 @@ func TestRetriesMayWaitForTheConnection(t *testing.T) {
 				defer cancel()
 				got, err := s.call(ctx, get, row.opts...)
 				if row.attempts == 0 {
-					if reasonOf(err) != policy.AttemptsExhausted {
+					if reasonOf(err) != policy.ReasonAttemptsExhausted {
 						t.Errorf("%q, %v (%s); want attempts to be burnt", got, err, reasonOf(err))
 					}
 					return

@@ -57,20 +57,20 @@ func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEv
 		fields = append(fields, "pushback", source)
 	}
 	message := "stagger: retry"
-	if e.Decision.Reason == policy.Hedge {
+	if e.Decision.Reason == policy.ReasonHedge {
 		message = "stagger: hedge"
 	}
 	l.Log(ctx, logging.LevelInfo, message, fields...)
 }
 
 func logCall(ctx context.Context, l logging.Logger, e interceptor.CallEvent) {
-	if e.Attempts < 2 && (e.Code == codes.OK || e.Reason == policy.NonRetryable) {
+	if e.Attempts < 2 && (e.Code == codes.OK || e.Reason == policy.ReasonNonRetryable) {
 		return
 	}
 	fields := append(make([]any, 0, 16),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempts, "code", policy.CodeName(e.Code),
 		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited)
-	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != policy.Uncommitted {
+	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != policy.CommitNone {
 		fields = append(fields, "commit", string(err.Commit))
 	}
 	if e.Err == nil {

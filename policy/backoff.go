@@ -23,9 +23,9 @@ type Growth uint8
 
 // The kinds of growth; i is the number of retries that went before.
 const (
-	Exponential Growth = iota // Initial · Multiplier^i
-	Linear                    // Initial · (1 + Multiplier·i)
-	Fixed                     // Initial; Multiplier must be 1, which means the same to gRPC
+	GrowthExponential Growth = iota // Initial · Multiplier^i
+	GrowthLinear                    // Initial · (1 + Multiplier·i)
+	GrowthFixed                     // Initial; Multiplier must be 1, which means the same to gRPC
 )
 
 // String spells the growth as a policy file does.
@@ -38,7 +38,7 @@ func (g Growth) String() string { return nameOf(g, "EXPONENTIAL", "LINEAR", "FIX
 // The cap is applied first and the jitter last, so that clients which have been failing for long
 // do not line up at the cap. There is no overflow, whatever the input.
 func (b Backoff) Delay(retry int, previous time.Duration, r float64) time.Duration {
-	if b.Jitter == Decorrelated {
+	if b.Jitter == JitterDecorrelated {
 		return b.decorrelated(previous, r)
 	}
 	return toDuration(b.Jitter.spread(b.base(retry), r))
@@ -50,11 +50,11 @@ func (b Backoff) base(retry int) float64 {
 	i := float64(max(retry, 0))
 	grown := float64(b.Initial)
 	switch b.Growth {
-	case Exponential:
+	case GrowthExponential:
 		grown *= math.Pow(b.Multiplier, i)
-	case Linear:
+	case GrowthLinear:
 		grown *= 1 + b.Multiplier*i
-	case Fixed:
+	case GrowthFixed:
 	}
 	return min(float64(b.Max), grown)
 }

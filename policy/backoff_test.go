@@ -29,7 +29,7 @@ func TestBackoffDelay(t *testing.T) {
 		b.Growth, b.Jitter, b.Multiplier = g, j, multiplier
 		return b
 	}
-	none := with(policy.Exponential, policy.None, 2)
+	none := with(policy.GrowthExponential, policy.JitterNone, 2)
 	for _, row := range []struct {
 		name     string
 		backoff  policy.Backoff
@@ -42,28 +42,28 @@ func TestBackoffDelay(t *testing.T) {
 		{"exponential third", none, 2, 0, 0.5, 400 * ms},
 		{"exponential capped", none, 4, 0, 0.5, 1000 * ms},
 		{"exponential at retry 1,000,000", none, 1_000_000, 0, 0.5, 1000 * ms},
-		{"exponential below one shrinks", with(policy.Exponential, policy.None, 0.5), 1, 0, 0, 50 * ms},
-		{"linear first", with(policy.Linear, policy.None, 0.5), 0, 0, 0, 100 * ms},
-		{"linear third", with(policy.Linear, policy.None, 0.5), 2, 0, 0, 200 * ms},
-		{"linear capped", with(policy.Linear, policy.None, 2), 50, 0, 0, 1000 * ms},
-		{"fixed", with(policy.Fixed, policy.None, 1), 7, 0, 0, 100 * ms},
+		{"exponential below one shrinks", with(policy.GrowthExponential, policy.JitterNone, 0.5), 1, 0, 0, 50 * ms},
+		{"linear first", with(policy.GrowthLinear, policy.JitterNone, 0.5), 0, 0, 0, 100 * ms},
+		{"linear third", with(policy.GrowthLinear, policy.JitterNone, 0.5), 2, 0, 0, 200 * ms},
+		{"linear capped", with(policy.GrowthLinear, policy.JitterNone, 2), 50, 0, 0, 1000 * ms},
+		{"fixed", with(policy.GrowthFixed, policy.JitterNone, 1), 7, 0, 0, 100 * ms},
 		{"full lowest", exponential, 1, 0, 0, 0},
 		{"full middle", exponential, 1, 0, 0.5, 100 * ms},
 		{"full highest", exponential, 1, 0, almostOne, 200*ms - 1},
 		{"full at the cap", exponential, 100, 0, 0.25, 250 * ms},
-		{"equal lowest", with(policy.Exponential, policy.Equal, 2), 1, 0, 0, 100 * ms},
-		{"equal middle", with(policy.Exponential, policy.Equal, 2), 1, 0, 0.5, 150 * ms},
-		{"equal at the cap", with(policy.Exponential, policy.Equal, 2), 100, 0, 0.5, 750 * ms},
-		{"proportional lowest", with(policy.Exponential, policy.Proportional, 2), 0, 0, 0, 80 * ms},
-		{"proportional middle", with(policy.Exponential, policy.Proportional, 2), 0, 0, 0.5, 100 * ms},
-		{"proportional goes past the cap as gRPC's does", with(policy.Exponential, policy.Proportional, 2), 100, 0, 0.75, 1100 * ms},
-		{"decorrelated first", with(policy.Exponential, policy.Decorrelated, 2), 0, 0, 0.5, 200 * ms},
-		{"decorrelated later", with(policy.Exponential, policy.Decorrelated, 2), 1, 200 * ms, 0.5, 350 * ms},
-		{"decorrelated lowest", with(policy.Exponential, policy.Decorrelated, 2), 5, 900 * ms, 0, 100 * ms},
-		{"decorrelated caps before it draws", with(policy.Exponential, policy.Decorrelated, 2), 5, 900 * ms, 0.5, 550 * ms},
-		{"initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.None}, 0, 0, 0, ms},
-		{"decorrelated with initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.Decorrelated}, 0, 0, 0.5, ms},
-		{"longest duration", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 2, Jitter: policy.Proportional}, 9, 0, almostOne, math.MaxInt64},
+		{"equal lowest", with(policy.GrowthExponential, policy.JitterEqual, 2), 1, 0, 0, 100 * ms},
+		{"equal middle", with(policy.GrowthExponential, policy.JitterEqual, 2), 1, 0, 0.5, 150 * ms},
+		{"equal at the cap", with(policy.GrowthExponential, policy.JitterEqual, 2), 100, 0, 0.5, 750 * ms},
+		{"proportional lowest", with(policy.GrowthExponential, policy.JitterProportional, 2), 0, 0, 0, 80 * ms},
+		{"proportional middle", with(policy.GrowthExponential, policy.JitterProportional, 2), 0, 0, 0.5, 100 * ms},
+		{"proportional goes past the cap as gRPC's does", with(policy.GrowthExponential, policy.JitterProportional, 2), 100, 0, 0.75, 1100 * ms},
+		{"decorrelated first", with(policy.GrowthExponential, policy.JitterDecorrelated, 2), 0, 0, 0.5, 200 * ms},
+		{"decorrelated later", with(policy.GrowthExponential, policy.JitterDecorrelated, 2), 1, 200 * ms, 0.5, 350 * ms},
+		{"decorrelated lowest", with(policy.GrowthExponential, policy.JitterDecorrelated, 2), 5, 900 * ms, 0, 100 * ms},
+		{"decorrelated caps before it draws", with(policy.GrowthExponential, policy.JitterDecorrelated, 2), 5, 900 * ms, 0.5, 550 * ms},
+		{"initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.JitterNone}, 0, 0, 0, ms},
+		{"decorrelated with initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.JitterDecorrelated}, 0, 0, 0.5, ms},
+		{"longest duration", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 2, Jitter: policy.JitterProportional}, 9, 0, almostOne, math.MaxInt64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +92,7 @@ func TestBackoffStaysInBoundsForAnyInput(t *testing.T) {
 		previous := time.Duration(rapid.Int64().Draw(t, "previous"))
 		r := rapid.Float64Range(0, almostOne).Draw(t, "r")
 		got, limit := b.Delay(retry, previous, r), float64(b.Max)
-		if b.Jitter == policy.Proportional {
+		if b.Jitter == policy.JitterProportional {
 			limit *= 1.2
 		}
 		if got < 0 || float64(got) > limit*(1+1e-12) {
@@ -110,10 +110,10 @@ func TestJitterMeanAndSpreadHoldAtTheCap(t *testing.T) {
 		jitter          policy.Jitter
 		low, mean, high float64 // as parts of the backoff
 	}{
-		{policy.Full, 0, 0.5, 1},
-		{policy.Equal, 0.5, 0.75, 1},
-		{policy.Proportional, 0.8, 1, 1.2},
-		{policy.None, 1, 1, 1},
+		{policy.JitterFull, 0, 0.5, 1},
+		{policy.JitterEqual, 0.5, 0.75, 1},
+		{policy.JitterProportional, 0.8, 1, 1.2},
+		{policy.JitterNone, 1, 1, 1},
 	} {
 		for _, retry := range []int{0, 1000} {
 			t.Run(fmt.Sprintf("%v at retry %d", row.jitter, retry), func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestJitterMeanAndSpreadHoldAtTheCap(t *testing.T) {
 
 func TestDecorrelatedJitterDoesNotPileUpAtTheCap(t *testing.T) {
 	t.Parallel()
-	b := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, Jitter: policy.Decorrelated}
+	b := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, Jitter: policy.JitterDecorrelated}
 	atCap, previous := 0, time.Duration(0)
 	for i := range 10_000 {
 		_, r := math.Modf(float64(i) * math.Phi)

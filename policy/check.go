@@ -15,7 +15,7 @@ func checkSpec(ps *problems, path string, s Spec) {
 	checkPositive(ps, path+"timeout", s.Timeout)
 	checkBytes(ps, path+"maxRequestMessageBytes", s.MaxRequestBytes)
 	checkBytes(ps, path+"maxResponseMessageBytes", s.MaxResponseBytes)
-	if s.Idempotency > Never {
+	if s.Idempotency > IdempotencyNone {
 		ps.add(path+"idempotency", uint8(s.Idempotency), "must be ASSUME, DECLARED or NONE")
 	}
 	checkIdempotencyKey(ps, path, s)
@@ -43,19 +43,19 @@ func checkRetry(ps *problems, path string, r RetrySpec) {
 	checkPositive(ps, path+"perAttemptTimeout", r.PerAttemptTimeout)
 	checkPositive(ps, path+"maxPushback", r.MaxPushback)
 	checkPositive(ps, path+"minAttemptTime", r.MinAttemptTime)
-	if r.CommitOn > Headers {
+	if r.CommitOn > CommitOnHeaders {
 		ps.add(path+"commitOn", uint8(r.CommitOn), "must be SEEN or HEADERS")
 	}
-	if r.OnAttemptTimeout > InPlace {
+	if r.OnAttemptTimeout > OnTimeoutRetry {
 		ps.add(path+"onAttemptTimeout", uint8(r.OnAttemptTimeout), "must be HEDGE or RETRY")
 	}
-	if r.Chain > Suppress {
+	if r.Chain > ChainSuppress {
 		ps.add(path+"chain", uint8(r.Chain), "must be ALLOW, ONCE or SUPPRESS")
 	}
 	for i, o := range r.Overrides {
 		checkOverride(ps, fmt.Sprintf("%scodeOverrides[%d].", path, i), o)
 	}
-	if r.PerAttemptTimeout > 0 && r.CommitOn == Headers {
+	if r.PerAttemptTimeout > 0 && r.CommitOn == CommitOnHeaders {
 		ps.add(path+"perAttemptTimeout", r.PerAttemptTimeout,
 			"must not stand beside commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
 	}
@@ -103,13 +103,13 @@ func checkBackoff(ps *problems, path string, b Backoff) {
 	switch {
 	case !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0): // NaN too
 		ps.add(path+"backoffMultiplier", b.Multiplier, "must be a number more than 0")
-	case b.Growth == Fixed && b.Multiplier != 1:
+	case b.Growth == GrowthFixed && b.Multiplier != 1:
 		ps.add(path+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
 	}
-	if b.Growth > Fixed {
+	if b.Growth > GrowthFixed {
 		ps.add(path+"growth", uint8(b.Growth), "must be EXPONENTIAL, LINEAR or FIXED")
 	}
-	if b.Jitter > Proportional {
+	if b.Jitter > JitterProportional {
 		ps.add(path+"jitter", uint8(b.Jitter), "must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL")
 	}
 }

@@ -24,7 +24,7 @@ func checkBudgets(ps *problems, budgets []BudgetSpec) {
 			ps.add(path+"name", b.Name, "another budget has that name")
 		}
 		names[b.Name] = true
-		if b.Scope > PerService {
+		if b.Scope > ScopeService {
 			ps.add(path+"scope", uint8(b.Scope), "must be TARGET, PROCESS or SERVICE")
 		}
 		checkKind(ps, path, b)

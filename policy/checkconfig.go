@@ -10,7 +10,7 @@ import (
 
 // checkConfig reports everything that is wrong with c.
 func checkConfig(ps *problems, c Config) {
-	if c.Idempotency > Never {
+	if c.Idempotency > IdempotencyNone {
 		ps.add("idempotency", uint8(c.Idempotency), "must be ASSUME, DECLARED or NONE")
 	}
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && ps.written("maxWaiting") {

@@ -22,7 +22,7 @@ func checkIdempotencyKey(ps *problems, path string, s Spec) {
 	case strings.HasSuffix(header, "-bin"):
 		ps.add(field, header, "must not end with -bin: the key is text")
 	}
-	if s.Idempotency == Never {
+	if s.Idempotency == IdempotencyNone {
 		ps.add(path+"idempotencyKey", nil, "must not stand beside idempotency NONE: a key declares the methods safe to repeat")
 	}
 }

@@ -15,7 +15,7 @@ import (
 // A policy is immutable: what its config points to may change afterwards.
 func TestChangingAConfigAfterwardsChangesNothing(t *testing.T) {
 	t.Parallel()
-	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: policy.None}
+	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: policy.JitterNone}
 	retry := policy.DefaultRetry()
 	retry.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable), Backoff: &slow}}
 	config := policy.Config{

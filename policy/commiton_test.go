@@ -13,7 +13,7 @@ import (
 func TestAPerAttemptTimeoutDoesNotGoWithCommitOnHeaders(t *testing.T) {
 	t.Parallel()
 	retry := policy.DefaultRetry()
-	retry.PerAttemptTimeout, retry.CommitOn = time.Second, policy.Headers
+	retry.PerAttemptTimeout, retry.CommitOn = time.Second, policy.CommitOnHeaders
 	_, err := policy.New(policy.Spec{Retry: &retry})
 	const want = "retryPolicy.perAttemptTimeout: 1s: must not stand beside commitOn HEADERS: " +
 		"an attempt whose headers have arrived could be given up; leave one of them out"
@@ -24,7 +24,7 @@ func TestAPerAttemptTimeoutDoesNotGoWithCommitOnHeaders(t *testing.T) {
 
 func TestCommitOnIsReadFromAFile(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]policy.CommitOn{"SEEN": policy.Seen, "HEADERS": policy.Headers} {
+	for text, want := range map[string]policy.CommitOn{"SEEN": policy.CommitOnSeen, "HEADERS": policy.CommitOnHeaders} {
 		set, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:
   - name: [{service: a.B, method: C}]
@@ -33,7 +33,7 @@ methodConfig:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := set.Lookup("/a.B/C"); p.Spec().Retry.CommitOn != want || p.CommitsOnHeaders() != (want == policy.Headers) {
+		if p := set.Lookup("/a.B/C"); p.Spec().Retry.CommitOn != want || p.CommitsOnHeaders() != (want == policy.CommitOnHeaders) {
 			t.Errorf("commitOn %s is read as %v", text, p.Spec().Retry.CommitOn)
 		}
 	}

@@ -19,15 +19,15 @@ func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec 
 			Growth:     growths[r.GetGrowth()],
 			Jitter:     jitters[r.GetJitter()],
 		},
-		Codes:             convertCodes(r.GetRetryableStatusCodes()),
-		PerAttemptTimeout: r.GetPerAttemptTimeout().AsDuration(),
-		OnAttemptTimeout:  actions[r.GetOnAttemptTimeout()],
-		Budget:            r.GetBudget(),
-		CommitOn:          commits[r.GetCommitOn()],
-		MaxPushback:       r.GetMaxPushback().AsDuration(),
-		MinAttemptTime:    r.GetMinAttemptTime().AsDuration(),
-		Chain:             chains[r.GetChain()],
-		WaitsOnRetry:      r.GetWaitForReadyOnRetry(),
+		Codes:               convertCodes(r.GetRetryableStatusCodes()),
+		PerAttemptTimeout:   r.GetPerAttemptTimeout().AsDuration(),
+		OnAttemptTimeout:    actions[r.GetOnAttemptTimeout()],
+		Budget:              r.GetBudget(),
+		CommitOn:            commits[r.GetCommitOn()],
+		MaxPushback:         r.GetMaxPushback().AsDuration(),
+		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
+		Chain:               chains[r.GetChain()],
+		WaitForReadyOnRetry: r.GetWaitForReadyOnRetry(),
 	}
 	for _, o := range r.GetCodeOverrides() {
 		c.Overrides = append(c.Overrides, CodeOverride{
@@ -76,33 +76,33 @@ var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 // The kinds of the file; absent is the zero value of both.
 var (
 	growths = map[policyv1.Growth]Growth{
-		policyv1.Growth_GROWTH_EXPONENTIAL: Exponential,
-		policyv1.Growth_GROWTH_LINEAR:      Linear,
-		policyv1.Growth_GROWTH_FIXED:       Fixed,
+		policyv1.Growth_GROWTH_EXPONENTIAL: GrowthExponential,
+		policyv1.Growth_GROWTH_LINEAR:      GrowthLinear,
+		policyv1.Growth_GROWTH_FIXED:       GrowthFixed,
 	}
 	jitters = map[policyv1.Jitter]Jitter{
-		policyv1.Jitter_JITTER_NONE:         None,
-		policyv1.Jitter_JITTER_FULL:         Full,
-		policyv1.Jitter_JITTER_EQUAL:        Equal,
-		policyv1.Jitter_JITTER_DECORRELATED: Decorrelated,
-		policyv1.Jitter_JITTER_PROPORTIONAL: Proportional,
+		policyv1.Jitter_JITTER_NONE:         JitterNone,
+		policyv1.Jitter_JITTER_FULL:         JitterFull,
+		policyv1.Jitter_JITTER_EQUAL:        JitterEqual,
+		policyv1.Jitter_JITTER_DECORRELATED: JitterDecorrelated,
+		policyv1.Jitter_JITTER_PROPORTIONAL: JitterProportional,
 	}
 	commits = map[policyv1.CommitOn]CommitOn{
-		policyv1.CommitOn_COMMIT_ON_SEEN:    Seen,
-		policyv1.CommitOn_COMMIT_ON_HEADERS: Headers,
+		policyv1.CommitOn_COMMIT_ON_SEEN:    CommitOnSeen,
+		policyv1.CommitOn_COMMIT_ON_HEADERS: CommitOnHeaders,
 	}
-	actions = map[policyv1.AttemptTimeoutAction]TimeoutAction{
-		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE: Beside,
-		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY: InPlace,
+	actions = map[policyv1.AttemptTimeoutAction]OnTimeout{
+		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE: OnTimeoutHedge,
+		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY: OnTimeoutRetry,
 	}
 	chains = map[policyv1.Chain]Chain{
-		policyv1.Chain_CHAIN_ALLOW:    Allow,
-		policyv1.Chain_CHAIN_ONCE:     Once,
-		policyv1.Chain_CHAIN_SUPPRESS: Suppress,
+		policyv1.Chain_CHAIN_ALLOW:    ChainAllow,
+		policyv1.Chain_CHAIN_ONCE:     ChainOnce,
+		policyv1.Chain_CHAIN_SUPPRESS: ChainSuppress,
 	}
 	scopes = map[policyv1.BudgetScope]Scope{
-		policyv1.BudgetScope_BUDGET_SCOPE_PROCESS: PerProcess,
-		policyv1.BudgetScope_BUDGET_SCOPE_TARGET:  PerTarget,
-		policyv1.BudgetScope_BUDGET_SCOPE_SERVICE: PerService,
+		policyv1.BudgetScope_BUDGET_SCOPE_PROCESS: ScopeProcess,
+		policyv1.BudgetScope_BUDGET_SCOPE_TARGET:  ScopeTarget,
+		policyv1.BudgetScope_BUDGET_SCOPE_SERVICE: ScopeService,
 	}
 )

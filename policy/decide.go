@@ -78,34 +78,34 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 	no := func(reason Reason) Decision { return Decision{Reason: reason, Pushback: push} }
 	switch commit := p.committed(c, out); {
 	case out.Final, !listed && !out.TimedOut:
-		return no(NonRetryable)
-	case commit != Uncommitted:
-		return Decision{Reason: Committed, Commit: commit, Pushback: push}
+		return no(ReasonNonRetryable)
+	case commit != CommitNone:
+		return Decision{Reason: ReasonCommitted, Commit: commit, Pushback: push}
 	case c.Attempts >= limit, c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts:
-		return no(AttemptsExhausted)
+		return no(ReasonAttemptsExhausted)
 	case !c.Safe && !out.Unsent:
-		return no(NotIdempotent)
+		return no(ReasonNotIdempotent)
 	case push.Stop, push.Delay > p.retry.MaxPushback:
-		return no(PushbackStop)
+		return no(ReasonPushbackStop)
 	case c.Followed:
-		return no(Followed)
+		return no(ReasonFollowed)
 	case p.leavesTo(c):
-		return no(ChainStop)
+		return no(ReasonChainStop)
 	case g.Open():
-		return no(BreakerOpen)
+		return no(ReasonBreakerOpen)
 	}
 	d := c.next(push, bo, r)
 	if p.spec.Hedge != nil || out.TimedOut && p.Races() && !c.InPlace {
-		d.Reason = Hedge
+		d.Reason = ReasonHedge
 	}
 	switch {
 	case !c.fits(d.Delay, p.retry.MinAttemptTime, now):
-		return no(DeadlineTooClose)
+		return no(ReasonDeadlineTooClose)
 	case d.Delay > 0 && !g.Enter():
-		return no(TooManyWaiting)
+		return no(ReasonTooManyWaiting)
 	case !g.Withdraw(out, cost):
 		g.Leave()
-		return no(BudgetExhausted)
+		return no(ReasonBudgetExhausted)
 	}
 	return d
 }
@@ -126,7 +126,7 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 
 // committed is what has committed the call to its attempt.
 func (p *Policy) committed(c *Call, out *Outcome) Commit {
-	if c.Committed == Uncommitted && p.CommitsOnHeaders() && out.Header != nil {
+	if c.Committed == CommitNone && p.CommitsOnHeaders() && out.Header != nil {
 		return CommitHeaders
 	}
 	return c.Committed
@@ -135,9 +135,9 @@ func (p *Policy) committed(c *Call, out *Outcome) Commit {
 // leavesTo reports whether the retry is left to the caller further up, whose retry c is part of.
 func (p *Policy) leavesTo(c *Call) bool {
 	switch p.retry.Chain {
-	case Suppress:
+	case ChainSuppress:
 		return c.InRetry
-	case Once:
+	case ChainOnce:
 		return c.InRetry && c.Attempts > 1
 	default:
 		return false
@@ -159,7 +159,7 @@ const pushbackJitter = 0.1
 
 // next is the decision to retry, with its delay.
 func (c *Call) next(push Pushback, b *Backoff, r float64) Decision {
-	d := Decision{Retry: true, Reason: Retry, Pushback: push}
+	d := Decision{Retry: true, Reason: ReasonRetry, Pushback: push}
 	if push.Source != "" {
 		spread := toDuration(r * pushbackJitter * float64(push.Delay))
 		d.Delay = push.Delay + min(spread, math.MaxInt64-push.Delay)

@@ -53,7 +53,7 @@ func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *policy.Policy {
 	t.Helper()
 	retry := policy.RetrySpec{
 		MaxAttempts: 4,
-		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.None},
+		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone},
 		Codes:       policy.Codes(codes.Unavailable, codes.ResourceExhausted),
 	}
 	if change != nil {
@@ -107,114 +107,114 @@ func TestDecide(t *testing.T) {
 		failed int // what the budget is told
 		asked  int
 	}{
-		{"a retryable failure is retried", func(*situation) {}, policy.Retry, 100 * ms, 1, 1},
+		{"a retryable failure is retried", func(*situation) {}, policy.ReasonRetry, 100 * ms, 1, 1},
 
-		{"1 a code that is not listed", func(s *situation) { s.out = failed(codes.NotFound) }, policy.NonRetryable, 0, 0, 0},
-		{"1 a code that no gRPC knows", func(s *situation) { s.out = failed(codes.Code(46)) }, policy.NonRetryable, 0, 0, 0},
-		{"1 an outcome that is final", func(s *situation) { s.out.Final = true }, policy.NonRetryable, 0, 0, 0},
-		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = policy.CommitMessage }, policy.NonRetryable, 0, 0, 0},
+		{"1 a code that is not listed", func(s *situation) { s.out = failed(codes.NotFound) }, policy.ReasonNonRetryable, 0, 0, 0},
+		{"1 a code that no gRPC knows", func(s *situation) { s.out = failed(codes.Code(46)) }, policy.ReasonNonRetryable, 0, 0, 0},
+		{"1 an outcome that is final", func(s *situation) { s.out.Final = true }, policy.ReasonNonRetryable, 0, 0, 0},
+		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = policy.CommitMessage }, policy.ReasonNonRetryable, 0, 0, 0},
 
-		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = policy.CommitMessage }, policy.Committed, 0, 1, 0},
-		{"2 before 3", func(s *situation) { s.call.Committed = policy.CommitMessage; s.call.Attempts = 4 }, policy.Committed, 0, 1, 0},
-		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.Retry, 100 * ms, 1, 1},
+		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = policy.CommitMessage }, policy.ReasonCommitted, 0, 1, 0},
+		{"2 before 3", func(s *situation) { s.call.Committed = policy.CommitMessage; s.call.Attempts = 4 }, policy.ReasonCommitted, 0, 1, 0},
+		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"2 headers commit with commitOn HEADERS", func(s *situation) {
 			s.out.Header = metadata.MD{}
-			s.spec = func(r *policy.RetrySpec) { r.CommitOn = policy.Headers }
-		}, policy.Committed, 0, 1, 0},
+			s.spec = func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }
+		}, policy.ReasonCommitted, 0, 1, 0},
 
-		{"3 one attempt left", func(s *situation) { s.call.Attempts = 3 }, policy.Retry, 100 * ms, 1, 1},
-		{"3 no attempt left", func(s *situation) { s.call.Attempts = 4 }, policy.AttemptsExhausted, 0, 1, 0},
-		{"3 the Retrier's cap", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 2, 2 }, policy.AttemptsExhausted, 0, 1, 0},
-		{"3 the Retrier's cap is no promise", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 4, 9 }, policy.AttemptsExhausted, 0, 1, 0},
+		{"3 one attempt left", func(s *situation) { s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"3 no attempt left", func(s *situation) { s.call.Attempts = 4 }, policy.ReasonAttemptsExhausted, 0, 1, 0},
+		{"3 the Retrier's cap", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 2, 2 }, policy.ReasonAttemptsExhausted, 0, 1, 0},
+		{"3 the Retrier's cap is no promise", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1, 0},
 		{"3 fewer attempts after some codes", func(s *situation) {
 			s.call.Attempts = 2
 			s.spec = func(r *policy.RetrySpec) {
 				r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable), MaxAttempts: 2}}
 			}
-		}, policy.AttemptsExhausted, 0, 1, 0},
-		{"3 before 4", func(s *situation) { s.call.Attempts = 4; s.call.Safe = false }, policy.AttemptsExhausted, 0, 1, 0},
+		}, policy.ReasonAttemptsExhausted, 0, 1, 0},
+		{"3 before 4", func(s *situation) { s.call.Attempts = 4; s.call.Safe = false }, policy.ReasonAttemptsExhausted, 0, 1, 0},
 
-		{"4 not declared safe", func(s *situation) { s.call.Safe = false }, policy.NotIdempotent, 0, 1, 0},
-		{"4 not declared safe, but never left the client", func(s *situation) { s.call.Safe = false; s.out.Unsent = true }, policy.Retry, 100 * ms, 1, 1},
-		{"4 before 5", func(s *situation) { s.call.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.NotIdempotent, 0, 1, 0},
+		{"4 not declared safe", func(s *situation) { s.call.Safe = false }, policy.ReasonNotIdempotent, 0, 1, 0},
+		{"4 not declared safe, but never left the client", func(s *situation) { s.call.Safe = false; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"4 before 5", func(s *situation) { s.call.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonNotIdempotent, 0, 1, 0},
 
-		{"5 the server forbids it", func(s *situation) { s.out = pushed(codes.Unavailable, "-1") }, policy.PushbackStop, 0, 1, 0},
-		{"5 the server cannot be understood", func(s *situation) { s.out = pushed(codes.Unavailable, "+5") }, policy.PushbackStop, 0, 1, 0},
-		{"5 the server says two things", func(s *situation) { s.out = pushed(codes.Unavailable, "7", "8") }, policy.PushbackStop, 0, 1, 0},
-		{"5 the server names a delay", func(s *situation) { s.out = pushed(codes.Unavailable, "5000") }, policy.Retry, 5 * time.Second, 1, 1},
-		{"5 the longest delay that is obeyed", func(s *situation) { s.out = pushed(codes.Unavailable, "300000") }, policy.Retry, 300 * time.Second, 1, 1},
-		{"5 a longer one ends the call", func(s *situation) { s.out = pushed(codes.Unavailable, "300001") }, policy.PushbackStop, 0, 1, 0},
-		{"5 a delay does not make a code retryable", func(s *situation) { s.out = pushed(codes.NotFound, "5") }, policy.NonRetryable, 0, 0, 0},
-		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.NonRetryable, 0, 1, 0},
-		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.PushbackStop, 0, 1, 0},
+		{"5 the server forbids it", func(s *situation) { s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 the server cannot be understood", func(s *situation) { s.out = pushed(codes.Unavailable, "+5") }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 the server says two things", func(s *situation) { s.out = pushed(codes.Unavailable, "7", "8") }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 the server names a delay", func(s *situation) { s.out = pushed(codes.Unavailable, "5000") }, policy.ReasonRetry, 5 * time.Second, 1, 1},
+		{"5 the longest delay that is obeyed", func(s *situation) { s.out = pushed(codes.Unavailable, "300000") }, policy.ReasonRetry, 300 * time.Second, 1, 1},
+		{"5 a longer one ends the call", func(s *situation) { s.out = pushed(codes.Unavailable, "300001") }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 a delay does not make a code retryable", func(s *situation) { s.out = pushed(codes.NotFound, "5") }, policy.ReasonNonRetryable, 0, 0, 0},
+		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.ReasonNonRetryable, 0, 1, 0},
+		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.ReasonPushbackStop, 0, 1, 0},
 
-		{"5 another attempt has followed", func(s *situation) { s.call.Followed = true }, policy.Followed, 0, 1, 0},
-		{"5 before that", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Followed = true }, policy.PushbackStop, 0, 1, 0},
-		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry(policy.Suppress)(s) }, policy.PushbackStop, 0, 1, 0},
+		{"5 another attempt has followed", func(s *situation) { s.call.Followed = true }, policy.ReasonFollowed, 0, 1, 0},
+		{"5 before that", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Followed = true }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry(policy.ChainSuppress)(s) }, policy.ReasonPushbackStop, 0, 1, 0},
 
-		{"6 inside of a retry, ALLOW", func(s *situation) { s.call.InRetry = true; s.call.Attempts = 3 }, policy.Retry, 100 * ms, 1, 1},
-		{"6 inside of a retry, ONCE: the one", inRetry(policy.Once), policy.Retry, 100 * ms, 1, 1},
-		{"6 inside of a retry, ONCE: another", func(s *situation) { inRetry(policy.Once)(s); s.call.Attempts = 2 }, policy.ChainStop, 0, 1, 0},
-		{"6 inside of a retry, SUPPRESS", inRetry(policy.Suppress), policy.ChainStop, 0, 1, 0},
-		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry(policy.Suppress)(s); s.call.InRetry = false }, policy.Retry, 100 * ms, 1, 1},
-		{"6 before 7", func(s *situation) { inRetry(policy.Suppress)(s); s.purse.open = true }, policy.ChainStop, 0, 1, 0},
+		{"6 inside of a retry, ALLOW", func(s *situation) { s.call.InRetry = true; s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"6 inside of a retry, ONCE: the one", inRetry(policy.ChainOnce), policy.ReasonRetry, 100 * ms, 1, 1},
+		{"6 inside of a retry, ONCE: another", func(s *situation) { inRetry(policy.ChainOnce)(s); s.call.Attempts = 2 }, policy.ReasonChainStop, 0, 1, 0},
+		{"6 inside of a retry, SUPPRESS", inRetry(policy.ChainSuppress), policy.ReasonChainStop, 0, 1, 0},
+		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.call.InRetry = false }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"6 before 7", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.purse.open = true }, policy.ReasonChainStop, 0, 1, 0},
 
-		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.BreakerOpen, 0, 1, 0},
-		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.BreakerOpen, 0, 1, 0},
+		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
+		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
 
-		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.Retry, 100 * ms, 1, 1},
-		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.DeadlineTooClose, 0, 1, 0},
-		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.DeadlineTooClose, 0, 1, 0},
+		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
+		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 the least time an attempt needs", func(s *situation) {
 			s.call.Deadline = noon.Add(500 * ms)
 			s.spec = func(r *policy.RetrySpec) { r.MinAttemptTime = 401 * ms }
-		}, policy.DeadlineTooClose, 0, 1, 0},
-		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.DeadlineTooClose, 0, 1, 0},
-		{"9 before 11", func(s *situation) { s.call.Deadline = noon; s.purse.empty = true }, policy.DeadlineTooClose, 0, 1, 0},
+		}, policy.ReasonDeadlineTooClose, 0, 1, 0},
+		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
+		{"9 before 11", func(s *situation) { s.call.Deadline = noon; s.purse.empty = true }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 
-		{"9 before 10", func(s *situation) { s.call.Deadline = noon; s.purse.full = true }, policy.DeadlineTooClose, 0, 1, 0},
+		{"9 before 10", func(s *situation) { s.call.Deadline = noon; s.purse.full = true }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 
-		{"10 no place to wait", func(s *situation) { s.purse.full = true }, policy.TooManyWaiting, 0, 1, 0},
+		{"10 no place to wait", func(s *situation) { s.purse.full = true }, policy.ReasonTooManyWaiting, 0, 1, 0},
 		{"10 who need not wait needs no place", func(s *situation) {
 			s.purse.full = true
 			s.out = pushed(codes.Unavailable, "0")
-		}, policy.Retry, 0, 1, 1},
-		{"10 before 11", func(s *situation) { s.purse.full, s.purse.empty = true, true }, policy.TooManyWaiting, 0, 1, 0},
+		}, policy.ReasonRetry, 0, 1, 1},
+		{"10 before 11", func(s *situation) { s.purse.full, s.purse.empty = true, true }, policy.ReasonTooManyWaiting, 0, 1, 0},
 
-		{"11 the budget refuses", func(s *situation) { s.purse.empty = true }, policy.BudgetExhausted, 0, 1, 1},
+		{"11 the budget refuses", func(s *situation) { s.purse.empty = true }, policy.ReasonBudgetExhausted, 0, 1, 1},
 
-		{"a classifier asks for another attempt after any code", func(s *situation) { s.out = failed(codes.NotFound); s.out.Again = true }, policy.Retry, 100 * ms, 1, 1},
-		{"an answer that means not yet is no failure", func(s *situation) { s.out = failed(codes.OK); s.out.Again = true }, policy.Retry, 100 * ms, 0, 1},
-		{"a classifier names another code", func(s *situation) { s.out = failed(codes.NotFound); s.out.As = codes.Unavailable }, policy.Retry, 100 * ms, 1, 1},
-		{"a classifier names a code that is not listed", func(s *situation) { s.out.As = codes.NotFound }, policy.NonRetryable, 0, 0, 0},
+		{"a classifier asks for another attempt after any code", func(s *situation) { s.out = failed(codes.NotFound); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"an answer that means not yet is no failure", func(s *situation) { s.out = failed(codes.OK); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 0, 1},
+		{"a classifier names another code", func(s *situation) { s.out = failed(codes.NotFound); s.out.As = codes.Unavailable }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"a classifier names a code that is not listed", func(s *situation) { s.out.As = codes.NotFound }, policy.ReasonNonRetryable, 0, 0, 0},
 		{"a policy lets a code count as another", func(s *situation) {
 			s.out = policy.Outcome{Status: status.New(codes.Unknown, "deadlock found")}
 			s.spec = override
-		}, policy.Retry, 100 * ms, 1, 1},
+		}, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"a policy's override does not fit the message", func(s *situation) {
 			s.out = policy.Outcome{Status: status.New(codes.Unknown, "disk full")}
 			s.spec = override
-		}, policy.NonRetryable, 0, 0, 0},
+		}, policy.ReasonNonRetryable, 0, 0, 0},
 		{"a classifier's word wins over an override", func(s *situation) {
 			s.out = policy.Outcome{Status: status.New(codes.Unknown, "deadlock found"), As: codes.NotFound}
 			s.spec = override
-		}, policy.NonRetryable, 0, 0, 0},
+		}, policy.ReasonNonRetryable, 0, 0, 0},
 
 		{"an attempt timeout is retryable without being listed", func(s *situation) {
 			s.out = failed(codes.DeadlineExceeded)
 			s.out.TimedOut = true
-		}, policy.Retry, 100 * ms, 0, 1},
+		}, policy.ReasonRetry, 100 * ms, 0, 1},
 		{"an attempt timeout of an unsafe call", func(s *situation) {
 			s.out = failed(codes.DeadlineExceeded)
 			s.out.TimedOut, s.call.Safe = true, false
-		}, policy.NotIdempotent, 0, 0, 0},
+		}, policy.ReasonNotIdempotent, 0, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			s := situation{call: policy.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
 			row.change(&s)
 			d := mustPolicy(t, s.spec).Decide(&s.call, &s.out, &s.purse, noon, 0)
-			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.Retry) {
+			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.ReasonRetry) {
 				t.Errorf("Decide = %+v; want reason %s, delay %v", d, row.reason, row.delay)
 			}
 			if s.purse.failed != row.failed || s.purse.asked != row.asked {
@@ -272,7 +272,7 @@ func TestTheLongestPushbackDoesNotOverflow(t *testing.T) {
 
 func TestDecorrelatedJitterFollowsThePreviousWait(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Backoff.Jitter = policy.Decorrelated })
+	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Backoff.Jitter = policy.JitterDecorrelated })
 	down := failed(codes.Unavailable)
 	// 100 + ½(300−100), 100 + ½(600−100), 100 + ½(1000−100)
 	if got := fmt.Sprint(delays(t, p, 0.5, down, down, down)); got != "[200ms 350ms 550ms]" {
@@ -283,7 +283,7 @@ func TestDecorrelatedJitterFollowsThePreviousWait(t *testing.T) {
 func TestSomeCodesHaveABackoffOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {
-		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: policy.None}
+		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: policy.JitterNone}
 		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), Backoff: &slow}}
 	})
 	got := delays(t, p, 0, failed(codes.ResourceExhausted), failed(codes.ResourceExhausted), failed(codes.Unavailable))
@@ -299,7 +299,7 @@ func TestAPolicyWithoutRetriesDecidesNo(t *testing.T) {
 		t.Fatal(err)
 	}
 	call, out := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
-	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Retry || d.Reason != policy.NonRetryable {
+	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Retry || d.Reason != policy.ReasonNonRetryable {
 		t.Errorf("Decide = %+v; want non_retryable", d)
 	}
 }

@@ -26,7 +26,7 @@ func TestEdgesOfADecision(t *testing.T) {
 	t.Run("a deadline ages past", func(t *testing.T) {
 		t.Parallel()
 		call, out := policy.Call{Attempts: 1, Safe: true, Deadline: time.Unix(-1<<40, 0)}, failed(codes.Unavailable)
-		if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.DeadlineTooClose {
+		if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.ReasonDeadlineTooClose {
 			t.Errorf("%+v; want deadline_too_close", d)
 		}
 	})

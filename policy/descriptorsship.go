@@ -64,7 +64,7 @@ func (sh *shipment) service(s protoreflect.ServiceDescriptor) {
 	name := nameOfService(s)
 	if s.Options().ProtoReflect().IsValid() {
 		options, err := reread(s, new(descriptorpb.ServiceOptions))
-		sh.take(s, name, options, policyv1.E_ServiceRetry, ByName, err)
+		sh.take(s, name, options, policyv1.E_ServiceRetry, IdempotencyByName, err)
 	}
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
@@ -73,9 +73,9 @@ func (sh *shipment) service(s protoreflect.ServiceDescriptor) {
 			continue
 		}
 		options, err := reread(m, new(descriptorpb.MethodOptions))
-		said := ByName
+		said := IdempotencyByName
 		if options.IdempotencyLevel != nil && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN {
-			said = Declared // in so many words: whoever wrote the policy does not call the method safe
+			said = IdempotencyDeclared // in so many words: whoever wrote the policy does not call the method safe
 		}
 		sh.take(m, name, options, policyv1.E_Retry, said, err)
 	}

@@ -7,7 +7,7 @@ package policy
 // to one call.
 type Gates interface {
 	Breaker
-	Room
+	WaitLimit
 	Budget
 }
 
@@ -17,12 +17,12 @@ type Breaker interface {
 	Open() bool
 }
 
-// Room is what [Policy.Decide] asks about the calls that wait.
-type Room interface {
-	// Enter takes a place among the waiting calls, if one is free. To leave it when the wait is over
+// WaitLimit is what [Policy.Decide] asks about the calls that wait.
+type WaitLimit interface {
+	// Enter takes a slot among the waiting calls, if one is free. To leave it when the wait is over
 	// is the caller's business.
 	Enter() bool
-	// Leave gives the place back, for a call that does not wait after all.
+	// Leave gives the slot back, for a call that does not wait after all.
 	Leave()
 }
 

@@ -39,12 +39,12 @@ func TestADecisionSaysWhatCommittedTheCall(t *testing.T) {
 	t.Parallel()
 	out := failed(codes.Unavailable)
 	out.Header = metadata.MD{}
-	onHeaders := mustPolicy(t, func(r *policy.RetrySpec) { r.CommitOn = policy.Headers })
+	onHeaders := mustPolicy(t, func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders })
 	for _, row := range []struct {
 		seen, want policy.Commit
-	}{{policy.Uncommitted, policy.CommitHeaders}, {policy.CommitBuffer, policy.CommitBuffer}} {
+	}{{policy.CommitNone, policy.CommitHeaders}, {policy.CommitBufferFull, policy.CommitBufferFull}} {
 		call := policy.Call{Attempts: 1, Safe: true, Committed: row.seen}
-		if d := onHeaders.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.Committed || d.Commit != row.want {
+		if d := onHeaders.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.ReasonCommitted || d.Commit != row.want {
 			t.Errorf("%q: %s by %q; want %q", row.seen, d.Reason, d.Commit, row.want)
 		}
 	}

@@ -3,16 +3,16 @@
 
 package policy
 
-// Jitter is how a backoff is spread by chance. The zero value is [Full].
+// Jitter is how a backoff is spread by chance. The zero value is [JitterFull].
 type Jitter uint8
 
 // The kinds of jitter; b is the backoff after growth and cap, r a chance in [0, 1).
 const (
-	Full         Jitter = iota // r·b: spreads load best (AWS Architecture Blog, 2015)
-	None                       // b: clients stay in step; for tests
-	Equal                      // b/2 + r·b/2: never less than half
-	Decorrelated               // Initial + r·(min(Max, 3·previous) − Initial)
-	Proportional               // b·(0.8 + 0.4·r): gRPC's own (gRFC A6)
+	JitterFull         Jitter = iota // r·b: spreads load best (AWS Architecture Blog, 2015)
+	JitterNone                       // b: clients stay in step; for tests
+	JitterEqual                      // b/2 + r·b/2: never less than half
+	JitterDecorrelated               // Initial + r·(min(Max, 3·previous) − Initial)
+	JitterProportional               // b·(0.8 + 0.4·r): gRPC's own (gRFC A6)
 )
 
 // String spells the jitter as a policy file does.
@@ -23,11 +23,11 @@ func (j Jitter) String() string {
 // spread applies the jitter to b. DECORRELATED does not grow from b: see [Backoff.Delay].
 func (j Jitter) spread(b, r float64) float64 {
 	switch j {
-	case Full:
+	case JitterFull:
 		return r * b
-	case Equal:
+	case JitterEqual:
 		return b/2 + r*b/2
-	case Proportional:
+	case JitterProportional:
 		return b * (0.8 + 0.4*r)
 	default:
 		return b

@@ -88,7 +88,7 @@ func adviseBackoff(ps *problems, path string, b Backoff) {
 	if b.Max > saneBackoff {
 		ps.add(under(path, "maxBackoff"), b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
 	}
-	if b.Jitter == None {
+	if b.Jitter == JitterNone {
 		ps.add(under(path, "jitter"), nil, "without jitter, clients that failed together come back together; FULL spreads them best")
 	}
 	if b.Initial < timerLimit {

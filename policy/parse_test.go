@@ -40,7 +40,7 @@ func TestLoadReadsTheDesignsExample(t *testing.T) {
 	set := mustLoad(t, "design.yaml")
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
-		Idempotency: policy.Assume, // its names have methods
+		Idempotency: policy.IdempotencyAssume, // its names have methods
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2},
@@ -70,7 +70,7 @@ func TestLoadReadsAPlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
-		Idempotency: policy.Declared,
+		Idempotency: policy.IdempotencyDeclared,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5},
@@ -89,14 +89,14 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
 	b := policy.Backoff{
-		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Growth: policy.Linear, Jitter: policy.Proportional,
+		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Growth: policy.GrowthLinear, Jitter: policy.JitterProportional,
 	}
 	slow, fixed := b, b
 	slow.Max = time.Minute
-	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, policy.Fixed, policy.None
+	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, policy.GrowthFixed, policy.JitterNone
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
-		Idempotency: policy.Never,
+		Idempotency: policy.IdempotencyNone,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
@@ -105,8 +105,8 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
-			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: policy.InPlace, Budget: "shared", CommitOn: policy.Seen,
-			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.Once, WaitsOnRetry: true,
+			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: policy.OnTimeoutRetry, Budget: "shared", CommitOn: policy.CommitOnSeen,
+			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: true,
 			Overrides: []policy.CodeOverride{
 				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
 				{Codes: policy.Codes(codes.Internal), As: codes.Unavailable},
@@ -117,10 +117,10 @@ func TestLoadReadsEveryKey(t *testing.T) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
 	}
 	wantBudgets := []policy.BudgetSpec{
-		{Name: "shared", Scope: policy.PerProcess, Ratio: &policy.RatioSpec{
+		{Name: "shared", Scope: policy.ScopeProcess, Ratio: &policy.RatioSpec{
 			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
 		}},
-		{Name: "bucket", Scope: policy.PerService, Throttle: &policy.ThrottleSpec{MaxTokens: 1000, TokenRatio: 0.001}},
+		{Name: "bucket", Scope: policy.ScopeService, Throttle: &policy.ThrottleSpec{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Concurrent: &policy.ConcurrentSpec{Percent: 12.5}},
 		{Name: "refund", Refund: &policy.RefundSpec{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 	}

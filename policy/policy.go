@@ -55,7 +55,7 @@ func compile(s Spec) *Policy {
 		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
 	}
 	p.plain = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
-		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn == Seen
+		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn == CommitOnSeen
 	return p
 }
 
@@ -79,7 +79,7 @@ func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
 
 // Races reports whether attempts may run beside each other: hedges, or those that follow a slow one.
 func (p *Policy) Races() bool {
-	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout == Beside
+	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout == OnTimeoutHedge
 }
 
 // Plain reports whether the policy has nothing to say before an attempt has failed: no time limits,
@@ -87,7 +87,7 @@ func (p *Policy) Races() bool {
 func (p *Policy) Plain() bool { return p.plain }
 
 // CommitsOnHeaders reports whether an attempt that brings response headers is not retried.
-func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOn == Headers }
+func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOn == CommitOnHeaders }
 
 // Budget is the name of the budget; "" is the default one.
 func (p *Policy) Budget() string { return p.retry.Budget }
@@ -95,8 +95,8 @@ func (p *Policy) Budget() string { return p.retry.Budget }
 // IdempotencyKey is the header that carries a key of the call's own; "" if calls carry none.
 func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
-// WaitsOnRetry reports whether attempts after the first wait for a connection.
-func (p *Policy) WaitsOnRetry() bool { return p.retry.WaitsOnRetry }
+// WaitForReadyOnRetry reports whether attempts after the first wait for a connection.
+func (p *Policy) WaitForReadyOnRetry() bool { return p.retry.WaitForReadyOnRetry }
 
 // forCode returns the settings after an attempt that ended with one of the codes: the policy's
 // where the code has none of its own.

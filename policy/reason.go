@@ -9,24 +9,24 @@ type Reason string
 
 // The reasons of [Policy.Decide], in the order in which they are asked.
 const (
-	NonRetryable      Reason = "non_retryable"      // another attempt would not help
-	Committed         Reason = "committed"          // the application has seen part of this attempt
-	AttemptsExhausted Reason = "attempts_exhausted" // no attempt is left
-	NotIdempotent     Reason = "not_idempotent"     // nobody declared the method safe to repeat
-	PushbackStop      Reason = "pushback_stop"      // the server forbids it, or asks for too long a delay
-	Followed          Reason = "followed"           // slow as it was, another attempt was sent before it failed, and still runs
-	ChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
-	BreakerOpen       Reason = "breaker_open"       // the circuit is open
-	DeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
-	TooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
-	BudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
-	Retry             Reason = "retry"              // every answer was yes
-	Hedge             Reason = "hedge"              // every answer was yes, and others may still be running
+	ReasonNonRetryable      Reason = "non_retryable"      // another attempt would not help
+	ReasonCommitted         Reason = "committed"          // the application has seen part of this attempt
+	ReasonAttemptsExhausted Reason = "attempts_exhausted" // no attempt is left
+	ReasonNotIdempotent     Reason = "not_idempotent"     // nobody declared the method safe to repeat
+	ReasonPushbackStop      Reason = "pushback_stop"      // the server forbids it, or asks for too long a delay
+	ReasonFollowed          Reason = "followed"           // slow as it was, another attempt was sent before it failed, and still runs
+	ReasonChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
+	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
+	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
+	ReasonTooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
+	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
+	ReasonRetry             Reason = "retry"              // every answer was yes
+	ReasonHedge             Reason = "hedge"              // every answer was yes, and others may still be running
 )
 
 // What ends a call without a decision.
 const (
-	Succeeded Reason = "succeeded" // the last attempt was answered with OK
-	Cancelled Reason = "cancelled" // the caller gave up while the call waited to retry
-	Closed    Reason = "closed"    // the ClientConn was closed while the call waited to retry
+	ReasonSucceeded Reason = "succeeded" // the last attempt was answered with OK
+	ReasonCancelled Reason = "cancelled" // the caller gave up while the call waited to retry
+	ReasonClosed    Reason = "closed"    // the ClientConn was closed while the call waited to retry
 )

@@ -21,9 +21,9 @@ func (p *Policy) Safe(method string) bool { return p.safe(method, nil) }
 
 func (p *Policy) safe(method string, known descriptors) bool {
 	switch p.spec.Idempotency {
-	case Assume:
+	case IdempotencyAssume:
 		return true
-	case Never:
+	case IdempotencyNone:
 		return false
 	default:
 		return known.safe(method)
@@ -51,7 +51,7 @@ func safeLevel(m protoreflect.MethodDescriptor) bool {
 
 // doubtful reports whether retries under an entry's name depend on what descriptors declare.
 func doubtful(m MethodConfig, assumed Idempotency, name Name) bool {
-	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" && resolve(m.Idempotency, assumed, name) == Declared
+	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" && resolve(m.Idempotency, assumed, name) == IdempotencyDeclared
 }
 
 // sayUnsafe says which methods that a name leads to want retries although nobody declares them safe.

@@ -61,19 +61,19 @@ func TestSafeIsWhatThePolicyDeclaresOrLeavesToTheDescriptor(t *testing.T) {
 		method string
 		want   bool
 	}{
-		{policy.Assume, "/shop.Mixed/Pay", true},
-		{policy.Assume, "/un.Known/Method", true},
-		{policy.Never, "/shop.Mixed/Get", false},
-		{policy.Declared, "/shop.Safe/Get", true},
-		{policy.Declared, "/shop.Safe/Put", true},
-		{policy.Declared, "/shop.Mixed/Pay", false},
-		{policy.Declared, "/shop.Mixed/Add", false},
-		{policy.Declared, "/shop.Mixed/None", false},
-		{policy.Declared, "/shop.Any/Get", false}, // a message
-		{policy.Declared, "/un.Known/Method", false},
-		{policy.Declared, "shop.Safe", false},
-		{policy.Declared, "", false},
-		{policy.ByName, "/shop.Safe/Get", true},
+		{policy.IdempotencyAssume, "/shop.Mixed/Pay", true},
+		{policy.IdempotencyAssume, "/un.Known/Method", true},
+		{policy.IdempotencyNone, "/shop.Mixed/Get", false},
+		{policy.IdempotencyDeclared, "/shop.Safe/Get", true},
+		{policy.IdempotencyDeclared, "/shop.Safe/Put", true},
+		{policy.IdempotencyDeclared, "/shop.Mixed/Pay", false},
+		{policy.IdempotencyDeclared, "/shop.Mixed/Add", false},
+		{policy.IdempotencyDeclared, "/shop.Mixed/None", false},
+		{policy.IdempotencyDeclared, "/shop.Any/Get", false}, // a message
+		{policy.IdempotencyDeclared, "/un.Known/Method", false},
+		{policy.IdempotencyDeclared, "shop.Safe", false},
+		{policy.IdempotencyDeclared, "", false},
+		{policy.IdempotencyByName, "/shop.Safe/Get", true},
 	} {
 		p, err := policy.New(policy.Spec{Idempotency: row.rule})
 		if err != nil {

@@ -52,7 +52,7 @@ func (s *Set) entries() []MethodConfig {
 	next := 0
 	for _, m := range s.methods {
 		for _, p := range s.policies[next : next+len(m.Names)] {
-			if m.Idempotency == ByName || p.spec.Idempotency != Assume {
+			if m.Idempotency == IdempotencyByName || p.spec.Idempotency != IdempotencyAssume {
 				m.Idempotency = p.spec.Idempotency // the strictest of its names
 			}
 		}

@@ -142,10 +142,10 @@ func TestADeliveredServiceConfigIsReadAsGRPCMeansIt(t *testing.T) {
 		t.Fatalf("%v, %v", err, set.Warnings())
 	}
 	s := set.Lookup("/a.B/D").Spec()
-	if s.Idempotency != policy.Assume || s.WaitForReady != nil || s.MaxRequestBytes != nil || s.MaxResponseBytes != nil || s.Timeout == 0 {
+	if s.Idempotency != policy.IdempotencyAssume || s.WaitForReady != nil || s.MaxRequestBytes != nil || s.MaxResponseBytes != nil || s.Timeout == 0 {
 		t.Errorf("%+v; want safe methods, and nothing of what gRPC does by itself", s)
 	}
-	if got := set.Lookup("/a.B/C").Spec().Idempotency; got != policy.Never {
+	if got := set.Lookup("/a.B/C").Spec().Idempotency; got != policy.IdempotencyNone {
 		t.Errorf("idempotency NONE is read as %v", got)
 	}
 	if _, err := policy.ParseServiceConfig([]byte(`{"methodConfig": 5}`)); err == nil || err.Error() != "service config:1:18: methodConfig: 5: must be a list, in brackets or one entry a line after a dash" {

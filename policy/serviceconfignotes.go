@@ -33,8 +33,8 @@ func (n *noted) entry(path string, m MethodConfig) {
 // unsafe notes the one that matters most.
 func (n *noted) unsafe(path string, m MethodConfig) {
 	switch {
-	case m.IdempotencyKey != "" || m.Idempotency == Assume || m.Idempotency == ByName:
-	case m.Idempotency == Never:
+	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == IdempotencyByName:
+	case m.Idempotency == IdempotencyNone:
 		n.add(under(path, "idempotency"), m.Idempotency.String(),
 			"gRPC repeats these methods as if they were safe to repeat; take the policy out for gRPC")
 	default:
@@ -47,15 +47,15 @@ func (n *noted) unsafe(path string, m MethodConfig) {
 func (n *noted) retry(path string, r *RetrySpec) {
 	b := r.Backoff
 	n.attempts(path, r.MaxAttempts)
-	if b.Growth == Linear {
+	if b.Growth == GrowthLinear {
 		n.add(under(path, "growth"), b.Growth.String(), "gRPC multiplies the backoff each time (EXPONENTIAL)")
 	}
-	if b.Jitter != Proportional {
+	if b.Jitter != JitterProportional {
 		n.add(under(path, "jitter"), b.Jitter.String(), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
 	}
 	n.time(under(path, "perAttemptTimeout"), r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
 	n.budget(path, r.Budget)
-	if r.CommitOn == Seen {
+	if r.CommitOn == CommitOnSeen {
 		n.add(under(path, "commitOn"), r.CommitOn.String(), "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
 	}
 	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
@@ -65,10 +65,10 @@ func (n *noted) retry(path string, r *RetrySpec) {
 	for i, o := range r.Overrides {
 		n.add(item(under(path, "codeOverrides"), i), o.Codes.String(), "gRPC takes the code as it is, not as "+CodeName(o.As))
 	}
-	if r.Chain != Allow {
+	if r.Chain != ChainAllow {
 		n.add(under(path, "chain"), r.Chain.String(), "gRPC retries inside of retried calls too")
 	}
-	if r.WaitsOnRetry {
+	if r.WaitForReadyOnRetry {
 		n.add(under(path, "waitForReadyOnRetry"), "true", "with gRPC, retries fail at once while there is no connection, unless waitForReady holds")
 	}
 }

@@ -13,8 +13,8 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 	if config == nil {
 		return nil, ps.err()
 	}
-	if config.Idempotency == ByName {
-		config.Idempotency = Assume
+	if config.Idempotency == IdempotencyByName {
+		config.Idempotency = IdempotencyAssume
 	}
 	for i := range config.Methods {
 		m := &config.Methods[i]

@@ -76,14 +76,14 @@ func (s *Set) add(m MethodConfig) {
 // of each of its methods, so only a name with a method declares it safe.
 func resolve(entry, file Idempotency, name Name) Idempotency {
 	switch {
-	case entry != ByName:
+	case entry != IdempotencyByName:
 		return entry
-	case file != ByName:
+	case file != IdempotencyByName:
 		return file
 	case name.Method != "":
-		return Assume
+		return IdempotencyAssume
 	default:
-		return Declared
+		return IdempotencyDeclared
 	}
 }
 

@@ -82,14 +82,14 @@ func TestIdempotencyIsResolvedFromEntryToFileToName(t *testing.T) {
 		method      policy.Idempotency // of a name with method
 		service     policy.Idempotency // of a name without
 	}{
-		{"", "", policy.Assume, policy.Declared},
-		{"ASSUME", "", policy.Assume, policy.Assume},
-		{"DECLARED", "", policy.Declared, policy.Declared},
-		{"NONE", "", policy.Never, policy.Never},
-		{"", "ASSUME", policy.Assume, policy.Assume},
-		{"NONE", "ASSUME", policy.Assume, policy.Assume},
-		{"ASSUME", "declared", policy.Declared, policy.Declared},
-		{"ASSUME", "NONE", policy.Never, policy.Never},
+		{"", "", policy.IdempotencyAssume, policy.IdempotencyDeclared},
+		{"ASSUME", "", policy.IdempotencyAssume, policy.IdempotencyAssume},
+		{"DECLARED", "", policy.IdempotencyDeclared, policy.IdempotencyDeclared},
+		{"NONE", "", policy.IdempotencyNone, policy.IdempotencyNone},
+		{"", "ASSUME", policy.IdempotencyAssume, policy.IdempotencyAssume},
+		{"NONE", "ASSUME", policy.IdempotencyAssume, policy.IdempotencyAssume},
+		{"ASSUME", "declared", policy.IdempotencyDeclared, policy.IdempotencyDeclared},
+		{"ASSUME", "NONE", policy.IdempotencyNone, policy.IdempotencyNone},
 	} {
 		text := "methodConfig:\n- name: [{}, {service: a.B}, {service: a.B, method: C}]\n"
 		if row.entry != "" {

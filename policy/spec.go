@@ -55,19 +55,19 @@ type Spec struct {
 
 // RetrySpec is what a policy says of retries.
 type RetrySpec struct {
-	MaxAttempts       int // the first included; at least 2
-	Backoff           Backoff
-	Codes             CodeSet // retryable codes; at least one
-	PerCode           []CodeSpec
-	PerAttemptTimeout time.Duration // 0: none
-	OnAttemptTimeout  TimeoutAction
-	Budget            string // a name of Config.Budgets; "" is the default budget, [NoBudget] none
-	CommitOn          CommitOn
-	MaxPushback       time.Duration // 0: [DefaultMaxPushback]
-	MinAttemptTime    time.Duration // 0: [DefaultMinAttemptTime]
-	Chain             Chain
-	WaitsOnRetry      bool // attempts after the first wait for a connection, if the call has a deadline
-	Overrides         []CodeOverride
+	MaxAttempts         int // the first included; at least 2
+	Backoff             Backoff
+	Codes               CodeSet // retryable codes; at least one
+	PerCode             []CodeSpec
+	PerAttemptTimeout   time.Duration // 0: none
+	OnAttemptTimeout    OnTimeout
+	Budget              string // a name of Config.Budgets; "" is the default budget, [NoBudget] none
+	CommitOn            CommitOn
+	MaxPushback         time.Duration // 0: [DefaultMaxPushback]
+	MinAttemptTime      time.Duration // 0: [DefaultMinAttemptTime]
+	Chain               Chain
+	WaitForReadyOnRetry bool // attempts after the first wait for a connection, if the call has a deadline
+	Overrides           []CodeOverride
 }
 
 // CodeOverride lets failures count as if they had another code. The first of a policy that fits is
@@ -83,25 +83,25 @@ type Chain uint8
 
 // The rules for chains of services.
 const (
-	Allow    Chain = iota // retries as always
-	Once                  // one retry
-	Suppress              // no retry
+	ChainAllow    Chain = iota // retries as always
+	ChainOnce                  // one retry
+	ChainSuppress              // no retry
 )
 
 // String spells the rule as a policy file does.
 func (c Chain) String() string { return nameOf(c, "ALLOW", "ONCE", "SUPPRESS") }
 
-// TimeoutAction is what follows when an attempt has used up its per-attempt timeout.
-type TimeoutAction uint8
+// OnTimeout is what follows when an attempt has used up its per-attempt timeout.
+type OnTimeout uint8
 
 // The actions.
 const (
-	Beside  TimeoutAction = iota // the next attempt is sent beside it, and the first good answer wins
-	InPlace                      // it is cancelled when the next attempt is sent
+	OnTimeoutHedge OnTimeout = iota // the next attempt is sent beside it, and the first good answer wins
+	OnTimeoutRetry                  // it is cancelled when the next attempt is sent
 )
 
 // String spells the action as a policy file does.
-func (a TimeoutAction) String() string { return nameOf(a, "HEDGE", "RETRY") }
+func (a OnTimeout) String() string { return nameOf(a, "HEDGE", "RETRY") }
 
 // HedgeSpec is what a policy says of hedging (gRFC A6).
 type HedgeSpec struct {
@@ -134,10 +134,10 @@ type Idempotency uint8
 
 // What a policy can say of idempotency.
 const (
-	ByName   Idempotency = iota // an entry that names service and method: Assume; any other: Declared
-	Assume                      // safe: what gRPC takes for granted
-	Declared                    // safe if the descriptor's idempotency_level says so
-	Never                       // not safe, whatever the descriptor says
+	IdempotencyByName   Idempotency = iota // an entry that names service and method: Assume; any other: Declared
+	IdempotencyAssume                      // safe: what gRPC takes for granted
+	IdempotencyDeclared                    // safe if the descriptor's idempotency_level says so
+	IdempotencyNone                        // not safe, whatever the descriptor says
 )
 
 // String spells the rule as a policy file does; a file that says nothing means BY_NAME.
@@ -148,8 +148,8 @@ type CommitOn uint8
 
 // The kinds of commitment.
 const (
-	Seen    CommitOn = iota // the application has seen part of the attempt
-	Headers                 // response headers have arrived: gRFC A6's rule
+	CommitOnSeen    CommitOn = iota // the application has seen part of the attempt
+	CommitOnHeaders                 // response headers have arrived: gRFC A6's rule
 )
 
 // String spells the rule as a policy file does.

@@ -27,9 +27,9 @@ type Scope uint8
 
 // The scopes.
 const (
-	PerTarget  Scope = iota // all calls to one target, over all connections
-	PerProcess              // all calls of the Retrier
-	PerService              // all calls to one service of one target
+	ScopeTarget  Scope = iota // all calls to one target, over all connections
+	ScopeProcess              // all calls of the Retrier
+	ScopeService              // all calls to one service of one target
 )
 
 // String spells the scope as a policy file does.

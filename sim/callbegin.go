@@ -18,9 +18,9 @@ func (l *link) begin(client int, parent *attempt, before time.Duration) *call {
 			c.deadline = min(c.deadline, now+limit)
 		}
 	}
-	c.world, c.client, c.budget, c.kind = l.world, client, l.payer(client), budget.AfterTimeout
+	c.world, c.client, c.budget, c.kind = l.world, client, l.payer(client), budget.KindTimeout
 	if l.policy.Hedge() != nil {
-		c.kind = budget.Hedge
+		c.kind = budget.KindHedge
 	}
 	c.process = &l.processes.list[client]
 	c.process.most = l.room

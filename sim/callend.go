@@ -20,7 +20,7 @@ func (c *call) ended(a *attempt, ans *answer) {
 	if ans.code() == codes.OK {
 		timeout := c.link.policy.PerAttemptTimeout()
 		c.settle(a, timeout == 0 || c.link.world.now-a.began <= timeout)
-		c.best, c.verdict = ans, policy.Succeeded
+		c.best, c.verdict = ans, policy.ReasonSucceeded
 		c.stop()
 	} else {
 		c.failed(a, ans)
@@ -34,8 +34,8 @@ func (c *call) ended(a *attempt, ans *answer) {
 func (c *call) failed(a *attempt, ans *answer) {
 	c.settle(a, false)
 	d := c.decideFailed(a, ans)
-	if c.stopped && d.Reason == policy.AttemptsExhausted {
-		d.Reason = policy.PushbackStop
+	if c.stopped && d.Reason == policy.ReasonAttemptsExhausted {
+		d.Reason = policy.ReasonPushbackStop
 	}
 	c.best, c.verdict = ans, d.Reason
 	switch {
@@ -44,9 +44,9 @@ func (c *call) failed(a *attempt, ans *answer) {
 		c.launch()
 	case d.Retry:
 		c.await(d)
-	case d.Reason == policy.NonRetryable, len(c.running) == 0:
+	case d.Reason == policy.ReasonNonRetryable, len(c.running) == 0:
 		c.stop()
-	case d.Reason == policy.PushbackStop:
+	case d.Reason == policy.ReasonPushbackStop:
 		c.stopped, c.state.MaxAttempts = true, c.state.Attempts
 	}
 }
@@ -91,7 +91,7 @@ func (c *call) cancel() {
 
 func (c *call) quit(why *answer) {
 	if len(c.running) == 0 { // it waits for its next attempt
-		c.best, c.verdict = why, policy.Cancelled
+		c.best, c.verdict = why, policy.ReasonCancelled
 		c.stop()
 		c.finish()
 		return
@@ -111,11 +111,11 @@ func (c *call) finish() {
 	}
 	switch {
 	case c.best.code() != codes.OK:
-		c.budget.Finish(w.now, budget.Failed)
+		c.budget.Finish(w.now, budget.EndFailed)
 	case c.state.Attempts == 1:
-		c.budget.Finish(c.start, budget.AtOnce)
+		c.budget.Finish(c.start, budget.EndAtOnce)
 	default:
-		c.budget.Finish(w.now, budget.Succeeded)
+		c.budget.Finish(w.now, budget.EndSucceeded)
 	}
 	c.link.ended(c)
 	if c.parent == nil {
@@ -133,9 +133,9 @@ func (c *call) finish() {
 // It is what the interceptor tells upstream; a test holds the two together.
 func gaveUp(c *call) bool {
 	switch c.verdict {
-	case policy.AttemptsExhausted:
+	case policy.ReasonAttemptsExhausted:
 		return c.state.Attempts > 1 // one that may not retry has not given up
-	case policy.PushbackStop, policy.DeadlineTooClose, policy.TooManyWaiting, policy.BudgetExhausted:
+	case policy.ReasonPushbackStop, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
 		return true
 	default:
 		return false

@@ -26,7 +26,7 @@ var _ policy.Gates = (*gates)(nil)
 // Open implements [policy.Breaker]: there is none.
 func (*gates) Open() bool { return false }
 
-// Enter implements [policy.Room].
+// Enter implements [policy.WaitLimit].
 func (g *gates) Enter() bool {
 	switch {
 	case g.inside:
@@ -39,7 +39,7 @@ func (g *gates) Enter() bool {
 	return true
 }
 
-// Leave implements [policy.Room].
+// Leave implements [policy.WaitLimit].
 func (g *gates) Leave() {
 	if g.inside {
 		g.process.waiting--
@@ -52,7 +52,7 @@ func (g *gates) Fail() { g.budget.Fail(g.world.now) }
 
 // Withdraw implements [policy.Budget].
 func (g *gates) Withdraw(out *policy.Outcome, factor float64) bool {
-	charge := budget.Charge{Kind: budget.AfterFailure, Factor: factor}
+	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	if out.TimedOut {
 		charge.Kind = g.kind
 	}

@@ -53,7 +53,7 @@ func StudyKinds() []string { return []string{"none", "exponential", "equal", "de
 // backoff is the backoff of a kind; nil is none.
 func (s *Study) backoff(kind string) *policy.Backoff {
 	jitter, ok := map[string]policy.Jitter{
-		"exponential": policy.None, "equal": policy.Equal, "decorrelated": policy.Decorrelated, "full": policy.Full,
+		"exponential": policy.JitterNone, "equal": policy.JitterEqual, "decorrelated": policy.JitterDecorrelated, "full": policy.JitterFull,
 	}[kind]
 	if !ok {
 		return nil

@@ -21,7 +21,7 @@ func retries(budget string) func(plan) (client, error) {
 	return func(p plan) (client, error) {
 		return retrier(p, budget, policy.Spec{Retry: &policy.RetrySpec{
 			MaxAttempts: attempts,
-			Backoff:     policy.Backoff{Initial: p.backoff, Max: p.backoff, Multiplier: 1, Jitter: policy.None},
+			Backoff:     policy.Backoff{Initial: p.backoff, Max: p.backoff, Multiplier: 1, Jitter: policy.JitterNone},
 			Codes:       policy.Codes(codes.Unavailable),
 			Budget:      budget,
 		}})

@@ -57,7 +57,7 @@ func TestAnOutageOpensTheCircuitAndARecoveryClosesIt(t *testing.T) {
 		for range 100 {
 			err = call(t.Context(), conn)
 		}
-		if e, ok := errors.AsType[*interceptor.Error](err); !ok || e.Reason != policy.BreakerOpen || !errors.Is(err, gobreaker.ErrOpenState) {
+		if e, ok := errors.AsType[*interceptor.Error](err); !ok || e.Reason != policy.ReasonBreakerOpen || !errors.Is(err, gobreaker.ErrOpenState) {
 			t.Errorf("%v; want the breaker to refuse", err)
 		}
 		if n := srv.Count(get); n != 20 {

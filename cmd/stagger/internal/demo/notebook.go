@@ -42,7 +42,7 @@ func (n *notebook) observer() interceptor.Observer {
 
 func (n *notebook) attempt(_ context.Context, e interceptor.AttemptEvent) {
 	m := moment{at: e.Start.Add(e.Elapsed), attempt: e.Number, what: policy.CodeName(e.Code)}
-	if e.Place == interceptor.Abandoned || e.Place == interceptor.Stopped {
+	if e.Place == interceptor.PlaceAbandoned || e.Place == interceptor.PlaceCancelled {
 		m.what = "given up"
 	}
 	n.moments = append(n.moments, m)

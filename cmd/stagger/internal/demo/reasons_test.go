@@ -14,8 +14,8 @@ func TestReasonsAreCountedForCallsThatFailed(t *testing.T) {
 	t.Parallel()
 	var r reasons
 	tell := r.observer().Call
-	tell(t.Context(), interceptor.CallEvent{Reason: policy.Succeeded})
-	for _, reason := range []policy.Reason{policy.NotIdempotent, policy.BudgetExhausted, policy.BudgetExhausted, policy.NonRetryable} {
+	tell(t.Context(), interceptor.CallEvent{Reason: policy.ReasonSucceeded})
+	for _, reason := range []policy.Reason{policy.ReasonNotIdempotent, policy.ReasonBudgetExhausted, policy.ReasonBudgetExhausted, policy.ReasonNonRetryable} {
 		tell(t.Context(), interceptor.CallEvent{Reason: reason, Err: &interceptor.Error{}})
 	}
 	want := "      2  budget_exhausted\n      1  non_retryable\n      1  not_idempotent\n"

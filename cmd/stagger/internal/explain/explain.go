@@ -74,7 +74,7 @@ func explain(set *policy.Set, known api.API, q question, random func() float64) 
 			return p.Decide(&c, &out, willing{}, start.Add(now), r)
 		}
 		e := event{at: now, decision: decide(call, random())}
-		if e.decision.Retry || e.decision.Reason == policy.DeadlineTooClose {
+		if e.decision.Retry || e.decision.Reason == policy.ReasonDeadlineTooClose {
 			free := call // a longer wait might not fit before the deadline
 			free.Deadline = time.Time{}
 			e.waits, e.least, e.longest = true, decide(free, 0).Delay, decide(free, almostOne).Delay

@@ -81,7 +81,7 @@ func drawn(t *rapid.T) (*policy.Set, question) {
 		MaxAttempts: rapid.IntRange(2, 7).Draw(t, "attempts"),
 		Backoff: policy.Backoff{
 			Initial: seconds(1, 500, "initial"), Max: seconds(1, 5000, "max"), Multiplier: float64(rapid.IntRange(1, 4).Draw(t, "multiplier")),
-			Jitter: rapid.SampledFrom([]policy.Jitter{policy.Full, policy.None, policy.Equal, policy.Decorrelated, policy.Proportional}).Draw(t, "jitter"),
+			Jitter: rapid.SampledFrom([]policy.Jitter{policy.JitterFull, policy.JitterNone, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional}).Draw(t, "jitter"),
 		},
 		Codes:  policy.Codes(codes.Unavailable, codes.Aborted),
 		Budget: policy.NoBudget,
@@ -90,7 +90,7 @@ func drawn(t *rapid.T) (*policy.Set, question) {
 		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
 		Spec: policy.Spec{
 			Retry: &retry, Timeout: seconds(0, 3000, "timeout"),
-			Idempotency: rapid.SampledFrom([]policy.Idempotency{policy.ByName, policy.Never}).Draw(t, "idempotency"),
+			Idempotency: rapid.SampledFrom([]policy.Idempotency{policy.IdempotencyByName, policy.IdempotencyNone}).Draw(t, "idempotency"),
 		},
 	}}})
 	if err != nil {

@@ -46,7 +46,7 @@ func ofFile(set *policy.Set) []row {
 			path = "/" + others + "/" + others // which only an entry for everything is for
 		}
 		r := row{verdict.Of(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
-		if p.Spec().Idempotency == policy.Declared && p.IdempotencyKey() == "" {
+		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level says that it is safe"
 		}
 		rows = append(rows, r)

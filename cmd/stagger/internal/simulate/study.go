@@ -104,7 +104,7 @@ func studyPlot(title, label string, findings []sim.Finding, value func(sim.Findi
 func jitterPlot(s sim.Study) report.Plot {
 	const failures, bins, draws = 6, 40, 20_000
 	p := report.Plot{Title: "Distribution of waits", XLabel: "ms", YLabel: "% of the waits", Kind: report.Histogram}
-	kinds := []policy.Jitter{policy.Full, policy.Equal, policy.Decorrelated, policy.Proportional}
+	kinds := []policy.Jitter{policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional}
 	longest := float64(s.Base<<failures) * 1.25
 	for _, kind := range kinds {
 		b := policy.Backoff{Initial: s.Base, Max: s.Cap, Multiplier: 2, Jitter: kind}

@@ -55,7 +55,7 @@ func recovery(r sim.Recovered) string {
 func why(f sim.FleetResult) string {
 	var reasons []policy.Reason
 	for reason := range f.Reasons {
-		if reason != policy.Succeeded {
+		if reason != policy.ReasonSucceeded {
 			reasons = append(reasons, reason)
 		}
 	}

@@ -83,13 +83,13 @@ func safe(set *policy.Set, known api.API, p *policy.Policy, method string) (yes 
 	switch said := p.Spec().Idempotency; {
 	case key != "":
 		return true, "sends an idempotency key, " + key
-	case said == policy.Assume && named && set.Configured(p):
+	case said == policy.IdempotencyAssume && named && set.Configured(p):
 		return true, "the entry names the method"
-	case said == policy.Assume && named:
+	case said == policy.IdempotencyAssume && named:
 		return true, "the .proto gives the method a policy"
-	case said == policy.Assume:
+	case said == policy.IdempotencyAssume:
 		return true, "idempotency is ASSUME"
-	case said == policy.Never:
+	case said == policy.IdempotencyNone:
 		return false, "idempotency is NONE"
 	case set.Safe(p, method):
 		return true, "idempotency_level is " + known.Level(method)
