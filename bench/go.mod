@@ -8,7 +8,7 @@ require (
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stagger-go/stagger v0.0.0
-	github.com/stagger-go/stagger/report v0.0.0
+	github.com/stagger-go/stagger/internal/report v0.0.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/term v0.46.0
 	google.golang.org/grpc v1.85.0
@@ -40,4 +40,4 @@ require (
 // The storms are developed with the library. A release drops this line and requires the tag.
 replace github.com/stagger-go/stagger => ..
 
-replace github.com/stagger-go/stagger/report => ../report
+replace github.com/stagger-go/stagger/internal/report => ../internal/report

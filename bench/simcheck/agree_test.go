@@ -14,7 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // What the simulator may be off.

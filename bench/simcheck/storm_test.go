@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 var stormFile = flag.String("storm", "testdata/storm.json", "the `file` that make storm wrote with -json")

@@ -12,7 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/stagger-go/stagger/report"
+	"github.com/stagger-go/stagger/internal/report"
 )
 
 // printTally shows the table of a storm, in Markdown or for a terminal.

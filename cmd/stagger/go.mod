@@ -12,10 +12,11 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/stagger-go/stagger v0.0.0
-	github.com/stagger-go/stagger/report v0.0.0
+	github.com/stagger-go/stagger/internal/report v0.0.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/term v0.46.0
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
@@ -39,11 +40,10 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	gonum.org/v1/plot v0.17.0 // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 )
 
 // The command is developed with the library. A release drops these lines and requires the tags.
 replace (
 	github.com/stagger-go/stagger => ../..
-	github.com/stagger-go/stagger/report => ../../report
+	github.com/stagger-go/stagger/internal/report => ../../internal/report
 )

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 const help = `Run a gRPC server that answers every method of every service as a script says: with

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
 	"github.com/stagger-go/stagger/policy"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // maxBytes is more than any script needs.

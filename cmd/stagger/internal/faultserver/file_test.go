@@ -12,9 +12,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/policy"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // step is a script with one step, which begins at 3:9.

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
 	"github.com/stagger-go/stagger/testserver"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // journal writes attempts down as they end, and sums them up.

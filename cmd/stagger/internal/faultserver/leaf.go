@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/stagger-go/stagger/testserver/control"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 )
 
 // leaf reads a value by protobuf's own rules for JSON; m is a message that has it.

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // Limits, against files that are made to be large: aliases multiply.

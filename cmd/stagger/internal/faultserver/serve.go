@@ -8,8 +8,8 @@ import (
 	"errors"
 	"net"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/testserver"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // serve serves until ctx is done, and takes over lis.

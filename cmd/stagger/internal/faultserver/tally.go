@@ -12,7 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/testserver/control"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 )
 
 // tally counts attempts by method.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/report"
-	"github.com/stagger-go/stagger/sim"
 )
 
 // wish is what the user has asked for.

@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/stagger-go/stagger/report"
+	"github.com/stagger-go/stagger/internal/report"
 )
 
 // write writes what was found in the form that is wished for, to the file or to standard output.

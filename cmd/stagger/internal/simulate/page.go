@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/report"
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 const (

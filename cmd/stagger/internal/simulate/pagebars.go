@@ -6,8 +6,8 @@ package simulate
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/report"
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // amplification has a bar for each service, so that a chain shows how requests multiply from one to the next.

@@ -16,7 +16,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // many clients are played on two processors at most: each budget is spread over as many cache lines as there

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

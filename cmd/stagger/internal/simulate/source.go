@@ -17,7 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/examples/simulate"
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // open reads a scenario from a file, or one that is built in if there is no such file.

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/report"
-	"github.com/stagger-go/stagger/sim"
 )
 
 // studied makes the experiments of the study.

@@ -14,9 +14,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/report"
-	"github.com/stagger-go/stagger/sim"
 )
 
 const (

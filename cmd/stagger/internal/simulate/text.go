@@ -11,7 +11,7 @@ import (
 	"github.com/guptarohit/asciigraph"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/stagger-go/stagger/sim"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // writeResult prints tables and small charts.

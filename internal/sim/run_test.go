@@ -17,7 +17,7 @@ import (
 
 func example(t *testing.T, name string) *Scenario {
 	t.Helper()
-	s, err := Load("../examples/simulate/" + name + ".yaml")
+	s, err := Load("../../examples/simulate/" + name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAPolicyOfOnesOwnIsPlayedBesideTheOthers(t *testing.T) {
 
 // BenchmarkAMillionClients is the evidence for the size: run it alone, with -benchtime 1x.
 func BenchmarkAMillionClients(b *testing.B) {
-	s, err := Load("../examples/simulate/million.yaml")
+	s, err := Load("../../examples/simulate/million.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}

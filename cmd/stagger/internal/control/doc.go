@@ -3,9 +3,5 @@
 
 // Package control puts a control service beside a [testserver.Server], so that tests in any language can
 // tell it what to fail, and see what it has seen: stagger.faultserver.v1.FaultService, with gRPC's health
-// and reflection services. "stagger faultserver" is this package as a process; Go programs can have it too:
-//
-//	srv, err := control.New(control.Settings{}, testserver.TCP())
-//
-// Go tests that run beside the server they test against need none of it: [testserver.Server.On].
+// and reflection services.
 package control

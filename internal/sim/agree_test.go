@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
 

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // watch opens a stream, sends messages, half-closes, and returns what comes back and the end.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stagger-go/stagger/report"
+	"github.com/stagger-go/stagger/internal/report"
 )
 
 func ExampleReport() {

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // list asks for attempts.

@@ -16,14 +16,14 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 // orders is the API of the examples, from its descriptor set.
 func orders(t *testing.T) *control.API {
 	t.Helper()
-	data, err := os.ReadFile("../../examples/orders/orders.binpb")
+	data, err := os.ReadFile("../../../../examples/orders/orders.binpb")
 	if err != nil {
 		t.Fatal(err)
 	}

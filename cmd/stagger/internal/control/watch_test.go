@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
-	"github.com/stagger-go/stagger/testserver/control"
 )
 
 type attempts = grpc.ServerStreamingClient[faultserverv1.WatchAttemptsResponse]
