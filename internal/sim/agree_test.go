@@ -23,6 +23,7 @@ import (
 
 const (
 	ms     = time.Millisecond
+	served = 163 * ms // no answer comes in the instant of a timer, where chance would say which is first
 	method = "/acme.shop.v1.Shop/Get"
 )
 
@@ -35,10 +36,12 @@ type trouble struct {
 var troubles = map[string]trouble{
 	"down":          {sim.Fault{Down: true, Code: codes.Unavailable}, testserver.Fail(codes.Unavailable)},
 	"hangs":         {sim.Fault{Hang: true}, testserver.Hang()},
-	"fails late":    {sim.Fault{Flaky: 1, Code: codes.Unavailable}, testserver.Fail(codes.Unavailable).Delay(150 * ms)},
+	"fails late":    {sim.Fault{Flaky: 1, Code: codes.Unavailable}, testserver.Fail(codes.Unavailable).Delay(served)},
 	"not retryable": {sim.Fault{Down: true, Code: codes.Internal}, testserver.Fail(codes.Internal)},
 	"pushback":      {sim.Fault{Down: true, Code: codes.Unavailable, Pushback: new(70 * ms)}, testserver.Fail(codes.Unavailable).Pushback("70")},
-	"is slow":       {sim.Fault{Slower: 1.2}, testserver.OK().Delay(180 * ms)}, // later than an attempt should be
+	"ends late":     {sim.Fault{Flaky: 1, Code: codes.Internal}, testserver.Fail(codes.Internal).Delay(served)},
+	"forbids late":  {sim.Fault{Flaky: 1, Code: codes.Unavailable, Pushback: new(time.Duration(-1))}, testserver.Fail(codes.Unavailable).Pushback("-1").Delay(served)},
+	"is slow":       {sim.Fault{Slower: 1.2}, testserver.OK().Delay(served * 6 / 5)}, // later than an attempt should be
 	"forbids":       {sim.Fault{Down: true, Code: codes.Unavailable, Pushback: new(time.Duration(-1))}, testserver.Fail(codes.Unavailable).Pushback("-1")},
 }
 
@@ -61,6 +64,9 @@ func TestOneClientDoesInTheSimulatorWhatTheInterceptorDoes(t *testing.T) {
 	t.Parallel()
 	for name, text := range policies {
 		for what, trouble := range troubles {
+			if name == "at once" && slices.Contains([]string{"not retryable", "pushback", "forbids"}, what) {
+				continue // over real gRPC, chance says how many attempts of one instant are sent before the first answer
+			}
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
 				file := "methodConfig:\n  - name: [{service: acme.shop.v1.Shop, method: Get}]\n    " + text + "\n"
@@ -123,7 +129,7 @@ func simulated(t *testing.T, set *policy.Set, f sim.Fault) string {
 	s := &sim.Scenario{
 		Title: "one client", Seed: 1, Bucket: 10 * ms, Recovery: sim.Recovery{Success: 0.99, Window: 250 * ms},
 		Policies: map[string]*policy.Set{"p": set},
-		Services: []sim.Service{{Name: "shop", Backends: 1, Workers: 100, Time: &sim.Distribution{A: 150 * ms}, Refuse: codes.ResourceExhausted, Guard: true}},
+		Services: []sim.Service{{Name: "shop", Backends: 1, Workers: 100, Time: &sim.Distribution{A: served}, Refuse: codes.ResourceExhausted, Guard: true}},
 		Fleets: []sim.Fleet{{
 			Name: "users", Clients: 1,
 			Call: sim.Call{Service: "shop", Method: method, Policy: "p", Deadline: 800 * ms},
