@@ -44,12 +44,3 @@ func TestEmptyRefusesWhateverSucceeds(t *testing.T) {
 		t.Errorf("denied %d; want 1000", got)
 	}
 }
-
-func TestKindString(t *testing.T) {
-	t.Parallel()
-	for k, want := range map[budget.Kind]string{failure: "failure", timeout: "timeout", 7: "Kind(7)"} {
-		if got := k.String(); got != want {
-			t.Errorf("Kind %d is %q; want %q", uint8(k), got, want)
-		}
-	}
-}

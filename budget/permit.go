@@ -12,7 +12,7 @@ import (
 // Kind says what an extra attempt follows.
 type Kind uint8
 
-// The kinds. [Ratio] and [Refund] charge them differently, the others do not look at them.
+// The kinds. [Ratio] and [Refund] charge them differently.
 const (
 	// KindFailure follows a failure that was reported.
 	KindFailure Kind = iota
@@ -22,9 +22,13 @@ const (
 	// KindHedge is sent beside attempts that are not late yet, since others of the method have been
 	// answered by then: cost 1, unless set otherwise.
 	KindHedge
+	// KindUnsent follows an attempt that provably never left this client, so no server has seen a request
+	// yet. [Ratio], [Throttle] and [Refund] grant it for nothing; [Concurrent] counts it as any other.
+	// Not for an attempt that a permit was taken for: that permit is still there for the next one.
+	KindUnsent
 )
 
-// String is "failure", "timeout" or "hedge", the words that metrics and logs use.
+// String is "failure", "timeout", "hedge" or "unsent", the words that metrics and logs use.
 func (k Kind) String() string {
 	switch k {
 	case KindFailure:
@@ -33,6 +37,8 @@ func (k Kind) String() string {
 		return "timeout"
 	case KindHedge:
 		return "hedge"
+	case KindUnsent:
+		return "unsent"
 	default:
 		return fmt.Sprintf("Kind(%d)", uint8(k))
 	}

@@ -17,3 +17,49 @@ func TestAPermitHasFourWords(t *testing.T) {
 		t.Errorf("%d bytes; want at most %d", got, most)
 	}
 }
+
+// An attempt after one that no server has seen is free, whatever was spent; only what is in flight counts.
+func TestKindUnsent(t *testing.T) {
+	owing := ratio(t, 100, 0)
+	for range 5 {
+		owing.Start(t0)
+	}
+	spend(owing, at(9), 5)
+	all := kinds(t)
+	all["ratio in debt"] = owing
+	for name, b := range all {
+		now := at(10)
+		for range 100 {
+			b.Fail(now)
+			b.Withdraw(now, charge(failure))
+		}
+		before := b.Balance(now)
+		p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindUnsent, Factor: 7})
+		if want := name != "concurrent" && name != "Empty"; ok != want {
+			t.Errorf("%s: granted %v with nothing left; want %v", name, ok, want)
+		}
+		if ok {
+			b.Settle(now, p, true)
+		}
+		if got := b.Balance(now); got != before {
+			t.Errorf("%s: balance %v; want %v", name, got, before)
+		}
+	}
+	b := concurrent(t, 20, 1)
+	p, ok := b.Withdraw(t0, charge(budget.KindUnsent))
+	if !ok || b.Balance(t0) != 0 {
+		t.Errorf("concurrent: granted %v, balance %v; want the one place taken", ok, b.Balance(t0))
+	}
+	if b.Settle(t0, p, false); b.Balance(t0) != 1 {
+		t.Errorf("concurrent: balance %v after it has ended; want 1", b.Balance(t0))
+	}
+}
+
+func TestKindString(t *testing.T) {
+	t.Parallel()
+	for k, want := range map[budget.Kind]string{failure: "failure", timeout: "timeout", budget.KindHedge: "hedge", budget.KindUnsent: "unsent", 7: "Kind(7)"} {
+		if got := k.String(); got != want {
+			t.Errorf("Kind %d is %q; want %q", uint8(k), got, want)
+		}
+	}
+}

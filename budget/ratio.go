@@ -15,7 +15,7 @@ import (
 //	balance = Percent of the calls + MinPerSecond · Window − what was spent
 //
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers
-// its cost: 1 for [KindFailure], TimeoutCost for [KindTimeout]. If it succeeds the cost is given back,
+// its cost: 1 for [KindFailure] and [KindHedge], TimeoutCost for [KindTimeout], nothing for [KindUnsent]. If it succeeds the cost is given back,
 // and after a timeout TimeoutBonus on top. So extra attempts that help are nearly free, as when one
 // backend of many is broken, and those that do not help dry up, as in an overload. A kind unknown
 // to it costs what KindTimeout costs.
@@ -81,7 +81,7 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	now = r.history.charge(now)
 	seen := e.epochs.of(now)
 	epoch := r.ledger.latest(seen)
-	if r.balance(epoch) < cost {
+	if cost > 0 && r.balance(epoch) < cost { // the balance may be a debt
 		r.denied.Add(1)
 		return Permit{}, false
 	}
@@ -116,7 +116,7 @@ func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.restore(p)
-	if k := p.Charge.Kind; k != KindFailure && k != KindHedge {
+	if k := p.Charge.Kind; k != KindFailure && k != KindHedge && k != KindUnsent {
 		seen := r.earnings.Load().epochs.of(now)
 		r.ledger.at(r.ledger.latest(seen)).bonus += r.rates.timeoutBonus
 	}

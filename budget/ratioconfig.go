@@ -81,10 +81,14 @@ func (c RatioConfig) rates() rates {
 }
 
 func (r rates) cost(c Charge) int64 {
-	if c.Kind == KindFailure || c.Kind == KindHedge {
+	switch c.Kind {
+	case KindUnsent:
+		return 0
+	case KindFailure, KindHedge:
 		return c.of(token)
+	default:
+		return c.of(r.timeoutCost)
 	}
-	return c.of(r.timeoutCost)
 }
 
 // token is one extra attempt of cost 1, in micro-tokens: the unit in which a [Ratio] counts.

@@ -46,8 +46,12 @@ func (c RefundConfig) milli() (prices, int64) {
 type prices struct{ retry, timeout, success int64 }
 
 func (p prices) cost(c Charge) int64 {
-	if c.Kind == KindFailure || c.Kind == KindHedge {
+	switch c.Kind {
+	case KindUnsent:
+		return 0
+	case KindFailure, KindHedge:
 		return c.of(p.retry)
+	default:
+		return c.of(p.timeout)
 	}
-	return c.of(p.timeout)
 }

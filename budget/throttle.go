@@ -10,7 +10,8 @@ import (
 
 // Throttle is the token bucket of gRFC A6: an attempt that fails takes a token, a call that
 // succeeds adds TokenRatio, and extra attempts are granted while the bucket is more than half full.
-// To withdraw costs nothing, and so nothing is given back; the kind and the time do not matter.
+// To withdraw costs nothing, and so nothing is given back. The time does not matter, nor does
+// the kind, except that [KindUnsent] is granted always.
 //
 // With a bucket that is full, a call that succeeds only reads. The zero value is not usable: see
 // [NewThrottle].
@@ -64,9 +65,9 @@ func (t *Throttle) Fail(time.Duration) {
 	}
 }
 
-// Withdraw grants while more than half of the tokens are left.
+// Withdraw grants while more than half of the tokens are left, and [KindUnsent] always.
 func (t *Throttle) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	if h, tokens := t.bucket.look(); 2*tokens <= h.most {
+	if h, tokens := t.bucket.look(); 2*tokens <= h.most && c.Kind != KindUnsent {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
