@@ -66,11 +66,11 @@ func (b *budgets) lookup(r *rules, p *policy.Policy, target, method string) (_ b
 	name, spec, known := r.spec(name)
 	at := place{name: name, kind: kindOfBudget(spec)}
 	switch spec.Scope {
-	case policy.ScopeTarget:
-		at.target = target
+	case policy.ScopeProcess:
 	case policy.ScopeService:
 		at.target, at.service = target, serviceOf(method)
-	case policy.ScopeProcess:
+	default:
+		at.target = target
 	}
 	if found, ok := b.table.Load(at); ok {
 		r.settle(at, found.(budget.Budget), spec) //nolint:errcheck,forcetypeassert // only budgets are stored

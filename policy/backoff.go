@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -18,18 +19,18 @@ type Backoff struct {
 	Jitter     Jitter
 }
 
-// Growth is how the backoff grows with the number of retries.
+// Growth is how the backoff grows with the number of retries. The zero value means [GrowthExponential].
 type Growth uint8
 
 // The kinds of growth; i is the number of retries that went before.
 const (
-	GrowthExponential Growth = iota // Initial · Multiplier^i
-	GrowthLinear                    // Initial · (1 + Multiplier·i)
-	GrowthFixed                     // Initial; Multiplier must be 1, which means the same to gRPC
+	GrowthExponential Growth = iota + 1 // Initial · Multiplier^i
+	GrowthLinear                        // Initial · (1 + Multiplier·i)
+	GrowthFixed                         // Initial; Multiplier must be 1, which means the same to gRPC
 )
 
 // String spells the growth as a policy file does.
-func (g Growth) String() string { return nameOf(g, "EXPONENTIAL", "LINEAR", "FIXED") }
+func (g Growth) String() string { return nameOf(g, "EXPONENTIAL", "EXPONENTIAL", "LINEAR", "FIXED") }
 
 // Delay returns the wait before a retry.
 //
@@ -44,17 +45,22 @@ func (b Backoff) Delay(retry int, previous time.Duration, r float64) time.Durati
 	return toDuration(b.Jitter.spread(b.base(retry), r))
 }
 
+func (b *Backoff) setDefaults() {
+	b.Growth = cmp.Or(b.Growth, GrowthExponential)
+	b.Jitter = cmp.Or(b.Jitter, JitterFull)
+}
+
 // base is the backoff before jitter, in nanoseconds: capped as a float64, where Multiplier^i may
 // be infinite but never wraps round.
 func (b Backoff) base(retry int) float64 {
 	i := float64(max(retry, 0))
 	grown := float64(b.Initial)
 	switch b.Growth {
-	case GrowthExponential:
-		grown *= math.Pow(b.Multiplier, i)
+	case GrowthFixed:
 	case GrowthLinear:
 		grown *= 1 + b.Multiplier*i
-	case GrowthFixed:
+	default:
+		grown *= math.Pow(b.Multiplier, i)
 	}
 	return min(float64(b.Max), grown)
 }
@@ -79,7 +85,8 @@ func toDuration(ns float64) time.Duration {
 	}
 }
 
-// nameOf is how the enumerations of this package print themselves.
+// nameOf is how the enumerations of this package print themselves: names are those of their numbers, of
+// which 0 prints as the default that it means.
 func nameOf[T ~uint8](v T, names ...string) string {
 	if int(v) < len(names) {
 		return names[v]

@@ -79,8 +79,8 @@ func backoffs(t *rapid.T) policy.Backoff {
 		Initial:    time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "initial")),
 		Max:        time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "max")),
 		Multiplier: rapid.Float64Range(1e-9, 1e300).Draw(t, "multiplier"),
-		Growth:     policy.Growth(rapid.Uint8Range(0, 2).Draw(t, "growth")),
-		Jitter:     policy.Jitter(rapid.Uint8Range(0, 4).Draw(t, "jitter")),
+		Growth:     policy.Growth(rapid.Uint8Range(0, 3).Draw(t, "growth")),
+		Jitter:     policy.Jitter(rapid.Uint8Range(0, 5).Draw(t, "jitter")),
 	}
 }
 

@@ -46,7 +46,7 @@ func checkRetry(ps *problems, path string, r RetrySpec) {
 	if r.CommitOn > CommitOnHeaders {
 		ps.add(path+"commitOn", uint8(r.CommitOn), "must be SEEN or HEADERS")
 	}
-	if r.OnAttemptTimeout > OnTimeoutRetry {
+	if r.OnAttemptTimeout > OnTimeoutHedge {
 		ps.add(path+"onAttemptTimeout", uint8(r.OnAttemptTimeout), "must be HEDGE or RETRY")
 	}
 	if r.Chain > ChainSuppress {

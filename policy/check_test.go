@@ -44,9 +44,9 @@ func TestNewSetRefusesWhatAFileCannotSay(t *testing.T) {
 		{retry + "maxAttempts: 0: must be at least 2, since it counts the first attempt; for one attempt leave the policy out", func(_ *policy.Config, r *policy.RetrySpec) { r.MaxAttempts = 0 }},
 		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.NaN() }},
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
-		{retry + "growth: 3: must be EXPONENTIAL, LINEAR or FIXED", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Growth = 3 }},
-		{retry + "jitter: 5: must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = 5 }},
-		{retry + "commitOn: 2: must be SEEN or HEADERS", func(_ *policy.Config, r *policy.RetrySpec) { r.CommitOn = 2 }},
+		{retry + "growth: 4: must be EXPONENTIAL, LINEAR or FIXED", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Growth = 4 }},
+		{retry + "jitter: 6: must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = 6 }},
+		{retry + "commitOn: 3: must be SEEN or HEADERS", func(_ *policy.Config, r *policy.RetrySpec) { r.CommitOn = 3 }},
 		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes |= policy.Codes(codes.OK) }},
 		{retry + "retryableStatusCodes: 131072: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = 1 << 17 }},
 		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *policy.Config, r *policy.RetrySpec) { r.Budget = "x" }},
@@ -56,7 +56,7 @@ func TestNewSetRefusesWhatAFileCannotSay(t *testing.T) {
 		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
 		}},
-		{"budgets[0].scope: 3: must be TARGET, PROCESS or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 3 }},
+		{"budgets[0].scope: 4: must be TARGET, PROCESS or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 4 }},
 		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Ratio.Percent = math.NaN() }},
 		{"budgets[0].throttle: a budget is of one kind: ratio, throttle, concurrent or refund, not two of them", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Budgets[0].Throttle = &policy.ThrottleSpec{MaxTokens: 1, TokenRatio: 1}

@@ -13,7 +13,7 @@ import (
 
 // convert turns what a file says into a config, and fills in what it leaves out.
 func convert(ps *problems, f *policyv1.PolicyFile) Config {
-	c := Config{Idempotency: Idempotency(f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting())} //nolint:gosec // the numbers are the same
+	c := Config{Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting())}
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(ps, item("methodConfig", i), m))
 	}
@@ -33,7 +33,7 @@ func convertMethod(ps *problems, path string, m *policyv1.MethodConfig) MethodCo
 		WaitForReady:     m.WaitForReady,
 		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
 		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
-		Idempotency:      Idempotency(m.GetIdempotency()), //nolint:gosec // the numbers are the same
+		Idempotency:      enum[Idempotency](m.GetIdempotency()),
 	}}
 	for _, n := range m.GetName() {
 		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
@@ -70,4 +70,13 @@ func convertCodes(list []policyv1.StatusCode) CodeSet {
 		s |= bit(codes.Code(c)) //nolint:gosec // not negative
 	}
 	return s
+}
+
+// enum takes a value of the file for the one of the same number. A number that is none of the file's names can
+// only come with a descriptor, and is refused by the checks.
+func enum[T ~uint8, P ~int32](p P) T {
+	if p < 0 || p > math.MaxUint8 {
+		return math.MaxUint8
+	}
+	return T(p)
 }

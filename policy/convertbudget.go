@@ -6,7 +6,7 @@ package policy
 import policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 
 func convertBudget(b *policyv1.Budget) BudgetSpec {
-	spec := BudgetSpec{Name: b.GetName(), Scope: scopes[b.GetScope()]}
+	spec := BudgetSpec{Name: b.GetName(), Scope: enum[Scope](b.GetScope())}
 	switch {
 	case b.GetRatio() != nil:
 		spec.Ratio = convertRatio(b.GetRatio())

@@ -16,17 +16,17 @@ func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec 
 			Initial:    r.GetInitialBackoff().AsDuration(),
 			Max:        r.GetMaxBackoff().AsDuration(),
 			Multiplier: r.GetBackoffMultiplier(),
-			Growth:     growths[r.GetGrowth()],
-			Jitter:     jitters[r.GetJitter()],
+			Growth:     enum[Growth](r.GetGrowth()),
+			Jitter:     enum[Jitter](r.GetJitter()),
 		},
 		Codes:               convertCodes(r.GetRetryableStatusCodes()),
 		PerAttemptTimeout:   r.GetPerAttemptTimeout().AsDuration(),
-		OnAttemptTimeout:    actions[r.GetOnAttemptTimeout()],
+		OnAttemptTimeout:    enum[OnTimeout](r.GetOnAttemptTimeout()),
 		Budget:              r.GetBudget(),
-		CommitOn:            commits[r.GetCommitOn()],
+		CommitOn:            enum[CommitOn](r.GetCommitOn()),
 		MaxPushback:         r.GetMaxPushback().AsDuration(),
 		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
-		Chain:               chains[r.GetChain()],
+		Chain:               enum[Chain](r.GetChain()),
 		WaitForReadyOnRetry: r.GetWaitForReadyOnRetry(),
 	}
 	for _, o := range r.GetCodeOverrides() {
@@ -54,10 +54,10 @@ func convertCode(ps *problems, policy, path string, c *policyv1.CodePolicy, b Ba
 		own.Multiplier = c.GetBackoffMultiplier()
 	}
 	if c.GetGrowth() != policyv1.Growth_GROWTH_UNSPECIFIED {
-		own.Growth = growths[c.GetGrowth()]
+		own.Growth = enum[Growth](c.GetGrowth())
 	}
 	if c.GetJitter() != policyv1.Jitter_JITTER_UNSPECIFIED {
-		own.Jitter = jitters[c.GetJitter()]
+		own.Jitter = enum[Jitter](c.GetJitter())
 	}
 	for _, key := range backoffKeys {
 		if field := under(path, key); !ps.written(field) {
@@ -72,37 +72,3 @@ func convertCode(ps *problems, policy, path string, c *policyv1.CodePolicy, b Ba
 }
 
 var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
-
-// The kinds of the file; absent is the zero value of both.
-var (
-	growths = map[policyv1.Growth]Growth{
-		policyv1.Growth_GROWTH_EXPONENTIAL: GrowthExponential,
-		policyv1.Growth_GROWTH_LINEAR:      GrowthLinear,
-		policyv1.Growth_GROWTH_FIXED:       GrowthFixed,
-	}
-	jitters = map[policyv1.Jitter]Jitter{
-		policyv1.Jitter_JITTER_NONE:         JitterNone,
-		policyv1.Jitter_JITTER_FULL:         JitterFull,
-		policyv1.Jitter_JITTER_EQUAL:        JitterEqual,
-		policyv1.Jitter_JITTER_DECORRELATED: JitterDecorrelated,
-		policyv1.Jitter_JITTER_PROPORTIONAL: JitterProportional,
-	}
-	commits = map[policyv1.CommitOn]CommitOn{
-		policyv1.CommitOn_COMMIT_ON_SEEN:    CommitOnSeen,
-		policyv1.CommitOn_COMMIT_ON_HEADERS: CommitOnHeaders,
-	}
-	actions = map[policyv1.AttemptTimeoutAction]OnTimeout{
-		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE: OnTimeoutHedge,
-		policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY: OnTimeoutRetry,
-	}
-	chains = map[policyv1.Chain]Chain{
-		policyv1.Chain_CHAIN_ALLOW:    ChainAllow,
-		policyv1.Chain_CHAIN_ONCE:     ChainOnce,
-		policyv1.Chain_CHAIN_SUPPRESS: ChainSuppress,
-	}
-	scopes = map[policyv1.BudgetScope]Scope{
-		policyv1.BudgetScope_BUDGET_SCOPE_PROCESS: ScopeProcess,
-		policyv1.BudgetScope_BUDGET_SCOPE_TARGET:  ScopeTarget,
-		policyv1.BudgetScope_BUDGET_SCOPE_SERVICE: ScopeService,
-	}
-)

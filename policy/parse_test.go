@@ -43,10 +43,13 @@ func TestLoadReadsTheDesignsExample(t *testing.T) {
 		Idempotency: policy.IdempotencyAssume, // its names have methods
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
-			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2},
+			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
 			Codes:             policy.Codes(codes.Unavailable, codes.ResourceExhausted),
 			PerAttemptTimeout: 500 * ms,
+			OnAttemptTimeout:  policy.OnTimeoutHedge,
 			Budget:            "orders",
+			CommitOn:          policy.CommitOnSeen,
+			Chain:             policy.ChainAllow,
 		},
 	}
 	for _, method := range []string{"GetOrder", "ListOrders"} {
@@ -57,7 +60,7 @@ func TestLoadReadsTheDesignsExample(t *testing.T) {
 	}
 	ratio := policy.DefaultRatio()
 	ratio.MinPerSecond = 5
-	if got := set.Budgets(); !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Ratio: &ratio}}) {
+	if got := set.Budgets(); !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: policy.ScopeTarget, Ratio: &ratio}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
 	if got := set.Warnings(); len(got) > 0 {
@@ -73,8 +76,10 @@ func TestLoadReadsAPlainServiceConfig(t *testing.T) {
 		Idempotency: policy.IdempotencyDeclared,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
-			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5},
+			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
 			Codes:       policy.Codes(codes.Unavailable, codes.Aborted, codes.Canceled),
+
+			OnAttemptTimeout: policy.OnTimeoutHedge, CommitOn: policy.CommitOnSeen, Chain: policy.ChainAllow,
 		},
 	}
 	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
@@ -121,8 +126,8 @@ func TestLoadReadsEveryKey(t *testing.T) {
 			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
 		}},
 		{Name: "bucket", Scope: policy.ScopeService, Throttle: &policy.ThrottleSpec{MaxTokens: 1000, TokenRatio: 0.001}},
-		{Name: "beside", Concurrent: &policy.ConcurrentSpec{Percent: 12.5}},
-		{Name: "refund", Refund: &policy.RefundSpec{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
+		{Name: "beside", Scope: policy.ScopeTarget, Concurrent: &policy.ConcurrentSpec{Percent: 12.5}},
+		{Name: "refund", Scope: policy.ScopeTarget, Refund: &policy.RefundSpec{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 	}
 	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)

@@ -45,6 +45,7 @@ func compile(s Spec) *Policy {
 	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}}
 	switch {
 	case s.Retry != nil:
+		s.Retry.setDefaults()
 		p.retry = *s.Retry
 	case s.Hedge != nil:
 		p.retry = s.Hedge.hedging()
@@ -55,7 +56,7 @@ func compile(s Spec) *Policy {
 		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
 	}
 	p.plain = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
-		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn == CommitOnSeen
+		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn != CommitOnHeaders
 	return p
 }
 
@@ -79,7 +80,7 @@ func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
 
 // Races reports whether attempts may run beside each other: hedges, or those that follow a slow one.
 func (p *Policy) Races() bool {
-	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout == OnTimeoutHedge
+	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout != OnTimeoutRetry
 }
 
 // Plain reports whether the policy has nothing to say before an attempt has failed: no time limits,

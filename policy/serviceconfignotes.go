@@ -55,7 +55,7 @@ func (n *noted) retry(path string, r *RetrySpec) {
 	}
 	n.time(under(path, "perAttemptTimeout"), r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
 	n.budget(path, r.Budget)
-	if r.CommitOn == CommitOnSeen {
+	if r.CommitOn != CommitOnHeaders {
 		n.add(under(path, "commitOn"), r.CommitOn.String(), "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
 	}
 	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
@@ -65,7 +65,7 @@ func (n *noted) retry(path string, r *RetrySpec) {
 	for i, o := range r.Overrides {
 		n.add(item(under(path, "codeOverrides"), i), o.Codes.String(), "gRPC takes the code as it is, not as "+CodeName(o.As))
 	}
-	if r.Chain != ChainAllow {
+	if r.Chain > ChainAllow {
 		n.add(under(path, "chain"), r.Chain.String(), "gRPC retries inside of retried calls too")
 	}
 	if r.WaitForReadyOnRetry {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -70,6 +71,19 @@ type RetrySpec struct {
 	Overrides           []CodeOverride
 }
 
+// setDefaults names the kinds that are left at zero, so that policies which mean the same are the same.
+func (r *RetrySpec) setDefaults() {
+	r.Backoff.setDefaults()
+	for _, own := range r.PerCode {
+		if own.Backoff != nil {
+			own.Backoff.setDefaults()
+		}
+	}
+	r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, OnTimeoutHedge)
+	r.CommitOn = cmp.Or(r.CommitOn, CommitOnSeen)
+	r.Chain = cmp.Or(r.Chain, ChainAllow)
+}
+
 // CodeOverride lets failures count as if they had another code. The first of a policy that fits is
 // taken.
 type CodeOverride struct {
@@ -78,30 +92,31 @@ type CodeOverride struct {
 	As       codes.Code
 }
 
-// Chain is what a call may do that is made inside of a retried one.
+// Chain is what a call may do that is made inside of a retried one. The zero value means [ChainAllow].
 type Chain uint8
 
 // The rules for chains of services.
 const (
-	ChainAllow    Chain = iota // retries as always
-	ChainOnce                  // one retry
-	ChainSuppress              // no retry
+	ChainAllow    Chain = iota + 1 // retries as always
+	ChainOnce                      // one retry
+	ChainSuppress                  // no retry
 )
 
 // String spells the rule as a policy file does.
-func (c Chain) String() string { return nameOf(c, "ALLOW", "ONCE", "SUPPRESS") }
+func (c Chain) String() string { return nameOf(c, "ALLOW", "ALLOW", "ONCE", "SUPPRESS") }
 
-// OnTimeout is what follows when an attempt has used up its per-attempt timeout.
+// OnTimeout is what follows when an attempt has used up its per-attempt timeout. The zero value means
+// [OnTimeoutHedge].
 type OnTimeout uint8
 
 // The actions.
 const (
-	OnTimeoutHedge OnTimeout = iota // the next attempt is sent beside it, and the first good answer wins
-	OnTimeoutRetry                  // it is cancelled when the next attempt is sent
+	OnTimeoutRetry OnTimeout = iota + 1 // it is cancelled when the next attempt is sent
+	OnTimeoutHedge                      // the next attempt is sent beside it, and the first good answer wins
 )
 
 // String spells the action as a policy file does.
-func (a OnTimeout) String() string { return nameOf(a, "HEDGE", "RETRY") }
+func (a OnTimeout) String() string { return nameOf(a, "HEDGE", "RETRY", "HEDGE") }
 
 // HedgeSpec is what a policy says of hedging (gRFC A6).
 type HedgeSpec struct {
@@ -143,17 +158,17 @@ const (
 // String spells the rule as a policy file does; a file that says nothing means BY_NAME.
 func (i Idempotency) String() string { return nameOf(i, "BY_NAME", "ASSUME", "DECLARED", "NONE") }
 
-// CommitOn is when an attempt becomes the only one of its call.
+// CommitOn is when an attempt becomes the only one of its call. The zero value means [CommitOnSeen].
 type CommitOn uint8
 
 // The kinds of commitment.
 const (
-	CommitOnSeen    CommitOn = iota // the application has seen part of the attempt
-	CommitOnHeaders                 // response headers have arrived: gRFC A6's rule
+	CommitOnSeen    CommitOn = iota + 1 // the application has seen part of the attempt
+	CommitOnHeaders                     // response headers have arrived: gRFC A6's rule
 )
 
 // String spells the rule as a policy file does.
-func (c CommitOn) String() string { return nameOf(c, "SEEN", "HEADERS") }
+func (c CommitOn) String() string { return nameOf(c, "SEEN", "SEEN", "HEADERS") }
 
 // DefaultIdempotencyHeader is the header of an idempotency key, unless a policy names another.
 const DefaultIdempotencyHeader = "idempotency-key"

@@ -3,7 +3,10 @@
 
 package policy
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // BudgetSpec describes one budget. Exactly one of the kinds is set.
 type BudgetSpec struct {
@@ -18,22 +21,22 @@ type BudgetSpec struct {
 // Alike reports whether two budgets are of the same kind and scope, so that what one has earned means the
 // same to the other.
 func (b BudgetSpec) Alike(other BudgetSpec) bool {
-	return b.Scope == other.Scope && (b.Ratio == nil) == (other.Ratio == nil) && (b.Throttle == nil) == (other.Throttle == nil) &&
+	return cmp.Or(b.Scope, ScopeTarget) == cmp.Or(other.Scope, ScopeTarget) && (b.Ratio == nil) == (other.Ratio == nil) && (b.Throttle == nil) == (other.Throttle == nil) &&
 		(b.Concurrent == nil) == (other.Concurrent == nil) && (b.Refund == nil) == (other.Refund == nil)
 }
 
-// Scope is which calls share one balance of a budget.
+// Scope is which calls share one balance of a budget. The zero value means [ScopeTarget].
 type Scope uint8
 
 // The scopes.
 const (
-	ScopeTarget  Scope = iota // all calls to one target, over all connections
-	ScopeProcess              // all calls of the Retrier
-	ScopeService              // all calls to one service of one target
+	ScopeProcess Scope = iota + 1 // all calls of the Retrier
+	ScopeTarget                   // all calls to one target, over all connections
+	ScopeService                  // all calls to one service of one target
 )
 
 // String spells the scope as a policy file does.
-func (s Scope) String() string { return nameOf(s, "TARGET", "PROCESS", "SERVICE") }
+func (s Scope) String() string { return nameOf(s, "TARGET", "PROCESS", "TARGET", "SERVICE") }
 
 // RatioSpec describes a ratio budget; package budget says what the numbers mean.
 type RatioSpec struct {
