@@ -29,11 +29,10 @@ func TestAShellCompletesWhatCanBeKnown(t *testing.T) {
 		{[]string{"lin"}, "lint\tCheck policy files\n:4"},
 		{[]string{"lint", ""}, files},
 		{[]string{"lint", file, ""}, files},
-		{[]string{"fmt", ""}, files},
 		{[]string{"explain", ""}, files},
 		{[]string{"export", ""}, files},
-		{[]string{"methods", ""}, files},
-		{[]string{"methods", file, ""}, ":4"},
+		{[]string{"explain", "--all", ""}, files},
+		{[]string{"explain", "--all", file, ""}, ":4"},
 		{[]string{"explain", file, ""}, order + "GetOrder\n" + order + "ListOrders\n:4"},
 		{[]string{"explain", file, "/" + order + "L"}, "/" + order + "ListOrders\n:4"},
 		{[]string{"explain", "--descriptors", image, file, order + "C"}, order + "CreateOrder\n" + order + "CancelOrder\n:4"},
@@ -42,8 +41,8 @@ func TestAShellCompletesWhatCanBeKnown(t *testing.T) {
 		{[]string{"explain", "--code", ""}, strings.Join(codes, "\n") + "\n:4"}, // the shell's script takes what fits
 		{[]string{"explain", "--deadline", ""}, ":4"},
 		{[]string{"lint", "--format", ""}, "text\njson\ngithub\n:4"},
-		{[]string{"methods", "--format", ""}, "text\njson\n:4"},
-		{[]string{"methods", "--descriptors", ""}, "binpb\npb\ndesc\nprotoset\n:8"},
+		{[]string{"explain", "--format", ""}, "text\njson\n:4"},
+		{[]string{"explain", "--descriptors", ""}, "binpb\npb\ndesc\nprotoset\n:8"},
 		{[]string{"version", ""}, ":4"},
 	} {
 		out, err := run(append([]string{"__complete"}, one.args...)...)

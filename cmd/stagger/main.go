@@ -16,9 +16,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/explain"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/format"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/methods"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/simulate"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
@@ -33,8 +31,7 @@ func main() {
 
 func command() *cobra.Command {
 	root := root()
-	root.AddCommand(demo.Command(), explain.Command(), lint.Command())
-	root.AddCommand(export.Command(), format.Command(), methods.Command(), simulate.Command(), version.Command())
-	root.AddCommand(faultserver.Command())
+	root.AddCommand(demo.Command(), explain.Command(), export.Command(), faultserver.Command(), lint.Command())
+	root.AddCommand(simulate.Command(), version.Command())
 	return finished(root)
 }

@@ -14,15 +14,15 @@ import (
 )
 
 const about = `stagger gives gRPC clients retries that never make an outage worse. This command is for
-the policy files that say what is retried: it checks and formats them (lint, fmt),
-shows what they do (explain, methods), turns them into what other gRPC implementations
-take (export), and plays failures to try them against.
+the policy files that say what is retried: it checks them (lint), shows what they do
+(explain), turns them into what other gRPC implementations take (export), and plays
+failures to try them against (simulate, faultserver, demo).
 
 "stagger help policy" shows such a file.`
 
 const examples = `  stagger lint retry.yaml
   stagger explain retry.yaml acme.orders.v1.OrderService/GetOrder --code UNAVAILABLE
-  stagger methods retry.yaml --descriptors image.binpb
+  stagger explain retry.yaml --all --descriptors image.binpb
   source <(stagger completion bash)`
 
 const exitCodes = `

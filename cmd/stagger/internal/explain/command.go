@@ -1,10 +1,13 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain is "stagger explain": which policy a method has, and what it does, attempt by attempt.
+// Package explain is "stagger explain": which policy a method has, and what it does, attempt by attempt; and
+// what a policy file does for every method of an API.
 package explain
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -12,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
 	"github.com/stagger-go/stagger/policy"
@@ -19,59 +23,82 @@ import (
 
 const help = `Show which entry of a policy file holds for a method, and what follows if every
 attempt fails in the same way: how long each wait may be, how long it is for one
-throw of the dice (--seed), and at which question of the pipeline the call ends.
+draw of random numbers (--seed), and at which question of the pipeline the call ends.
 
 It runs the code that the interceptor runs. Attempts take no time here, and the
-budget, the circuit breaker and the room for waiting calls say yes.
+budget, the circuit breaker and the limit of waiting calls say yes.
 
 METHOD is a full name, with or without the slash that gRPC puts before it. Whether it
 is safe to repeat may stand in its .proto: --descriptors reads that, and the policies
-that an API brings along. For "-", the policy file is read from the standard input.`
+that an API brings along. For "-", the policy file is read from the standard input.
+
+With --all, show what the file does for every method of the API: whether its calls
+are retried, hedged or neither, how many attempts they may have, who declares the
+method safe to repeat, which budget pays, and which entry of the file says so.
+
+A method that nobody declares safe is retried only if the attempt provably never
+left the client. "because" names the declaration that holds: the entry that names
+the method, idempotency: ASSUME, an idempotency key, or the idempotency_level of the
+method in its .proto.
+
+The API comes from descriptor sets. With them, --all warns of names in the file that
+match no method of the API, since most are typing errors; with --strict they make the
+command fail. Without them, it shows the methods that the file names; (others) is what
+the file does not name.`
 
 const examples = `  stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder
   stagger explain retry.yaml acme.orders.v1.OrderService/GetOrder --code RESOURCE_EXHAUSTED --pushback 500
   stagger explain retry.yaml /acme.orders.v1.OrderService/CreateOrder --deadline 300ms
-  stagger explain retry.yaml /acme.orders.v1.OrderService/CancelOrder --descriptors image.binpb`
+  stagger explain retry.yaml /acme.orders.v1.OrderService/CancelOrder --descriptors image.binpb
+  stagger explain retry.yaml --all
+  buf build -o image.binpb && stagger explain retry.yaml --all --descriptors image.binpb
+  stagger explain retry.yaml --all --descriptors image.binpb --strict      # in a workflow: fails for typing errors
+  stagger explain retry.yaml --all --descriptors image.binpb --format json # for programs`
+
+// options are what the command line says.
+type options struct {
+	question
+
+	seed   uint64
+	all    bool
+	strict bool
+	format string
+	images []string
+}
+
+// Flags that ask about one method, and flags that ask about all.
+var (
+	flagsOfOne = []string{"code", "pushback", "deadline", "in-retry", "seed"}
+	flagsOfAll = []string{"format", "strict"}
+)
 
 // Command is "stagger explain".
 func Command() *cobra.Command {
-	var (
-		q      question
-		seed   uint64
-		images []string
-	)
-	q.code = codes.Unavailable
+	o := options{question: question{code: codes.Unavailable}}
 	c := &cobra.Command{
-		Use:     "explain FILE METHOD",
-		Short:   "Show what a policy does, attempt by attempt",
-		Long:    help,
-		Example: examples,
-		Args:    cobra.ExactArgs(2),
-		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			return complete(c, args, word, images)
-		},
+		Use:               "explain FILE (METHOD | --all)",
+		Short:             "Show what a policy does, attempt by attempt, or for every method",
+		Long:              help,
+		Example:           examples,
+		Args:              o.check,
+		ValidArgsFunction: o.complete,
 		RunE: func(c *cobra.Command, args []string) error {
-			if q.deadline < 0 {
-				return misuse.Errorf("--deadline %v: must not be negative", q.deadline)
+			if o.all {
+				return o.explainAll(c, args[0])
 			}
-			q.method = "/" + strings.TrimPrefix(args[1], "/")
-			if parts := strings.Split(q.method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
-				return misuse.Errorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", args[1])
-			}
-			known, set, err := load(c, args[0], images)
-			if err != nil {
-				return err
-			}
-			r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // an explanation must repeat
-			return write(c.OutOrStdout(), explain(set, known, q, r.Float64))
+			return o.explainOne(c, args[0], args[1])
 		},
 	}
-	c.Flags().Var(codeFlag{&q.code}, "code", "`code` that every attempt fails with, its name or number")
-	c.Flags().StringVar(&q.pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
-	c.Flags().DurationVar(&q.deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
-	c.Flags().BoolVar(&q.inRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")
-	c.Flags().Uint64Var(&seed, "seed", 1, "`number` that the waits are drawn from")
-	api.Flag(c, &images)
+	flags := c.Flags()
+	flags.Var(codeFlag{&o.code}, "code", "`code` that every attempt fails with, its name or number")
+	flags.StringVar(&o.pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
+	flags.DurationVar(&o.deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
+	flags.BoolVar(&o.inRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")
+	flags.Uint64Var(&o.seed, "seed", 1, "`number` that the waits are drawn from")
+	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
+	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
+	choice.Flag(c, &o.format, "format", "with --all: how the answer is written", "text", "json")
+	api.Flag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
 	for _, flag := range []string{"pushback", "deadline", "seed"} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
@@ -79,13 +106,114 @@ func Command() *cobra.Command {
 	return c
 }
 
-func load(c *cobra.Command, file string, images []string) (known api.API, set *policy.Set, err error) {
-	if known, err = api.Load(images); err != nil {
-		return known, nil, err
+// check refuses arguments and flags that do not go together.
+func (o *options) check(c *cobra.Command, args []string) error {
+	want, foreign, remedy := 2, flagsOfAll, "needs --all"
+	if o.all {
+		want, foreign, remedy = 1, flagsOfOne, "asks about one method, and --all about every one"
 	}
-	if set, err = policyfile.Load(c, file); err != nil {
-		return known, nil, err
+	for _, flag := range foreign {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--%s: %s", flag, remedy)
+		}
+	}
+	switch {
+	case len(args) == want:
+		return nil
+	case o.all && len(args) == 2:
+		return fmt.Errorf("%s: --all takes no METHOD", args[1])
+	case !o.all && len(args) == 1:
+		return errors.New("name a METHOD, or ask for --all")
+	default:
+		return cobra.ExactArgs(want)(c, args)
+	}
+}
+
+func (o *options) explainOne(c *cobra.Command, file, method string) error {
+	if o.deadline < 0 {
+		return misuse.Errorf("--deadline %v: must not be negative", o.deadline)
+	}
+	o.method = "/" + strings.TrimPrefix(method, "/")
+	if parts := strings.Split(o.method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+		return misuse.Errorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
+	}
+	known, set, _, err := o.load(c, file)
+	if err != nil {
+		return err
+	}
+	r := rand.New(rand.NewPCG(o.seed, 0)) //nolint:gosec // an explanation must repeat
+	return write(c.OutOrStdout(), explain(set, known, o.question, r.Float64))
+}
+
+func (o *options) explainAll(c *cobra.Command, file string) error {
+	known, set, data, err := o.load(c, file)
+	if err != nil {
+		return err
+	}
+	a := overview{rows: rowsOfFile(set)}
+	if known.Known() {
+		a = overview{rowsOfAPI(set, known), unmatched(policyfile.Name(file), data, set, known)}
+	}
+	show := a.text
+	if o.format == "json" {
+		show = a.json
+	}
+	if err := show(c.OutOrStdout()); err != nil {
+		return err
+	}
+	if n := len(a.unmatched); o.strict && n > 0 {
+		return fmt.Errorf("%d of the file's names match no method, and --strict is set", n)
+	}
+	return nil
+}
+
+// load reads the descriptor sets and the policy file, whose set then knows the API.
+func (o *options) load(c *cobra.Command, file string) (known api.API, set *policy.Set, data []byte, err error) {
+	if known, err = api.Load(o.images); err != nil {
+		return known, nil, nil, err
+	}
+	if data, err = policyfile.Read(c, file); err != nil {
+		return known, nil, nil, err
+	}
+	if set, err = policy.Parse(policyfile.Name(file), data); err != nil {
+		return known, nil, nil, err
 	}
 	set, err = known.Join(set)
-	return known, set, err
+	return known, set, data, err
+}
+
+// complete completes a policy file, then the methods that it or its API names. What cannot be read completes
+// nothing: the command itself says why.
+func (o *options) complete(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if o.all || len(args) != 1 {
+		return policyfile.CompleteOne(c, args, word)
+	}
+	if args[0] == "-" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	known, set, _, err := o.load(c, args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	add := func(n policy.Name) {
+		path := n.String()
+		if !strings.HasPrefix(word, "/") {
+			path = path[1:]
+		}
+		if n.Method != "" && strings.HasPrefix(path, word) {
+			list = append(list, path)
+		}
+	}
+	for _, p := range set.Policies() {
+		if set.Configured(p) {
+			add(p.Name())
+		}
+	}
+	for _, s := range known.Services() {
+		for _, method := range api.Methods(s) {
+			add(policy.Name{Service: string(s.FullName()), Method: method})
+		}
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp
 }

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -27,7 +28,7 @@ type question struct {
 // answer is the explanation.
 type answer struct {
 	question
-	verdict.Verdict
+	effect.Effect
 
 	limit  time.Duration // of the whole call; 0: none
 	events []event
@@ -52,7 +53,7 @@ func (willing) Withdraw(*policy.Outcome, float64) bool { return true }
 
 // explain lets every attempt fail in the same way, in no time.
 func explain(set *policy.Set, known api.API, q question, random func() float64) answer {
-	a := answer{question: q, Verdict: verdict.Of(set, known, q.method), limit: q.deadline}
+	a := answer{question: q, Effect: effect.Of(set, known, q.method), limit: q.deadline}
 	p := a.Policy
 	if p == nil {
 		return a
@@ -65,7 +66,7 @@ func explain(set *policy.Set, known api.API, q question, random func() float64) 
 		out.Trailer = metadata.Pairs(policy.PushbackTrailer, q.pushback)
 	}
 	start := time.Unix(0, 0)
-	call := policy.Call{Attempts: 1, MaxAttempts: verdict.Cap, Safe: a.Safe, InRetry: q.inRetry}
+	call := policy.Call{Attempts: 1, MaxAttempts: interceptor.DefaultMaxAttempts, Safe: a.Safe, InRetry: q.inRetry}
 	if a.limit > 0 {
 		call.Deadline = start.Add(a.limit)
 	}

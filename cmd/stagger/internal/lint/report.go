@@ -14,7 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -71,7 +71,7 @@ func (r *report) amplify(depth int) {
 		return
 	}
 	for _, p := range r.set.Policies() {
-		if n := min(p.MaxAttempts(), verdict.Cap); n > 1 {
+		if n := min(p.MaxAttempts(), interceptor.DefaultMaxAttempts); n > 1 {
 			r.notes = append(r.notes, policy.Problem{File: r.file, Field: p.Name().String(), Message: fmt.Sprintf(
 				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
 				depth, math.Pow(float64(n), float64(depth)), n)})

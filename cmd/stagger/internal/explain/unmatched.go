@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package methods
+package explain
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// strays are the names of a file that lead to no method of the API: for a client of that API they are slips.
-func strays(file string, data []byte, set *policy.Set, known api.API) []policy.Problem {
+// unmatched are the names of a file that match no method of the API: for a client of that API they are typing errors.
+func unmatched(file string, data []byte, set *policy.Set, known api.API) []policy.Problem {
 	methods := map[string][]string{}
 	for _, s := range known.Services() {
 		methods[string(s.FullName())] = api.Methods(s)
@@ -28,7 +28,7 @@ func strays(file string, data []byte, set *policy.Set, known api.API) []policy.P
 		if !set.Configured(p) {
 			break // those that come with the API follow
 		}
-		message := stray(p.Name(), services, methods)
+		message := mismatch(p.Name(), services, methods)
 		if message == "" {
 			continue
 		}
@@ -43,14 +43,14 @@ func strays(file string, data []byte, set *policy.Set, known api.API) []policy.P
 	return list
 }
 
-// stray says what is wrong with a name; "" if nothing is.
-func stray(n policy.Name, services []string, methods map[string][]string) string {
+// mismatch says why a name matches nothing; "" if it does match.
+func mismatch(n policy.Name, services []string, methods map[string][]string) string {
 	if n.Service == "" {
 		return ""
 	}
 	list, ok := methods[n.Service]
 	if !ok {
-		return "the API has no such service" + meant(n.Service, services)
+		return "the API has no such service" + suggestion(n.Service, services)
 	}
 	if n.Method == "" {
 		return ""
@@ -58,11 +58,11 @@ func stray(n policy.Name, services []string, methods map[string][]string) string
 	if slices.Contains(list, n.Method) {
 		return ""
 	}
-	return "the service has no such method" + meant(n.Method, list)
+	return "the service has no such method" + suggestion(n.Method, list)
 }
 
-// meant suggests the name that is nearest, if one is near: a third of it may be wrong.
-func meant(name string, names []string) string {
+// suggestion is the name that is nearest, if one is near: a third of it may be wrong.
+func suggestion(name string, names []string) string {
 	best, least := "", len(name)/3+1
 	for _, n := range names {
 		if d := levenshtein.ComputeDistance(name, n); d < least {

@@ -13,7 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -73,8 +73,8 @@ func attempts(p *policy.Policy) string {
 	switch {
 	case n == 1:
 		return "1: the entry has no retryPolicy or hedgingPolicy"
-	case n > verdict.Cap:
-		return fmt.Sprintf("%d, cut to %d unless interceptor.WithMaxAttempts allows more", n, verdict.Cap)
+	case n > interceptor.DefaultMaxAttempts:
+		return fmt.Sprintf("%d, cut to %d unless interceptor.WithMaxAttempts allows more", n, interceptor.DefaultMaxAttempts)
 	case p.Hedge() != nil:
 		return fmt.Sprintf("%d, beside each other (hedging)", n)
 	default:

@@ -1,20 +1,20 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package methods
+package explain
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // row is one method of a service, or what holds for the methods that have no row.
 type row struct {
-	verdict.Verdict
+	effect.Effect
 
 	service, method string // both or the second may be others
 }
@@ -22,20 +22,20 @@ type row struct {
 // others stands for what the file does not name.
 const others = "(others)"
 
-// ofAPI are the methods of an API.
-func ofAPI(set *policy.Set, known api.API) []row {
+// rowsOfAPI are the methods of an API.
+func rowsOfAPI(set *policy.Set, known api.API) []row {
 	var rows []row
 	for _, s := range known.Services() {
 		for _, method := range api.Methods(s) {
 			name := policy.Name{Service: string(s.FullName()), Method: method}
-			rows = append(rows, row{verdict.Of(set, known, name.String()), name.Service, name.Method})
+			rows = append(rows, row{effect.Of(set, known, name.String()), name.Service, name.Method})
 		}
 	}
 	return rows
 }
 
-// ofFile are the methods that a file names, by service in the order of the file.
-func ofFile(set *policy.Set) []row {
+// rowsOfFile are the methods that a file names, by service in the order of the file.
+func rowsOfFile(set *policy.Set) []row {
 	policies := set.Policies()
 	rows := make([]row, 0, len(policies))
 	var services []string // in the order of the file
@@ -45,7 +45,7 @@ func ofFile(set *policy.Set) []row {
 		if name.Service == "" {
 			path = "/" + others + "/" + others // which only an entry for everything is for
 		}
-		r := row{verdict.Of(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
+		r := row{effect.Of(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
 		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level says that it is safe"
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package methods
+package explain
 
 import (
 	"encoding/json"
@@ -12,18 +12,18 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/verdict"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// answer is what the command says.
-type answer struct {
-	rows   []row
-	strays []policy.Problem
+// overview is the answer to --all.
+type overview struct {
+	rows      []row
+	unmatched []policy.Problem
 }
 
-func (a answer) text(w io.Writer) error {
+func (a overview) text(w io.Writer) error {
 	p := pen.For(w)
 	var parts []string
 	for rows := a.rows; len(rows) > 0; {
@@ -37,9 +37,9 @@ func (a answer) text(w io.Writer) error {
 	if len(a.rows) == 0 {
 		parts = append(parts, "no methods\n")
 	}
-	if len(a.strays) > 0 {
+	if len(a.unmatched) > 0 {
 		var b strings.Builder
-		for _, s := range a.strays {
+		for _, s := range a.unmatched {
 			fmt.Fprintf(&b, "%s %s\n", p.Doubtful("warning:"), s)
 		}
 		parts = append(parts, b.String())
@@ -54,32 +54,32 @@ func service(rows []row, p pen.Pen) string {
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"method", "retried or hedged", "attempts", "because", "budget", "entry"})
 	for _, r := range rows {
-		t.AppendRow(table.Row{r.method, colour(p, r.Deed), r.Attempts, because(r.Verdict), r.Budget, short(r)})
+		t.AppendRow(table.Row{r.method, colour(p, r.Strategy), r.Attempts, because(r.Effect), r.Budget, shortEntry(r)})
 	}
 	return p.Title(rows[0].service) + "\n" + t.Render() + "\n"
 }
 
-func colour(p pen.Pen, d verdict.Deed) string {
-	switch d {
-	case verdict.Retried, verdict.Hedged:
-		return p.Good(string(d))
-	case verdict.Unsent:
-		return p.Doubtful(string(d))
+func colour(p pen.Pen, s effect.Strategy) string {
+	switch s {
+	case effect.Retried, effect.Hedged:
+		return p.Good(string(s))
+	case effect.Unsent:
+		return p.Doubtful(string(s))
 	default:
-		return string(d)
+		return string(s)
 	}
 }
 
 // because is why: who declares it safe, unless there is nothing to repeat.
-func because(v verdict.Verdict) string {
-	if v.Policy != nil && v.Deed == verdict.Once {
+func because(v effect.Effect) string {
+	if v.Policy != nil && v.Strategy == effect.Once {
 		return "the entry has no retryPolicy or hedgingPolicy"
 	}
 	return v.Because
 }
 
-// short names an entry beside its service.
-func short(r row) string {
+// shortEntry names an entry beside its service.
+func shortEntry(r row) string {
 	if r.Policy == nil {
 		return ""
 	}
@@ -96,19 +96,19 @@ func short(r row) string {
 	}
 }
 
-// inJSON is a row in JSON.
-type inJSON struct {
-	Method   string       `json:"method"`
-	Deed     verdict.Deed `json:"deed"` // retried, hedged, only if never sent, neither
-	Attempts int          `json:"attempts"`
-	Safe     bool         `json:"safe"`
-	Because  string       `json:"because"`
-	Budget   string       `json:"budget,omitempty"`
-	Entry    string       `json:"entry"`
+// methodJSON is a row in JSON.
+type methodJSON struct {
+	Method   string          `json:"method"`
+	Strategy effect.Strategy `json:"strategy"` // retried, hedged, only if never sent, neither
+	Attempts int             `json:"attempts"`
+	Safe     bool            `json:"safe"`
+	Because  string          `json:"because"`
+	Budget   string          `json:"budget,omitempty"`
+	Entry    string          `json:"entry"`
 }
 
-// strayJSON is a name that leads to no method, in JSON.
-type strayJSON struct {
+// unmatchedJSON is a name that matches no method, in JSON.
+type unmatchedJSON struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
@@ -117,17 +117,17 @@ type strayJSON struct {
 	Message string `json:"message"`
 }
 
-func (a answer) json(w io.Writer) error {
+func (a overview) json(w io.Writer) error {
 	whole := struct {
-		Methods []inJSON    `json:"methods"`
-		Strays  []strayJSON `json:"strays"`
-	}{[]inJSON{}, []strayJSON{}}
+		Methods   []methodJSON    `json:"methods"`
+		Unmatched []unmatchedJSON `json:"unmatched"`
+	}{[]methodJSON{}, []unmatchedJSON{}}
 	for _, r := range a.rows {
 		path := "/" + r.service + "/" + r.method
-		whole.Methods = append(whole.Methods, inJSON{path, r.Deed, r.Attempts, r.Safe, because(r.Verdict), r.Budget, r.Entry})
+		whole.Methods = append(whole.Methods, methodJSON{path, r.Strategy, r.Attempts, r.Safe, because(r.Effect), r.Budget, r.Entry})
 	}
-	for _, s := range a.strays {
-		whole.Strays = append(whole.Strays, strayJSON{s.File, s.Line, s.Column, s.Field, s.Value, s.Message})
+	for _, s := range a.unmatched {
+		whole.Unmatched = append(whole.Unmatched, unmatchedJSON{s.File, s.Line, s.Column, s.Field, s.Value, s.Message})
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

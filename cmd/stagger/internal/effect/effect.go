@@ -1,63 +1,61 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verdict is what a policy file says of one method.
-package verdict
+// Package effect is what a policy file does for one method.
+package effect
 
 import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Deed is what happens to a method's calls.
-type Deed string
+// Strategy is how the calls of a method are repeated.
+type Strategy string
 
-// The deeds.
+// The strategies.
 const (
-	Retried Deed = "retried"
-	Hedged  Deed = "hedged"
-	Unsent  Deed = "only if never sent" // retried if the attempt provably never left the client
-	Once    Deed = "neither"            // one attempt
+	Retried Strategy = "retried"
+	Hedged  Strategy = "hedged"
+	Unsent  Strategy = "only if never sent" // retried if the attempt provably never left the client
+	Once    Strategy = "neither"            // one attempt
 )
 
-// Verdict is what holds for a method.
-type Verdict struct {
+// Effect is what holds for a method.
+type Effect struct {
 	Method   string         // "/service/method"
 	Policy   *policy.Policy // nil if no entry names the method
 	Entry    string         // what names it
-	Deed     Deed
+	Strategy Strategy
 	Attempts int
 	Safe     bool
 	Because  string // who says so, or why nobody does
 	Budget   string // "" without another attempt
 }
 
-// Cap is the most attempts of a Retrier without interceptor.WithMaxAttempts.
-const Cap = 5
-
-// Of is the verdict on "/service/method". The set must know the API ([api.API.Join]).
-func Of(set *policy.Set, known api.API, method string) Verdict {
-	v := Verdict{Method: method, Policy: set.Lookup(method), Deed: Once, Attempts: 1}
-	if v.Policy == nil {
-		v.Entry, v.Because = "none", "no entry names it, its service or everything"
-		return v
+// Of is the effect on "/service/method". The set must know the API ([api.API.Join]).
+func Of(set *policy.Set, known api.API, method string) Effect {
+	e := Effect{Method: method, Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
+	if e.Policy == nil {
+		e.Entry, e.Because = "none", "no entry names it, its service or everything"
+		return e
 	}
-	v.Entry = entry(set, v.Policy)
-	v.Safe, v.Because = safe(set, known, v.Policy, method)
-	v.Attempts = min(v.Policy.MaxAttempts(), Cap)
-	spec := v.Policy.Spec()
+	e.Entry = entry(set, e.Policy)
+	e.Safe, e.Because = safe(set, known, e.Policy, method)
+	e.Attempts = min(e.Policy.MaxAttempts(), interceptor.DefaultMaxAttempts)
+	spec := e.Policy.Spec()
 	switch {
 	case spec.Retry == nil && spec.Hedge == nil:
-		return v
-	case !v.Safe:
-		v.Deed = Unsent
+		return e
+	case !e.Safe:
+		e.Strategy = Unsent
 	case spec.Hedge != nil:
-		v.Deed = Hedged
+		e.Strategy = Hedged
 	default:
-		v.Deed = Retried
+		e.Strategy = Retried
 	}
-	v.Budget = budget(set, v.Policy)
-	return v
+	e.Budget = budget(set, e.Policy)
+	return e
 }
 
 func entry(set *policy.Set, p *policy.Policy) string {
