@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"math"
 	"strings"
 	"time"
 
@@ -23,6 +22,7 @@ type Call struct {
 	InPlace     bool      // its attempts never run beside each other
 	Followed    bool      // another attempt was sent after the one that has ended, and still runs
 	InRetry     bool      // made inside of an incoming call that is itself a retry
+	Stopped     bool      // the server has forbidden further attempts
 
 	retries  int           // since the start or the last pushback
 	previous time.Duration // the wait before the last of them
@@ -34,6 +34,15 @@ func (c *Call) Sent(d Decision) {
 	c.retries, c.previous = d.retries, d.previous
 }
 
+// Progress starts the allowance anew with the attempt that runs: a resumed stream has brought a message. With
+// reset the backoff begins anew, too.
+func (c *Call) Progress(reset bool) {
+	c.Attempts = 1
+	if reset {
+		c.retries, c.previous = 0, 0
+	}
+}
+
 // Outcome is how an attempt ended, or that it has used up its per-attempt timeout or the hedging delay.
 type Outcome struct {
 	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
@@ -42,6 +51,7 @@ type Outcome struct {
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
 	Final    bool // no other attempt can end better: the caller is gone, a message is too large
+	Resumes  bool // the next attempt asks for the rest of a stream that was cut
 
 	// A classifier's word; without one, the status decides.
 	Again bool       // another attempt may end better, whatever the status, OK too
@@ -85,7 +95,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonAttemptsExhausted)
 	case !c.Safe && !out.Unsent:
 		return no(ReasonNotIdempotent)
-	case push.Stop, push.Delay > p.retry.MaxPushback:
+	case c.Stopped, p.Forbids(push):
 		return no(ReasonPushbackStop)
 	case c.Followed:
 		return no(ReasonFollowed)
@@ -93,6 +103,9 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonChainStop)
 	case g.Open():
 		return no(ReasonBreakerOpen)
+	}
+	if out.Resumes && p.spec.Hedge != nil {
+		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
 	}
 	d := c.next(push, bo, r)
 	if p.spec.Hedge != nil || out.TimedOut && p.Races() && !c.InPlace {
@@ -153,16 +166,14 @@ func (c *Call) fits(delay, attempt time.Duration, now time.Time) bool {
 	return left >= attempt && left-attempt >= delay
 }
 
-// pushbackJitter is the most that chance adds to a server's delay, as a part of it: a thousand
-// clients told to come back in 5 s must not come back together, nor any of them earlier.
-const pushbackJitter = 0.1
+// resumption is the backoff before the rest of a hedged stream is asked for.
+var resumption = DefaultRetry().Backoff
 
 // next is the decision to retry, with its delay.
 func (c *Call) next(push Pushback, b *Backoff, r float64) Decision {
 	d := Decision{Retry: true, Reason: ReasonRetry, Pushback: push}
 	if push.Source != "" {
-		spread := toDuration(r * pushbackJitter * float64(push.Delay))
-		d.Delay = push.Delay + min(spread, math.MaxInt64-push.Delay)
+		d.Delay = push.After(r)
 		return d // and the progression starts again
 	}
 	d.Delay = b.Delay(c.retries, c.previous, r)

@@ -75,6 +75,22 @@ func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
 // PerAttemptTimeout is the time after which an attempt may be given up for another; 0 is never.
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
 
+// MinAttemptTime is the least time before the deadline with which an attempt is sent.
+func (p *Policy) MinAttemptTime() time.Duration { return p.retry.MinAttemptTime }
+
+// Backoff is the wait before attempts after the first; that of [DefaultRetry] for a hedging policy, which
+// only waits for connections.
+func (p *Policy) Backoff() Backoff {
+	if p.spec.Hedge != nil {
+		return resumption
+	}
+	return p.retry.Backoff
+}
+
+// Forbids reports whether the server's word means that no attempt follows: it says so, or asks for a longer
+// wait than the policy allows.
+func (p *Policy) Forbids(push Pushback) bool { return push.Stop || push.Delay > p.retry.MaxPushback }
+
 // Hedge is what the policy says of hedging; nil if it does not hedge.
 func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
 

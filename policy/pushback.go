@@ -29,6 +29,16 @@ type Pushback struct {
 	Delay  time.Duration // not before this; meaningless with Stop
 }
 
+// pushbackJitter is the most that chance adds to a server's delay, as a part of it: a thousand
+// clients told to come back in 5 s must not come back together, nor any of them earlier.
+const pushbackJitter = 0.1
+
+// After is the delay to wait, with jitter: at least what the server asks for. r is a chance in [0, 1).
+func (p Pushback) After(r float64) time.Duration {
+	spread := toDuration(r * pushbackJitter * float64(p.Delay))
+	return p.Delay + min(spread, math.MaxInt64-p.Delay)
+}
+
 // ReadPushback finds the server's word in what an attempt brought. Only grpc-retry-pushback-ms can
 // stop a call: a RetryInfo or retry-after that makes no sense counts as not said.
 func ReadPushback(st *status.Status, header, trailer metadata.MD, now time.Time) Pushback {

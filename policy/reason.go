@@ -26,7 +26,9 @@ const (
 
 // What ends a call without a decision.
 const (
-	ReasonSucceeded Reason = "succeeded" // the last attempt was answered with OK
-	ReasonCancelled Reason = "cancelled" // the caller gave up while the call waited to retry
-	ReasonClosed    Reason = "closed"    // the ClientConn was closed while the call waited to retry
+	ReasonSucceeded        Reason = "succeeded"         // the last attempt was answered with OK
+	ReasonDeadlineExceeded Reason = "deadline_exceeded" // the caller's own deadline has passed
+	ReasonCancelled        Reason = "cancelled"         // the caller gave up
+	ReasonClosed           Reason = "closed"            // the ClientConn was closed
+	ReasonNotConnected     Reason = "not_connected"     // the wait for a connection was as long as it may be
 )

@@ -1,0 +1,128 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package attempts is the life of one call as a pure state machine: which of its attempts run, when the next
+// one is sent and beside what, whose answer counts, and who is told what it cost.
+//
+// A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time
+// and chance as arguments, and does what the returned [Step] says. Unary calls, streams and the simulator are
+// its drivers. Whether an attempt follows another is decided by [policy.Policy.Decide] alone; when it is sent,
+// and whose answer counts, is decided here alone.
+package attempts
+
+import (
+	"math"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Never is a time that does not come.
+const Never = time.Duration(math.MaxInt64)
+
+// Now is what the driver sees when an event happens.
+type Now struct {
+	At     time.Duration // on the budgets' clock
+	Wall   time.Time     // the same moment
+	Chance float64       // in [0, 1)
+	Down   bool          // the channel is in TRANSIENT_FAILURE
+}
+
+// Settings are what a call starts with. Latency and Breaker may be nil.
+type Settings struct {
+	Policy      *policy.Policy
+	MaxAttempts int           // a cap over the policy's; 0: none
+	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
+	Wall        time.Time     // the same deadline; zero: none
+	ConnectWait time.Duration // the longest wait for a connection before an extra attempt; 0: none
+	Alone       bool          // attempts never run beside each other: no second reply can be made
+	Facts       Facts
+	Budget      budget.Budget
+	Slots       Slots
+	Breaker     Breaker
+	Latency     Latency
+}
+
+// Facts are asked when a decision needs them.
+type Facts interface {
+	Safe() bool    // the call may be repeated
+	InRetry() bool // the call is made inside of an incoming call that is itself a retry
+}
+
+// Slots bound the calls that wait between two attempts.
+type Slots interface {
+	Enter() bool
+	Leave()
+}
+
+// Breaker is asked for leave before every attempt; done is then called once, with the attempt's error.
+type Breaker interface {
+	Open() bool
+	Allow() (done func(error), err error)
+}
+
+// Latency follows how long attempts of the method take.
+type Latency interface {
+	HedgeAfter() time.Duration      // 0: not known
+	Record(took, now time.Duration) // of an attempt that was answered, or would have taken longer
+}
+
+// Result is how an attempt ended.
+type Result struct {
+	policy.Outcome // Status nil: OK
+
+	Err      error // as gRPC returned it; nil: OK
+	Local    bool  // no answer, but what gRPC makes of a context that is over
+	Panicked bool  // an interceptor below has panicked
+}
+
+func (r *Result) accepted() bool { return r.Err == nil && !r.Again && r.As == codes.OK }
+
+// Place is how an attempt came out beside others.
+type Place string
+
+// The places.
+const (
+	PlaceAlone     Place = ""          // no other attempt ran beside it, nor took its place
+	PlaceWon       Place = "won"       // its answer is the call's
+	PlaceLost      Place = "lost"      // it failed, or answered when another had won
+	PlaceCancelled Place = "cancelled" // it was cancelled since another had won, or the call had ended
+	PlaceAbandoned Place = "abandoned" // it was slow, and another attempt has taken its place
+)
+
+// Step is what the driver does after an event: cancel, send, set the timer, notify observers, in this order.
+type Step struct {
+	Cancel   []int         // attempts, whose ends are reported as all others; valid until the next event
+	Send     int           // the number of the attempt to send; 0: none
+	Wake     time.Duration // when to call Wake, in place of any time given before; Never: only another event changes anything
+	Watch    bool          // call Wake also when the channel's state changes
+	Over     bool          // nothing runs and all is settled; End says how. True once.
+	Place    Place         // of the attempt that the event has ended
+	Decided  int           // the attempt that Decision is about; 0: nothing was decided
+	Decision policy.Decision
+	TimedOut bool // the decision is about an attempt that is slow, and may still run
+}
+
+// End is how a call ended.
+type End struct {
+	Reason   policy.Reason
+	Commit   policy.Commit // with ReasonCommitted
+	Answer   int           // whose reply, header, trailer and peer the call has; 0: nobody's
+	Err      error         // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's
+	Last     error         // the last that a server said, if Err is not that
+	Attempts int
+	Waited   time.Duration // with no attempt running
+	Panicked bool          // Answer is an attempt that has panicked; the driver panics on
+}
+
+var (
+	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
+	// errTimedOut is how an attempt ended that was too slow, whatever became of it.
+	errTimedOut = timedOut.Err()
+	// errPanicked is what a breaker is told of an attempt that has panicked.
+	errPanicked = status.Error(codes.Unknown, "the attempt has panicked")
+)

@@ -1,0 +1,76 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// gates are a call as its policy sees it while it decides.
+type gates struct {
+	call *Call
+	at   time.Duration
+}
+
+var _ policy.Gates = (*gates)(nil)
+
+// Open implements [policy.Breaker].
+func (g *gates) Open() bool { return g.call.set.Breaker != nil && g.call.set.Breaker.Open() }
+
+// Enter implements [policy.WaitLimit].
+func (g *gates) Enter() bool { return g.call.enter() }
+
+// Leave implements [policy.WaitLimit].
+func (g *gates) Leave() { g.call.leave() }
+
+// Fail implements [policy.Budget].
+func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
+
+// Withdraw implements [policy.Budget]. A budget pays for the requests that a server sees: an attempt that
+// never left this client hands its permit on, or, if it was the first, its free place.
+func (g *gates) Withdraw(out *policy.Outcome, factor float64) bool {
+	c := g.call
+	if c.spare.held {
+		c.pending.permit, c.spare = c.spare, permit{}
+		return true
+	}
+	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
+	switch {
+	case out.TimedOut && c.set.Policy.Hedge() != nil:
+		charge.Kind = budget.KindHedge
+	case out.TimedOut:
+		charge.Kind = budget.KindTimeout
+	case out.Unsent:
+		charge.Kind = budget.KindUnsent
+	}
+	p, held := c.set.Budget.Withdraw(g.at, charge)
+	c.pending.permit = permit{p, held}
+	return held
+}
+
+// enter takes a wait slot, if the call holds none.
+func (c *Call) enter() bool {
+	if !c.slot {
+		c.slot = c.set.Slots.Enter()
+	}
+	return c.slot
+}
+
+func (c *Call) leave() {
+	if c.slot {
+		c.slot = false
+		c.set.Slots.Leave()
+	}
+}
+
+// allow asks the breaker for leave to send.
+func (c *Call) allow() (done func(error), err error) {
+	if c.set.Breaker == nil {
+		return nil, nil
+	}
+	return c.set.Breaker.Allow()
+}

@@ -1,0 +1,190 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// pending is the attempt that was decided on, until it is sent.
+//
+//	          ┌── the channel is down ◄──► it is up, and jitter passes ──┐
+//	decided ──┤                                                          ├── due ──┬──────────────────► sent
+//	          └── backoff, or the server's delay ────────────────────────┘         └── replaces ended ──┘
+//
+// It is given up when another attempt answers or commits, fails and so is decided on anew, or the caller goes;
+// and for a reason of its own: breaker_open, not_connected, too_many_waiting, deadline_too_close.
+type pending struct {
+	decision policy.Decision
+	due      time.Duration
+	permit   permit
+	replaces int  // the attempt that makes way, and has not ended yet; 0: none
+	decided  bool // there is one
+	down     bool // it waits for the channel
+}
+
+// slow asks what follows the newest attempt, if that is slow by now.
+func (c *Call) slow(step *Step, now Now) {
+	newest := c.newest()
+	if newest == nil || newest.number != c.sent || now.At < newest.slowAt {
+		return
+	}
+	newest.slow, newest.slowAt = true, Never
+	out := policy.Outcome{Status: timedOut, TimedOut: true}
+	d := c.decide(step, newest.number, &out, now)
+	if !d.Retry {
+		c.let = d.Reason
+		return
+	}
+	c.schedule(d, now)
+}
+
+// decide asks the policy.
+func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.Decision {
+	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
+	d := c.set.Policy.Decide(&c.state, out, &gates{c, now.At}, now.Wall, now.Chance)
+	step.Decided, step.Decision, step.TimedOut = n, d, out.TimedOut
+	return d
+}
+
+// schedule makes d the pending attempt.
+func (c *Call) schedule(d policy.Decision, now Now) {
+	c.pending.decided, c.pending.decision = true, d
+	c.pending.due = later(now.At, d.Delay)
+	c.postpone(now)
+}
+
+// postpone lets the pending attempt wait for the server's word, if that is later, with a slot like all waits.
+func (c *Call) postpone(now Now) {
+	p := &c.pending
+	p.due = max(p.due, c.floor)
+	switch {
+	case p.due <= now.At:
+	case p.due > c.latest():
+		c.giveUp(policy.ReasonDeadlineTooClose, now)
+	case !c.enter():
+		c.giveUp(policy.ReasonTooManyWaiting, now)
+	}
+}
+
+// launch sends the pending attempt when it is due, the channel is up and the breaker agrees.
+func (c *Call) launch(step *Step, now Now) {
+	p := &c.pending
+	if !p.decided || p.replaces != 0 || !c.connected(now) || now.At < p.due {
+		return
+	}
+	if a := c.inTheWay(); a != nil {
+		if c.set.Breaker != nil && c.set.Breaker.Open() {
+			c.giveUp(policy.ReasonBreakerOpen, now) // an attempt is abandoned only for another
+			return
+		}
+		a.cancelled, p.replaces = replaced, a.number
+		step.Cancel = append(step.Cancel, a.number)
+		return
+	}
+	done, err := c.allow()
+	if err != nil {
+		c.giveUp(policy.ReasonBreakerOpen, now)
+		return
+	}
+	c.leave()
+	c.send(step, p.permit, done, now.At)
+}
+
+// inTheWay is the attempt that must end before the pending one is sent, if they must not run beside each other.
+func (c *Call) inTheWay() *attempt {
+	if c.set.Policy.Races() && !c.set.Alone {
+		return nil
+	}
+	return c.newest()
+}
+
+// newest is the youngest attempt that runs and was not cancelled; nil if none does.
+func (c *Call) newest() *attempt {
+	for i := len(c.running) - 1; i >= 0; i-- {
+		if a := &c.running[i]; a.cancelled == no {
+			return a
+		}
+	}
+	return nil
+}
+
+// connected reports whether the channel can take the pending attempt. While it cannot, the attempt waits here
+// and not in gRPC: with a slot, for so long, and with jitter at the end, so that calls do not come back together.
+func (c *Call) connected(now Now) bool {
+	p := &c.pending
+	if c.set.ConnectWait == 0 {
+		return true
+	}
+	if !now.Down {
+		if p.down {
+			p.down = false
+			p.due = max(p.due, later(now.At, time.Duration(now.Chance*float64(c.set.Policy.Backoff().Initial))))
+		}
+		return true
+	}
+	if c.connect == Never {
+		c.connect = min(later(now.At, c.set.ConnectWait), c.latest())
+	}
+	p.down = true
+	switch {
+	case now.At >= c.connect:
+		c.giveUp(policy.ReasonNotConnected, now)
+	case !c.enter():
+		c.giveUp(policy.ReasonTooManyWaiting, now)
+	}
+	return false
+}
+
+// wake is when time alone changes anything, and whether the channel does.
+func (c *Call) wake() (at time.Duration, watch bool) {
+	switch p, newest := &c.pending, c.newest(); {
+	case p.replaces != 0:
+		return Never, false
+	case p.down:
+		return c.connect, true
+	case p.decided:
+		return p.due, false
+	case newest != nil && newest.number == c.sent: // an older one is not asked about again
+		return newest.slowAt, false
+	default:
+		return Never, false
+	}
+}
+
+// latest is when an attempt must be sent to be of use before the deadline.
+func (c *Call) latest() time.Duration {
+	if c.set.Deadline == Never {
+		return Never
+	}
+	return c.set.Deadline - c.set.Policy.MinAttemptTime()
+}
+
+// giveUp drops the pending attempt for a reason of its own. Others that run go on.
+func (c *Call) giveUp(reason policy.Reason, now Now) {
+	c.drop(now.At)
+	if c.newest() == nil {
+		c.end.Reason = reason
+	}
+	c.let = cmp.Or(c.let, reason)
+}
+
+// drop gives back what the pending attempt holds.
+func (c *Call) drop(at time.Duration) {
+	c.leave()
+	paid := c.pending.permit
+	c.pending = pending{}
+	c.unspend(&paid, at)
+}
+
+// later is at+d, or Never.
+func later(at, d time.Duration) time.Duration {
+	if d > Never-at {
+		return Never
+	}
+	return at + d
+}
