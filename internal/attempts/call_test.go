@@ -1,0 +1,240 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// policies of the traces: three attempts, backoffs of 100 ms doubled, so 50 and 100 ms with the chance of ½.
+func policies(t testing.TB) map[string]*policy.Policy {
+	t.Helper()
+	retry := func(change func(*policy.RetrySpec)) policy.Spec {
+		r := policy.DefaultRetry()
+		r.MaxAttempts, r.Codes = 3, policy.Codes(codes.Unavailable)
+		r.Backoff = policy.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: policy.JitterFull}
+		change(&r)
+		return policy.Spec{Retry: &r}
+	}
+	hedge := func(change func(*policy.HedgeSpec)) policy.Spec {
+		h := policy.HedgeSpec{MaxAttempts: 3, Delay: at(50), NonFatal: policy.Codes(codes.Unavailable)}
+		change(&h)
+		return policy.Spec{Hedge: &h}
+	}
+	list := map[string]*policy.Policy{}
+	for name, spec := range map[string]policy.Spec{
+		"retry":   retry(func(*policy.RetrySpec) {}),
+		"once":    retry(func(r *policy.RetrySpec) { r.Chain = policy.ChainSuppress }),
+		"headers": retry(func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }),
+		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutHedge }),
+		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutRetry }),
+		"hedge":   hedge(func(*policy.HedgeSpec) {}),
+		"hedge2":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }),
+		"quantile": hedge(func(h *policy.HedgeSpec) {
+			h.MaxAttempts, h.Quantile = 3, &policy.QuantileSpec{Quantile: 0.95}
+		}),
+	} {
+		p, err := policy.New(spec)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		list[name] = p
+	}
+	return list
+}
+
+// Times are in ms; "cut" is the end of a cancelled context; "= n" the answer. What comes after the bar is what
+// budget, slots and breaker are told (see world).
+var traces = []struct{ name, policy, options, trace, told string }{
+	{
+		"sequential retries", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (retry), wake 170; 170 wake → send 3; 180 end 3 OK → over succeeded, = 3`,
+		"S F ( Wf ) - F ( Wf ) + E+",
+	},
+	{
+		"pushback delay", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV push=300 → (retry), wake 325; 200 wake → wake 325; 325 wake → send 2; 330 end 2 UNAV → (retry), wake 380; 380 wake → send 3; 390 end 3 OK → over succeeded, = 3`,
+		"S F ( Wf ) - F ( Wf ) + E+",
+	},
+	{
+		"undeclared, unsent", "retry", "unsafe grants=0",
+		`0 start → send 1; 10 end 1 UNAV unsent → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (not_idempotent), over not_idempotent, = 2`,
+		"S F ( ) F E-",
+	},
+	{
+		"unsent hands its permit on", "retry", "grants=1",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 61 end 2 UNAV unsent → (retry), wake 161; 161 wake → send 3; 170 end 3 OK → over succeeded, = 3`,
+		"S F ( Wf ) F ( ) + E+",
+	},
+	{
+		"no wait slot", "retry", "slots=0",
+		`0 start → send 1; 10 end 1 UNAV → (too_many_waiting), over too_many_waiting, = 1`,
+		"S F (! E-",
+	},
+	{
+		"chain", "once", "inretry",
+		`0 start → send 1; 10 end 1 UNAV → (chain_stop), over chain_stop, = 1`,
+		"S F E-",
+	},
+	{
+		"breaker refuses the first attempt", "retry", "breaker refuse",
+		`0 start → over breaker_open, = 0`,
+		"",
+	},
+	{
+		"breaker refuses after the wait", "retry", "breaker",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set refuse; 60 wake → over breaker_open, = 1`,
+		"S d:Unavailable F ( Wf ) R E-",
+	},
+	{
+		"cancel in the wait", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop cancelled → over cancelled, = 0, last Unavailable; 60 wake`,
+		"S F ( Wf ) R E-",
+	},
+	{
+		"an answer at the deadline counts", "retry", "deadline=500",
+		`0 start → send 1; 500 stop deadline_exceeded; 500 end 1 OK → over succeeded, = 1`,
+		"S E1",
+	},
+	{
+		"connection closed in the wait", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop closed → over closed, = 1`,
+		"S F ( Wf ) R E-",
+	},
+	{
+		"not yet as the last word", "retry", "grants=0",
+		`0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1`,
+		"S ( w ) E1",
+	},
+	{
+		"waits for a connection", "retry", "connect=3000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected; 700 wake up → wake 750; 750 wake → send 2; 760 end 2 OK → over succeeded, = 2`,
+		"S F ( ) E+",
+	},
+	{
+		"never connected", "retry", "connect=3000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 3001 wake → over not_connected, = 1`,
+		"S F ( ) E-",
+	},
+	{
+		"timeout, beside", "beside", "",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 2 OK → won, cancel 1; 261 end 1 cut → cancelled, over succeeded, = 2`,
+		"S ( Wt ) + F E+",
+	},
+	{
+		"timeout, budget empty: the attempt goes on", "beside", "grants=0 deadline=1000",
+		`0 start → send 1, wake 200; 200 wake → (budget_exhausted); 1000 stop deadline_exceeded; 1000 end 1 cut → over budget_exhausted, = 1`,
+		"S ( w ) E-",
+	},
+	{
+		"timeout, in place", "inplace", "",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → abandoned, send 2, wake 451; 260 end 2 OK → over succeeded, = 2`,
+		"S ( Wt F ) + E+",
+	},
+	{
+		"in place, the answer comes while it is cancelled", "inplace", "",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 OK → over succeeded, = 1`,
+		"S ( Wt ) R E1",
+	},
+	{
+		"last attempt has no timeout", "inplace", "deadline=5000",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 cut → abandoned, send 2, wake 450; 450 wake → (retry), wake 550; 550 wake → cancel 2; 550 end 2 cut → abandoned, send 3; 5000 stop deadline_exceeded; 5000 end 3 cut → over deadline_exceeded, = 3`,
+		"S ( Wt F ) ( Wt F - ) - E-",
+	},
+	{
+		"hedging", "hedge", "",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 120 end 2 OK → won, cancel 1 3; 121 end 1 cut → cancelled; 122 end 3 UNAV → lost, over succeeded, = 2`,
+		"S Wh Wh + - E+",
+	},
+	{
+		"hedging by the quantile", "quantile", "quantile=20",
+		`0 start → send 1, wake 20; 20 wake → (hedge), send 2, wake 40; 30 end 1 OK → won, cancel 2; 31 end 2 cut → cancelled, over succeeded, = 1`,
+		"S Wh - E+",
+	},
+	{
+		"hedging, fatal", "hedge", "",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → lost, (non_retryable), cancel 2; 61 end 2 cut → cancelled, over non_retryable, = 1`,
+		"S Wh - E-",
+	},
+	{
+		"hedging, pushback delays the next, whoever fails then", "hedge", "",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV push=300 → lost, (hedge), wake 375; 70 end 2 UNAV → lost, (hedge), wake 375; 360 wake → wake 375; 375 wake → send 3; 380 end 3 OK → over succeeded, = 3`,
+		"S Wh F ( Wf - ) R F Wf ( ) + E+",
+	},
+	{
+		"hedge brings not yet as the last word", "hedge", "grants=1",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → lost, (budget_exhausted), wake 100; 70 end 2 OK again → lost, (budget_exhausted), over budget_exhausted, = 2`,
+		"S Wh F w - w E+",
+	},
+	{
+		"hedge panics", "hedge", "breaker",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 panic → lost, cancel 1; 61 end 1 cut → cancelled, over panicked, = 2`,
+		"S Wh - d:Unknown d:OK E-",
+	},
+	{
+		"stream: hedges, the first message wins", "hedge", "",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false; 62 end 1 cut → cancelled; 900 end 2 OK → won, over succeeded, = 2`,
+		"S Wh + E+",
+	},
+	{
+		"stream: in place, the message comes too late", "inplace", "",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 251 end 1 cut → abandoned, send 2, wake 451; 260 commit 2 message → true; 900 end 2 OK → over succeeded, = 2`,
+		"S ( Wt F ) + E+",
+	},
+	{
+		"stream: buffer full", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 65 commit 2 buffer_full → true; 70 end 2 UNAV → (committed), over committed (buffer_full), = 2`,
+		"S F ( Wf ) - F E-",
+	},
+	{
+		"headers commit by the policy", "headers", "",
+		`0 start → send 1; 10 end 1 UNAV headers → (committed), over committed (headers), = 1`,
+		"S F E-",
+	},
+	{
+		"resumption", "retry", "",
+		`0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry), wake 2050; 2050 wake → send 2; 2060 commit 2 message → true; 2100 end 2 UNAV resumes → (retry), wake 2200; 2200 wake → send 3; 2210 end 3 UNAV resumes → (retry), wake 2410; 2410 wake → send 4; 2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4`,
+		"S F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-",
+	},
+	{
+		"a breaker's callback panics", "hedge", "breaker panics",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0; 70 end 1 OK`,
+		"S Wh - d:Unavailable d:Unknown E-",
+	},
+	{
+		"followed, with a pushback: the pending attempt waits for it", "beside", "",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550; 460 end 1 UNAV push=500 → lost, (followed), wake 985; 550 wake → wake 985; 985 wake → send 3; 990 end 3 OK → won, cancel 2; 991 end 2 cut → cancelled, over succeeded, = 3`,
+		"S ( Wt ) ( Wt F ) + F - E+",
+	},
+}
+
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	list := policies(t)
+	for _, tt := range traces {
+		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			p := newPlay(list[tt.policy], tt.options)
+			p.run(tt.trace)
+			want := strings.Split(tt.trace, ";")
+			for i, got := range p.steps {
+				if want := strings.TrimSpace(want[i]); got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+			}
+			if got := strings.Join(p.told, " "); got != tt.told {
+				t.Errorf("told %s\nwant %s", got, tt.told)
+			}
+			if left := p.left(); p.call.Over() && left != nil {
+				t.Error("not given back:", left)
+			}
+		})
+	}
+}

@@ -1,0 +1,350 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// world is what a call is told and asks, all that is not the engine. Told is what the others heard, in order:
+//
+//	S                   the budget, of the start             ( )  a wait slot is taken, left
+//	F                   a failure                            (!   none is free
+//	Wf Wt Wh            a permit after a failure, a timeout, for a hedge
+//	w                   no permit                            d:Code  the breaker, of an attempt's end
+//	+ -  R              a permit settled: helped, not; returned
+//	E1 E+ E-            the end: at once, succeeded, failed
+type world struct {
+	told           []string
+	grants, slots  int
+	safe, inRetry  bool
+	refuse, panics bool // the breaker
+	breaker        bool
+	quantile       time.Duration
+	free           map[int64]bool // permits that cost nothing
+	permits        int64
+	open           map[int64]bool // permits that are neither settled nor returned
+	calls          int            // of the breaker, that are not done
+	entered        int            // slots
+	finished       int
+	recorded       []time.Duration
+}
+
+func (w *world) tell(format string, args ...any) {
+	w.told = append(w.told, fmt.Sprintf(format, args...))
+}
+
+func (w *world) Safe() bool    { return w.safe }
+func (w *world) InRetry() bool { return w.inRetry }
+
+func (w *world) Start(time.Duration) { w.tell("S") }
+func (w *world) Fail(time.Duration)  { w.tell("F") }
+func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool) {
+	if c.Kind != budget.KindUnsent && w.grants == 0 {
+		w.tell("w")
+		return budget.Permit{}, false
+	}
+	w.permits++
+	w.open[w.permits] = true
+	if c.Kind == budget.KindUnsent {
+		w.free[w.permits] = true
+	} else {
+		w.grants--
+		w.tell("W%c", c.Kind.String()[0])
+	}
+	return budget.Permit{Charge: c, Cost: w.permits}, true
+}
+
+func (w *world) Return(_ time.Duration, p budget.Permit) { w.close(p, "R") }
+func (w *world) Settle(_ time.Duration, p budget.Permit, helped bool) {
+	if helped {
+		w.close(p, "+")
+		return
+	}
+	w.close(p, "-")
+}
+
+func (w *world) close(p budget.Permit, how string) {
+	if !w.open[p.Cost] {
+		w.tell("TWICE")
+	}
+	delete(w.open, p.Cost)
+	if !w.free[p.Cost] {
+		w.tell("%s", how)
+	}
+}
+
+func (w *world) Finish(_ time.Duration, e budget.End) {
+	w.finished++
+	w.tell("%s", map[budget.End]string{budget.EndAtOnce: "E1", budget.EndSucceeded: "E+", budget.EndFailed: "E-"}[e])
+}
+func (w *world) Balance(time.Duration) float64 { return float64(w.grants) }
+func (w *world) Denied() uint64                { return 0 }
+
+func (w *world) Enter() bool {
+	if w.entered == w.slots {
+		w.tell("(!")
+		return false
+	}
+	w.entered++
+	w.tell("(")
+	return true
+}
+
+func (w *world) Leave() {
+	w.entered--
+	w.tell(")")
+}
+
+// circuit is the world as a breaker.
+type circuit struct{ *world }
+
+var errOpen = errors.New("circuit is open")
+
+func (c circuit) Open() bool { return c.refuse }
+func (c circuit) Allow() (func(error), error) {
+	if c.refuse {
+		return nil, errOpen
+	}
+	c.calls++
+	return func(err error) {
+		c.calls--
+		c.tell("d:%v", status.Code(err))
+		if c.panics && status.Code(err) == codes.Unavailable {
+			panic("the breaker panics")
+		}
+	}, nil
+}
+
+func (w *world) HedgeAfter() time.Duration    { return w.quantile }
+func (w *world) Record(took, _ time.Duration) { w.recorded = append(w.recorded, took) }
+func at(ms int) time.Duration                 { return time.Duration(ms) * time.Millisecond }
+func (w *world) now(ms int, down bool) Now    { return nowAt(at(ms), 0.5, down) }
+func nowAt(t time.Duration, r float64, down bool) Now {
+	return Now{At: t, Wall: time.Unix(0, int64(t)), Chance: r, Down: down}
+}
+
+// play runs a trace against the engine. Its parts are "time event → step"; what is after the arrow is compared
+// with what the engine does.
+type play struct {
+	*world
+
+	call  Call
+	set   Settings
+	down  bool
+	late  bool // the call was aborted
+	steps []string
+}
+
+func (p *play) run(trace string) {
+	for part := range strings.SplitSeq(trace, ";") {
+		head, _, _ := strings.Cut(part, "→")
+		words := strings.Fields(head)
+		ms, err := strconv.Atoi(words[0])
+		if err != nil {
+			panic(part)
+		}
+		event := strings.Join(words, " ")
+		p.steps = append(p.steps, strings.TrimSpace(event+" "+p.event(ms, words[1], words[2:])))
+	}
+}
+
+func (p *play) event(ms int, event string, args []string) (what string) {
+	if len(args) > 0 && event == "set" || event == "wake" && len(args) > 0 {
+		switch args[0] {
+		case "down":
+			p.down = true
+		case "up":
+			p.down = false
+		case "refuse":
+			p.refuse = true
+		}
+		if event == "set" {
+			return ""
+		}
+	}
+	now := p.now(ms, p.down)
+	prefix := ""
+	defer func() {
+		if v := recover(); v != nil {
+			what = "→ panic, abort: " + strings.TrimPrefix(p.print(p.call.Abort(now), ""), "→ ")
+		}
+	}()
+	var step Step
+	switch event {
+	case "start":
+		step = p.call.Start(p.set, now)
+	case "end":
+		step = p.call.Ended(number(args[0]), result(args[1:]), now)
+	case "wake":
+		step = p.call.Wake(now)
+	case "stop":
+		step = p.call.Stop(policy.Reason(args[0]), now)
+	case "commit":
+		var ok bool
+		step, ok = p.call.Commit(number(args[0]), policy.Commit(args[1]), now)
+		prefix = strconv.FormatBool(ok)
+	default:
+		panic(event)
+	}
+	return p.print(step, prefix)
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+var named = map[string]codes.Code{"UNAV": codes.Unavailable, "NOT_FOUND": codes.NotFound, "cut": codes.Canceled, "panic": codes.Unknown}
+
+func result(words []string) Result {
+	var r Result
+	if code := named[words[0]]; code != codes.OK {
+		r.Status = status.New(code, "")
+		r.Err = r.Status.Err()
+	}
+	r.Local, r.Panicked = words[0] == "cut", words[0] == "panic"
+	for _, w := range words[1:] {
+		switch key, value, _ := strings.Cut(w, "="); key {
+		case "unsent":
+			r.Unsent = true
+		case "again":
+			r.Again = true
+		case "resumes":
+			r.Resumes = true
+		case "headers":
+			r.Header = metadata.MD{}
+		case "push":
+			r.Trailer = metadata.Pairs(policy.PushbackTrailer, value)
+		default:
+			panic(w)
+		}
+	}
+	return r
+}
+
+// print says what a step asks for, in the order in which the driver does it.
+func (p *play) print(s Step, first string) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if first != "" {
+		add("%s", first)
+	}
+	if s.Place != "" {
+		add("%s", s.Place)
+	}
+	if s.Decided != 0 {
+		add("(%s)", s.Decision.Reason)
+	}
+	if len(s.Cancel) > 0 {
+		add("cancel %s", strings.Trim(fmt.Sprint(s.Cancel), "[]"))
+	}
+	if s.Send != 0 {
+		add("send %d", s.Send)
+	}
+	if s.Wake != Never {
+		watch := ""
+		if s.Watch {
+			watch = " or connected"
+		}
+		add("wake %d%s", s.Wake.Milliseconds(), watch)
+	}
+	if s.Over {
+		e := p.call.End()
+		reason := string(e.Reason)
+		if e.Panicked {
+			reason = "panicked"
+		}
+		if e.Commit != "" {
+			reason += " (" + string(e.Commit) + ")"
+		}
+		add("over %s", reason)
+		add("= %d", e.Answer)
+		if e.Last != nil {
+			add("last %v", status.Code(e.Last))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "→ " + strings.Join(parts, ", ")
+}
+
+// newPlay makes a world by its options, such as "grants=1 breaker".
+func newPlay(p *policy.Policy, options string) *play {
+	w := &world{
+		grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{},
+	}
+	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Latency: w}}
+	for option := range strings.FieldsSeq(options) {
+		key, value, _ := strings.Cut(option, "=")
+		switch key {
+		case "grants":
+			w.grants = number(value)
+		case "slots":
+			w.slots = number(value)
+		case "unsafe":
+			w.safe = false
+		case "inretry":
+			w.inRetry = true
+		case "breaker":
+			w.breaker = true
+			pl.set.Breaker = circuit{w}
+		case "refuse":
+			w.refuse = true
+		case "panics":
+			w.panics = true
+		case "quantile":
+			w.quantile = at(number(value))
+		case "connect":
+			pl.set.ConnectWait = at(number(value))
+		case "deadline":
+			pl.set.Deadline = at(number(value))
+			pl.set.Wall = time.Unix(0, int64(pl.set.Deadline))
+		case "alone":
+			pl.set.Alone = true
+		case "max":
+			pl.set.MaxAttempts = number(value)
+		default:
+			panic(option)
+		}
+	}
+	return pl
+}
+
+// left names what the call has not given back.
+func (w *world) left() []string {
+	var list []string
+	if len(w.open) > 0 {
+		list = append(list, fmt.Sprint("permits: ", len(w.open)))
+	}
+	if w.entered != 0 {
+		list = append(list, fmt.Sprint("slots: ", w.entered))
+	}
+	if w.calls != 0 {
+		list = append(list, fmt.Sprint("calls of the breaker: ", w.calls))
+	}
+	if slices.Contains(w.told, "S") && w.finished != 1 {
+		list = append(list, fmt.Sprint("Finish was told ", w.finished, " times"))
+	}
+	if slices.Contains(w.told, "TWICE") {
+		list = append(list, "a permit was settled twice")
+	}
+	return list
+}
