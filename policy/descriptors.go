@@ -34,13 +34,12 @@ func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	byPath := maps.Clone(s.byPath)
+	next.byPath = maps.Clone(s.byEntry)
 	for _, p := range shipped.policies {
 		p.index = len(next.policies)
 		next.policies = append(next.policies, p)
-		byPath[p.name.String()] = p
+		next.byPath[p.name.String()] = p
 	}
-	next.index = newIndex(byPath)
 	next.warnings = append(next.warn(), shipped.warnings...)
 	return &next, nil
 }
@@ -52,7 +51,7 @@ func (s *Set) Safe(p *Policy, method string) bool { return p.safe(method, s.desc
 
 // configured are the policies of the config alone.
 func (s *Set) configured() []*Policy {
-	n := len(s.byPath)
+	n := len(s.byEntry)
 	if s.fallback != nil {
 		n++
 	}

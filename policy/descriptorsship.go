@@ -43,7 +43,7 @@ func ship(s *Set) (*shipment, error) {
 		if len(sh.problems) >= maxFaults {
 			break
 		}
-		if s.byPath[nameOfService(service).String()] == nil && knowsOptions(files) {
+		if s.byEntry[nameOfService(service).String()] == nil && knowsOptions(files) {
 			sh.service(service)
 		}
 	}
@@ -69,7 +69,7 @@ func (sh *shipment) service(s protoreflect.ServiceDescriptor) {
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
 		name.Method = string(m.Name())
-		if sh.set.byPath[name.String()] != nil || !m.Options().ProtoReflect().IsValid() {
+		if sh.set.byEntry[name.String()] != nil || !m.Options().ProtoReflect().IsValid() {
 			continue
 		}
 		options, err := reread(m, new(descriptorpb.MethodOptions))

@@ -13,8 +13,8 @@ import (
 // for concurrent use.
 type Set struct {
 	policies []*Policy          // in the order of the config; then those that come with APIs, by their names
-	byPath   map[string]*Policy // those of the config, by "/service/method" and "/service/"
-	index    index              // of all that have such a path
+	byPath   map[string]*Policy // by "/service/method" and "/service/"
+	byEntry  map[string]*Policy // those of them that stand in the config
 	fallback *Policy            // nil if no entry names everything
 	budgets  []BudgetSpec
 	throttle *ThrottleSpec
@@ -40,7 +40,7 @@ func newSet(c Config, ps, warnings *problems) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{
-		byPath:   map[string]*Policy{},
+		byEntry:  map[string]*Policy{},
 		budgets:  cloneBudgets(c.Budgets),
 		throttle: cloned(c.Throttling),
 		assumed:  c.Idempotency,
@@ -51,7 +51,7 @@ func newSet(c Config, ps, warnings *problems) (*Set, error) {
 		s.methods = append(s.methods, MethodConfig{slices.Clone(m.Names), m.clone()})
 		s.add(m)
 	}
-	s.index = newIndex(s.byPath)
+	s.byPath = s.byEntry
 	s.remarks = remarksOn(warnings, c)
 	s.warnings = s.warn()
 	return s, nil
@@ -68,7 +68,7 @@ func (s *Set) add(m MethodConfig) {
 			s.fallback = p
 			continue
 		}
-		s.byPath[name.String()] = p
+		s.byEntry[name.String()] = p
 	}
 }
 
@@ -91,10 +91,10 @@ func resolve(entry, file Idempotency, name Name) Idempotency {
 // method, else the one for its service, else the one for everything, else nil; or what
 // [Set.WithDescriptors] has found where there is none. Entries are not merged. It does not allocate.
 func (s *Set) Lookup(method string) *Policy {
-	if p := s.index.find(method); p != nil {
+	if p := s.byPath[method]; p != nil {
 		return p
 	}
-	if p := s.index.find(method[:strings.LastIndexByte(method, '/')+1]); p != nil {
+	if p := s.byPath[method[:strings.LastIndexByte(method, '/')+1]]; p != nil {
 		return p
 	}
 	return s.fallback

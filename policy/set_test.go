@@ -4,7 +4,9 @@
 package policy_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stagger-go/stagger/policy"
@@ -57,6 +59,40 @@ func TestLookupWithoutDefaultFindsNothing(t *testing.T) {
 	}
 	if p := mustParse(t, "f", "{}").Lookup("/a.B/C"); p != nil {
 		t.Errorf("the empty file has a policy for %v", p.Name())
+	}
+}
+
+// BenchmarkLookup finds methods whose names are alike at both ends, as those of generated services are, and
+// methods whose names differ everywhere: neither may cost more than the other, nor a large file than a small one.
+func BenchmarkLookup(b *testing.B) {
+	for _, row := range []struct{ name, service, method string }{
+		{"alike", "acme.shop.v1.Service%04d", "GetInvoice"},
+		{"unlike", "%04d.acme.shop.v1.Service", "GetInvoice%04d"},
+	} {
+		for _, names := range []int{10, 300, 1000} {
+			b.Run(fmt.Sprintf("%s/%d", row.name, names), func(b *testing.B) {
+				var config policy.Config
+				var methods []string
+				for i := range names {
+					name := policy.Name{Service: fmt.Sprintf(row.service, i), Method: row.method}
+					if strings.Contains(row.method, "%") {
+						name.Method = fmt.Sprintf(row.method, i)
+					}
+					config.Methods = append(config.Methods, policy.MethodConfig{Names: []policy.Name{name}})
+					methods = append(methods, name.String())
+				}
+				set, err := policy.NewSet(config)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					if set.Lookup(methods[i%names]) == nil {
+						b.Fatal("no policy")
+					}
+				}
+			})
+		}
 	}
 }
 
