@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,8 +19,7 @@ type call struct {
 	*attempt // the running one
 
 	policy  *policy.Policy
-	caller  []grpc.CallOption // as the caller gave them
-	rest    []grpc.CallOption // what attempts get after their own
+	options callOptions
 	wishes  wishes
 	retrier *Retrier
 	ctx     context.Context //nolint:containedctx // a call lives no longer than its context
@@ -39,12 +37,16 @@ type call struct {
 	answered time.Duration // when a stream brought its first message; 0 for unary calls
 }
 
-// prepare makes c, which is empty, a call that is about to make its first attempt, a, or has just made it.
+// prepare makes c, which has its options only, a call that is about to make its first attempt, a, or has just
+// made it.
 func (c *call) prepare(r *Retrier, method string, cc *grpc.ClientConn, with coexistence, b budget.Budget, start time.Duration, a *attempt) {
 	a.number, a.began = 1, start
 	c.attempt, c.retrier, c.method, c.cc, c.alone, c.start = a, r, method, cc, with == alone, start
 	c.gates.budget, c.gates.slow, c.gates.room = b, budget.KindTimeout, &r.room
 	c.state.Attempts, c.state.MaxAttempts = 1, r.maxAttempts
+	if c.options.opaque != nil {
+		c.state.MaxAttempts = 1
+	}
 }
 
 // begin is what a call does before its first attempt. It returns the error of a call that is refused.
@@ -82,17 +84,17 @@ func (c *call) another() *attempt {
 	return a
 }
 
-// again are the options of an attempt after the first.
-func (c *call) again() []grpc.CallOption {
+// optionsAgain are the options of an attempt after the first.
+func (c *call) optionsAgain(a *attempt) []grpc.CallOption {
 	if _, limited := c.ctx.Deadline(); !limited || !c.policy.WaitForReadyOnRetry() {
-		return c.rest
+		return c.options.forAttempt(&a.attemptOptions)
 	}
-	for _, o := range c.caller {
-		if _, own := o.(grpc.FailFastCallOption); own {
-			return c.rest
+	for _, o := range c.options.caller {
+		if _, own := promoted(o).(grpc.FailFastCallOption); own {
+			return c.options.forAttempt(&a.attemptOptions)
 		}
 	}
-	return append(slices.Clip(c.rest), grpc.WaitForReady(true))
+	return c.options.forAttempt(&a.attemptOptions, grpc.WaitForReady(true))
 }
 
 // target is the name of what a connection leads to; "" without one, as in tests that call an

@@ -30,7 +30,7 @@ func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 // has put into the metadata, else a new one.
 func (c *call) keyed(ctx context.Context) context.Context {
 	key, asked := "", false
-	for _, o := range c.caller {
+	for _, o := range c.options.caller {
 		if o, ok := o.(keyOption); ok {
 			key, asked = o.key, true
 		}

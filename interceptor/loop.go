@@ -142,7 +142,7 @@ func (c *call) finish(err error, reason policy.Reason) {
 	if c.retrier.tellsCalls {
 		c.retrier.tellCall(c.ctx, c.callEvent(err, reason))
 	}
-	c.deliver(c.caller, err)
+	c.options.deliver(&c.attemptOptions, err)
 }
 
 // answered reports whether err is an answer, and not what becomes of a context that was cancelled:

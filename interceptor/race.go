@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -65,7 +64,7 @@ func (r *race) run(opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvo
 	r.req, r.reply, r.kind, r.invoke = req, reply, kindOf(reply), invoke
 	r.learn()
 	l := &r.first
-	l.attempt, l.reply, l.opts = r.attempt, reply, slices.Clip(opts)
+	l.attempt, l.reply, l.opts = r.attempt, reply, opts
 	l.ctx, l.cancel = context.WithCancel(firstAttempt(r.ctx))
 	r.here = l
 	r.enter(&l.lane)

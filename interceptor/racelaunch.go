@@ -36,7 +36,7 @@ func (r *race) launch(here bool) *runner {
 	}
 	l := &runner{lane: lane{attempt: r.another()}, reply: reply}
 	l.ctx, l.cancel = context.WithCancel(laterAttempt(r.ctx, l.number-1))
-	l.opts = l.options(r.again())
+	l.opts = r.optionsAgain(l.attempt)
 	if here {
 		r.here = l
 		clearReply(reply)

@@ -13,21 +13,21 @@ import (
 type wishes uint8
 
 const (
-	pass    wishes = 1 << iota // let the call pass by, untouched
-	safe                       // the caller declares it safe to repeat
-	told                       // the caller has options that are told of the call's end
-	headers                    // attempts bring their headers
-	keyed                      // the call sends an idempotency key
-	plain                      // nothing is to be done before an attempt fails
-	early                      // the connection may have received no service config yet
+	pass  wishes = 1 << iota // let the call pass by, untouched
+	safe                     // the caller declares it safe to repeat
+	keyed                    // the call sends an idempotency key
+	plain                    // nothing is to be done before an attempt fails
+	early                    // the connection may have received no service config yet
 )
 
-// read makes the options of the attempts: our own, then the caller's without those that are told of
-// the call's end, then the policy's where the caller says nothing stricter. What it returns fits
-// into registers; every call comes through here.
-func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, a *attempt) (of *rules, p *policy.Policy, opts []grpc.CallOption, w wishes) {
+// read finds the policy of a call, and the options of its attempts: the caller's, then the policy's where the
+// caller says nothing stricter. Every call comes through here.
+func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, a *attempt) (of *rules, p *policy.Policy, opts callOptions, w wishes) {
 	of, p, w = r.lookup(cc, method)
-	opts = a.array[:own]
+	opts = readOptions(caller, &a.attemptOptions)
+	if opts.opaque != nil {
+		r.warnOpaque(opts.opaque)
+	}
 	for _, o := range caller {
 		switch o := o.(type) {
 		case disableOption:
@@ -42,25 +42,18 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 			w |= safe
 		case keyOption:
 			w |= safe | keyed
-		case grpc.HeaderCallOption:
-			w |= told | headers
-			continue
-		case grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
-			w |= told
-			continue
 		}
-		opts = append(opts, o)
 	}
 	if p == nil {
 		p = r.single
 	}
 	if !p.Plain() {
-		opts = appendLimits(opts, caller, p.Spec())
+		opts.shared = appendLimits(opts.shared, caller, p.Spec())
 	} else if w&keyed == 0 {
 		w |= plain
 	}
 	if p.CommitsOnHeaders() {
-		w |= headers
+		opts.header = true
 	}
 	return of, p, opts, w
 }
@@ -69,7 +62,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOption {
 	waits, send, receive := s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes
 	for _, o := range caller {
-		switch o := o.(type) {
+		switch o := promoted(o).(type) {
 		case grpc.FailFastCallOption:
 			waits = nil
 		case grpc.MaxSendMsgSizeCallOption:

@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -61,7 +60,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (grpc.ClientStream, error) {
 		a := newAttempt()
-		of, p, ours, w := r.read(cc, method, opts, a)
+		of, p, o, w := r.read(cc, method, opts, a)
 		found, name := codecOf(opts)
 		if w&pass != 0 || found == nil {
 			return open(ctx, desc, cc, method, opts...)
@@ -70,15 +69,16 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			desc: desc, open: open, resumption: resumptionOf(desc, opts), led: true,
 			replay: replay{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed},
 		}
+		o.shared = append(o.shared, grpc.ForceCodecV2(&s.codec))
+		o.header = true
+		s.options = o
 		s.prepare(r, method, cc, with, r.payer(of, p, cc, method), budget.Now(), a)
 		s.changed.L = &s.mu
 		s.through = desc.ServerStreams && s.resumption.next == nil
 		s.codec = codec{found, name, s}
 		s.encoder.able = ownCodec(found)
-		s.policy, s.caller, s.wishes = p, opts, w
-		ours = append(ours, grpc.ForceCodecV2(&s.codec))
-		s.rest = slices.Clip(ours[own:])
-		if err := s.begin(ctx, append(ours, grpc.Header(&a.header))); err != nil {
+		s.policy, s.wishes = p, w
+		if err := s.begin(ctx, o.forAttempt(&a.attemptOptions)); err != nil {
 			return nil, err
 		}
 		return s, nil

@@ -63,7 +63,7 @@ func (s *stream) start(opts []grpc.CallOption) error {
 func (s *stream) enter(t *try, a *attempt, ctx context.Context) context.Context { //nolint:revive // the context is the attempt's
 	t.attempt, t.try, t.hearing = a, t, true
 	ctx, t.cancel = context.WithCancel(ctx)
-	a.hook = func() { s.ended(t) }
+	a.onEnd = func() { s.ended(t) }
 	s.race.enter(&t.lane)
 	return ctx
 }
@@ -108,7 +108,7 @@ func (s *stream) fire() {
 	}
 	t, ctx := s.launch()
 	s.mu.Unlock()
-	if opened, _ := s.join(t, ctx, t.options(s.again())); opened {
+	if opened, _ := s.join(t, ctx, s.optionsAgain(t.attempt)); opened {
 		s.hear(t)
 	}
 }

@@ -20,7 +20,7 @@ func (s *stream) goOn() error {
 		if r.allowed() {
 			t, ctx := s.launch()
 			s.mu.Unlock()
-			return s.run(t, ctx, t.options(s.again()))
+			return s.run(t, ctx, s.optionsAgain(t.attempt))
 		}
 		s.mu.Unlock()
 	}

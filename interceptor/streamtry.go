@@ -35,7 +35,7 @@ func (s *stream) try(t *try, a *attempt, ctx context.Context, opts []grpc.CallOp
 	t.attempt = a
 	ctx, t.cancel = context.WithCancel(ctx)
 	ctx, t.watch = s.watched(ctx)
-	a.hook = func() { s.ended(t) }
+	a.onEnd = func() { s.ended(t) }
 	t.stream, err = s.open(ctx, s.desc, s.cc, s.method, slices.Clip(opts)...)
 	return err
 }
@@ -43,7 +43,7 @@ func (s *stream) try(t *try, a *attempt, ctx context.Context, opts []grpc.CallOp
 // another opens an attempt after the first.
 func (s *stream) another() (*try, error) {
 	t, a := new(try), s.call.another()
-	return t, s.try(t, a, laterAttempt(s.ctx, s.state.Attempts-1), a.options(s.again()))
+	return t, s.try(t, a, laterAttempt(s.ctx, s.state.Attempts-1), s.optionsAgain(a))
 }
 
 // lead finds the next attempt after t, which failed with err. It returns the error for the caller if

@@ -62,11 +62,11 @@ func callEvent(method string, cc *grpc.ClientConn, attempts int, start, waited t
 }
 
 // tellSuccess tells of a call whose first attempt has succeeded.
-func (r *Retrier) tellSuccess(ctx context.Context, method string, cc *grpc.ClientConn, start time.Duration, a *attempt, caller []grpc.CallOption) {
+func (r *Retrier) tellSuccess(ctx context.Context, method string, cc *grpc.ClientConn, start time.Duration, a *attempt, o *callOptions) {
 	if r.tellsCalls {
 		r.tellCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded))
 	}
-	a.deliver(caller, nil)
+	o.deliver(&a.attemptOptions, nil)
 }
 
 // tellCall tells of the end of a call.

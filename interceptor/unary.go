@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,25 +26,22 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
 		a := attempts.Get().(*attempt) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-		of, p, ours, w := r.read(cc, method, opts, a)
+		of, p, o, w := r.read(cc, method, opts, a)
 		if w&pass != 0 {
 			a.release()
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		rest := ours[own:]
-		if w&headers != 0 {
-			ours = append(ours, grpc.Header(&a.header))
-		}
+		first := o.forAttempt(&a.attemptOptions)
 		b := r.payer(of, p, cc, method)
 		start := budget.Now()
 		var err error
 		if w&plain != 0 && !r.watched {
 			// The way of nearly all calls: nothing of them need be remembered.
 			b.Start(start)
-			if err = invoke(firstAttempt(ctx), method, req, reply, cc, slices.Clip(ours)...); err == nil {
+			if err = invoke(firstAttempt(ctx), method, req, reply, cc, first...); err == nil {
 				b.Finish(start, budget.EndAtOnce)
-				if w&told != 0 || r.tellsCalls {
-					r.tellSuccess(ctx, method, cc, start, a, opts)
+				if o.notify || r.tellsCalls {
+					r.tellSuccess(ctx, method, cc, start, a, &o)
 				}
 				a.release()
 				return nil
@@ -61,20 +57,22 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		} else {
 			c = new(call)
 		}
+		c.options = o
+		c.options.header = true
 		c.prepare(r, method, cc, with, b, start, a)
 		if p.Hedge() != nil {
 			c.gates.slow = budget.KindHedge
 		}
-		c.ctx, c.policy, c.caller, c.rest, c.wishes = ctx, p, opts, slices.Clip(rest), w
+		c.ctx, c.policy, c.wishes = ctx, p, w
 		if err == nil {
 			if refused := c.begin(); refused != nil {
 				return refused
 			}
 		}
 		if beside != nil {
-			return beside.run(ours, req, reply, invoke)
+			return beside.run(first, req, reply, invoke)
 		}
-		return c.unary(err, ours, req, reply, invoke)
+		return c.unary(err, first, req, reply, invoke)
 	}
 }
 
@@ -91,7 +89,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 	if err == nil {
 		var ctx context.Context
 		ctx, w = c.watched(firstAttempt(c.ctx))
-		err = invoke(ctx, c.method, req, reply, c.cc, slices.Clip(opts)...)
+		err = invoke(ctx, c.method, req, reply, c.cc, opts...)
 		w.stop()
 		if err != nil && c.catchUp() {
 			end = both(end, c.limit())
@@ -106,7 +104,7 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		c.attempt = c.another()
 		var ctx context.Context
 		ctx, w = c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
-		err = invoke(ctx, c.method, req, reply, c.cc, c.options(c.again())...)
+		err = invoke(ctx, c.method, req, reply, c.cc, c.optionsAgain(c.attempt)...)
 		w.stop()
 	}
 	c.succeed(PlaceAlone)

@@ -87,6 +87,15 @@ func (r *Retrier) warnUnknownBudget(name string) {
 	}
 }
 
+// warnOpaque reports, once for each type, a call option whose target cannot be found.
+func (r *Retrier) warnOpaque(option grpc.CallOption) {
+	kind := fmt.Sprintf("%T", option)
+	if r.warned.first("option " + kind) {
+		r.warn(policy.Problem{Field: "call option", Value: kind, Message: "embeds gRPC's option where nobody can copy it; " +
+			"calls with it have one attempt, since others would write to the caller too. Embed grpc.HeaderCallOption and the like by value"})
+	}
+}
+
 // warnCut reports, once for each number, a policy of a single call that wants more attempts than the
 // Retrier allows.
 func (r *Retrier) warnCut(attempts int) {

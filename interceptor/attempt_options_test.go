@@ -1,0 +1,248 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// Call options as users write them, with those of gRPC embedded.
+type (
+	namedHeader struct {
+		grpc.HeaderCallOption
+		name string
+	}
+	namedTrailer struct {
+		grpc.TrailerCallOption
+		name string
+	}
+	namedPeer struct {
+		grpc.PeerCallOption
+		name string
+	}
+	byPointer struct{ *grpc.TrailerCallOption }
+	anyOption struct {
+		grpc.CallOption
+		name string
+	}
+	twice  struct{ namedTrailer }
+	marker struct {
+		grpc.EmptyCallOption
+		name string
+	}
+	hidden    struct{ *namedTrailer } // a copy of it shares the target
+	option    grpc.CallOption
+	hiddenToo struct{ option }
+)
+
+// targets are where gRPC writes to.
+type targets struct {
+	header, trailer metadata.MD
+	peer            peer.Peer
+}
+
+// embeddings are the ways to embed each target.
+func embeddings(to *targets) map[string]grpc.CallOption {
+	header, trailer, from := grpc.HeaderCallOption{HeaderAddr: &to.header}, grpc.TrailerCallOption{TrailerAddr: &to.trailer}, grpc.PeerCallOption{PeerAddr: &to.peer}
+	return map[string]grpc.CallOption{
+		"header":                     namedHeader{header, "x"},
+		"header/pointer":             &namedHeader{header, "x"},
+		"header/gRPC's, by pointer":  &header,
+		"trailer":                    namedTrailer{trailer, "x"},
+		"trailer/embedded pointer":   byPointer{&trailer},
+		"trailer/interface":          anyOption{trailer, "x"},
+		"trailer/pointer, interface": &anyOption{anyOption{&trailer, "y"}, "x"},
+		"trailer/embedded twice":     twice{namedTrailer{trailer, "x"}},
+		"peer":                       namedPeer{from, "x"},
+		"peer/interface":             anyOption{from, "x"},
+	}
+}
+
+// String says whose header or trailer there is, and whether there is a peer.
+func (to *targets) String() string {
+	return fmt.Sprintf("%s%s %t", to.header["who"], to.trailer["who"], to.peer.Addr != nil)
+}
+
+// from marks what a step brings.
+func from(who string, step testserver.Step) testserver.Step {
+	return step.Header(metadata.Pairs("who", who)).Trailer(metadata.Pairs("who", who))
+}
+
+func TestEmbeddedTarget(t *testing.T) {
+	t.Parallel()
+	for name := range embeddings(new(targets)) {
+		kind, _, _ := strings.Cut(name, "/")
+		second, none := "[][second] false", "[][] false"
+		switch kind {
+		case "header":
+			second = "[second][] false"
+		case "peer":
+			second = "[][] true"
+		}
+		t.Run("unary/retry/"+name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, from("first", down()), from("second", text("")))
+				to := new(targets)
+				if _, err := s.call(t.Context(), get, embeddings(to)[name]); err != nil || to.String() != second {
+					t.Errorf("%v, %s; want those of the second attempt", err, to)
+				}
+			})
+		})
+		t.Run("unary/cleared/"+name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, from("first", down()))
+				time.AfterFunc(50*ms, s.Down) // from then on attempts have no stream
+				to := new(targets)
+				if _, err := s.call(t.Context(), get, embeddings(to)[name]); err == nil || to.String() != none {
+					t.Errorf("%v, %s; want nothing of an attempt without a stream", err, to)
+				}
+			})
+		})
+		t.Run("unary/hedge/"+name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, from("first", testserver.Hang()), from("second", text("")), from("third", testserver.Hang()))
+				to := new(targets)
+				if _, err := s.call(t.Context(), get, embeddings(to)[name]); err != nil || to.String() != second {
+					t.Errorf("%v, %s; want those of the second attempt", err, to)
+				}
+			})
+		})
+		t.Run("stream/hedge/"+name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, from("first", testserver.Hang()), from("second", testserver.Play(testserver.Receive(1), say("a"))))
+				to := new(targets)
+				stream := s.open(t, t.Context(), serverStream, embeddings(to)[name])
+				send(t, stream, "x")
+				err := stream.RecvMsg(new(wrapperspb.StringValue))
+				synctest.Wait()
+				if err != nil || to.String() != none {
+					t.Errorf("%v, %s, though the stream has not ended", err, to)
+				}
+				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != io.EOF || to.String() != second { //nolint:errorlint // as gRPC has it
+					t.Errorf("%v, %s; want those of the second attempt", err, to)
+				}
+			})
+		})
+	}
+}
+
+func TestEmbeddedTarget_InnerInterceptorSeesTheOption(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, config(plain())))}
+		s.On(get, from("first", down()), from("second", text("")))
+		var to targets
+		var seen []string
+		inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			err := invoke(ctx, method, req, reply, cc, opts...)
+			for _, o := range opts {
+				switch o := o.(type) {
+				case *namedHeader:
+					seen = append(seen, fmt.Sprint(o.name, (*o.HeaderAddr)["who"], o.HeaderAddr == &to.header))
+				case marker:
+					seen = append(seen, o.name)
+				}
+			}
+			return err
+		}
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
+		_, err := s.call(t.Context(), get, &namedHeader{grpc.HeaderCallOption{HeaderAddr: &to.header}, "n"}, marker{name: "m"})
+		if got := fmt.Sprint(seen); err != nil || got != "[m n[first] false m n[second] false]" || to.String() != "[second][] false" {
+			t.Errorf("%v; an inner interceptor saw %s, the caller %s", err, got, &to)
+		}
+	})
+}
+
+func TestEmbeddedTarget_HiddenHasOneAttempt(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(o grpc.TrailerCallOption) grpc.CallOption{
+		"interceptor_test.hidden":    func(o grpc.TrailerCallOption) grpc.CallOption { return hidden{&namedTrailer{o, ""}} },
+		"interceptor_test.hiddenToo": func(o grpc.TrailerCallOption) grpc.CallOption { return hiddenToo{o} },
+	} {
+		for kind, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged()} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					for range 2 {
+						s.Reset()
+						s.On(get, from("first", down().Delay(150*ms)))
+						var to targets
+						_, err := s.call(t.Context(), get, wrap(grpc.TrailerCallOption{TrailerAddr: &to.trailer}))
+						if status.Code(err) != codes.Unavailable || s.Count(get) != 1 || to.String() != "[][first] false" {
+							t.Errorf("%v after %d attempts, %s; want one", err, s.Count(get), &to)
+						}
+					}
+					stream := s.open(t, t.Context(), serverStream, wrap(grpc.TrailerCallOption{TrailerAddr: new(metadata.MD)}))
+					send(t, stream, "x")
+					if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 2 {
+						t.Errorf("%v after %d attempts; want one", err, s.Count(get)-1)
+					}
+					if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], name+": embeds gRPC's option where nobody can copy it") {
+						t.Errorf("warned: %s", s.warnings)
+					}
+				})
+			})
+		}
+	}
+}
+
+// gRPC looks for options of this very type, so one that is embedded is never called.
+func TestEmbeddedOnFinishIsNotCalled(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), text(""))
+		called := 0
+		o := struct{ grpc.OnFinishCallOption }{grpc.OnFinishCallOption{OnFinish: func(error) { called++ }}}
+		if _, err := s.call(t.Context(), get, o, interceptor.Disable()); err == nil || called != 0 {
+			t.Errorf("gRPC: %v, called %d times", err, called)
+		}
+		if _, err := s.call(t.Context(), get, o); err != nil || called != 0 {
+			t.Errorf("%v, called %d times; want 0, as gRPC", err, called)
+		}
+	})
+}
+
+func TestOptionsOfUsersAllocateNothing(t *testing.T) {
+	unary := mustNew(t, fiftyMethods(t)).Unary()
+	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod(), marker{name: "m"}, &marker{name: "m"}, anyOption{grpc.WaitForReady(true), "x"}}
+	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
+	call()
+	if n := testing.AllocsPerRun(1000, call); n > slack {
+		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
+	}
+}
+
+func TestManyOptionsAreAllServed(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, from("first", down()), from("second", text("")))
+		var opts []grpc.CallOption
+		headers := make([]metadata.MD, 20)
+		for i := range headers {
+			opts = append(opts, grpc.Header(&headers[i]), marker{name: "m"})
+		}
+		if _, err := s.call(t.Context(), get, opts...); err != nil {
+			t.Fatal(err)
+		}
+		for i, md := range headers {
+			if fmt.Sprint(md["who"]) != "[second]" {
+				t.Errorf("header %d: %v", i, md["who"])
+			}
+		}
+	})
+}

@@ -1,0 +1,120 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"reflect"
+	"sync"
+
+	"google.golang.org/grpc"
+)
+
+// promoted returns the option of gRPC that a call option acts as. Only gRPC can declare the methods of a
+// [grpc.CallOption], so every other type has them from a field that it embeds: an option of gRPC, or an
+// interface that holds one. It returns nil if that field cannot be read and replaced.
+func promoted(option grpc.CallOption) grpc.CallOption {
+	switch option.(type) {
+	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
+		grpc.FailFastCallOption, grpc.PerRPCCredsCallOption:
+		return option // fast path for the most usual
+	case nil:
+		return grpc.EmptyCallOption{} // gRPC panics
+	}
+	v := reflect.ValueOf(option)
+	e := embeddingOf(v.Type())
+	if e.pointer {
+		v = v.Elem()
+	}
+	switch {
+	case e.hidden:
+		return nil
+	case !v.IsValid():
+		return grpc.EmptyCallOption{} // a nil pointer: gRPC panics
+	case e.field != nil:
+		inner, _ := reflect.TypeAssert[grpc.CallOption](v.FieldByIndex(e.field))
+		return promoted(inner)
+	case e.pointer:
+		inner, _ := reflect.TypeAssert[grpc.CallOption](v)
+		return inner
+	}
+	return option
+}
+
+// withTarget returns a copy of an option that acts as target, which has the type of promoted(option).
+func withTarget(option, target grpc.CallOption) grpc.CallOption {
+	v := reflect.ValueOf(option)
+	e := embeddingOf(v.Type())
+	if e.pointer {
+		v = v.Elem()
+	}
+	c := reflect.New(v.Type())
+	c.Elem().Set(v)
+	place := c.Elem()
+	if e.field != nil {
+		place = place.FieldByIndex(e.field)
+		inner, _ := reflect.TypeAssert[grpc.CallOption](place)
+		target = withTarget(inner, target)
+	}
+	place.Set(reflect.ValueOf(target))
+	if !e.pointer {
+		c = c.Elem()
+	}
+	made, _ := reflect.TypeAssert[grpc.CallOption](c)
+	return made
+}
+
+// embedding says where a type of call options has its methods from.
+type embedding struct {
+	pointer bool  // the options are pointers
+	field   []int // that is embedded, as for [reflect.Value.FieldByIndex]; nil for gRPC's own types
+	hidden  bool  // it cannot be read and replaced from outside its package
+}
+
+// embeddings keeps what is known of types: reflect.Type → *embedding.
+var embeddings sync.Map
+
+func embeddingOf(t reflect.Type) *embedding {
+	known, _ := embeddings.Load(t)
+	if e, ok := known.(*embedding); ok {
+		return e
+	}
+	e := newEmbedding(t)
+	embeddings.Store(t, e)
+	return e
+}
+
+func newEmbedding(t reflect.Type) *embedding {
+	e := &embedding{pointer: t.Kind() == reflect.Pointer}
+	if e.pointer {
+		t = t.Elem()
+	}
+	if ofGRPC(t) {
+		return e
+	}
+	e.hidden = true
+	if t.Kind() != reflect.Struct {
+		return e
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		declares := f.Type.Kind() == reflect.Interface || ofGRPC(f.Type) || f.Type.Kind() == reflect.Pointer && ofGRPC(f.Type.Elem())
+		if !f.Anonymous || !declares || !f.Type.Implements(reflect.TypeFor[grpc.CallOption]()) || e.field != nil && len(e.field) <= len(f.Index) {
+			continue
+		}
+		e.field, e.hidden = f.Index, !f.IsExported() || behindPointer(t, f.Index)
+	}
+	return e
+}
+
+// ofGRPC reports whether a type is one of gRPC's own, which declare the methods of a call option.
+func ofGRPC(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[grpc.CallOption]().PkgPath() }
+
+// behindPointer reports whether a copy of a struct would share the field with the original.
+func behindPointer(t reflect.Type, field []int) bool {
+	for i := 1; i < len(field); i++ {
+		if t.FieldByIndex(field[:i]).Type.Kind() == reflect.Pointer {
+			return true
+		}
+	}
+	return false
+}
