@@ -8,21 +8,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/DataDog/sketches-go/ddsketch"
-
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/histogram"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // What a latency is made of: enough samples for the quantile to mean something, recent enough to follow a
 // service, read seldom enough to cost nothing.
 const (
-	latencyWindow   = 30 * time.Second // of one sketch; two count
-	latencyRefresh  = time.Second      // from one reading of the quantile to the next
-	latencySamples  = 20               // at least, and one beyond the quantile
-	latencyAccuracy = 0.0025           // relative
-	latencyBins     = 4096             // from a millionth of the longest latency; what is shorter counts as that
-	latencyMost     = 4096             // methods of a Retrier; those beyond have hedgingDelay
+	latencyWindow  = 30 * time.Second // of one histogram; two count
+	latencyRefresh = time.Second      // from one reading of the quantile to the next
+	latencySamples = 20               // at least, and one beyond the quantile
+	latencyMost    = 4096             // methods of a Retrier; those beyond have hedgingDelay
 )
 
 // latencies are the latencies of methods that are hedged by a quantile.
@@ -43,9 +40,9 @@ type latency struct {
 	delay atomic.Int64 // the quantile, in nanoseconds; 0: too few samples
 
 	mu                sync.Mutex // guards all below
-	current, previous *ddsketch.DDSketch
+	current, previous histogram.Histogram
 	began, read       time.Duration
-	known, fresh      float64 // samples when the quantile was read, and since then
+	known, fresh      uint64 // samples when the quantile was read, and since then
 }
 
 // find returns the latency of a method; nil if there are too many already.
@@ -60,26 +57,14 @@ func (l *latencies) find(quantile float64, target, method string) *latency {
 			l.size.Add(-1)
 			return nil
 		}
-		made := newLatency(key)
-		if made == nil {
-			return nil
-		}
-		found, ok = l.table.LoadOrStore(key, made)
+		now := budget.Now()
+		found, ok = l.table.LoadOrStore(key, &latency{key: key, began: now, read: now})
 		if ok {
 			l.size.Add(-1)
 		}
 	}
 	l.last.Store(found.(*latency)) //nolint:errcheck,forcetypeassert // nothing else is stored
 	return found.(*latency)        //nolint:errcheck,forcetypeassert // nothing else is stored
-}
-
-func newLatency(key latencyKey) *latency {
-	current, err := ddsketch.LogCollapsingLowestDenseDDSketch(latencyAccuracy, latencyBins)
-	if err != nil { // not with these constants
-		return nil
-	}
-	now := budget.Now()
-	return &latency{key: key, current: current, previous: current.Copy(), began: now, read: now}
 }
 
 // record takes in how long an attempt took, or has taken when it was cancelled since another had won: that
@@ -91,38 +76,32 @@ func (l *latency) record(took, now time.Duration) {
 	defer l.mu.Unlock()
 	if now-l.began >= latencyWindow {
 		l.current, l.previous = l.previous, l.current
-		l.current.Clear()
+		l.current.Reset()
 		if now-l.began >= 2*latencyWindow {
-			l.previous.Clear()
+			l.previous.Reset()
 		}
 		l.began = now
 	}
-	if l.current.Add(max(took, time.Microsecond).Seconds()) != nil {
-		return
-	}
+	l.current.Add(took)
 	// The first readings are of few samples, and soon outdone by better ones.
 	if l.fresh++; now-l.read >= latencyRefresh || l.fresh >= max(l.known, latencySamples) {
 		l.refresh(now)
 	}
 }
 
-// refresh reads the quantile of both sketches. It requires mu.
+// refresh reads the quantile of both histograms. It requires mu. From a quantile that is too short, hedges would
+// cut short some of those attempts that it is made of, and it would creep down; a histogram's never is.
 func (l *latency) refresh(now time.Duration) {
-	both := l.previous.Copy()
-	if both.MergeWith(l.current) != nil {
-		return
-	}
-	q, n := l.key.quantile, both.GetCount()
+	var both histogram.Histogram
+	both.AddAll(&l.previous)
+	both.AddAll(&l.current)
+	q, n := l.key.quantile, both.Count()
 	l.read, l.known, l.fresh = now, n, 0
-	if n < latencySamples || n*(1-q) < 1 {
+	if n < latencySamples || float64(n)*(1-q) < 1 {
 		l.delay.Store(0)
 		return
 	}
-	// The upper end of what the sketch cannot tell apart: from the middle, hedges would cut short some of
-	// those attempts that the quantile is made of, and it would creep down.
-	if seconds, err := both.GetValueAtQuantile(q); err == nil {
-		l.delay.Store(int64(seconds * (1 + latencyAccuracy) * float64(time.Second)))
-	}
+	l.delay.Store(int64(both.Quantile(q)) + 1) // a hedge is for what takes longer
 }
 
 // after is the hedging delay by the quantile, or the policy's own as long as nothing is known.

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/histogram"
 )
 
 const (
@@ -38,8 +40,8 @@ func (s *source) result() FleetResult {
 	t, w := &s.tally, s.world
 	r := FleetResult{
 		Name: s.spec.Name, Clients: len(s.link.processes.list), Calls: t.counted, Success: part(t.good, t.counted),
-		PerCall: part(t.attempts, t.counted), Mean: t.took.mean(), P50: t.took.quantile(0.5), P99: t.took.quantile(0.99),
-		P999: t.took.quantile(0.999), Reasons: maps.Clone(t.reasons), Delays: t.delays.read(),
+		PerCall: part(t.attempts, t.counted), Mean: t.took.Mean(), P50: t.took.Quantile(0.5), P99: t.took.Quantile(0.99),
+		P999: t.took.Quantile(0.999), Reasons: maps.Clone(t.reasons), Delays: readDelays(&t.delays),
 		Begun: t.begun, Succeeded: t.succeed, Unfinished: t.calls - t.ended,
 	}
 	if counted := w.until - w.from; counted > 0 {
@@ -64,12 +66,10 @@ func (t *fleetTally) recovered() Recovered {
 	return Recovered{State: Never}
 }
 
-func (s *spread) read() Delays {
-	d := Delays{Count: int(s.n), Mean: s.mean(), P50: s.quantile(0.5), P99: s.quantile(0.99)} //nolint:gosec // as many as were added
-	for i, n := range s.bins {
-		if n > 0 || i+1 < len(s.bins) && s.bins[i+1] > 0 {
-			d.Bins = append(d.Bins, Bin{highest(i) + 1, n})
-		}
+func readDelays(h *histogram.Histogram) Delays {
+	d := Delays{Count: h.Count(), Mean: h.Mean(), P50: h.Quantile(0.5), P99: h.Quantile(0.99)}
+	for b := range h.Bins() {
+		d.Bins = append(d.Bins, Bin{b.Until, b.Count})
 	}
 	return d
 }

@@ -35,7 +35,7 @@ type FleetResult struct {
 	Goodput    float64               `json:"goodputPerS"`     // calls that succeeded
 	PerCall    float64               `json:"attemptsPerCall"` // those of the calls of services not included
 	Mean       time.Duration         `json:"meanNs"`
-	P50        time.Duration         `json:"p50Ns"` // of all calls, failed ones too; 1/64 too long at most, as the others
+	P50        time.Duration         `json:"p50Ns"` // of all calls, failed ones too; 1/128 too long at most, as the others
 	P99        time.Duration         `json:"p99Ns"`
 	P999       time.Duration         `json:"p999Ns"`
 	Recovery   Recovered             `json:"recovery"`
@@ -64,7 +64,7 @@ const (
 
 // Delays are the waits before extra attempts.
 type Delays struct {
-	Count int           `json:"count"`
+	Count uint64        `json:"count"`
 	Mean  time.Duration `json:"meanNs"`
 	P50   time.Duration `json:"p50Ns"`
 	P99   time.Duration `json:"p99Ns"`

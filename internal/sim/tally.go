@@ -6,6 +6,7 @@ package sim
 import (
 	"time"
 
+	"github.com/stagger-go/stagger/internal/histogram"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -46,8 +47,8 @@ type fleetTally struct {
 	ended    int
 	counted  int // of those begun since the lead-in
 	good     int // of those counted, that succeeded
-	took     spread
-	delays   spread // before extra attempts
+	took     histogram.Histogram
+	delays   histogram.Histogram // before extra attempts
 	reasons  map[policy.Reason]int
 	begun    []int // in each bucket
 	succeed  []int // of those begun in each bucket
@@ -75,7 +76,7 @@ func (t *fleetTally) ends(c *call, ok bool) {
 	t.counted++
 	t.attempts += c.state.Attempts
 	t.reasons[c.verdict]++
-	t.took.add(w.now - c.start)
+	t.took.Add(w.now - c.start)
 	if ok {
 		t.good++
 	}
@@ -94,6 +95,6 @@ func (t *fleetTally) decided(c *call, _ *policy.Outcome, d policy.Decision) {
 	}
 	if d.Retry {
 		t.extra++
-		t.delays.add(d.Delay)
+		t.delays.Add(d.Delay)
 	}
 }

@@ -1436,7 +1436,7 @@ func (x *HedgingPolicy) GetMinAttemptTime() *durationpb.Duration {
 }
 
 // HedgingQuantile is a delay taken from the latencies that calls of the method have lately had, one
-// sketch for each method and target.
+// histogram for each method and target.
 type HedgingQuantile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. The share of calls that is answered before the delay: 0.95 sends a hedge in about 5 of 100
