@@ -98,7 +98,7 @@ func TestWithDescriptorsTakesItsPlaceAmongTheOptionsAsItComes(t *testing.T) {
 	others := []interceptor.Option{quiet, interceptor.WithMaxAttempts(4), interceptor.WithRandom(func() float64 { return 0 })}
 	for at := range len(others) + 1 {
 		r := mustNew(t, mustSet(t, policy.Config{}), slices.Insert(slices.Clone(others), at, described)...)
-		cut := slices.ContainsFunc(r.Warnings(), func(p policy.Problem) bool { return p.Field == "maxAttempts of "+getParcel })
+		cut := slices.ContainsFunc(r.Warnings(), func(p policy.Diagnostic) bool { return p.Field == "maxAttempts of "+getParcel })
 		if !cut {
 			t.Errorf("as option %d, a policy of the API with 5 attempts is not cut to 4", at)
 		}
@@ -125,7 +125,7 @@ func TestWithDescriptorsSaysWhatWouldBeRight(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	_, err = interceptor.New(set, interceptor.WithDescriptors("../README.md"))
-	if fault, ok := errors.AsType[*policy.Error](err); !ok || fault.Problems[0].File != "../README.md" {
+	if fault, ok := errors.AsType[*policy.Error](err); !ok || fault.Diagnostics[0].File != "../README.md" {
 		t.Errorf("a text: %v", err)
 	}
 	path := writeSet(t, badAPI()...)

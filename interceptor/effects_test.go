@@ -75,7 +75,7 @@ func TestNothingTakesEffectTwiceWhateverTheNetworkDoes(t *testing.T) {
 		srv := testserver.Start(t, testserver.NoRecord())
 		srv.Default(e.serve(faults()))
 		r := mustNew(t, mustSet(t, eager()), interceptor.WithObserver(interceptor.Observer{
-			Warning: func(policy.Problem) {},
+			Warning: func(policy.Diagnostic) {},
 			Call: func(_ context.Context, e interceptor.CallEvent) {
 				if e.Attempts > 1 && e.Err == nil {
 					again.Add(1)

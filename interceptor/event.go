@@ -30,7 +30,7 @@ type Observer struct {
 	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
 	// when the Retrier is made, and once for each misuse that only calls can show. Without any
 	// Warning function, warnings go to [slog.Default].
-	Warning func(policy.Problem)
+	Warning func(policy.Diagnostic)
 }
 
 // AttemptEvent is one attempt that has ended.

@@ -125,7 +125,7 @@ func ExampleWithObserver() {
 		Call: func(_ context.Context, e interceptor.CallEvent) {
 			fmt.Printf("%d attempts: %v: %s\n", e.Attempts, e.Code, e.Reason)
 		},
-		Warning: func(policy.Problem) {},
+		Warning: func(policy.Diagnostic) {},
 	}))
 	if err != nil {
 		fmt.Println(err)

@@ -85,7 +85,7 @@ func panicking(t *testing.T, c policy.Config, mode, culprit string) {
 			Attempt:  func(context.Context, interceptor.AttemptEvent) { blamed("attempts") },
 			Decision: func(context.Context, interceptor.DecisionEvent) { blamed("decisions") },
 			Call:     func(context.Context, interceptor.CallEvent) { blamed("calls") },
-			Warning:  func(policy.Problem) {},
+			Warning:  func(policy.Diagnostic) {},
 		}),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
 			blamed("classifier")

@@ -105,9 +105,9 @@ func TestMoreThanFiveAttemptsNeedARetrierThatAllowsThem(t *testing.T) {
 	})
 }
 
-func texts(problems []policy.Problem) []string {
+func texts(diagnostics []policy.Diagnostic) []string {
 	var list []string
-	for _, p := range problems {
+	for _, p := range diagnostics {
 		list = append(list, p.String())
 	}
 	return list

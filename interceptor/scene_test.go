@@ -81,7 +81,7 @@ func (j *journal) observer() interceptor.Observer {
 		Attempt:  func(_ context.Context, e interceptor.AttemptEvent) { add(j, &j.attempts, e) },
 		Decision: func(_ context.Context, e interceptor.DecisionEvent) { add(j, &j.decisions, e) },
 		Call:     func(_ context.Context, e interceptor.CallEvent) { add(j, &j.calls, e) },
-		Warning:  func(p policy.Problem) { add(j, &j.warnings, p.String()) },
+		Warning:  func(p policy.Diagnostic) { add(j, &j.warnings, p.String()) },
 	}
 }
 
@@ -137,7 +137,7 @@ func (s scene) waits() string {
 }
 
 // quiet hears the warnings of a policy, so that they do not go to the default logger.
-var quiet = interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Problem) {}})
+var quiet = interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}})
 
 func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s)) }
 

@@ -19,7 +19,7 @@ import (
 // rules that are laxer than ours.
 func (r *Retrier) readEntry(cc *grpc.ClientConn, method string, mc *grpc.MethodConfig) *origin { //nolint:staticcheck // gRPC tells in no other way
 	rp := mc.RetryPolicy
-	about := policy.Problem{File: "service config of " + target(cc), Field: "retryPolicy for " + method}
+	about := policy.Diagnostic{File: "service config of " + target(cc), Field: "retryPolicy for " + method}
 	key := about.File + fmt.Sprint(*rp)
 	spec := policy.Spec{Retry: &policy.RetrySpec{
 		MaxAttempts: rp.MaxAttempts,
@@ -53,25 +53,26 @@ func (r *Retrier) readEntry(cc *grpc.ClientConn, method string, mc *grpc.MethodC
 	return &origin{set: set}
 }
 
-// reports are the problems of what was delivered.
+// reports are the diagnostics of what was delivered.
 type reports struct {
 	mu   sync.Mutex // guards all
-	list []policy.Problem
+	list []policy.Diagnostic
 	seen map[string]bool
 }
 
 // maxReports bounds what hostile configs can make a Retrier keep.
 const maxReports = 1000
 
-// report tells of a problem of what was delivered, once for each key.
-func (r *Retrier) report(key string, p policy.Problem) {
-	if r.delivered.reports.add(key, p) {
-		r.warn(p)
+// report warns of what was delivered, once for each key.
+func (r *Retrier) report(key string, d policy.Diagnostic) {
+	d.Severity = policy.SeverityWarning
+	if r.delivered.reports.add(key, d) {
+		r.warn(d)
 	}
 }
 
 // reportCut tells of a policy that wants more attempts than the Retrier allows.
-func (r *Retrier) reportCut(key string, about policy.Problem, attempts int) {
+func (r *Retrier) reportCut(key string, about policy.Diagnostic, attempts int) {
 	if attempts <= r.maxAttempts {
 		return
 	}
@@ -80,7 +81,7 @@ func (r *Retrier) reportCut(key string, about policy.Problem, attempts int) {
 	r.report(key+about.Field+about.Value, about)
 }
 
-func (r *reports) add(key string, p policy.Problem) (first bool) {
+func (r *reports) add(key string, d policy.Diagnostic) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen[key] || len(r.seen) >= maxReports {
@@ -90,11 +91,11 @@ func (r *reports) add(key string, p policy.Problem) (first bool) {
 		r.seen = map[string]bool{}
 	}
 	r.seen[key] = true
-	r.list = append(r.list, p)
+	r.list = append(r.list, d)
 	return true
 }
 
-func (r *reports) all() []policy.Problem {
+func (r *reports) all() []policy.Diagnostic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clip(r.list)

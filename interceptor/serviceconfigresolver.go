@@ -62,7 +62,7 @@ type listening struct {
 func (l listening) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	parsed := l.ClientConn.ParseServiceConfig(text)
 	if parsed.Err != nil {
-		l.report(text, policy.Problem{Message: "is refused by gRPC, and not followed: " + parsed.Err.Error()})
+		l.report(text, policy.Diagnostic{Message: "is refused by gRPC, and not followed: " + parsed.Err.Error()})
 		return parsed
 	}
 	config, ok := parsed.Config.(*grpc.ServiceConfig) //nolint:staticcheck // gRPC tells in no other way
@@ -86,14 +86,14 @@ func (l listening) reportAll(text string, err error) {
 	if !ok {
 		return
 	}
-	l.report(text, policy.Problem{Message: "has problems that gRPC does not mind; only its retry policies and timeouts are followed, as gRPC reads them"})
-	for _, p := range wrong.Problems {
+	l.report(text, policy.Diagnostic{Message: "has problems that gRPC does not mind; only its retry policies and timeouts are followed, as gRPC reads them"})
+	for _, p := range wrong.Diagnostics {
 		l.report(text, p)
 	}
 }
 
 // report tells of a problem once for each text.
-func (l listening) report(text string, p policy.Problem) {
+func (l listening) report(text string, p policy.Diagnostic) {
 	p.File = "service config of " + l.target
 	sum := sha256.Sum256([]byte(text))
 	l.retrier.report(string(sum[:])+p.String(), p)

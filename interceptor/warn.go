@@ -26,7 +26,7 @@ func (o *once) first(key string) bool {
 // Warnings returns what is not wrong but may surprise in the policies: those of the set, and
 // policies that want more attempts than the Retrier allows; then the problems of service configs that
 // connections have received ([FromServiceConfig]), the first thousand.
-func (r *Retrier) Warnings() []policy.Problem {
+func (r *Retrier) Warnings() []policy.Diagnostic {
 	warnings := r.warnings()
 	if r.delivered != nil {
 		warnings = append(warnings, r.delivered.reports.all()...)
@@ -35,16 +35,18 @@ func (r *Retrier) Warnings() []policy.Problem {
 }
 
 // warnings are those of the set.
-func (r *Retrier) warnings() []policy.Problem {
+func (r *Retrier) warnings() []policy.Diagnostic {
 	set := r.rules.Load().set
 	return append(set.Warnings(), r.cuts(set)...)
 }
 
 // cuts are the warnings about policies that want more attempts than the Retrier allows.
-func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Problem) {
+func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Diagnostic) {
 	for _, p := range set.Policies() {
 		if p.MaxAttempts() > r.maxAttempts {
-			warnings = append(warnings, policy.Problem{
+			warnings = append(warnings, policy.Diagnostic{
+				Severity: policy.SeverityWarning,
+
 				Field: "maxAttempts of " + p.Name().String(),
 				Value: strconv.Itoa(p.MaxAttempts()),
 				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; "+
@@ -57,23 +59,24 @@ func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Problem) {
 
 // warn tells the observers, or the default logger if none of them listens: a warning that nobody
 // asked for must still be seen.
-func (r *Retrier) warn(p policy.Problem) {
+func (r *Retrier) warn(d policy.Diagnostic) {
+	d.Severity = policy.SeverityWarning // what is wrong with a config that was delivered stops nobody
 	heard := false
 	for _, o := range r.observers {
 		if o.Warning != nil {
-			o.Warning(p)
+			o.Warning(d)
 			heard = true
 		}
 	}
 	if !heard {
-		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: "+p.String())
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: "+d.String())
 	}
 }
 
 // warnNested reports, once, that a call has passed another Retrier already.
 func (r *Retrier) warnNested() {
 	if r.warned.first("nested") {
-		r.warn(policy.Problem{Message: "two Retriers are installed on one connection; " +
+		r.warn(policy.Diagnostic{Message: "two Retriers are installed on one connection; " +
 			"the inner one lets calls pass, since their attempts would multiply"})
 	}
 }
@@ -82,7 +85,7 @@ func (r *Retrier) warnNested() {
 // which the Retrier does not have.
 func (r *Retrier) warnUnknownBudget(name string) {
 	if r.warned.first("budget " + name) {
-		r.warn(policy.Problem{Field: "budget", Value: name, Message: "the policy of a call names a budget " +
+		r.warn(policy.Diagnostic{Field: "budget", Value: name, Message: "the policy of a call names a budget " +
 			"that the Retrier does not have; the default budget pays. Declare it in the policy file, or give it with interceptor.WithBudget"})
 	}
 }
@@ -91,7 +94,7 @@ func (r *Retrier) warnUnknownBudget(name string) {
 func (r *Retrier) warnOpaque(option grpc.CallOption) {
 	kind := fmt.Sprintf("%T", option)
 	if r.warned.first("option " + kind) {
-		r.warn(policy.Problem{Field: "call option", Value: kind, Message: "embeds gRPC's option where nobody can copy it; " +
+		r.warn(policy.Diagnostic{Field: "call option", Value: kind, Message: "embeds gRPC's option where nobody can copy it; " +
 			"calls with it have one attempt, since others would write to the caller too. Embed grpc.HeaderCallOption and the like by value"})
 	}
 }
@@ -100,7 +103,7 @@ func (r *Retrier) warnOpaque(option grpc.CallOption) {
 // Retrier allows.
 func (r *Retrier) warnCut(attempts int) {
 	if r.warned.first("cut " + strconv.Itoa(attempts)) {
-		r.warn(policy.Problem{Field: "maxAttempts", Value: strconv.Itoa(attempts), Message: fmt.Sprintf(
+		r.warn(policy.Diagnostic{Field: "maxAttempts", Value: strconv.Itoa(attempts), Message: fmt.Sprintf(
 			"of a policy given with a call is cut to %d, the most that this Retrier allows; interceptor.WithMaxAttempts allows more", r.maxAttempts)})
 	}
 }
@@ -108,14 +111,14 @@ func (r *Retrier) warnCut(attempts int) {
 // warnTrailer reports, once, that a server interceptor could not say upstream that a call has given up.
 func (r *Retrier) warnTrailer(err error) {
 	if r.warned.first("trailer") {
-		r.warn(policy.Problem{Field: policy.PushbackTrailer, Message: "could not be sent to the caller above, which may retry: " + err.Error()})
+		r.warn(policy.Diagnostic{Field: policy.PushbackTrailer, Message: "could not be sent to the caller above, which may retry: " + err.Error()})
 	}
 }
 
 // warnMultiplied reports, once for each method, that gRPC retries every attempt by itself.
 func (r *Retrier) warnMultiplied(method string) {
 	if r.warned.first("multiplied " + method) {
-		r.warn(policy.Problem{Field: "retryPolicy", Value: method, Message: "gRPC has a retry policy of its own for this method, " +
+		r.warn(policy.Diagnostic{Field: "retryPolicy", Value: method, Message: "gRPC has a retry policy of its own for this method, " +
 			"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
 			"instead of grpc.WithUnaryInterceptor(retrier.Unary())"})
 	}

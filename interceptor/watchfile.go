@@ -40,5 +40,5 @@ func (r *Retrier) refused(err error) {
 		return
 	}
 	r.refusal.Store(&err)
-	r.warn(policy.Problem{Message: "a change of the policy file is refused, and the policies from before hold: " + err.Error()})
+	r.warn(policy.Diagnostic{Message: "a change of the policy file is refused, and the policies from before hold: " + err.Error()})
 }

@@ -34,7 +34,7 @@ func TestAWatchedFileIsFollowedAndABadOneRefused(t *testing.T) {
 	defer cancel()
 	warnings := make(chan string, 10)
 	r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
-		Warning: func(p policy.Problem) { warnings <- p.String() },
+		Warning: func(p policy.Diagnostic) { warnings <- p.String() },
 	}))
 	if err != nil {
 		t.Fatal(err)

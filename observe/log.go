@@ -37,7 +37,7 @@ func Log(l logging.Logger) interceptor.Observer {
 	return interceptor.Observer{
 		Decision: func(ctx context.Context, e interceptor.DecisionEvent) { logDecision(ctx, l, e) },
 		Call:     func(ctx context.Context, e interceptor.CallEvent) { logCall(ctx, l, e) },
-		Warning: func(p policy.Problem) {
+		Warning: func(p policy.Diagnostic) {
 			l.Log(context.Background(), logging.LevelWarn, "stagger: policy warning", "warning", p.String())
 		},
 	}

@@ -112,7 +112,7 @@ func TestSlogTellsOfWarnings(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	observer := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-	observer.Warning(policy.Problem{File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
+	observer.Warning(policy.Diagnostic{File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
 	if !strings.Contains(out.String(), "retry.yaml:3:5: no policy names this budget") {
 		t.Errorf("logged %q", &out)
 	}

@@ -84,7 +84,7 @@ func TestBadFilesHaveEveryFieldInYAMLAndInJSON(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: %v", f.name, err)
 		}
-		for _, p := range fault.Problems {
+		for _, p := range fault.Diagnostics {
 			field := index.ReplaceAllString(p.Field, "")
 			if strings.HasPrefix(f.text, "{") {
 				inJSON = append(inJSON, field)

@@ -97,7 +97,7 @@ func TestNewNamesFieldsWithoutPath(t *testing.T) {
 		t.Fatalf("New = %v; want a *policy.Error", err)
 	}
 	var fields []string
-	for _, p := range fault.Problems {
+	for _, p := range fault.Diagnostics {
 		if p.File != "" || p.Line != 0 || p.Column != 0 {
 			t.Errorf("%v has a place", p)
 		}

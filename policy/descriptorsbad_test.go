@@ -78,7 +78,7 @@ func TestBadOptionsAreRefusedByNameAsInAFile(t *testing.T) {
 			if err == nil || err.Error() != want {
 				t.Errorf("WithDescriptors =\n%v\nwant\n%s", err, want)
 			}
-			if fault, ok := errors.AsType[*policy.Error](err); !ok || fault.Problems[0].File != "acme/v1/orders.proto" {
+			if fault, ok := errors.AsType[*policy.Error](err); !ok || fault.Diagnostics[0].File != "acme/v1/orders.proto" {
 				t.Errorf("%v is no *policy.Error with the file of the option", err)
 			}
 		})
@@ -100,7 +100,7 @@ func TestAMistakeInAnOptionThatDoesNotHoldIsNobodysBusiness(t *testing.T) {
 		_, err := describe(t, file, set)
 		n := 0
 		if fault, ok := errors.AsType[*policy.Error](err); ok {
-			n = len(fault.Problems)
+			n = len(fault.Diagnostics)
 		}
 		if n != want {
 			t.Errorf("%s: %v; want %d problems", file, err, want)

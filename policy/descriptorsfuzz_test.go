@@ -98,10 +98,10 @@ func tryDescriptors(t *testing.T, data []byte) {
 func wantReadable(t *testing.T, err error) {
 	t.Helper()
 	fault, ok := errors.AsType[*policy.Error](err)
-	if !ok || len(fault.Problems) == 0 {
+	if !ok || len(fault.Diagnostics) == 0 {
 		t.Fatalf("%v is no *policy.Error with problems", err)
 	}
-	for _, p := range fault.Problems {
+	for _, p := range fault.Diagnostics {
 		if p.File == "" || p.Message == "" || !utf8.ValidString(p.String()) {
 			t.Errorf("problem %+v lacks something", p)
 		}

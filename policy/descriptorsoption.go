@@ -20,8 +20,8 @@ import (
 // option is a policy that stands in a .proto. It is checked as that of a file is, under the path "retry",
 // which its problems do not show.
 type option struct {
-	at       Problem // file and place
-	field    string  // "/acme.v1.Orders/Get: (stagger.policy.v1.retry)"
+	at       Diagnostic // file and place
+	field    string     // "/acme.v1.Orders/Get: (stagger.policy.v1.retry)"
 	problems *problems
 	warnings *problems
 }
@@ -34,13 +34,13 @@ func newOption(d protoreflect.Descriptor, name Name, extension protoreflect.Exte
 		at:       placeOf(d),
 		field:    fmt.Sprintf("%v: (%s)", name, extension.TypeDescriptor().FullName()),
 		problems: &problems{source: src},
-		warnings: &problems{source: src},
+		warnings: &problems{source: src, severity: SeverityWarning},
 	}
 }
 
 // placeOf is where a descriptor stands, as far as it tells: generated code holds no lines.
-func placeOf(d protoreflect.Descriptor) Problem {
-	at := Problem{File: pathText(d.ParentFile().Path())}
+func placeOf(d protoreflect.Descriptor) Diagnostic {
+	at := Diagnostic{File: pathText(d.ParentFile().Path())}
 	if lines := d.ParentFile().SourceLocations(); lines.Len() > 0 {
 		if l := lines.ByDescriptor(d); l.Path != nil {
 			at.Line, at.Column = l.StartLine+1, l.StartColumn+1
@@ -74,7 +74,7 @@ func (o *option) read(r *policyv1.RetryPolicy, budgets map[string]bool) RetrySpe
 }
 
 // rename sorts problems and gives them the option's place and name.
-func (o *option) rename(ps *problems) []Problem {
+func (o *option) rename(ps *problems) []Diagnostic {
 	list := ps.sorted()
 	for i := range list {
 		p := &list[i]

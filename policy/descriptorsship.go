@@ -27,8 +27,8 @@ type shipment struct {
 	set      *Set            // its config wins
 	budgets  map[string]bool // that they may name
 	policies []*Policy
-	warnings []Problem
-	problems []Problem
+	warnings []Diagnostic
+	problems []Diagnostic
 	count    int
 }
 
@@ -51,10 +51,10 @@ func ship(s *Set) (*shipment, error) {
 		slices.SortFunc(sh.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
 		return sh, nil
 	}
-	slices.SortStableFunc(sh.problems, func(a, b Problem) int {
+	slices.SortStableFunc(sh.problems, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return nil, &Error{Problems: sh.problems}
+	return nil, &Error{Diagnostics: sh.problems}
 }
 
 func nameOfService(s protoreflect.ServiceDescriptor) Name { return Name{Service: string(s.FullName())} }

@@ -104,7 +104,7 @@ func TestNoMorePoliciesAreReadThanAClientCanHold(t *testing.T) {
 		m.Options = with(new(policyv1.RetryPolicy))
 	}
 	_, err = describe(t, "{}", set)
-	if fault, ok := errors.AsType[*policy.Error](err); !ok || len(fault.Problems) != 100 {
+	if fault, ok := errors.AsType[*policy.Error](err); !ok || len(fault.Diagnostics) != 100 {
 		t.Errorf("the error lists not 100 problems, but %d lines", strings.Count(err.Error(), "\n")+1)
 	}
 }

@@ -52,11 +52,11 @@ func FuzzParse(f *testing.F) {
 func checkProblems(t *testing.T, file string, err error) {
 	t.Helper()
 	fault, ok := errors.AsType[*policy.Error](err)
-	if !ok || len(fault.Problems) == 0 {
+	if !ok || len(fault.Diagnostics) == 0 {
 		t.Fatalf("%v is no *policy.Error with problems", err)
 	}
-	var before policy.Problem
-	for _, p := range fault.Problems {
+	var before policy.Diagnostic
+	for _, p := range fault.Diagnostics {
 		if p.File != file || p.Line < 1 || p.Column < 1 || p.Message == "" || !utf8.ValidString(p.String()) {
 			t.Errorf("problem %+v lacks something", p)
 		}

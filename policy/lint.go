@@ -11,22 +11,22 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Lint reads a policy file as [Parse] does, and returns all that is to be said of it: mistakes, for which
-// Parse refuses it, and advice, which holds the warnings of [Set.Warnings] and what experience has shown to
-// go wrong. Advice is given only if there are no mistakes. Both are in the order of the file.
-func Lint(file string, data []byte) (mistakes, advice []Problem) {
+// Lint reads a policy file as [Parse] does, and returns all that is to be said of it, in the order of the
+// file: the errors for which Parse refuses it or, if there are none, the warnings of [Set.Warnings] and of
+// what experience has shown to go wrong.
+func Lint(file string, data []byte) []Diagnostic {
 	config, ps, warnings := parse(file, data)
 	if config == nil {
-		return ps.sorted(), nil
+		return ps.sorted()
 	}
 	for i, m := range config.Methods {
 		adviseMethod(warnings, item("methodConfig", i), m)
 	}
 	set, err := newSet(*config, ps, warnings)
 	if wrong, ok := errors.AsType[*Error](err); ok {
-		return wrong.Problems, nil
+		return wrong.Diagnostics
 	}
-	return nil, set.Warnings()
+	return set.Warnings()
 }
 
 // What is sane, by experience: of the AWS SDKs, of Google's SRE book, and of gRFC A6.

@@ -32,7 +32,7 @@ func Parse(file string, data []byte) (*Set, error) {
 // parse reads what a file says, with what is wrong so far; nil if that is all there is to say.
 func parse(file string, data []byte) (c *Config, ps, warnings *problems) {
 	src := &source{file: file, unread: map[string]bool{}, above: map[string]bool{}, inherited: map[string]string{}}
-	ps, warnings = &problems{source: src}, &problems{source: src}
+	ps, warnings = &problems{source: src}, &problems{source: src, severity: SeverityWarning}
 	src.root = read(ps, data)
 	if src.root == nil {
 		return nil, ps, warnings

@@ -11,7 +11,7 @@ import (
 
 // remark is a warning about a config. What it says may depend on descriptors, which come later.
 type remark struct {
-	Problem
+	Diagnostic
 
 	say func(*Set) string // "": nothing to say; nil: the message of the problem stands
 }
@@ -25,10 +25,10 @@ func remarksOn(found *problems, c Config) []remark {
 	}
 	var list []remark
 	for _, p := range found.sorted() {
-		list = append(list, remark{Problem: p})
+		list = append(list, remark{Diagnostic: p})
 	}
 	add := func(field, value string, say func(*Set) string) {
-		one := problems{source: found.source}
+		one := problems{source: found.source, severity: SeverityWarning}
 		one.add(field, value, "")
 		for _, p := range one.sorted() {
 			list = append(list, remark{p, say})
@@ -51,14 +51,14 @@ func remarksOn(found *problems, c Config) []remark {
 }
 
 // warn says what is to be said of the config now.
-func (s *Set) warn() []Problem {
-	var warnings []Problem
+func (s *Set) warn() []Diagnostic {
+	var warnings []Diagnostic
 	for _, r := range s.remarks {
 		if r.say != nil {
 			r.Message = r.say(s)
 		}
 		if r.Message != "" {
-			warnings = append(warnings, r.Problem)
+			warnings = append(warnings, r.Diagnostic)
 		}
 	}
 	return warnings

@@ -19,7 +19,7 @@ import (
 // loadBalancingConfig that lists no policy which is linked into the program.
 //
 // [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
-func (s *Set) ServiceConfig() (config []byte, notes []Problem) {
+func (s *Set) ServiceConfig() (config []byte, notes []Diagnostic) {
 	plain := plainConfig{
 		LoadBalancingPolicy: s.channel.policy,
 		LoadBalancingConfig: s.channel.config,
@@ -40,7 +40,7 @@ func (s *Set) ServiceConfig() (config []byte, notes []Problem) {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(plain); err != nil { // a checked set holds nothing that JSON cannot
-		return nil, []Problem{{Message: "cannot be written as JSON: " + err.Error()}}
+		return nil, []Diagnostic{{Message: "cannot be written as JSON: " + err.Error()}}
 	}
 	return b.Bytes(), n
 }

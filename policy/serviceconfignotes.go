@@ -6,10 +6,10 @@ package policy
 import "time"
 
 // noted collects what plain gRPC will not do.
-type noted []Problem
+type noted []Diagnostic
 
 func (n *noted) add(field, value, message string) {
-	*n = append(*n, Problem{Field: field, Value: value, Message: message})
+	*n = append(*n, Diagnostic{Severity: SeverityNote, Field: field, Value: value, Message: message})
 }
 
 // entry notes what is lost of an entry.

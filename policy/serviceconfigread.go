@@ -20,7 +20,7 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 		m := &config.Methods[i]
 		m.WaitForReady, m.MaxRequestBytes, m.MaxResponseBytes = nil, nil, nil
 	}
-	return newSet(*config, ps, &problems{source: ps.source})
+	return newSet(*config, ps, &problems{source: ps.source, severity: SeverityWarning})
 }
 
 // Configured reports whether a policy of the set comes from its config, and not with an API

@@ -23,14 +23,14 @@ type Set struct {
 	methods  []MethodConfig // the config's entries
 	channel  channel
 	remarks  []remark // on the config
-	warnings []Problem
+	warnings []Diagnostic
 
 	descriptors descriptors
 }
 
 // NewSet checks a config and makes a set of it. The error is an [*Error] with all that is wrong.
 func NewSet(c Config) (*Set, error) {
-	return newSet(c, &problems{}, &problems{})
+	return newSet(c, &problems{}, &problems{severity: SeverityWarning})
 }
 
 // newSet adds to what the reading of a file has found already.
@@ -116,4 +116,4 @@ func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 
 // Warnings returns what is not wrong but may surprise, such as methods that will not be retried
 // because nobody declares them safe.
-func (s *Set) Warnings() []Problem { return slices.Clone(s.warnings) }
+func (s *Set) Warnings() []Diagnostic { return slices.Clone(s.warnings) }

@@ -49,7 +49,7 @@ func (s *source) written(field string) bool {
 }
 
 // place fills in where a problem is, and how the file writes the value.
-func (s *source) place(p *Problem) {
+func (s *source) place(p *Diagnostic) {
 	p.File = s.file
 	if p.Line > 0 || s.root == nil {
 		return

@@ -19,7 +19,7 @@ import (
 // reader reads a scenario, and collects what is wrong with it.
 type reader struct {
 	file     string
-	problems []policy.Problem
+	problems []policy.Diagnostic
 	failed   []error // of policy files
 }
 
@@ -28,7 +28,7 @@ func (r *reader) add(at *yaml.Node, field, value, format string, args ...any) {
 	if at != nil {
 		line, column = at.Line, at.Column
 	}
-	r.problems = append(r.problems, policy.Problem{
+	r.problems = append(r.problems, policy.Diagnostic{
 		File: r.file, Line: line, Column: column, Field: field, Value: value, Message: fmt.Sprintf(format, args...),
 	})
 }
@@ -38,10 +38,10 @@ func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.problems, func(a, b policy.Problem) int {
+	slices.SortStableFunc(r.problems, func(a, b policy.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return &policy.Error{Problems: r.problems}
+	return &policy.Error{Diagnostics: r.problems}
 }
 
 // parse makes the fields of a YAML text; nil if that is not possible.

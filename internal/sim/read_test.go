@@ -189,7 +189,7 @@ func TestAllProblemsAreReportedInTheOrderOfTheFile(t *testing.T) {
 	t.Parallel()
 	_, err := parse("phases: 7\nseed: x\ntitle: [a]\n")
 	list, ok := errors.AsType[*policy.Error](err)
-	if !ok || len(list.Problems) != 3 || list.Problems[0].Line != 1 || list.Problems[2].Line != 3 {
+	if !ok || len(list.Diagnostics) != 3 || list.Diagnostics[0].Line != 1 || list.Diagnostics[2].Line != 3 {
 		t.Errorf("error %v; want three problems", err)
 	}
 }

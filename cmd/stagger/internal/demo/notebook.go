@@ -36,7 +36,7 @@ func (n *notebook) observer() interceptor.Observer {
 		Attempt:  n.attempt,
 		Decision: n.decision,
 		Call:     n.call,
-		Warning:  func(policy.Problem) {},
+		Warning:  func(policy.Diagnostic) {},
 	}
 }
 

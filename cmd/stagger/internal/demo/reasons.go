@@ -30,7 +30,7 @@ func (r *reasons) observer() interceptor.Observer {
 			}
 		},
 		// The policy's warnings have their place in "stagger lint"; here they would break the screen.
-		Warning: func(policy.Problem) {},
+		Warning: func(policy.Diagnostic) {},
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // overview is the answer to --all.
 type overview struct {
 	rows      []row
-	unmatched []policy.Problem
+	unmatched []policy.Diagnostic
 }
 
 func (a overview) text(w io.Writer) error {

@@ -41,7 +41,7 @@ func TestWhatIsExplainedIsWhatTheServerSees(t *testing.T) {
 		var got []time.Duration
 		var callErr error
 		synctest.Test(t, func(t *testing.T) {
-			retrier, err := interceptor.New(set, interceptor.WithRandom(source()), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Problem) {}}))
+			retrier, err := interceptor.New(set, interceptor.WithRandom(source()), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
 			if err != nil {
 				t.Fatal(err)
 			}

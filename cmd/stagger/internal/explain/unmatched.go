@@ -16,14 +16,14 @@ import (
 )
 
 // unmatched are the names of a file that match no method of the API: for a client of that API they are typing errors.
-func unmatched(file string, data []byte, set *policy.Set, known api.API) []policy.Problem {
+func unmatched(file string, data []byte, set *policy.Set, known api.API) []policy.Diagnostic {
 	methods := map[string][]string{}
 	for _, s := range known.Services() {
 		methods[string(s.FullName())] = api.Methods(s)
 	}
 	services := slices.Sorted(maps.Keys(methods))
 	places := policyfile.Places(data)
-	var list []policy.Problem
+	var list []policy.Diagnostic
 	for i, p := range set.Policies() {
 		if !set.Configured(p) {
 			break // those that come with the API follow
@@ -32,13 +32,13 @@ func unmatched(file string, data []byte, set *policy.Set, known api.API) []polic
 		if message == "" {
 			continue
 		}
-		problem := policy.Problem{File: file, Field: "name", Value: p.Name().String(), Message: message}
+		d := policy.Diagnostic{Severity: policy.SeverityWarning, File: file, Field: "name", Value: p.Name().String(), Message: message}
 		if i < len(places) {
 			at := places[i]
-			problem.Line, problem.Column = at.Line, at.Column
-			problem.Field = fmt.Sprintf("methodConfig[%d].name[%d]", at.Entry, at.Name)
+			d.Line, d.Column = at.Line, at.Column
+			d.Field = fmt.Sprintf("methodConfig[%d].name[%d]", at.Entry, at.Name)
 		}
-		list = append(list, problem)
+		list = append(list, d)
 	}
 	return list
 }

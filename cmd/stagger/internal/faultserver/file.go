@@ -47,10 +47,10 @@ func parse(file string, data []byte, known *control.API) (*faultserverv1.ScriptF
 		r.check(&script)
 	}
 	if len(r.problems) > 0 {
-		slices.SortStableFunc(r.problems, func(a, b policy.Problem) int {
+		slices.SortStableFunc(r.problems, func(a, b policy.Diagnostic) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
-		return nil, &policy.Error{Problems: r.problems}
+		return nil, &policy.Error{Diagnostics: r.problems}
 	}
 	return &script, nil
 }
@@ -117,7 +117,7 @@ func (r *reader) place(field string) *yaml.Node {
 }
 
 func (r *reader) report(line, column int, field, value, format string, args ...any) {
-	r.problems = append(r.problems, policy.Problem{
+	r.problems = append(r.problems, policy.Diagnostic{
 		File: r.file, Line: line, Column: column, Field: field, Value: value, Message: fmt.Sprintf(format, args...),
 	})
 }

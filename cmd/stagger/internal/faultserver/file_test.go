@@ -75,7 +75,7 @@ func TestAllMistakesAreShownInTheOrderOfTheFile(t *testing.T) {
 	t.Parallel()
 	_, err := parse("faults.yaml", []byte(step("{delay: -1s}, {fail: {code: \"99\"}}, {delay: -2s}")), control.NewAPI())
 	fault, ok := errors.AsType[*policy.Error](err)
-	if !ok || len(fault.Problems) != 3 || fault.Problems[1].Field != "scripts[0].steps[1].fail.code" {
+	if !ok || len(fault.Diagnostics) != 3 || fault.Diagnostics[1].Field != "scripts[0].steps[1].fail.code" {
 		t.Errorf("got %v; want three problems", err)
 	}
 }
@@ -175,7 +175,7 @@ func FuzzScript(f *testing.F) {
 		if !ok {
 			t.Fatalf("got %T", err)
 		}
-		for _, p := range fault.Problems {
+		for _, p := range fault.Diagnostics {
 			if p.Line < 1 || p.Column < 1 || p.Message == "" {
 				t.Errorf("a problem without a place: %+v", p)
 			}

@@ -26,7 +26,7 @@ type reader struct {
 	file     string
 	api      *control.API
 	places   map[string]*yaml.Node // of the fields
-	problems []policy.Problem
+	problems []policy.Diagnostic
 	nodes    int
 	text     int  // bytes
 	full     bool // there is too much, or it is too deep

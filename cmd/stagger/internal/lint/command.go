@@ -14,6 +14,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/policy"
 )
 
 const help = `Check policy files: all mistakes at once, with line, column and what would be right,
@@ -86,16 +87,16 @@ func Command() *cobra.Command {
 }
 
 func judge(reports []report, strict bool) error {
-	mistakes, advice := 0, 0
-	for _, r := range reports {
-		mistakes, advice = mistakes+len(r.mistakes), advice+len(r.advice)
+	var found [policy.SeverityNote + 1]int
+	for _, d := range all(reports) {
+		found[d.Severity]++
 	}
-	switch {
+	switch mistakes := found[policy.SeverityError]; {
 	case mistakes == 1:
 		return errors.New("1 mistake")
 	case mistakes > 0:
 		return fmt.Errorf("%d mistakes", mistakes)
-	case strict && advice > 0:
+	case strict && found[policy.SeverityWarning] > 0:
 		return errors.New("there is advice, and --strict is set")
 	default:
 		return nil

@@ -15,41 +15,24 @@ import (
 
 var formats = map[string]func(io.Writer, []report) error{"text": asText, "json": asJSON, "github": asGitHub}
 
-// Severities, and their names in GitHub's workflow commands.
-const (
-	mistake = "error"
-	advice  = "warning"
-	note    = "note"
-)
-
-// each calls say for every problem, in the order of the files, until one fails.
-func each(reports []report, say func(severity string, p policy.Problem) error) error {
+// all are the diagnostics in the order of the files; never nil, so that JSON has a list.
+func all(reports []report) []policy.Diagnostic {
+	list := []policy.Diagnostic{}
 	for _, r := range reports {
-		for _, list := range []struct {
-			severity string
-			problems []policy.Problem
-		}{{mistake, r.mistakes}, {advice, r.advice}, {note, r.notes}} {
-			for _, p := range list.problems {
-				if err := say(list.severity, p); err != nil {
-					return err
-				}
-			}
-		}
+		list = append(list, r.diagnostics...)
 	}
-	return nil
+	return list
 }
 
 func asText(w io.Writer, reports []report) error {
 	colours := pen.For(w)
-	labels := map[string]string{
-		mistake: colours.Bad(mistake + ":"), advice: colours.Doubtful(advice + ":"), note: colours.Faint(note + ":"),
+	paint := map[policy.Severity]func(string) string{
+		policy.SeverityError: colours.Bad, policy.SeverityWarning: colours.Doubtful, policy.SeverityNote: colours.Faint,
 	}
-	err := each(reports, func(severity string, p policy.Problem) error {
-		_, err := fmt.Fprintln(w, labels[severity], p)
-		return err
-	})
-	if err != nil {
-		return err
+	for _, d := range all(reports) {
+		if _, err := fmt.Fprintln(w, paint[d.Severity](d.Severity.String()+":"), d); err != nil {
+			return err
+		}
 	}
 	for _, r := range reports {
 		if r.set == nil {
@@ -69,41 +52,29 @@ func count(policies int) string {
 	return fmt.Sprintf("%d policies", policies)
 }
 
-// finding is a problem in JSON.
-type finding struct {
-	Severity string `json:"severity"` // error, warning or note
-	File     string `json:"file"`
-	Line     int    `json:"line,omitempty"`
-	Column   int    `json:"column,omitempty"`
-	Field    string `json:"field,omitempty"`
-	Value    string `json:"value,omitempty"`
-	Message  string `json:"message"`
-}
-
 func asJSON(w io.Writer, reports []report) error {
-	list := []finding{}
-	_ = each(reports, func(severity string, p policy.Problem) error {
-		list = append(list, finding{severity, p.File, p.Line, p.Column, p.Field, p.Value, p.Message})
-		return nil
-	})
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(list)
+	return e.Encode(all(reports))
 }
 
 // asGitHub writes workflow commands, which mark the lines in a pull request.
 func asGitHub(w io.Writer, reports []report) error {
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-	return each(reports, func(severity string, p policy.Problem) error {
-		if severity == note {
+	for _, d := range all(reports) {
+		severity := d.Severity.String()
+		if d.Severity == policy.SeverityNote {
 			severity = "notice"
 		}
-		text := p
+		text := d
 		text.File, text.Line, text.Column = "", 0, 0
 		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d::%s\n",
-			severity, property.Replace(p.File), max(p.Line, 1), max(p.Column, 1), data.Replace(text.String()))
-		return err
-	})
+			severity, property.Replace(d.File), max(d.Line, 1), max(d.Column, 1), data.Replace(text.String()))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,10 +20,9 @@ import (
 
 // report is what is to be said of one file.
 type report struct {
-	file             string
-	mistakes, advice []policy.Problem
-	notes            []policy.Problem // that are neither
-	set              *policy.Set      // nil with mistakes
+	file        string
+	diagnostics []policy.Diagnostic
+	set         *policy.Set // nil if it is refused
 }
 
 func check(c *cobra.Command, file string, known api.API) (report, error) {
@@ -32,12 +31,10 @@ func check(c *cobra.Command, file string, known api.API) (report, error) {
 		return report{}, err
 	}
 	r := report{file: policyfile.Name(file)}
-	if r.mistakes, r.advice = policy.Lint(r.file, data); len(r.mistakes) > 0 {
-		return r, nil
-	}
+	r.diagnostics = policy.Lint(r.file, data)
 	set, err := policy.Parse(r.file, data)
 	if err != nil {
-		return report{}, err
+		return r, nil //nolint:nilerr // the diagnostics say it
 	}
 	if !known.Known() {
 		r.set = set
@@ -45,18 +42,18 @@ func check(c *cobra.Command, file string, known api.API) (report, error) {
 	}
 	joined, err := known.Join(set)
 	if wrong, ok := errors.AsType[*policy.Error](err); ok {
-		r.mistakes, r.advice = wrong.Problems, nil
+		r.diagnostics = wrong.Diagnostics
 		return r, nil
 	}
-	r.set, r.advice = joined, better(r.advice, set.Warnings(), joined.Warnings())
+	r.set, r.diagnostics = joined, better(r.diagnostics, set.Warnings(), joined.Warnings())
 	return r, nil
 }
 
 // better has, in place of the warnings of a set that knows no API, those of one that does.
-func better(advice, vague, precise []policy.Problem) []policy.Problem {
-	list := slices.DeleteFunc(advice, func(p policy.Problem) bool { return slices.Contains(vague, p) })
+func better(all, vague, precise []policy.Diagnostic) []policy.Diagnostic {
+	list := slices.DeleteFunc(all, func(p policy.Diagnostic) bool { return slices.Contains(vague, p) })
 	list = append(list, precise...)
-	slices.SortStableFunc(list, func(a, b policy.Problem) int {
+	slices.SortStableFunc(list, func(a, b policy.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return list
@@ -72,7 +69,7 @@ func (r *report) amplify(depth int) {
 	}
 	for _, p := range r.set.Policies() {
 		if n := min(p.MaxAttempts(), interceptor.DefaultMaxAttempts); n > 1 {
-			r.notes = append(r.notes, policy.Problem{File: r.file, Field: p.Name().String(), Message: fmt.Sprintf(
+			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: policy.SeverityNote, File: r.file, Field: p.Name().String(), Message: fmt.Sprintf(
 				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
 				depth, math.Pow(float64(n), float64(depth)), n)})
 		}

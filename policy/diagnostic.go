@@ -10,19 +10,45 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a policy file, or worth a warning. Parts that are not
-// known are empty: a policy written in Go has no file and no lines.
-type Problem struct {
-	File    string
-	Line    int    // from 1
-	Column  int    // from 1, in characters
-	Field   string // "methodConfig[0].retryPolicy.maxAttempts"
-	Value   string // as written
-	Message string // what is wrong, and what would be right
+// Severity says how bad a [Diagnostic] is.
+type Severity uint8
+
+// The severities.
+const (
+	SeverityError   Severity = iota // it is wrong, and refused
+	SeverityWarning                 // it is right, and may surprise
+	SeverityNote                    // it is worth knowing
+)
+
+// String is "error", "warning" or "note".
+func (s Severity) String() string {
+	switch s {
+	case SeverityError:
+		return "error"
+	case SeverityWarning:
+		return "warning"
+	default:
+		return "note"
+	}
 }
 
-// String is one line: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
-func (p Problem) String() string {
+// MarshalText is [Severity.String], for JSON.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Diagnostic is one thing that is to be said of a policy file. Parts that are not known are empty: a
+// policy written in Go has no file and no lines.
+type Diagnostic struct {
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`
+	Line     int      `json:"line,omitempty"`   // from 1
+	Column   int      `json:"column,omitempty"` // from 1, in characters
+	Field    string   `json:"field,omitempty"`  // "methodConfig[0].retryPolicy.maxAttempts"
+	Value    string   `json:"value,omitempty"`  // as written
+	Message  string   `json:"message"`          // what is wrong, and what would be right
+}
+
+// String is one line, without the severity: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
+func (p Diagnostic) String() string {
 	var b strings.Builder
 	if p.File != "" {
 		b.WriteString(p.File + ":")
@@ -45,14 +71,14 @@ func (p Problem) String() string {
 // Error is all that is wrong with a policy, in the order of the file; of more than a thousand mistakes, the first
 // ones and how many there are.
 type Error struct {
-	Problems []Problem
+	Diagnostics []Diagnostic
 }
 
-// Error lists the problems, one a line.
+// Error lists the diagnostics, one a line.
 func (e *Error) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
+	lines := make([]string, len(e.Diagnostics))
+	for i, d := range e.Diagnostics {
+		lines[i] = d.String()
 	}
 	return strings.Join(lines, "\n")
 }
@@ -61,8 +87,9 @@ func (e *Error) Error() string {
 type problems struct {
 	*source
 
-	list []Problem
-	more int // that are not listed
+	severity Severity
+	list     []Diagnostic
+	more     int // that are not listed
 }
 
 // maxProblems is more than anybody reads. A file of a megabyte can have a hundred times as many.
@@ -83,7 +110,7 @@ func (ps *problems) add(field string, value any, format string, args ...any) {
 	if ps.lost(field) || ps.repeats(field) || ps.full() {
 		return
 	}
-	ps.list = append(ps.list, Problem{Field: field, Value: valueText(value), Message: fmt.Sprintf(format, args...)})
+	ps.list = append(ps.list, Diagnostic{Severity: ps.severity, Field: field, Value: valueText(value), Message: fmt.Sprintf(format, args...)})
 }
 
 // repeats reports whether field has its value from another one that was reported.
@@ -92,7 +119,7 @@ func (ps *problems) repeats(field string) bool {
 		return false
 	}
 	from := ps.inherited[field]
-	return ps.lost(from) || slices.ContainsFunc(ps.list, func(p Problem) bool { return p.Field == from })
+	return ps.lost(from) || slices.ContainsFunc(ps.list, func(p Diagnostic) bool { return p.Field == from })
 }
 
 // at reports what the reading of a file finds, at a place of its own.
@@ -100,8 +127,8 @@ func (ps *problems) at(at position, field, format string, args ...any) {
 	if ps.full() {
 		return
 	}
-	ps.list = append(ps.list, Problem{
-		Line: at.line, Column: at.column, Field: field, Message: fmt.Sprintf(format, args...),
+	ps.list = append(ps.list, Diagnostic{
+		Severity: ps.severity, Line: at.line, Column: at.column, Field: field, Message: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -116,19 +143,19 @@ func (ps *problems) misread(field string, n *node, format string, args ...any) {
 	if ps.full() {
 		return
 	}
-	ps.list = append(ps.list, Problem{
-		Line: n.at.line, Column: n.at.column, Field: field, Value: shorten(n.raw), Message: fmt.Sprintf(format, args...),
+	ps.list = append(ps.list, Diagnostic{
+		Severity: ps.severity, Line: n.at.line, Column: n.at.column, Field: field, Value: shorten(n.raw), Message: fmt.Sprintf(format, args...),
 	})
 }
 
 // sorted returns the problems in the order of the file.
-func (ps *problems) sorted() []Problem {
+func (ps *problems) sorted() []Diagnostic {
 	if ps.source != nil {
 		for i := range ps.list {
 			ps.place(&ps.list[i])
 		}
 	}
-	slices.SortStableFunc(ps.list, func(a, b Problem) int {
+	slices.SortStableFunc(ps.list, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	if ps.more > 0 {
@@ -144,7 +171,7 @@ func (ps *problems) err() error {
 	if len(ps.list) == 0 {
 		return nil
 	}
-	return &Error{Problems: ps.sorted()}
+	return &Error{Diagnostics: ps.sorted()}
 }
 
 // valueText is a value as an error shows it; nil is a value that is not there.
