@@ -13,11 +13,15 @@ import (
 // is written or replaced, and when Kubernetes swaps a ConfigMap ([policy.Watch], [Retrier.Reload]). A file that
 // is bad is refused: the last good one holds, the observers are warned, and [Retrier.Err] says why.
 func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
-	r, err := Load(path, options...)
+	set, err := policy.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	return r, policy.Watch(ctx, path, func(set *policy.Set, err error) {
+	r, err := New(set, options...)
+	if err != nil {
+		return nil, err
+	}
+	return r, policy.Watch(ctx, path, set, func(set *policy.Set, err error) {
 		if err == nil {
 			err = r.Reload(set)
 		}

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"strings"
 
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
@@ -26,7 +27,11 @@ func Parse(file string, data []byte) (*Set, error) {
 	if config == nil {
 		return nil, ps.err()
 	}
-	return newSet(*config, ps, warnings)
+	set, err := newSet(*config, ps, warnings)
+	if err == nil {
+		set.digest = sha256.Sum256(data)
+	}
+	return set, err
 }
 
 // parse reads what a file says, with what is wrong so far; nil if that is all there is to say.

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"slices"
 	"strings"
 )
@@ -24,6 +25,7 @@ type Set struct {
 	channel  channel
 	remarks  []remark // on the config
 	warnings []Diagnostic
+	digest   [sha256.Size]byte // of the text that it was read from; zero without one
 
 	descriptors descriptors
 }

@@ -28,7 +28,11 @@ func watched(t *testing.T, path string) <-chan change {
 	changes := make(chan change, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	err := policy.Watch(ctx, path, func(s *policy.Set, err error) {
+	loaded, err := policy.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = policy.Watch(ctx, path, loaded, func(s *policy.Set, err error) {
 		c := change{err: err}
 		if err == nil {
 			c.attempts = s.Lookup("/a.B/C").MaxAttempts()
@@ -110,9 +114,35 @@ func TestAConfigMapIsReadAgainWhenItsLinkIsSwapped(t *testing.T) {
 	}
 }
 
+// Another program may change the file after it was loaded and before it is watched.
+func TestAChangeBetweenLoadAndWatchIsSeen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "retry.yaml")
+	put(t, path, attemptsFile("2"))
+	loaded, err := policy.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, path, attemptsFile("3"))
+	attempts := make(chan int, 10)
+	err = policy.Watch(t.Context(), path, loaded, func(s *policy.Set, err error) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		attempts <- s.Lookup("/a.B/C").MaxAttempts()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-attempts; got != 3 {
+		t.Errorf("%d attempts; want 3", got)
+	}
+}
+
 func TestAFolderThatIsNotThereCannotBeWatched(t *testing.T) {
 	t.Parallel()
-	if err := policy.Watch(t.Context(), filepath.Join(t.TempDir(), "none", "retry.yaml"), nil); err == nil {
+	if err := policy.Watch(t.Context(), filepath.Join(t.TempDir(), "none", "retry.yaml"), nil, nil); err == nil {
 		t.Error("watches a folder that is not there")
 	}
 }
