@@ -212,11 +212,10 @@ func (c *Call) lost(step *Step, a *attempt, r *Result, now Now) {
 	}
 	var err error // it was fast enough, as far as it got
 	switch {
+	case c.hung(a, r, now.At):
+		err = errTimedOut
 	case c.phase == gone:
 		err = r.Err
-	case a.slow && c.set.Policy.Hedge() == nil:
-		c.set.Budget.Fail(now.At)
-		err = errTimedOut
 	}
 	c.settle(a, err, false, now.At)
 }
@@ -231,10 +230,24 @@ func (c *Call) leftover(step *Step, a *attempt, r *Result, now Now) {
 	if r.Unsent {
 		c.unspend(&a.permit, now.At)
 	}
-	c.settle(a, r.Err, false, now.At)
+	err := r.Err
+	if c.hung(a, r, now.At) {
+		err = errTimedOut
+	}
+	c.settle(a, err, false, now.At)
 	if c.end.Answer == 0 || c.local || !r.Local {
 		c.end.Answer, c.end.Err, c.local = a.number, r.Err, r.Local
 	}
+}
+
+// hung reports whether an attempt was slower than its timeout and then cut short, without an answer. The budget
+// hears of the failure, whatever has ended the attempt: a server that hangs must not look like one that is well.
+func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
+	if !r.Local || !a.slow || c.set.Policy.Hedge() != nil {
+		return false
+	}
+	c.set.Budget.Fail(at)
+	return true
 }
 
 // panicked ends the call with the attempt that has panicked, the first if there are more.

@@ -131,7 +131,12 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	{
 		"timeout, budget empty: the attempt goes on", "beside", "grants=0 deadline=1000",
 		`0 start → send 1, wake 200; 200 wake → (budget_exhausted); 1000 stop deadline_exceeded; 1000 end 1 cut → over budget_exhausted, = 1`,
-		"S ( w ) E-",
+		"S ( w ) F E-",
+	},
+	{
+		"attempts that hang until the caller is gone count as failures", "beside", "breaker",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 300 stop cancelled; 300 end 1 cut → cancelled; 300 end 2 cut → cancelled, over cancelled, = 2`,
+		"S ( Wt ) F d:DeadlineExceeded - d:Canceled E-",
 	},
 	{
 		"timeout, in place", "inplace", "",
