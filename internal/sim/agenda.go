@@ -25,7 +25,9 @@ type event struct {
 }
 
 // actor is somebody to whom things happen.
-type actor interface{ act(e *event) }
+type actor interface {
+	act(what what, number uint32)
+}
 
 type what uint8
 
@@ -61,7 +63,7 @@ func (a *agenda) next() bool {
 	e := a.pop()
 	a.now = e.at
 	a.passed++
-	e.who.act(&e)
+	e.who.act(e.what, e.number)
 	return true
 }
 

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 type diary struct{ seen []uint32 }
 
-func (d *diary) act(e *event) { d.seen = append(d.seen, e.number) }
+func (d *diary) act(_ what, number uint32) { d.seen = append(d.seen, number) }
 
 func TestEventsHappenInTheOrderOfTimeAndThenAsTheyWerePutDown(t *testing.T) {
 	t.Parallel()
@@ -52,22 +54,23 @@ func TestDeadlinesOfOneLinkEndTheirCallsInTimeWhateverTheirOrder(t *testing.T) {
 	l := w.sources[0].link
 	l.source = nil
 	limits := []time.Duration{3e8, 1e8, 2e8, 4e8, 1e8, 5e7, 5e8}
-	calls := make([]*call, len(limits))
+	calls := make([]deadline, len(limits))
 	for i, limit := range limits {
-		calls[i] = l.begin(0, nil, limit)
-		calls[i].first()
+		c := l.begin(0, nil, limit)
+		calls[i] = deadline{call: c, life: c.life}
+		c.first()
 	}
-	calls[3].cancel()
+	calls[3].call.stop(policy.ReasonCancelled, cancelled)
 	for w.next() {
 		for i, c := range calls {
 			want := w.now >= limits[i] || i == 3
-			if late := w.now > limits[i]; c.over != want && (late || c.over) {
-				t.Fatalf("at %v: call with limit %v over: %v", w.now, limits[i], c.over)
+			if late := w.now > limits[i]; c.over() != want && (late || c.over()) {
+				t.Fatalf("at %v: call with limit %v over: %v", w.now, limits[i], c.over())
 			}
 		}
 	}
 	for i, c := range calls {
-		if !c.over {
+		if !c.over() {
 			t.Errorf("the call with limit %v has not ended", limits[i])
 		}
 	}

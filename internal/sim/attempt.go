@@ -4,30 +4,24 @@
 package sim
 
 import (
-	"time"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // attempt is one attempt of a call, and to a backend the request that comes of it: the backend may go on
 // with it when the client has turned away.
 type attempt struct {
-	call    *call
+	call    *call // nil: it has ended, and nobody waits for it
+	link    *link
 	backend *backend
-	began   time.Duration
-	permit  budget.Permit
 	answer  *answer
 	fate    *answer // what the work on it comes to; nil: what comes of it
 	below   *call   // that the request makes at the service below; nil while it makes none
 	number  int32
 	step    int32 // which of the service's calls that is
-	held    bool  // permit is there
-	slow    bool  // it has used up its per-attempt timeout
-	over    bool  // nobody waits for it any more
 	waiting bool  // in the backend's queue
 	tarries bool  // it waits for something else when a worker is done with it
 	gaveUp  bool  // a call that it made below has given up after its retries
@@ -36,7 +30,13 @@ type attempt struct {
 // answer is what a server says. There is one for each thing that can be said.
 type answer struct {
 	status  *status.Status
+	err     error // of the status
 	trailer metadata.MD
+	local   bool // what a client makes of it that nobody waits for
+}
+
+func newAnswer(st *status.Status, trailer metadata.MD) *answer {
+	return &answer{status: st, err: st.Err(), trailer: trailer}
 }
 
 func (a *answer) code() codes.Code { return a.status.Code() }
@@ -50,8 +50,8 @@ const (
 )
 
 // act implements [actor].
-func (a *attempt) act(e *event) {
-	switch e.what {
+func (a *attempt) act(what what, _ uint32) {
+	switch what {
 	case arrives:
 		a.backend.arrive(a)
 	case served:
@@ -59,7 +59,7 @@ func (a *attempt) act(e *event) {
 	case ready:
 		a.proceed()
 	case answers:
-		if !a.over {
+		if a.call != nil {
 			a.call.ended(a, a.answer)
 		}
 	}
@@ -68,18 +68,17 @@ func (a *attempt) act(e *event) {
 // reply sends the answer to the client.
 func (a *attempt) reply(ans *answer) {
 	if ans.code() != codes.OK && a.gaveUp && a.backend.service.guards {
-		ans = &answer{ans.status, stops}
+		ans = newAnswer(ans.status, stops)
 	}
 	a.answer = ans
-	w := a.call.link.world
-	if delay, lost := a.call.link.passage(); !lost {
-		w.in(delay, a, answers, 0)
+	if delay, lost := a.link.passage(); !lost {
+		a.link.world.in(delay, a, answers, 0)
 	}
 }
 
 // proceed makes the calls of the service below, one after the other, and answers.
 func (a *attempt) proceed() {
-	if a.over {
+	if a.call == nil {
 		return
 	}
 	links := a.backend.service.links
@@ -93,10 +92,10 @@ func (a *attempt) proceed() {
 }
 
 // returned takes in how a call below has ended.
-func (a *attempt) returned(ans *answer) {
+func (a *attempt) returned(st *status.Status) {
 	a.below = nil
-	if ans.code() != codes.OK {
-		a.reply(&answer{status: ans.status}) // a trailer is for the next above alone
+	if st.Code() != codes.OK {
+		a.reply(newAnswer(st, nil)) // a trailer is for the next above alone
 		return
 	}
 	a.step++
@@ -105,18 +104,24 @@ func (a *attempt) returned(ans *answer) {
 
 // abandon lets the client turn away: the backend learns of it, and does with that what it is made for.
 func (a *attempt) abandon() {
-	a.over = true
+	a.call = nil
 	if a.waiting && a.backend.service.drops {
 		a.backend.leave()
 	}
 	if below := a.below; below != nil {
 		a.below = nil
-		below.cancel()
+		below.stop(policy.ReasonCancelled, cancelled)
 	}
 }
 
 var (
-	fine      = &answer{status: status.New(codes.OK, "")}
-	late      = &answer{status: status.New(codes.DeadlineExceeded, "context deadline exceeded")}
-	cancelled = &answer{status: status.New(codes.Canceled, "context canceled")}
+	fine      = newAnswer(status.New(codes.OK, ""), nil)
+	late      = local(codes.DeadlineExceeded, "context deadline exceeded")
+	cancelled = local(codes.Canceled, "context canceled")
 )
+
+func local(code codes.Code, text string) *answer {
+	a := newAnswer(status.New(code, text), nil)
+	a.local = true
+	return a
+}

@@ -59,7 +59,7 @@ func (b *backend) served(a *attempt) {
 	b.busy--
 	b.service.tally.served++
 	b.fill()
-	if a.over {
+	if a.call == nil {
 		b.service.tally.wasted++
 		return
 	}
@@ -78,7 +78,7 @@ func (b *backend) fill() {
 	for b.busy < b.effect.workers && b.queue.len() > 0 {
 		a := b.queue.pop()
 		a.waiting = false
-		if a.over && b.service.drops {
+		if a.call == nil && b.service.drops {
 			b.gone--
 			continue
 		}

@@ -50,7 +50,7 @@ func (w *world) addService(spec *Service, v *Variant, random *rng) *service {
 	if v.Guard != nil {
 		made.guards = *v.Guard
 	}
-	made.full = &answer{status: refusal(spec.Refuse)}
+	made.full = newAnswer(refusal(spec.Refuse), nil)
 	for i := range spec.Backends {
 		made.backends = append(made.backends, &backend{service: made, index: i, effect: effect{slower: 1, workers: spec.Workers}})
 	}

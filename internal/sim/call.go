@@ -4,155 +4,183 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// call is one call: of a user, or of a service for a request that it works on. It makes its attempts in the
-// order that the interceptor does.
+// call is one call: of a user, or of a service for a request that it works on. It is a driver of the engine,
+// in one thread and without contexts: it ends itself what the engine cancels, and the backend goes on with the
+// abandoned work. Its memory is used again for another call as soon as it has ended.
 type call struct {
-	gates
-
+	engine   attempts.Call
 	link     *link
 	parent   *attempt // that it is made for; nil for a user's
-	state    policy.Call
+	client   int
 	start    time.Duration
-	deadline time.Duration // forever if it has none
+	deadline time.Duration // attempts.Never: none
 	running  []*attempt    // in the order in which they were sent
-	alarm    uint32        // of the timer that counts
-	waiting  bool          // the next attempt is decided on, and waits to be sent
-	over     bool
-	stopped  bool // the server has forbidden further attempts
-	next     policy.Decision
-	slowAt   time.Duration // when the newest attempt is slow
-	let      policy.Reason // why a slow attempt was let go on alone
-	best     *answer
-	verdict  policy.Reason
+	wakeAt   time.Duration // when the engine wants to look again
+	timer    uint32        // number of the event that wakes it
+	life     uint32        // how many calls have ended in this memory
+	left     *answer       // what a call comes to that was stopped while it waited
 }
-
-const forever = time.Duration(1<<63 - 1)
 
 // The events of a call.
 const (
-	rings what = iota // the newest attempt is slow, or the wait before the next is over
+	wakes what = iota // the engine looks again
 	ends              // its time is up
 )
 
 // act implements [actor].
-func (c *call) act(e *event) {
+func (c *call) act(what what, number uint32) {
 	switch {
-	case c.over:
-	case e.what == ends:
-		c.expire()
-	case e.number == c.alarm:
-		c.ring()
+	case what == ends && number == c.life:
+		c.stop(policy.ReasonDeadlineExceeded, late)
+	case what == wakes && number == c.timer:
+		c.wakeAt = attempts.Never
+		c.do(c.engine.Wake(c.now()))
 	}
+}
+
+// begin prepares a call, of a client or of a request that it is made for.
+func (l *link) begin(client int, parent *attempt, before time.Duration) *call {
+	c := l.world.newCall()
+	c.link, c.parent, c.client = l, parent, client
+	c.start, c.deadline, c.wakeAt, c.left = l.world.now, before, attempts.Never, nil
+	for _, limit := range [...]time.Duration{l.spec.Deadline, l.policy.Spec().Timeout} {
+		if limit > 0 {
+			c.deadline = min(c.deadline, c.start+limit)
+		}
+	}
+	return c
 }
 
 // first makes the first attempt.
 func (c *call) first() {
-	c.budget.Start(c.start)
-	c.state.Attempts = 1
-	if c.deadline != forever {
-		c.link.deadlines.put(c)
-	}
-	c.send()
-}
-
-// send makes the attempt that was decided on.
-func (c *call) send() {
-	w := c.link.world
-	a := &attempt{call: c, backend: c.link.pick(c.client), began: w.now, number: int32(c.state.Attempts)} //nolint:gosec // few
-	c.equip(a)
-	c.running = append(c.running, a)
-	c.arm(a)
-	if delay, lost := c.link.passage(); !lost {
-		w.in(delay, a, arrives, 0)
-	}
-}
-
-// arm sets the timer for when an attempt is slow, if that could lead to anything.
-func (c *call) arm(a *attempt) {
-	c.alarm++
-	after, watched := c.link.patience()
-	if !watched || c.stopped || c.state.Attempts >= min(c.link.policy.MaxAttempts(), c.state.MaxAttempts) {
-		return
-	}
-	if c.deadline-a.began <= after {
-		return
-	}
-	c.slowAt = a.began + after
-	c.wake(after)
-}
-
-// wake sets the timer.
-func (c *call) wake(after time.Duration) {
-	c.alarm++
-	c.link.world.in(after, c, rings, c.alarm)
-}
-
-// ring makes the attempt that is due, or asks what follows one that is slow.
-func (c *call) ring() {
-	if c.waiting {
-		c.launch()
-		return
-	}
-	newest := c.running[len(c.running)-1]
-	if int(newest.number) < c.state.Attempts {
-		return // it has failed, and the others go on
-	}
-	newest.slow = true
-	d := c.decide(&policy.Outcome{Status: timedOut, TimedOut: true})
-	switch {
-	case !d.Retry:
-		c.let = d.Reason
-	case d.Delay > 0:
-		c.await(d)
-	default:
-		c.next = d
-		c.launch()
-	}
-}
-
-// await lets the wait before the next attempt pass.
-func (c *call) await(d policy.Decision) {
-	c.waiting, c.next = true, d
-	c.wake(d.Delay)
-}
-
-// launch sends the next attempt: beside those that run, or in the place of the one that does.
-func (c *call) launch() {
-	c.waiting = false
-	if !c.link.policy.Races() {
-		c.let = ""
-		for _, a := range c.running {
-			c.Fail()
-			c.settle(a, false)
-			a.abandon()
-		}
-		c.running = c.running[:0]
-	}
-	c.state.Sent(c.next)
-	c.send()
-}
-
-// decide asks the policy.
-func (c *call) decide(out *policy.Outcome) policy.Decision {
 	l := c.link
-	if c.deadline != forever {
-		c.state.Deadline = clock(c.deadline)
+	s := attempts.Settings{
+		Policy: l.policy, MaxAttempts: l.attempts, Deadline: c.deadline,
+		Facts: c, Budget: l.payer(c.client), Slots: l.process(c.client),
 	}
-	d := l.policy.Decide(&c.state, out, c, clock(l.world.now), l.jitter.Float64())
-	l.tell(c, out, d)
-	return d
+	if c.deadline != attempts.Never {
+		s.Wall = clock(c.deadline)
+		l.deadlines.put(c)
+	}
+	c.do(c.engine.Start(s, c.now()))
+}
+
+// Safe implements [attempts.Facts].
+func (c *call) Safe() bool { return c.link.safe }
+
+// InRetry implements [attempts.Facts].
+func (c *call) InRetry() bool { return c.parent != nil && c.parent.number > 1 }
+
+// do does what a step says. What is cancelled ends at once, which leads to further steps.
+func (c *call) do(step attempts.Step) {
+	if step.Decided != 0 {
+		c.link.tell(c, step.Decision)
+	}
+	if step.Wake != c.wakeAt {
+		c.wake(step.Wake)
+	}
+	if step.Send != 0 {
+		c.send(step.Send)
+	}
+	for _, n := range slices.Clone(step.Cancel) {
+		i := slices.IndexFunc(c.running, func(a *attempt) bool { return int(a.number) == n })
+		c.abandon(c.running[i], cancelled)
+	}
+	if step.Over {
+		c.finish()
+	}
+}
+
+// wake sets the timer, in place of the one before.
+func (c *call) wake(at time.Duration) {
+	c.wakeAt = at
+	c.timer++
+	if w := c.link.world; at != attempts.Never {
+		w.in(at-w.now, c, wakes, c.timer)
+	}
+}
+
+// send makes attempt n.
+func (c *call) send(n int) {
+	a := &attempt{call: c, link: c.link, backend: c.link.pick(c.client), number: int32(n)} //nolint:gosec // few
+	c.running = append(c.running, a)
+	if delay, lost := c.link.passage(); !lost {
+		c.link.world.in(delay, a, arrives, 0)
+	}
+}
+
+// ended takes in how an attempt has ended.
+func (c *call) ended(a *attempt, ans *answer) {
+	a.call = nil
+	i := slices.Index(c.running, a)
+	c.running = slices.Delete(c.running, i, i+1)
+	r := attempts.Result{Err: ans.err, Local: ans.local}
+	r.Status, r.Trailer = ans.status, ans.trailer
+	c.do(c.engine.Ended(int(a.number), r, c.now()))
+}
+
+// abandon ends an attempt that the client turns away from.
+func (c *call) abandon(a *attempt, why *answer) {
+	a.abandon()
+	c.ended(a, why)
+}
+
+// stop ends a call that nobody waits for any more, and its attempts.
+func (c *call) stop(reason policy.Reason, why *answer) {
+	c.left = why
+	running := slices.Clone(c.running)
+	c.do(c.engine.Stop(reason, c.now()))
+	for _, a := range running {
+		c.abandon(a, why)
+	}
+}
+
+// finish tells everybody of the end. The call is another's from here on.
+func (c *call) finish() {
+	l, parent, end := c.link, c.parent, c.engine.End()
+	st := status.Convert(end.Err)
+	if end.Answer == 0 {
+		st = c.left.status
+	}
+	l.ended(c, end, st.Code() == codes.OK)
+	l.world.release(c)
+	if parent == nil {
+		return
+	}
+	parent.gaveUp = parent.gaveUp || gaveUp(&end)
+	if parent.call != nil {
+		parent.returned(st)
+	}
+}
+
+// now is what the engine sees.
+func (c *call) now() attempts.Now {
+	at := c.link.world.now
+	return attempts.Now{At: at, Wall: clock(at), Chance: c.link.jitter.Float64()}
 }
 
 // clock is a time of the run as the policy sees it.
 func clock(at time.Duration) time.Time { return time.Unix(0, int64(at)) }
 
-// timedOut is the outcome of an attempt that has used up its per-attempt timeout, as the interceptor words it.
-var timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
+// gaveUp reports whether a call has ended after its retries, so that who called here need not try again.
+// It is what the interceptor tells upstream; a test holds the two together.
+func gaveUp(end *attempts.End) bool {
+	switch end.Reason {
+	case policy.ReasonAttemptsExhausted:
+		return end.Attempts > 1 // one that may not retry has not given up
+	case policy.ReasonPushbackStop, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+		return true
+	default:
+		return false
+	}
+}

@@ -40,9 +40,9 @@ const (
 )
 
 // act implements [actor].
-func (c *contender) act(e *event) {
+func (c *contender) act(what what, _ uint32) {
 	r := c.row
-	switch e.what {
+	switch what {
 	case reads:
 		c.version = r.version
 		r.in(r.delay(), c, knows, 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -41,20 +42,25 @@ type process struct {
 	most    int32
 }
 
+var _ attempts.Slots = (*process)(nil)
+
+// Enter implements [attempts.Slots].
+func (p *process) Enter() bool {
+	if p.waiting >= p.most {
+		return false
+	}
+	p.waiting++
+	return true
+}
+
+// Leave implements [attempts.Slots].
+func (p *process) Leave() { p.waiting-- }
+
 // maxAttempts is the cap that a Retrier has unless it is built with another.
 const maxAttempts = 5
 
 // single is the policy of calls without one: an attempt.
 func single() (*policy.Policy, error) { return policy.New(policy.Spec{}) }
-
-// patience is the time after which an attempt is slow, if that is asked.
-func (l *link) patience() (time.Duration, bool) {
-	if h := l.policy.Hedge(); h != nil {
-		return h.Delay, true
-	}
-	after := l.policy.PerAttemptTimeout()
-	return after, after > 0
-}
 
 // pick chooses the backend of the next attempt: each connection goes round, from anywhere.
 func (l *link) pick(client int) *backend {
@@ -79,6 +85,13 @@ func (l *link) passage() (delay time.Duration, lost bool) {
 		return 0, false
 	}
 	return l.spec.Delay.draw(l.network), false
+}
+
+// process is that of a client.
+func (l *link) process(client int) *process {
+	p := &l.processes.list[client]
+	p.most = l.room
+	return p
 }
 
 // payer is the budget of a process's calls, made when it makes the first of them.

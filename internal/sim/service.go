@@ -73,7 +73,7 @@ func (s *service) enter(p *Phase) {
 
 // add adds a fault to what is wrong already.
 func (e *effect) add(f *Fault) {
-	failure := &answer{status: status.New(f.Code, "fault"), trailer: pushback(f.Pushback)}
+	failure := newAnswer(status.New(f.Code, "fault"), pushback(f.Pushback))
 	e.hangs = e.hangs || f.Hang
 	if f.Down {
 		e.down = failure

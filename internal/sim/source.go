@@ -7,8 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -26,17 +25,17 @@ type source struct {
 // The events of a source.
 const (
 	comes what = iota // a call of any client
-	wakes             // a call of the client with the event's number
+	calls             // a call of the client with the event's number
 )
 
 // act implements [actor].
-func (s *source) act(e *event) {
+func (s *source) act(what what, number uint32) {
 	switch {
-	case e.what == comes && e.number == s.world.phase:
+	case what == comes && number == s.world.phase:
 		s.call(s.client())
 		s.expect(s.world.now)
-	case e.what == wakes && s.world.now < s.world.until:
-		s.call(int(e.number))
+	case what == calls && s.world.now < s.world.until:
+		s.call(int(number))
 	}
 }
 
@@ -48,7 +47,7 @@ func (s *source) client() int {
 }
 
 func (s *source) call(client int) {
-	c := s.link.begin(client, nil, forever)
+	c := s.link.begin(client, nil, attempts.Never)
 	s.tally.begins(c)
 	c.first()
 }
@@ -78,25 +77,25 @@ func (s *source) wakeUp() {
 	}
 	for i := range s.link.processes.list {
 		wait := time.Duration(s.arrivals.Float64() * float64(s.spec.Think.Mean()))
-		s.world.in(wait, s, wakes, uint32(i))
+		s.world.in(wait, s, calls, uint32(i))
 	}
 }
 
 // ended takes in that a call has ended.
-func (l *link) ended(c *call) {
+func (l *link) ended(c *call, end attempts.End, ok bool) {
 	s := l.source
 	if s == nil {
 		return
 	}
-	s.tally.ends(c, c.best.code() == codes.OK)
+	s.tally.ends(c, &end, ok)
 	if s.spec.Think != nil {
-		s.world.in(s.spec.Think.draw(s.arrivals), s, wakes, uint32(c.client)) //nolint:gosec // clients are bounded
+		s.world.in(s.spec.Think.draw(s.arrivals), s, calls, uint32(c.client)) //nolint:gosec // clients are bounded
 	}
 }
 
 // tell takes in a decision.
-func (l *link) tell(c *call, out *policy.Outcome, d policy.Decision) {
+func (l *link) tell(c *call, d policy.Decision) {
 	if s := l.source; s != nil {
-		s.tally.decided(c, out, d)
+		s.tally.decided(c, d)
 	}
 }

@@ -6,6 +6,7 @@ package sim
 import (
 	"time"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/histogram"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -64,7 +65,7 @@ func (t *fleetTally) begins(c *call) {
 }
 
 // ends takes in a call that has ended.
-func (t *fleetTally) ends(c *call, ok bool) {
+func (t *fleetTally) ends(c *call, end *attempts.End, ok bool) {
 	w := t.world
 	t.ended++
 	if ok {
@@ -74,8 +75,8 @@ func (t *fleetTally) ends(c *call, ok bool) {
 		return
 	}
 	t.counted++
-	t.attempts += c.state.Attempts
-	t.reasons[c.verdict]++
+	t.attempts += end.Attempts
+	t.reasons[end.Reason]++
 	t.took.Add(w.now - c.start)
 	if ok {
 		t.good++
@@ -89,7 +90,7 @@ func (t *fleetTally) ends(c *call, ok bool) {
 }
 
 // decided takes in a decision.
-func (t *fleetTally) decided(c *call, _ *policy.Outcome, d policy.Decision) {
+func (t *fleetTally) decided(c *call, d policy.Decision) {
 	if c.start < t.world.from {
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/attempts"
 )
 
 // Trace makes calls at given times by the first client of the first fleet, with jitter at its least, and says
@@ -29,8 +31,8 @@ func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []
 			requests = append(requests, w.now)
 		}
 		for i, c := range tr.calls {
-			if c.over && took[i] == 0 {
-				took[i] = max(w.now-c.start, 1)
+			if c.over() && took[i] == 0 {
+				took[i] = max(w.now-begins[i], 1)
 			}
 		}
 	}
@@ -42,12 +44,12 @@ func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []
 
 type tracer struct {
 	source *source
-	calls  []*call
+	calls  []deadline
 }
 
-func (tr *tracer) act(*event) {
-	c := tr.source.link.begin(0, nil, forever)
-	tr.calls = append(tr.calls, c)
+func (tr *tracer) act(what, uint32) {
+	c := tr.source.link.begin(0, nil, attempts.Never)
+	tr.calls = append(tr.calls, deadline{call: c, life: c.life})
 	c.first()
 }
 

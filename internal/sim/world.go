@@ -23,6 +23,7 @@ type world struct {
 	until    time.Duration // when the last phase ends
 	part     time.Duration // of the recovery's window
 	filled   int           // buckets that are complete
+	free     []*call       // that have ended
 }
 
 // buckets is how many are told of: those that end before the last phase does.
@@ -44,8 +45,8 @@ func (w *world) since(at time.Duration) int {
 }
 
 // act implements [actor]: the world's own events are the turns from phase to phase, and the ends of buckets.
-func (w *world) act(e *event) {
-	if e.what == turns {
+func (w *world) act(what what, _ uint32) {
+	if what == turns {
 		w.enter()
 		return
 	}
@@ -85,6 +86,25 @@ func (w *world) fill() {
 	if w.filled < w.buckets() {
 		w.in(w.scenario.Bucket, w, fills, 0)
 	}
+}
+
+// newCall is memory for a call.
+func (w *world) newCall() *call {
+	last := len(w.free) - 1
+	if last < 0 {
+		return new(call)
+	}
+	c := w.free[last]
+	w.free = w.free[:last]
+	return c
+}
+
+// release takes back the memory of a call that has ended. Events and deadlines of it are void.
+func (w *world) release(c *call) {
+	c.life++
+	c.timer++
+	c.parent = nil
+	w.free = append(w.free, c)
 }
 
 // play lets everything happen. The calls that run at the end of the last phase are waited for.
