@@ -51,6 +51,7 @@ func TestFollowerReads(t *testing.T) {
 				done := make(chan struct{})
 				go func() { defer close(done); f.run(ctx, events, failures) }()
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				seen, errs = time.Time{}, 0
 				if err := os.WriteFile(path, []byte("maxWaiting: 7"), 0o600); err != nil {
 					t.Error(err)
@@ -62,8 +63,10 @@ func TestFollowerReads(t *testing.T) {
 				for tt.failure == nil && seen.IsZero() && time.Since(began) < time.Minute {
 					events <- fsnotify.Event{Name: "another file"}
 					time.Sleep(tt.events)
+					synctest.Wait()
 				}
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				cancel()
 				<-done
 				if tt.want > 0 && seen.Sub(began) != tt.want {
