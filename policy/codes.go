@@ -4,10 +4,13 @@
 package policy
 
 import (
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -64,4 +67,37 @@ func bit(c codes.Code) CodeSet {
 		return 0
 	}
 	return 1 << c
+}
+
+func isCode(ed protoreflect.EnumDescriptor) bool {
+	return ed.FullName() == policyv1.StatusCode(0).Descriptor().FullName()
+}
+
+const aCode = "must be a status code's name such as UNAVAILABLE, or its number, 1 to 16"
+
+// readCode reads a status code by its name, in any case, or by its number.
+func readCode(report *document.Report, field string, n *document.Node, ed protoreflect.EnumDescriptor) protoreflect.Value {
+	switch {
+	case n.Kind == document.Text && strings.EqualFold(n.Text, "OK") || n.Kind == document.Number && n.Text == "0":
+		report.Misread(field, n, notFailure)
+	case n.Kind == document.Number:
+		v, err := strconv.Atoi(n.Text)
+		if err == nil && strconv.Itoa(v) == n.Text && v > 0 && v <= int(maxCode) {
+			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(v))
+		}
+		report.Misread(field, n, aCode)
+	case n.Kind == document.Text:
+		if v, ok := document.EnumNumber(ed, n.Text); ok {
+			return protoreflect.ValueOfEnum(v)
+		}
+		report.Misread(field, n, "%s", document.Lazy(func() string {
+			if near := document.EnumNearest(ed, n.Text); near != "" {
+				return "did you mean " + near + "?"
+			}
+			return aCode
+		}))
+	default:
+		report.Misfit(field, n, aCode)
+	}
+	return protoreflect.Value{}
 }

@@ -8,14 +8,15 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // convert turns what a file says into a config, and fills in what it leaves out.
-func convert(ps *problems, f *policyv1.PolicyFile) Config {
+func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting())}
 	for i, m := range f.GetMethodConfig() {
-		c.Methods = append(c.Methods, convertMethod(ps, item("methodConfig", i), m))
+		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
 	}
 	for _, b := range f.GetBudgets() {
 		c.Budgets = append(c.Budgets, convertBudget(b))
@@ -27,7 +28,7 @@ func convert(ps *problems, f *policyv1.PolicyFile) Config {
 	return c
 }
 
-func convertMethod(ps *problems, path string, m *policyv1.MethodConfig) MethodConfig {
+func convertMethod(report *document.Report, path string, m *policyv1.MethodConfig) MethodConfig {
 	c := MethodConfig{Spec: Spec{
 		Timeout:          m.GetTimeout().AsDuration(),
 		WaitForReady:     m.WaitForReady,
@@ -40,12 +41,12 @@ func convertMethod(ps *problems, path string, m *policyv1.MethodConfig) MethodCo
 	}
 	if k := m.GetIdempotencyKey(); k != nil {
 		c.IdempotencyKey = k.GetHeader()
-		if !ps.written(under(path, "idempotencyKey.header")) {
+		if !report.Written(path + ".idempotencyKey.header") {
 			c.IdempotencyKey = DefaultIdempotencyHeader
 		}
 	}
 	if r := m.GetRetryPolicy(); r != nil {
-		retry := convertRetry(ps, under(path, "retryPolicy"), r)
+		retry := convertRetry(report, path+".retryPolicy", r)
 		c.Retry = &retry
 	}
 	if h := m.GetHedgingPolicy(); h != nil {

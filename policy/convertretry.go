@@ -6,10 +6,11 @@ package policy
 import (
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec {
+func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy) RetrySpec {
 	c := RetrySpec{
 		MaxAttempts: toInt(r.GetMaxAttempts()),
 		Backoff: Backoff{
@@ -35,13 +36,13 @@ func convertRetry(ps *problems, path string, r *policyv1.RetryPolicy) RetrySpec 
 		})
 	}
 	for i, own := range r.GetPerCode() {
-		c.PerCode = append(c.PerCode, convertCode(ps, path, item(under(path, "perCode"), i), own, c.Backoff))
+		c.PerCode = append(c.PerCode, convertCode(report, path, document.Item(path+".perCode", i), own, c.Backoff))
 	}
 	return c
 }
 
 // convertCode takes from the policy's backoff what the codes' own settings leave out.
-func convertCode(ps *problems, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
+func convertCode(report *document.Report, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
 	spec := CodeSpec{Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor()}
 	own, absent := b, 0
 	if c.GetInitialBackoff() != nil {
@@ -60,8 +61,8 @@ func convertCode(ps *problems, policy, path string, c *policyv1.CodePolicy, b Ba
 		own.Jitter = enum[Jitter](c.GetJitter())
 	}
 	for _, key := range backoffKeys {
-		if field := under(path, key); !ps.written(field) {
-			ps.inherited[field] = under(policy, key)
+		if field := path + "." + key; !report.Written(field) {
+			report.Inherit(field, policy+"."+key)
 			absent++
 		}
 	}

@@ -12,13 +12,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // What options are read at most, so that no descriptor set takes a client down.
 const (
 	maxOptions  = 10_000 // methods and services that ship a policy
-	maxFaults   = 100    // problems that one error lists, more or less
+	maxErrors   = 100    // diagnostics that one error lists, more or less
 	maxOptBytes = 1 << 14
 )
 
@@ -28,7 +29,7 @@ type shipment struct {
 	budgets  map[string]bool // that they may name
 	policies []*Policy
 	warnings []Diagnostic
-	problems []Diagnostic
+	errors   []Diagnostic
 	count    int
 }
 
@@ -38,23 +39,23 @@ func ship(s *Set) (*shipment, error) {
 	if s.fallback != nil {
 		return sh, nil // it holds for everything
 	}
-	sh.budgets = budgetNames(&problems{}, s.budgets)
+	sh.budgets = budgetNames(&document.Report{}, s.budgets)
 	for service, files := range s.descriptors.services() {
-		if len(sh.problems) >= maxFaults {
+		if len(sh.errors) >= maxErrors {
 			break
 		}
 		if s.byEntry[nameOfService(service).String()] == nil && knowsOptions(files) {
 			sh.service(service)
 		}
 	}
-	if len(sh.problems) == 0 {
+	if len(sh.errors) == 0 {
 		slices.SortFunc(sh.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
 		return sh, nil
 	}
-	slices.SortStableFunc(sh.problems, func(a, b Diagnostic) int {
+	slices.SortStableFunc(sh.errors, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return nil, &Error{Diagnostics: sh.problems}
+	return nil, &Error{Diagnostics: sh.errors}
 }
 
 func nameOfService(s protoreflect.ServiceDescriptor) Name { return Name{Service: string(s.FullName())} }
@@ -83,7 +84,7 @@ func (sh *shipment) service(s protoreflect.ServiceDescriptor) {
 
 // take makes a policy of an extension, if the options of d have it and could be read.
 func (sh *shipment) take(d protoreflect.Descriptor, name Name, options proto.Message, extension protoreflect.ExtensionType, said Idempotency, unread error) {
-	if len(sh.problems) >= maxFaults || unread == nil && !proto.HasExtension(options, extension) {
+	if len(sh.errors) >= maxErrors || unread == nil && !proto.HasExtension(options, extension) {
 		return
 	}
 	o := newOption(d, name, extension)
@@ -99,9 +100,9 @@ func (sh *shipment) take(d protoreflect.Descriptor, name Name, options proto.Mes
 	default:
 		spec = o.read(r, sh.budgets)
 	}
-	sh.problems = append(sh.problems, o.rename(o.problems)...)
-	sh.warnings = append(sh.warnings, o.rename(o.warnings)...)
-	if len(sh.problems) == 0 {
+	sh.errors = append(sh.errors, o.rename(o.report.Errors())...)
+	sh.warnings = append(sh.warnings, o.rename(o.report.Warnings())...)
+	if len(sh.errors) == 0 {
 		p := compile(Spec{Retry: &spec, Idempotency: resolve(sh.set.assumed, said, name)})
 		p.name = name
 		sh.policies = append(sh.policies, p)

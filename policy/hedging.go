@@ -3,7 +3,10 @@
 
 package policy
 
-import policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+import (
+	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
 
 func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
 	spec := &HedgeSpec{
@@ -20,32 +23,32 @@ func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
 	return spec
 }
 
-func checkHedge(ps *problems, path string, h HedgeSpec) {
-	checkAttempts(ps, path+"maxAttempts", h.MaxAttempts)
+func checkHedge(report *document.Report, path string, h HedgeSpec) {
+	checkAttempts(report, path+"maxAttempts", h.MaxAttempts)
 	if h.Delay < 0 {
-		ps.add(path+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts at once")
+		report.Errorf(path+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts at once")
 	}
 	if h.NonFatal != 0 {
-		checkCodes(ps, path+"nonFatalStatusCodes", h.NonFatal)
+		checkCodes(report, path+"nonFatalStatusCodes", h.NonFatal)
 	}
-	checkPositive(ps, path+"maxPushback", h.MaxPushback)
-	checkPositive(ps, path+"minAttemptTime", h.MinAttemptTime)
+	checkPositive(report, path+"maxPushback", h.MaxPushback)
+	checkPositive(report, path+"minAttemptTime", h.MinAttemptTime)
 	if h.Quantile != nil {
-		checkQuantile(ps, path+"hedgingQuantile.", *h.Quantile)
+		checkQuantile(report, path+"hedgingQuantile.", *h.Quantile)
 	}
 }
 
-func checkQuantile(ps *problems, path string, q QuantileSpec) {
+func checkQuantile(report *document.Report, path string, q QuantileSpec) {
 	switch {
 	case !(q.Quantile > 0 && q.Quantile < 1): // NaN too
-		ps.add(path+"quantile", q.Quantile, "must be more than 0 and less than 1, such as 0.95")
+		report.Errorf(path+"quantile", q.Quantile, "must be more than 0 and less than 1, such as 0.95")
 	default:
-		checkNumber(ps, path+"quantile", q.Quantile, 0, 1, 4)
+		checkNumber(report, path+"quantile", q.Quantile, 0, 1, 4)
 	}
-	checkPositive(ps, path+"min", q.Min)
-	checkPositive(ps, path+"max", q.Max)
+	checkPositive(report, path+"min", q.Min)
+	checkPositive(report, path+"max", q.Max)
 	if q.Max > 0 && q.Min > q.Max {
-		ps.add(path+"max", q.Max, "must be at least min, %v", q.Min)
+		report.Errorf(path+"max", q.Max, "must be at least min, %v", q.Min)
 	}
 }
 

@@ -9,20 +9,25 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 // Lint reads a policy file as [Parse] does, and returns all that is to be said of it, in the order of the
 // file: the errors for which Parse refuses it or, if there are none, the warnings of [Set.Warnings] and of
 // what experience has shown to go wrong.
 func Lint(file string, data []byte) []Diagnostic {
-	config, ps, warnings := parse(file, data)
-	if config == nil {
-		return ps.sorted()
+	report := document.NewReport(file)
+	f := read(report, data)
+	if f == nil {
+		return report.Errors()
 	}
+	warnFile(report, f)
+	config := convert(report, f)
 	for i, m := range config.Methods {
-		adviseMethod(warnings, item("methodConfig", i), m)
+		adviseMethod(report, document.Item("methodConfig", i), m)
 	}
-	set, err := newSet(*config, ps, warnings)
+	set, err := newSet(config, report)
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return wrong.Diagnostics
 	}
@@ -40,74 +45,74 @@ const (
 var permanent = Codes(codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
 	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss)
 
-func adviseMethod(ps *problems, path string, m MethodConfig) {
+func adviseMethod(report *document.Report, path string, m MethodConfig) {
 	switch {
 	case m.Retry != nil:
-		adviseRetry(ps, under(path, "retryPolicy"), m)
+		adviseRetry(report, path+".retryPolicy", m)
 	case m.Hedge != nil:
-		adviseHedge(ps, under(path, "hedgingPolicy"), *m.Hedge)
+		adviseHedge(report, path+".hedgingPolicy", *m.Hedge)
 	}
 }
 
-func adviseRetry(ps *problems, path string, m MethodConfig) {
+func adviseRetry(report *document.Report, path string, m MethodConfig) {
 	r := *m.Retry
 	if r.MaxAttempts > saneAttempts {
-		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "3 to 5 are enough: what fails five times is no blip")
+		report.Warnf(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: what fails five times is no blip")
 	}
-	adviseBackoff(ps, path, r.Backoff)
+	adviseBackoff(report, path, r.Backoff)
 	if bad := r.Codes & permanent; bad != 0 {
-		ps.add(under(path, "retryableStatusCodes"), nil, "%s: the same call will most likely fail again; "+
+		report.Warnf(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
 			"if it means something else here, let it count as another code, with codeOverrides", bad)
 	}
 	if r.Budget == NoBudget {
-		ps.add(under(path, "budget"), r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
+		report.Warnf(path+".budget", r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
 			r.MaxAttempts)
 	}
-	adviseTime(ps, path, m, r)
+	adviseTime(report, path, m, r)
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
-		ps.add(under(path, "perAttemptTimeout"), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
+		report.Warnf(path+".perAttemptTimeout", r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
 	}
 }
 
 // adviseTime says if the last attempt may not begin before the call's timeout ends it.
-func adviseTime(ps *problems, path string, m MethodConfig, r RetrySpec) {
+func adviseTime(report *document.Report, path string, m MethodConfig, r RetrySpec) {
 	longest := r.longestWait()
 	slow := float64(r.MaxAttempts-1) * float64(r.PerAttemptTimeout) // which may be more than a Duration holds
 	switch {
 	case m.Timeout == 0:
 	case longest >= m.Timeout:
-		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
+		report.Warnf(path+".maxAttempts", r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
 			r.MaxAttempts, longest, m.Timeout)
 	case r.PerAttemptTimeout < m.Timeout && float64(longest)+slow >= float64(m.Timeout):
-		ps.add(under(path, "maxAttempts"), r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %v",
+		report.Warnf(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %v",
 			r.MaxAttempts-1, m.Timeout)
 	}
 }
 
-func adviseBackoff(ps *problems, path string, b Backoff) {
+func adviseBackoff(report *document.Report, path string, b Backoff) {
 	if b.Max > saneBackoff {
-		ps.add(under(path, "maxBackoff"), b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
+		report.Warnf(path+".maxBackoff", b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
 	}
 	if b.Jitter == JitterNone {
-		ps.add(under(path, "jitter"), nil, "without jitter, clients that failed together come back together; FULL spreads them best")
+		report.Warnf(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
 	}
 	if b.Initial < timerLimit {
-		ps.add(under(path, "initialBackoff"), b.Initial, "is less than timers resolve (%v): retries follow at once", timerLimit)
+		report.Warnf(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow at once", timerLimit)
 	}
 	if b.Initial > b.Max {
-		ps.add(under(path, "initialBackoff"), b.Initial, "is cut to maxBackoff, %v", b.Max)
+		report.Warnf(path+".initialBackoff", b.Initial, "is cut to maxBackoff, %v", b.Max)
 	}
 }
 
-func adviseHedge(ps *problems, path string, h HedgeSpec) {
+func adviseHedge(report *document.Report, path string, h HedgeSpec) {
 	if h.MaxAttempts > saneAttempts {
-		ps.add(under(path, "maxAttempts"), h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
+		report.Warnf(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
 	}
 	if h.Delay == 0 && h.Quantile == nil {
-		ps.add(path, nil, "without hedgingDelay all attempts are sent at once: %d times the load, as far as the budget goes", h.MaxAttempts)
+		report.Warnf(path, nil, "without hedgingDelay all attempts are sent at once: %d times the load, as far as the budget goes", h.MaxAttempts)
 	}
 	if h.Budget == NoBudget {
-		ps.add(under(path, "budget"), h.Budget, "nothing bounds the hedges of a service that has become slow: up to %d times the load", h.MaxAttempts)
+		report.Warnf(path+".budget", h.Budget, "nothing bounds the hedges of a service that has become slow: up to %d times the load", h.MaxAttempts)
 	}
 }
 

@@ -4,17 +4,19 @@
 package policy
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"strings"
+	"strconv"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Parse reads a policy file: a gRPC service config, in JSON or YAML, with stagger's own keys beside
 // gRPC's (proto/stagger/policy/v1 lists them all).
 //
-// file is the name that problems show; nothing is opened. A name that ends in ".json", or a text
+// file is the name that diagnostics show; nothing is opened. A name that ends in ".json", or a text
 // that begins with "{", is read as JSON, everything else as YAML. The error is an [*Error] with all
 // that is wrong in the file, each with line and column, what was found and what would be right.
 // Nothing is passed over or rounded in silence: unknown keys, keys that stand twice, and numbers in
@@ -23,61 +25,61 @@ import (
 // What is not wrong but may surprise is in [Set.Warnings]. Parse is safe for concurrent use, and
 // keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
-	config, ps, warnings := parse(file, data)
-	if config == nil {
-		return nil, ps.err()
+	report := document.NewReport(file)
+	f := read(report, data)
+	if f == nil {
+		return nil, report.Err()
 	}
-	set, err := newSet(*config, ps, warnings)
+	warnFile(report, f)
+	set, err := newSet(convert(report, f), report)
 	if err == nil {
 		set.digest = sha256.Sum256(data)
 	}
 	return set, err
 }
 
-// parse reads what a file says, with what is wrong so far; nil if that is all there is to say.
-func parse(file string, data []byte) (c *Config, ps, warnings *problems) {
-	src := &source{file: file, unread: map[string]bool{}, above: map[string]bool{}, inherited: map[string]string{}}
-	ps, warnings = &problems{source: src}, &problems{source: src, severity: SeverityWarning}
-	src.root = read(ps, data)
-	if src.root == nil {
-		return nil, ps, warnings
+var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
+
+// read returns what a file says, as far as it can be read; nil if the report says all there is to say.
+func read(report *document.Report, data []byte) *policyv1.PolicyFile {
+	root := document.Parse(report, data, fileFormat)
+	if root == nil {
+		return nil
 	}
 	var f policyv1.PolicyFile
-	decode(ps, "", src.root, f.ProtoReflect())
-	config := convert(ps, &f)
-	checkChannel(ps, config.channel)
-	warnNotDone(warnings)
-	warnSpelling(warnings, &f)
-	return &config, ps, warnings
+	decoder := document.Decoder{
+		Report: report,
+		Custom: func(field string, n *document.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
+			return readCustom(report, field, n, fd)
+		},
+		Rivals: map[protoreflect.Name]string{"retry_or_hedging_policy": "; gRPC for Go would ignore hedgingPolicy"},
+	}
+	decoder.Decode("", root, f.ProtoReflect())
+	return &f
 }
 
-// read makes a tree of a file; nil if that is not possible.
-func read(ps *problems, data []byte) *node {
-	if !checkText(ps, data) {
-		return nil
-	}
-	begin := bytes.TrimLeft(data, " \t\r\n")
-	if len(begin) == 0 {
-		ps.at(position{1, 1}, "", empty)
-		return nil
-	}
-	var n *node
-	if begin[0] == '{' || isJSON(ps.file) {
-		n = readJSON(ps, data)
-	} else {
-		n = readYAML(ps, data)
-	}
+// readCustom reads what a policy file writes in forms of its own.
+func readCustom(report *document.Report, field string, n *document.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	switch {
-	case n == nil, n.kind == object:
-		return n
-	case n.kind == null:
-		ps.at(n.at, "", empty)
-	case n.kind != broken:
-		ps.at(n.at, "", "must be a map of keys such as methodConfig")
+	case n.Kind == document.Null && mayBeNull(fd):
+		return protoreflect.Value{}, true
+	case fd.Enum() != nil && isCode(fd.Enum()):
+		return readCode(report, field, n, fd.Enum()), true
+	case n.Kind == document.Number && zeroIsWrong(fd):
+		// The checks say of 0 what is right, and of a negative number, which the field cannot hold, the same.
+		if v, err := strconv.Atoi(n.Text); err == nil && v < 0 {
+			return protoreflect.ValueOfUint32(0), true
+		}
 	}
-	return nil
+	return protoreflect.Value{}, false
 }
 
-func isJSON(file string) bool { return strings.HasSuffix(file, ".json") }
+// mayBeNull are the fields where gRPC takes null for absent (service_config.proto). Elsewhere a
+// key without value is more likely a slip.
+func mayBeNull(fd protoreflect.FieldDescriptor) bool {
+	return fd.FullName() == "stagger.policy.v1.Name.service" || fd.FullName() == "stagger.policy.v1.Name.method"
+}
 
-const empty = "is empty; a policy file has keys such as methodConfig, or is {}"
+func zeroIsWrong(fd protoreflect.FieldDescriptor) bool {
+	return fd.Name() == "max_attempts" || fd.Name() == "max_tokens" || fd.Name() == "max_waiting"
+}

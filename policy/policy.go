@@ -16,6 +16,8 @@ package policy
 import (
 	"cmp"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
@@ -29,9 +31,9 @@ type Policy struct {
 
 // New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
 func New(s Spec) (*Policy, error) {
-	var ps problems
-	checkSpec(&ps, "", s)
-	if err := ps.err(); err != nil {
+	var report document.Report
+	checkSpec(&report, "", s)
+	if err := report.Err(); err != nil {
 		return nil, err
 	}
 	p := compile(s)

@@ -7,6 +7,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 // remark is a warning about a config. What it says may depend on descriptors, which come later.
@@ -17,22 +20,18 @@ type remark struct {
 }
 
 // remarksOn collects what may surprise in a config, in its order, beside what its reading has found.
-func remarksOn(found *problems, c Config) []remark {
+func remarksOn(report *document.Report, c Config) []remark {
 	for i, m := range c.Methods {
 		if len(m.Names) == 0 { // valid, says the service config's specification
-			found.add(item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
+			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
 		}
 	}
 	var list []remark
-	for _, p := range found.sorted() {
+	for _, p := range report.Warnings() {
 		list = append(list, remark{Diagnostic: p})
 	}
 	add := func(field, value string, say func(*Set) string) {
-		one := problems{source: found.source, severity: SeverityWarning}
-		one.add(field, value, "")
-		for _, p := range one.sorted() {
-			list = append(list, remark{p, say})
-		}
+		list = append(list, remark{report.Locate(Diagnostic{Severity: SeverityWarning, Field: field, Value: strconv.Quote(value)}), say})
 	}
 	for i, m := range c.Methods {
 		for j, name := range m.Names {

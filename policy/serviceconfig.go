@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -29,7 +30,7 @@ func (s *Set) ServiceConfig() (config []byte, notes []Diagnostic) {
 	var n noted
 	for i, m := range s.entries() {
 		plain.MethodConfig = append(plain.MethodConfig, plainEntry(m))
-		n.entry(item("methodConfig", i), m)
+		n.entry(document.Item("methodConfig", i), m)
 	}
 	if t := s.throttle; t != nil {
 		plain.RetryThrottling = &plainThrottling{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio}

@@ -3,6 +3,8 @@
 
 package policy
 
+import "github.com/stagger-go/stagger/internal/document"
+
 // plainConfig is gRPC's service config, with the keys in the order in which people write them.
 type plainConfig struct {
 	LoadBalancingPolicy string           `json:"loadBalancingPolicy,omitempty"`
@@ -58,20 +60,20 @@ func plainEntry(m MethodConfig) plainMethod {
 		e.Name = append(e.Name, plainName(n))
 	}
 	if m.Timeout > 0 {
-		e.Timeout = formatDuration(m.Timeout)
+		e.Timeout = document.FormatDuration(m.Timeout)
 	}
 	if r := m.Retry; r != nil {
 		e.RetryPolicy = &plainRetry{
 			MaxAttempts:          r.MaxAttempts,
-			InitialBackoff:       formatDuration(r.Backoff.Initial),
-			MaxBackoff:           formatDuration(r.Backoff.Max),
+			InitialBackoff:       document.FormatDuration(r.Backoff.Initial),
+			MaxBackoff:           document.FormatDuration(r.Backoff.Max),
 			BackoffMultiplier:    r.Backoff.Multiplier,
 			RetryableStatusCodes: codeNames(r.Codes),
 		}
 	}
 	if h := m.Hedge; h != nil {
 		e.HedgingPolicy = &plainHedging{
-			MaxAttempts: h.MaxAttempts, HedgingDelay: formatDuration(h.Delay), NonFatalStatusCodes: codeNames(h.NonFatal),
+			MaxAttempts: h.MaxAttempts, HedgingDelay: document.FormatDuration(h.Delay), NonFatalStatusCodes: codeNames(h.NonFatal),
 		}
 	}
 	return e

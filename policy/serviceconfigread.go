@@ -3,16 +3,20 @@
 
 package policy
 
+import "github.com/stagger-go/stagger/internal/document"
+
 // ParseServiceConfig reads a service config in JSON that a resolver has delivered to a connection. It differs
 // from [Parse] in what gRPC does with such a config: methods count as safe to repeat unless an entry says
 // otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (waitForReady, the
 // limits of messages, load balancing) is left to it, without warning. The error is an [*Error]; gRPC may
 // accept what is refused here, such as unknown keys.
 func ParseServiceConfig(data []byte) (*Set, error) {
-	config, ps, _ := parse("service config", data)
-	if config == nil {
-		return nil, ps.err()
+	report := document.NewReport("service config")
+	f := read(report, data)
+	if f == nil {
+		return nil, report.Err()
 	}
+	config := convert(report, f)
 	if config.Idempotency == IdempotencyByName {
 		config.Idempotency = IdempotencyAssume
 	}
@@ -20,7 +24,7 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 		m := &config.Methods[i]
 		m.WaitForReady, m.MaxRequestBytes, m.MaxResponseBytes = nil, nil, nil
 	}
-	return newSet(*config, ps, &problems{source: ps.source, severity: SeverityWarning})
+	return newSet(config, report)
 }
 
 // Configured reports whether a policy of the set comes from its config, and not with an API

@@ -8,6 +8,8 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strings"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 // Set is the policies of a program, and the budgets that they name. It never changes, and is safe
@@ -32,13 +34,13 @@ type Set struct {
 
 // NewSet checks a config and makes a set of it. The error is an [*Error] with all that is wrong.
 func NewSet(c Config) (*Set, error) {
-	return newSet(c, &problems{}, &problems{severity: SeverityWarning})
+	return newSet(c, &document.Report{})
 }
 
-// newSet adds to what the reading of a file has found already.
-func newSet(c Config, ps, warnings *problems) (*Set, error) {
-	checkConfig(ps, c)
-	if err := ps.err(); err != nil {
+// newSet adds to what the reading of a file has reported.
+func newSet(c Config, report *document.Report) (*Set, error) {
+	checkConfig(report, c)
+	if err := report.Err(); err != nil {
 		return nil, err
 	}
 	s := &Set{
@@ -54,7 +56,7 @@ func newSet(c Config, ps, warnings *problems) (*Set, error) {
 		s.add(m)
 	}
 	s.byPath = s.byEntry
-	s.remarks = remarksOn(warnings, c)
+	s.remarks = remarksOn(report, c)
 	s.warnings = s.warn()
 	return s, nil
 }

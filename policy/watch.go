@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 // A changed file is read when nothing in its folder has changed for rest, since editors and ConfigMaps change
@@ -86,7 +88,7 @@ func (f *follower) run(ctx context.Context, events <-chan fsnotify.Event, failur
 // read tells of a change, and once of a file that cannot be read: one that is being replaced may be away for a
 // moment.
 func (f *follower) read() {
-	data, err := readFile(f.path)
+	data, err := document.ReadFile(f.path)
 	if err != nil {
 		if !f.failed {
 			f.changed(nil, err)

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package policy
+package document
 
 import "syscall"
 

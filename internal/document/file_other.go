@@ -3,7 +3,7 @@
 
 //go:build !unix
 
-package policy
+package document
 
 // atOnce is for pipes that are files, which only Unix has.
 const atOnce = 0

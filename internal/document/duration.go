@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package document
 
 import (
 	"cmp"
@@ -15,39 +15,39 @@ import (
 // protoDuration is the JSON form of google.protobuf.Duration.
 var protoDuration = regexp.MustCompile(`^(-?)([0-9]+)(?:\.([0-9]{1,9}))?s$`)
 
-func decodeDuration(ps *problems, path string, n *node) (time.Duration, bool) {
+func (d Decoder) duration(field string, n *Node) (time.Duration, bool) {
 	const form = `must be seconds with at most nine decimals and an "s", such as "0.05s"`
-	if n.kind == number && jsonNumber.MatchString(n.text) {
-		ps.misread(path, n, `must have its unit: "%ss"`, shorten(n.text))
+	if n.Kind == Number && jsonNumber.MatchString(n.Text) {
+		d.Report.Misread(field, n, `must have its unit: "%ss"`, Shorten(n.Text))
 		return 0, false
 	}
-	if n.kind != text {
-		misfit(ps, path, n, form)
+	if n.Kind != Text {
+		d.Report.Misfit(field, n, form)
 		return 0, false
 	}
-	parts := protoDuration.FindStringSubmatch(n.text)
+	parts := protoDuration.FindStringSubmatch(n.Text)
 	if parts == nil {
-		ps.misread(path, n, "%s", cmp.Or(meant(n.text), form))
+		d.Report.Misread(field, n, "%s", cmp.Or(meant(n.Text), form))
 		return 0, false
 	}
-	d, ok := seconds(parts[2], parts[3])
+	t, ok := seconds(parts[2], parts[3])
 	if !ok {
-		ps.misread(path, n, "must be at most %ds, 292 years", maxSeconds)
+		d.Report.Misread(field, n, "must be at most %ds, 292 years", MaxSeconds)
 		return 0, false
 	}
 	if parts[1] != "" {
-		d = -d
+		t = -t
 	}
-	return d, true
+	return t, true
 }
 
-// maxSeconds is what a time.Duration can hold with any fraction; a protobuf Duration holds more.
-const maxSeconds = math.MaxInt64/int64(time.Second) - 1
+// MaxSeconds is what a time.Duration can hold with any fraction; a protobuf Duration holds more.
+const MaxSeconds = math.MaxInt64/int64(time.Second) - 1
 
 // seconds joins the digits on both sides of the point.
 func seconds(whole, fraction string) (time.Duration, bool) {
 	s, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || s > maxSeconds {
+	if err != nil || s > MaxSeconds {
 		return 0, false
 	}
 	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
@@ -63,11 +63,11 @@ func meant(text string) string {
 	if err != nil || d == 0 || tooFine.MatchString(text) {
 		return ""
 	}
-	return `must be in seconds: "` + formatDuration(d) + `"`
+	return `must be in seconds: "` + FormatDuration(d) + `"`
 }
 
-// formatDuration writes a duration as a policy file does.
-func formatDuration(d time.Duration) string {
+// FormatDuration writes a duration as a document does.
+func FormatDuration(d time.Duration) string {
 	sign := ""
 	u := uint64(d) //nolint:gosec // the bits of the longest negative duration are its size too
 	if d < 0 {

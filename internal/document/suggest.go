@@ -1,57 +1,32 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package document
 
 import (
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unknownKey reports a key of n that its message does not have. If it can be told which was meant,
-// that one is not reported as missing.
-func unknownKey(ps *problems, path string, n *node, e entry, md protoreflect.MessageDescriptor) {
-	keys := make([]string, md.Fields().Len())
-	for i := range keys {
-		keys[i] = md.Fields().Get(i).JSONName()
-	}
-	merge, near := e.key == "<<", nearest(e.key, keys)
-	ps.at(e.at, under(path, e.key), "unknown key; %s", advice(func() string {
-		if merge {
-			return merging
-		}
-		return suggest(e.key, keys)
-	}))
-	ps.lose(under(path, e.key))
-	for i, key := range keys {
-		// A kind of budget that is not known is no missing kind.
-		meant := merge || key == near || near == "" && md.Fields().Get(i).ContainingOneof() != nil
-		if meant && n.get(key) == nil {
-			ps.lose(under(path, key))
-		}
-	}
-}
+// Lazy is a part of a message that is looked for only if it is shown.
+type Lazy func() string
 
-// advice is looked for only if it is shown.
-type advice func() string
+// String looks for it.
+func (l Lazy) String() string { return l() }
 
-func (a advice) String() string { return a() }
-
-// suggest names the word that was meant, or all of them.
-func suggest(word string, words []string) string {
+// Suggest names the word that was meant, or all of them.
+func Suggest(word string, words []string) string {
 	if near := nearest(word, words); near != "" {
 		return "did you mean " + near + "?"
 	}
-	return "must be " + oneOf(words)
+	return "must be " + OneOf(words)
 }
 
-// oneOf lists words: "A, B or C".
-func oneOf(words []string) string {
+// OneOf lists words: "A, B or C".
+func OneOf(words []string) string {
 	last := len(words) - 1
-	if last == 0 {
-		return words[0]
+	if last < 1 {
+		return strings.Join(words, "")
 	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package document
 
 import (
 	"bytes"
@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// What a policy file may be at most, so that no file takes a client down.
+// What a document may be at most, so that no document takes a client down.
 const (
-	maxBytes = 1 << 20 // and of text after aliases
+	MaxBytes = 1 << 20 // and of text after aliases
 	maxNodes = 50_000  // values after aliases
 	maxDepth = 32
 )
 
-// limit counts what a file grows to when its aliases are followed.
+// limit counts what a document grows to when its aliases are followed.
 type limit struct {
 	nodes, bytes int
 }
@@ -30,28 +30,28 @@ func (l *limit) take(depth int, text string) string {
 		return fmt.Sprintf("nests deeper than %d levels", maxDepth)
 	case l.nodes > maxNodes:
 		return fmt.Sprintf("has more than %d values, aliases followed", maxNodes)
-	case l.bytes > maxBytes:
-		return fmt.Sprintf("has more than %d bytes of text, aliases followed", maxBytes)
+	case l.bytes > MaxBytes:
+		return fmt.Sprintf("has more than %d bytes of text, aliases followed", MaxBytes)
 	}
 	return ""
 }
 
 // checkText reports what neither JSON nor YAML can hold, and whether the rest can be read.
-func checkText(ps *problems, data []byte) bool {
-	if len(data) > maxBytes {
-		ps.at(position{}, "", "is larger than %d bytes (1 MiB)", maxBytes)
+func checkText(r *Report, data []byte) bool {
+	if len(data) > MaxBytes {
+		r.ErrorAt(Position{}, "", "is larger than %d bytes (1 MiB)", MaxBytes)
 		return false
 	}
-	c := cursor{data: data, at: position{1, 1}}
+	c := cursor{data: data, at: Position{1, 1}}
 	for c.offset < len(data) {
-		r, size := utf8.DecodeRune(data[c.offset:])
+		char, size := utf8.DecodeRune(data[c.offset:])
 		switch {
-		case c.offset == 0 && r == '\uFEFF':
-			ps.at(c.at, "", "begins with a byte order mark; save the file as UTF-8 without one")
-		case r == utf8.RuneError && size == 1:
-			ps.at(c.at, "", "is not UTF-8: byte 0x%02x", data[c.offset])
-		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7f && r < 0xa0 && r != 0x85, r == 0xfffe, r == 0xffff:
-			ps.at(c.at, "", "holds the control character %U; remove it", r)
+		case c.offset == 0 && char == '\uFEFF':
+			r.ErrorAt(c.at, "", "begins with a byte order mark; save the file as UTF-8 without one")
+		case char == utf8.RuneError && size == 1:
+			r.ErrorAt(c.at, "", "is not UTF-8: byte 0x%02x", data[c.offset])
+		case char < ' ' && char != '\t' && char != '\n' && char != '\r', char >= 0x7f && char < 0xa0 && char != 0x85, char == 0xfffe, char == 0xffff:
+			r.ErrorAt(c.at, "", "holds the control character %U; remove it", char)
 		default:
 			c.move(c.offset + size)
 			continue
@@ -62,14 +62,14 @@ func checkText(ps *problems, data []byte) bool {
 }
 
 // checkBreaks reports what ends a line, a comment too, in YAML 1.1 but not since YAML 1.2.
-func checkBreaks(ps *problems, data []byte) bool {
+func checkBreaks(r *Report, data []byte) bool {
 	i := bytes.IndexAny(data, "\u0085\u2028\u2029")
 	if i < 0 {
 		return true
 	}
-	c := cursor{data: data, at: position{1, 1}}
-	r, _ := utf8.DecodeRune(data[i:])
-	ps.at(c.move(i), "", "holds %U, which ends a line for some readers of YAML and not for others; remove it", r)
+	c := cursor{data: data, at: Position{1, 1}}
+	char, _ := utf8.DecodeRune(data[i:])
+	r.ErrorAt(c.move(i), "", "holds %U, which ends a line for some readers of YAML and not for others; remove it", char)
 	return false
 }
 
@@ -78,17 +78,17 @@ func checkBreaks(ps *problems, data []byte) bool {
 type cursor struct {
 	data   []byte
 	offset int
-	at     position
+	at     Position
 }
 
 // move goes on to a later offset and returns its position.
-func (c *cursor) move(offset int) position {
+func (c *cursor) move(offset int) Position {
 	for c.offset < min(offset, len(c.data)) {
 		r, size := utf8.DecodeRune(c.data[c.offset:])
 		c.offset += size
-		c.at.column++
+		c.at.Column++
 		if r == '\n' {
-			c.at = position{c.at.line + 1, 1}
+			c.at = Position{c.at.Line + 1, 1}
 		}
 	}
 	return c.at

@@ -1,0 +1,143 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// readJSON makes a tree of a JSON text; nil if there is none.
+func readJSON(r *Report, data []byte) *Node {
+	var whole json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil {
+		at, message := notJSON(r.file, data, err)
+		r.ErrorAt(at, "", "is not JSON: %s", message)
+		return nil
+	}
+	j := jsonReader{report: r, decoder: json.NewDecoder(bytes.NewReader(data)), cursor: cursor{data: data, at: Position{1, 1}}}
+	j.decoder.UseNumber()
+	n := j.value("", 0)
+	if j.stopped {
+		return nil
+	}
+	return n
+}
+
+// notJSON says where and why a text is not JSON.
+func notJSON(file string, data []byte, err error) (Position, string) {
+	c := cursor{data: data, at: Position{1, 1}}
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return c.at, err.Error()
+	}
+	offset := int(syntax.Offset)
+	if strings.HasPrefix(syntax.Error(), "unexpected end") {
+		return c.move(offset), err.Error()
+	}
+	at := c.move(offset - 1)
+	switch {
+	case data[c.offset] == '/' || data[c.offset] == '#':
+		return at, err.Error() + "; JSON has no comments"
+	case strings.HasSuffix(syntax.Error(), "object key string") && data[c.offset] != '}' && !isJSON(file):
+		return at, err.Error() + `; a text that begins with "{" is read as JSON, not YAML`
+	}
+	return at, err.Error()
+}
+
+// jsonReader reads a text that is known to be well-formed. Its tokens show what encoding/json hides from those
+// who decode into structs: places, and keys that stand twice.
+type jsonReader struct {
+	report  *Report
+	decoder *json.Decoder
+	cursor  cursor
+	limit   limit
+	stopped bool
+}
+
+// next reads a token.
+func (j *jsonReader) next() (token json.Token, at Position, raw string) {
+	start := int(j.decoder.InputOffset())
+	for start < len(j.cursor.data) && strings.IndexByte(" \t\r\n,:", j.cursor.data[start]) >= 0 {
+		start++
+	}
+	token, err := j.decoder.Token()
+	if err != nil { // cannot happen in a well-formed text
+		j.stop(j.cursor.at, "is not JSON: "+err.Error())
+		return nil, j.cursor.at, ""
+	}
+	at, raw = j.cursor.move(start), string(j.cursor.data[start:j.decoder.InputOffset()])
+	if text, ok := token.(string); ok && isHalf(text, raw) && !j.stopped {
+		j.stop(at, "the text "+Shorten(raw)+` has half a character: \ud800 to \udfff mean one only in pairs`)
+	}
+	return token, at, raw
+}
+
+// isHalf reports whether a surrogate stands alone, for which encoding/json puts U+FFFD in silence.
+func isHalf(text, raw string) bool {
+	const put = "\uFFFD"
+	return strings.Count(text, put) > strings.Count(raw, put)+strings.Count(strings.ToLower(raw), `\ufffd`)
+}
+
+func (j *jsonReader) stop(at Position, message string) {
+	j.report.ErrorAt(at, "", "%s", message)
+	j.stopped = true
+}
+
+func (j *jsonReader) value(path string, depth int) *Node {
+	token, at, raw := j.next()
+	n := &Node{At: at, Raw: raw}
+	switch token := token.(type) {
+	case json.Delim:
+		n.Kind, n.Raw = Object, ""
+		if token == '[' {
+			n.Kind = List
+		}
+	case string:
+		n.Kind, n.Text = Text, token
+	case json.Number:
+		n.Kind, n.Text = Number, token.String()
+	case bool:
+		n.Kind, n.Text = Bool, raw
+	case nil:
+		n.Kind = Null
+	}
+	if message := j.limit.take(depth, n.Text); message != "" && !j.stopped {
+		j.stop(at, message)
+	}
+	if n.Kind == List || n.Kind == Object {
+		j.inside(n, path, depth)
+	}
+	return n
+}
+
+// inside reads a list or an object up to the bracket that closes it.
+func (j *jsonReader) inside(n *Node, path string, depth int) {
+	for i := 0; !j.stopped && j.decoder.More(); i++ {
+		if n.Kind == List {
+			n.Items = append(n.Items, j.value(Item(path, i), depth+1))
+		} else {
+			j.entry(n, path, depth)
+		}
+	}
+	if !j.stopped {
+		j.next()
+	}
+}
+
+func (j *jsonReader) entry(n *Node, path string, depth int) {
+	token, at, _ := j.next()
+	key, _ := token.(string)
+	value := j.value(Under(path, key), depth+1)
+	if first := n.Put(Entry{Key: key, At: at, Value: value}); first != nil && !j.stopped {
+		j.report.twice(at, Under(path, key), first.At)
+	}
+}
+
+// twice reports a key that stood before.
+func (r *Report) twice(at Position, field string, first Position) {
+	r.ErrorAt(at, field, "stands twice, first at line %d, column %d; keep one", first.Line, first.Column)
+}
