@@ -85,6 +85,21 @@ func (c *Call) Adopt(s Settings, began time.Duration) {
 	c.send(&step, permit{}, nil, began)
 }
 
+// Adapt changes what the call was begun with while its first attempt runs, since its policy has become known by
+// then: all but the breaker, whose leave the attempt has.
+func (c *Call) Adapt(s Settings, now Now) Step {
+	step := c.step()
+	if c.phase == over {
+		return step
+	}
+	s.Breaker = c.set.Breaker
+	c.set, c.state.MaxAttempts, c.state.Deadline = s, s.MaxAttempts, s.Wall
+	for i := range c.running {
+		c.arm(&c.running[i])
+	}
+	return c.finish(step, now)
+}
+
 func (c *Call) begin(s Settings, at time.Duration) {
 	*c = Call{set: s, phase: open, began: at, connect: Never, idle: Never, cancels: c.cancels[:0]}
 	c.running = c.first[:0]

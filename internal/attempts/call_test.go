@@ -35,6 +35,7 @@ func policies(t testing.TB) map[string]*policy.Policy {
 		"headers": retry(func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }),
 		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutHedge }),
 		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutRetry }),
+		"none":    {},
 		"hedge":   hedge(func(*policy.HedgeSpec) {}),
 		"hedge2":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }),
 		"quantile": hedge(func(h *policy.HedgeSpec) {
@@ -209,6 +210,16 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-",
 	},
 	{
+		"a policy that comes late", "none", "",
+		`0 start → send 1; 50 adapt beside → wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 1 UNAV → lost, (followed), wake 450; 270 end 2 OK → won, over succeeded, = 2`,
+		"S ( Wt ) F + E+",
+	},
+	{
+		"a policy that comes too late", "none", "breaker",
+		`0 start → send 1; 50 adapt retry; 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1; 70 adapt retry`,
+		"S d:NotFound E-",
+	},
+	{
 		"a breaker's callback panics", "hedge", "breaker panics",
 		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0; 70 end 1 OK`,
 		"S Wh - d:Unavailable d:Unknown E-",
@@ -227,6 +238,7 @@ func TestTraces(t *testing.T) {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			p := newPlay(list[tt.policy], tt.options)
+			p.policies = list
 			p.run(tt.trace)
 			want := strings.Split(tt.trace, ";")
 			for i, got := range p.steps {

@@ -142,11 +142,12 @@ func nowAt(t time.Duration, r float64, down bool) Now {
 type play struct {
 	*world
 
-	call  Call
-	set   Settings
-	down  bool
-	late  bool // the call was aborted
-	steps []string
+	call     Call
+	set      Settings
+	policies map[string]*policy.Policy // for adapt
+	down     bool
+	late     bool // the call was aborted
+	steps    []string
 }
 
 func (p *play) run(trace string) {
@@ -191,6 +192,10 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		step = p.call.Ended(number(args[0]), result(args[1:]), now)
 	case "wake":
 		step = p.call.Wake(now)
+	case "adapt":
+		set := p.set
+		set.Policy, set.Breaker = p.policies[args[0]], nil // as long as the call has it
+		step = p.call.Adapt(set, now)
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
 	case "commit":
