@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/attempts"
 )
 
 // Breaker is a circuit breaker with two steps: leave to send, and word of how it went. S says in what
@@ -34,7 +34,7 @@ func WithBreaker[S fmt.Stringer](find func(target, method string) Breaker[S]) Op
 		if find == nil {
 			return errors.New("interceptor: WithBreaker(nil): must be a function that finds a breaker")
 		}
-		r.breaker = func(target, method string) breaker {
+		r.breaker = func(target, method string) attempts.Breaker {
 			if b := find(target, method); b != nil {
 				return twoStep[S]{b}
 			}
@@ -44,38 +44,18 @@ func WithBreaker[S fmt.Stringer](find func(target, method string) Breaker[S]) Op
 	}
 }
 
-// breaker is a [Breaker] of any S.
-type breaker interface {
-	Allow() (done func(error), err error)
-	open() bool
-}
-
+// twoStep is a [Breaker] as the engine asks it.
 type twoStep[S fmt.Stringer] struct{ Breaker[S] }
 
-func (b twoStep[S]) open() bool { return b.State().String() == "open" }
+// Open implements [attempts.Breaker].
+func (b twoStep[S]) Open() bool { return b.State().String() == "open" }
 
-// circuit is what one call has to do with its breaker.
-type circuit struct {
-	breaker breaker     // nil if it has none
-	done    func(error) // for the attempt that is to follow; nil without leave
-}
-
-var _ policy.Breaker = (*circuit)(nil)
-
-// Open implements [policy.Breaker].
-func (c *circuit) Open() bool { return c.breaker != nil && c.breaker.open() }
-
-// admit asks for leave to send an attempt.
-func (c *circuit) admit() error {
-	if c.breaker == nil {
-		return nil
+// Allow implements [attempts.Breaker].
+func (b twoStep[S]) Allow() (done func(error), err error) {
+	if done, err = b.Breaker.Allow(); err != nil {
+		err = &openError{err}
 	}
-	done, err := c.breaker.Allow()
-	if err != nil {
-		return &openError{err}
-	}
-	c.done = done
-	return nil
+	return done, err
 }
 
 // openError is the end of a call whose first attempt a breaker has refused.

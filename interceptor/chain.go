@@ -14,10 +14,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// hop is one incoming call of a service that makes calls itself.
-type hop struct{ gaveUp atomic.Bool }
+// inboundCall is an incoming call of a service that makes calls itself.
+type inboundCall struct{ gaveUp atomic.Bool } // one of those has given up
 
-type hopKey struct{}
+type inboundKey struct{}
 
 // UnaryServer returns the interceptor for the server of a service that is also a client: when a call
 // that was made in the context of an incoming one has given up after its retries, and the incoming one
@@ -29,10 +29,10 @@ type hopKey struct{}
 // It serves the calls of any Retrier, and costs one value in the context.
 func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		h := new(hop)
-		reply, err := handle(context.WithValue(ctx, hopKey{}, h), req)
-		if h.stops(err) {
-			if failed := grpc.SetTrailer(ctx, h.trailer()); failed != nil {
+		in := new(inboundCall)
+		reply, err := handle(context.WithValue(ctx, inboundKey{}, in), req)
+		if in.stops(err) {
+			if failed := grpc.SetTrailer(ctx, in.trailer()); failed != nil {
 				r.warnTrailer(failed)
 			}
 		}
@@ -43,36 +43,36 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor {
 // StreamServer is [Retrier.UnaryServer] for streams.
 func (r *Retrier) StreamServer() grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-		h := new(hop)
-		err := handle(srv, &hopStream{stream, context.WithValue(stream.Context(), hopKey{}, h)})
-		if h.stops(err) {
-			stream.SetTrailer(h.trailer())
+		in := new(inboundCall)
+		err := handle(srv, &inboundStream{stream, context.WithValue(stream.Context(), inboundKey{}, in)})
+		if in.stops(err) {
+			stream.SetTrailer(in.trailer())
 		}
 		return err
 	}
 }
 
-type hopStream struct {
+type inboundStream struct {
 	grpc.ServerStream
 
 	ctx context.Context //nolint:containedctx // a stream has one
 }
 
-func (s *hopStream) Context() context.Context { return s.ctx }
+func (s *inboundStream) Context() context.Context { return s.ctx }
 
-func (h *hop) stops(err error) bool { return err != nil && h.gaveUp.Load() }
+func (c *inboundCall) stops(err error) bool { return err != nil && c.gaveUp.Load() }
 
-func (*hop) trailer() metadata.MD { return metadata.Pairs(policy.PushbackTrailer, "-1") }
+func (*inboundCall) trailer() metadata.MD { return metadata.Pairs(policy.PushbackTrailer, "-1") }
 
-// tellHop remembers, for the answer to the incoming call that this one was made in, that a retryable
+// noteGaveUp remembers, for the answer to the incoming call that this one was made in, that a retryable
 // failure was the last word here. A call that nobody would have retried says nothing of that, nor does one
 // that has left its retries to the caller above (policy.ReasonChainStop): he would leave them, too.
-func tellHop(ctx context.Context, reason policy.Reason) {
+func noteGaveUp(ctx context.Context, reason policy.Reason) {
 	switch reason {
 	case policy.ReasonAttemptsExhausted, policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonDeadlineTooClose,
 		policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
-		if h, ok := ctx.Value(hopKey{}).(*hop); ok {
-			h.gaveUp.Store(true)
+		if in, ok := ctx.Value(inboundKey{}).(*inboundCall); ok {
+			in.gaveUp.Store(true)
 		}
 	default:
 	}

@@ -52,19 +52,6 @@ func WithClassifier(c Classifier) Option {
 	}
 }
 
-// judge asks the classifier, and reports whether the attempt counts as failed. One that was abandoned does,
-// and nobody is asked.
-func (c *call) judge(reply any, err error, w *watch) (failed bool) {
-	c.verdict = VerdictByCode
-	if err != nil && w.abandoned() && !answered(err) {
-		return true
-	}
-	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 {
-		c.verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
-	}
-	return err != nil || c.verdict == VerdictRetry || c.verdict >= verdictAs
-}
-
 // code is the code that the verdict names, or OK.
 func (v Verdict) code() codes.Code {
 	if v < verdictAs {

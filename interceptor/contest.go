@@ -19,7 +19,7 @@ import (
 // which ones run, when the next is sent, what follows one that has failed, and whose answer is the call's.
 // It is guarded by the lock of the call, which every method requires.
 type contest struct {
-	*call // its attempt is the one that is being looked at
+	*oldCall // its attempt is the one that is being looked at
 
 	latency *latency // of the method; nil if the delay does not follow it
 	fires   func()   // what the timer runs
@@ -43,7 +43,7 @@ type contest struct {
 
 // lane is one attempt of a contest.
 type lane struct {
-	*attempt
+	*oldAttempt
 
 	cancel context.CancelFunc
 	try    *try // nil for unary calls
@@ -135,7 +135,7 @@ func (r *contest) slow() bool {
 		return false // it has failed, and the others go on; or the timer was set anew
 	}
 	newest.slow = true
-	r.attempt = newest.attempt
+	r.oldAttempt = newest.oldAttempt
 	out := policy.Outcome{Status: timedOut, TimedOut: true}
 	d := r.decide(&out)
 	if !d.Retry {

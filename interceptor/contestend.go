@@ -11,7 +11,7 @@ import (
 // failed decides what follows an attempt that has failed, and has left. place is how it came out.
 func (r *contest) failed(l *lane, err error, place Place) {
 	r.observeAttempt(err, place)
-	r.gates.settle(l.attempt, err, false)
+	r.gates.settle(l.oldAttempt, err, false)
 	out := r.outcome(err)
 	d := r.decideFailed(l, &out)
 	if r.stopped && d.Reason == policy.ReasonAttemptsExhausted {
@@ -52,7 +52,7 @@ func (r *contest) lost(l *lane, err error) {
 		if err == nil {
 			r.record(l)
 		}
-		r.gates.settle(l.attempt, err, false)
+		r.gates.settle(l.oldAttempt, err, false)
 		return
 	}
 	r.observeAttempt(err, PlaceCancelled)
@@ -62,11 +62,11 @@ func (r *contest) lost(l *lane, err error) {
 	switch {
 	case l.slow && r.policy.Hedge() == nil:
 		r.gates.Fail()
-		r.gates.settle(l.attempt, timedOut.Err(), false)
+		r.gates.settle(l.oldAttempt, timedOut.Err(), false)
 	case r.err != nil && r.ctx.Err() != nil:
-		r.gates.settle(l.attempt, err, false) // it ran into the call's end
+		r.gates.settle(l.oldAttempt, err, false) // it ran into the call's end
 	default:
-		r.gates.settle(l.attempt, nil, false) // it was fast enough, as far as it got
+		r.gates.settle(l.oldAttempt, nil, false) // it was fast enough, as far as it got
 	}
 }
 

@@ -4,16 +4,22 @@
 package interceptor
 
 import (
+	"cmp"
+	"context"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Error is the error of a call, with what stagger knows of it. Its text and its status are those
 // of the last attempt, unchanged: status.FromError, status.Code and errors.As see what they would
-// see without stagger. Ask for the rest:
+// see without stagger. Only where the call's own end hides what a server has said before, as when the
+// deadline passes in the second attempt, the server's error is added to the text. Ask for the rest:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -25,27 +31,68 @@ type Error struct {
 	Commit   policy.Commit // with the reason committed: by what
 
 	err  error // what the caller gets
-	last error // of the last attempt, where it is another one
+	last error // the last that a server said, if that is another one; nil: there is none
 }
 
-// Error is the text of the last attempt's error, unchanged.
-func (e *Error) Error() string { return e.err.Error() }
+// Error is the text of the last attempt's error, with the last error of a server if that is hidden by it.
+func (e *Error) Error() string { return e.withLast(e.err.Error()) }
 
 // GRPCStatus is the last attempt's status. Like gRPC's own errors, it is nil for an error that
 // carries none, which status.FromError then reports as UNKNOWN.
 func (e *Error) GRPCStatus() *status.Status {
 	st, ok := status.FromError(e.err)
-	if !ok {
+	switch {
+	case !ok:
 		return nil
+	case e.last == nil:
+		return st
 	}
-	return st
+	p := st.Proto()
+	p.Message = e.withLast(p.GetMessage())
+	return status.FromProto(p)
 }
 
-// Unwrap returns the errors behind this one: what the caller gets, and, if the call was cancelled
-// while it waited to retry, the error of the attempt before.
+func (e *Error) withLast(text string) string {
+	if e.last == nil {
+		return text
+	}
+	return text + "; the last server error: " + e.last.Error()
+}
+
+// Unwrap returns the errors behind this one: what the caller gets, and the last error of a server that is
+// hidden by it.
 func (e *Error) Unwrap() []error {
 	if e.last == nil {
 		return []error{e.err}
 	}
 	return []error{e.err, e.last}
+}
+
+// failure is the error that the caller gets; nil after success, and for a reply that means "not yet" when no
+// attempt follows it.
+func (c *call) failure(end attempts.End) *Error {
+	err := end.Err
+	if end.Answer == 0 && err == nil {
+		err = c.unanswered(end)
+	}
+	if err == nil {
+		return nil
+	}
+	return &Error{
+		Attempts: end.Attempts, Elapsed: budget.Now() - c.start, Reason: end.Reason, Commit: end.Commit,
+		err: err, last: end.Last,
+	}
+}
+
+// unanswered is the error of a call that ended while it waited for its next attempt.
+func (c *call) unanswered(end attempts.End) error {
+	if end.Reason == policy.ReasonClosed {
+		return status.Error(codes.Canceled, "grpc: the client connection is closing")
+	}
+	st := status.FromContextError(cmp.Or(c.ctx.Err(), context.DeadlineExceeded))
+	before := ""
+	if end.Last == nil {
+		before = "; the attempt before was answered, but not yet"
+	}
+	return status.Errorf(st.Code(), "%s before attempt %d%s", st.Message(), end.Attempts+1, before)
 }

@@ -19,7 +19,7 @@ type gates struct {
 var _ policy.Gates = (*gates)(nil)
 
 // equip gives an attempt what was got for it, now that it is sent: the wait is over.
-func (g *gates) equip(a *attempt) {
+func (g *gates) equip(a *oldAttempt) {
 	g.Leave()
 	a.permit, g.next = g.next, grant{}
 	a.done, g.done = g.done, nil
@@ -33,7 +33,7 @@ func (g *gates) giveBack() {
 
 // settle says how an attempt has ended: to the breaker, with its error, and to the budget, if that paid
 // for it, whether it helped.
-func (g *gates) settle(a *attempt, err error, helped bool) {
+func (g *gates) settle(a *oldAttempt, err error, helped bool) {
 	if done := a.done; done != nil {
 		a.done = nil
 		done(err)

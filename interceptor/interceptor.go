@@ -34,6 +34,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -54,13 +55,13 @@ type Retrier struct {
 	warned                    once
 	maxReplayed               int64        // bytes that all streams may keep for replay
 	replayed                  atomic.Int64 // bytes that they keep now
-	room                      room
+	waitLimit                 waitLimit
 	ownMaxWaiting             bool // whatever the files say
 	latencies                 latencies
-	breaker                   func(target, method string) breaker // nil: none
-	classifier                Classifier                          // nil: none
-	descriptors               []*protoregistry.Files              // given, beside those that are linked in
-	delivered                 *delivered                          // nil unless service configs are followed
+	breaker                   func(target, method string) attempts.Breaker // nil: none
+	classifier                Classifier                                   // nil: none
+	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
+	delivered                 *delivered                                   // nil unless service configs are followed
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
@@ -78,7 +79,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
-	r.room.most.Store(policy.DefaultMaxWaiting)
+	r.waitLimit.slots.Store(policy.DefaultMaxWaiting)
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("interceptor: New: option %d is nil", i)
@@ -112,7 +113,7 @@ func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
 	case set == nil:
 		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	case !r.ownMaxWaiting:
-		r.room.most.Store(int64(set.MaxWaiting()))
+		r.waitLimit.slots.Store(int64(set.MaxWaiting()))
 	}
 	return set, nil
 }

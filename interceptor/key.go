@@ -26,29 +26,28 @@ type keyOption struct {
 // itself tries again. If key is "", a random one is made.
 func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 
-// keyed gives the call its idempotency key, if it is to have one: the option's, else one that the caller
-// has put into the metadata, else a new one.
-func (c *call) keyed(ctx context.Context) context.Context {
-	key, asked := "", false
-	for _, o := range c.options.caller {
+// withKey returns the context of a call that sends an idempotency key in the given header, or, if that is "", in
+// the default one when the caller has asked for a key; and the key, "" if the call sends none. The key is the
+// option's, else one that the caller has put into the metadata, else a new one.
+func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ context.Context, key string) {
+	asked := false
+	for _, o := range caller {
 		if o, ok := o.(keyOption); ok {
 			key, asked = o.key, true
 		}
 	}
-	header := c.policy.IdempotencyKey()
 	if header == "" && !asked {
-		return ctx
+		return ctx, ""
 	}
 	header = cmp.Or(header, policy.DefaultIdempotencyHeader)
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if own := cmp.Or(md.Get(header)...); key == "" && own != "" {
-		c.key = own
-		return ctx
+		return ctx, own
 	}
 	if !ok {
 		md = metadata.MD{}
 	}
-	c.key = cmp.Or(key, rand.Text())
-	md.Set(header, c.key)
-	return metadata.NewOutgoingContext(ctx, md)
+	key = cmp.Or(key, rand.Text())
+	md.Set(header, key)
+	return metadata.NewOutgoingContext(ctx, md), key
 }

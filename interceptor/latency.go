@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/histogram"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -119,3 +120,28 @@ func (l *latency) after(h *policy.HedgeSpec) time.Duration {
 	}
 	return delay
 }
+
+// hedgeDelay is the latency of a method as an engine asks for it: the quantile, within the policy's bounds.
+type hedgeDelay struct {
+	*latency
+
+	spec *policy.QuantileSpec
+}
+
+var _ attempts.Latency = (*hedgeDelay)(nil)
+
+// HedgeAfter implements [attempts.Latency].
+func (d *hedgeDelay) HedgeAfter() time.Duration {
+	delay := time.Duration(d.delay.Load())
+	if delay == 0 {
+		return 0
+	}
+	delay = max(delay, d.spec.Min)
+	if d.spec.Max > 0 {
+		delay = min(delay, d.spec.Max)
+	}
+	return delay
+}
+
+// Record implements [attempts.Latency].
+func (d *hedgeDelay) Record(took, now time.Duration) { d.record(took, now) }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
@@ -16,7 +15,7 @@ import (
 
 // follow does what an attempt that failed with err asks for. Either the next attempt is to be sent
 // now, or the call is over, with final for the caller.
-func (c *call) follow(err error, w *watch) (over bool, final error) {
+func (c *oldCall) follow(err error, w *watch) (over bool, final error) {
 	abandoned := w.abandoned() && !answered(err)
 	place := PlaceAlone
 	if abandoned {
@@ -26,10 +25,10 @@ func (c *call) follow(err error, w *watch) (over bool, final error) {
 	if abandoned {
 		// The next attempt was decided on when the timeout fired, and its wait is over.
 		c.gates.Fail()
-		c.gates.settle(c.attempt, timedOut.Err(), false)
+		c.gates.settle(c.oldAttempt, timedOut.Err(), false)
 		return c.next(w.decision, err)
 	}
-	c.gates.settle(c.attempt, err, false)
+	c.gates.settle(c.oldAttempt, err, false)
 	c.gates.giveBack() // what was decided about a slow attempt does not hold for a failed one
 	out := c.outcome(err)
 	d := c.decide(&out)
@@ -43,7 +42,7 @@ func (c *call) follow(err error, w *watch) (over bool, final error) {
 
 // next moves on to the attempt that d allowed, unless the call has ended meanwhile; last is the error
 // of the attempt before.
-func (c *call) next(d policy.Decision, last error) (over bool, final error) {
+func (c *oldCall) next(d policy.Decision, last error) (over bool, final error) {
 	switch reason := c.ready(); reason {
 	case policy.ReasonRetry:
 		c.state.Sent(d)
@@ -57,7 +56,7 @@ func (c *call) next(d policy.Decision, last error) (over bool, final error) {
 
 // ready reports whether an attempt that was decided on, maybe long ago, may be sent now: policy.ReasonRetry, or
 // why not.
-func (c *call) ready() policy.Reason {
+func (c *oldCall) ready() policy.Reason {
 	switch {
 	case c.ctx.Err() != nil:
 		return policy.ReasonCancelled
@@ -72,7 +71,7 @@ func (c *call) ready() policy.Reason {
 
 // gone is the error of a call whose context has ended while it waited for its next attempt; last is that
 // of the attempt before, nil if the classifier has said "not yet" of its reply.
-func (c *call) gone(last error) error {
+func (c *oldCall) gone(last error) error {
 	st, before := status.FromContextError(c.ctx.Err()), "was answered, but not yet"
 	if last != nil {
 		before = last.Error()
@@ -81,9 +80,9 @@ func (c *call) gone(last error) error {
 }
 
 // decide asks the policy, and tells the observers.
-func (c *call) decide(out *policy.Outcome) policy.Decision {
+func (c *oldCall) decide(out *policy.Outcome) policy.Decision {
 	c.state.Deadline, _ = c.ctx.Deadline()
-	c.state.Safe = c.wishes&safe != 0 || c.key != "" || c.retrier.rules.Load().set.Safe(c.policy, c.method)
+	c.state.Safe = c.flags&safe != 0 || c.key != "" || c.retrier.rules.Load().set.Safe(c.policy, c.method)
 	c.state.InRetry = inRetry(c.ctx)
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > c.retrier.maxAttempts {
 		c.retrier.warnCut(c.policy.MaxAttempts())
@@ -94,16 +93,16 @@ func (c *call) decide(out *policy.Outcome) policy.Decision {
 }
 
 // succeed ends a call that was answered with OK, by an attempt with the given place.
-func (c *call) succeed(place Place) {
+func (c *oldCall) succeed(place Place) {
 	c.observeAttempt(nil, place)
-	c.gates.settle(c.attempt, nil, !c.late())
+	c.gates.settle(c.oldAttempt, nil, !c.late())
 	c.finish(nil, policy.ReasonSucceeded)
 }
 
 // late reports whether the running attempt took longer than an attempt should. Such an answer comes
 // from a service in trouble, and is no sign that extra attempts help: in an overload, they would pay
 // for the next ones and deepen it.
-func (c *call) late() bool {
+func (c *oldCall) late() bool {
 	timeout := c.policy.PerAttemptTimeout()
 	return timeout > 0 && cmp.Or(c.answered, budget.Now())-c.began > timeout
 }
@@ -111,7 +110,7 @@ func (c *call) late() bool {
 // end ends a call that no other attempt follows, for the reason of d. Without an error, the classifier
 // has said "not yet" of the last reply, which the caller now gets. last is the error of the attempt
 // before, where that is another one.
-func (c *call) end(err, last error, d policy.Decision) error {
+func (c *oldCall) end(err, last error, d policy.Decision) error {
 	if err == nil {
 		c.finish(nil, d.Reason)
 		return nil
@@ -121,14 +120,14 @@ func (c *call) end(err, last error, d policy.Decision) error {
 		err: err, last: last,
 	}
 	if c.state.Attempts != 1 || d.Reason != policy.ReasonAttemptsExhausted { // one that may not retry has not given up
-		tellHop(c.ctx, d.Reason)
+		noteGaveUp(c.ctx, d.Reason)
 	}
 	c.finish(final, d.Reason)
 	return final
 }
 
 // finish tells everybody of the end.
-func (c *call) finish(err error, reason policy.Reason) {
+func (c *oldCall) finish(err error, reason policy.Reason) {
 	c.over = true
 	c.gates.giveBack()
 	switch {
@@ -140,14 +139,7 @@ func (c *call) finish(err error, reason policy.Reason) {
 		c.gates.budget.Finish(budget.Now(), budget.EndFailed)
 	}
 	if c.retrier.tellsCalls {
-		c.retrier.tellCall(c.ctx, c.callEvent(err, reason))
+		c.retrier.notifyCall(c.ctx, c.callEvent(err, reason))
 	}
 	c.options.deliver(&c.attemptOptions, err)
-}
-
-// answered reports whether err is an answer, and not what becomes of a context that was cancelled:
-// gRPC makes a status of that, and an interceptor further in may return it as it is.
-func answered(err error) bool {
-	st, ok := status.FromError(err)
-	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
 }

@@ -8,22 +8,24 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// observeAttempt tells of an attempt that has ended.
-func (c *call) observeAttempt(err error, place Place) {
+// notifyAttempt tells observers of attempt a, which has ended.
+func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 	if !c.retrier.tellsAttempts {
 		return
 	}
-	elapsed := budget.Now() - c.began
+	elapsed := budget.Now() - a.began
 	e := AttemptEvent{
-		Method: c.method, Target: target(c.cc), Number: c.number,
+		Method: c.method, Target: target(c.cc), Number: a.number,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Code: status.Code(err), Err: err,
-		Peer: c.from().Addr, Place: place, IdempotencyKey: c.key,
+		Peer: a.report().from().Addr, Place: Place(place), IdempotencyKey: c.key,
 	}
 	for _, o := range c.retrier.observers {
 		if o.Attempt != nil {
@@ -32,11 +34,19 @@ func (c *call) observeAttempt(err error, place Place) {
 	}
 }
 
-// observeDecision tells what follows an attempt that has failed or timed out.
-func (c *call) observeDecision(out *policy.Outcome, d policy.Decision) {
+// notifyDecision tells observers what the engine has decided in a step, if it has: about an attempt that has ended
+// with err, or one that is slow.
+func (c *call) notifyDecision(step attempts.Step, err error) {
+	if step.Decided == 0 {
+		return
+	}
+	code := status.Code(err)
+	if step.TimedOut {
+		code = codes.DeadlineExceeded
+	}
 	e := DecisionEvent{
-		Method: c.method, Target: target(c.cc), Attempt: c.number,
-		Code: out.Status.Code(), TimedOut: out.TimedOut, Decision: d,
+		Method: c.method, Target: target(c.cc), Attempt: step.Decided,
+		Code: code, TimedOut: step.TimedOut, Decision: step.Decision,
 	}
 	for _, o := range c.retrier.observers {
 		if o.Decision != nil {
@@ -46,31 +56,25 @@ func (c *call) observeDecision(out *policy.Outcome, d policy.Decision) {
 }
 
 // callEvent is the end of a call.
-func (c *call) callEvent(err error, reason policy.Reason) CallEvent {
-	e := callEvent(c.method, c.cc, c.state.Attempts, c.start, c.waited, err, reason)
-	e.IdempotencyKey = c.key
-	return e
-}
-
-func callEvent(method string, cc *grpc.ClientConn, attempts int, start, waited time.Duration, err error, reason policy.Reason) CallEvent {
+func callEvent(method string, cc *grpc.ClientConn, sent int, start, waited time.Duration, err error, reason policy.Reason) CallEvent {
 	elapsed := budget.Now() - start
 	return CallEvent{
-		Method: method, Target: target(cc), Attempts: attempts,
+		Method: method, Target: target(cc), Attempts: sent,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Waited: waited,
 		Code: status.Code(err), Err: err, Reason: reason,
 	}
 }
 
-// tellSuccess tells of a call whose first attempt has succeeded.
-func (r *Retrier) tellSuccess(ctx context.Context, method string, cc *grpc.ClientConn, start time.Duration, a *attempt, o *callOptions) {
+// notifySuccess tells of a call whose first attempt has succeeded, in the fast path.
+func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, start time.Duration, a *attemptOptions, o *callOptions) {
 	if r.tellsCalls {
-		r.tellCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded))
+		r.notifyCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded))
 	}
-	o.deliver(&a.attemptOptions, nil)
+	o.deliver(a, nil)
 }
 
-// tellCall tells of the end of a call.
-func (r *Retrier) tellCall(ctx context.Context, e CallEvent) {
+// notifyCall tells observers of the end of a call.
+func (r *Retrier) notifyCall(ctx context.Context, e CallEvent) {
 	for _, o := range r.observers {
 		if o.Call != nil {
 			o.Call(ctx, e)

@@ -80,7 +80,7 @@ func WithMaxWaiting(n int) Option {
 		if n < 1 {
 			return fmt.Errorf("interceptor: WithMaxWaiting(%d): must be at least 1", n)
 		}
-		r.room.most.Store(int64(n))
+		r.waitLimit.slots.Store(int64(n))
 		r.ownMaxWaiting = true
 		return nil
 	}

@@ -4,56 +4,60 @@
 package interceptor
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// timedOut is the outcome of an attempt that has used up its per-attempt timeout and may still be
-// running.
-var timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
-
-// outcome is what an attempt that ended with err means to the policy.
-func (c *call) outcome(err error) policy.Outcome {
-	out := policy.Outcome{
-		Status: status.New(codes.OK, ""), Header: c.header, Trailer: c.trailer,
-		Again: c.verdict == VerdictRetry, As: c.verdict.code(),
-		Final: c.verdict == VerdictFinal || errors.Is(c.ctx.Err(), context.Canceled) || closed(c.cc),
+// result is how attempt a, which has returned, has ended.
+func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attempts.Result {
+	a.done = a.ended.Load()
+	r := attempts.Result{Err: err, Outcome: policy.Outcome{Status: ok}}
+	r.Local = err != nil && !answered(err) && (a.ctx.Err() != nil || c.gone(now) != "")
+	verdict := VerdictByCode
+	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && !r.Local {
+		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
+	reported := a.report()
+	r.Header, r.Trailer = reported.header, reported.trailer
+	r.Again, r.As, r.Final = verdict == VerdictRetry, verdict.code(), verdict == VerdictFinal
 	if err == nil {
-		return out // the classifier has said "not yet"
+		return r
 	}
-	st, ok := status.FromError(err)
-	out.Status = st
-	multiplied := c.multiplied()
-	out.Unsent = c.unsent() && !multiplied
+	st, isStatus := status.FromError(err)
+	r.Status = st
+	multiplied := c.retrier.multiplied(c.with, c.cc, c.method)
+	r.Unsent = a.done && a.unsent() && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
-	nobodys := !ok || st.Code() == codes.OK
-	out.Final = out.Final || nobodys && c.verdict == VerdictByCode || deterministic(err)
-	return out
+	foreign := !isStatus || st.Code() == codes.OK
+	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(err)
+	return r
 }
 
-// multiplied reports, with a warning, that gRPC may have retried the attempt by itself. Then the
+var ok = status.New(codes.OK, "")
+
+// answered reports whether err is an answer, and not what becomes of a context that was cancelled:
+// gRPC makes a status of that, and an inner interceptor may return it as it is.
+func answered(err error) bool {
+	st, ok := status.FromError(err)
+	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
+}
+
+// multiplied reports, with a warning, that gRPC may have retried an attempt by itself. Then the
 // lack of a stream says nothing of the attempts before.
-func (c *call) multiplied() bool {
-	if c.alone || !retriesItself(c.cc, c.method) {
+func (r *Retrier) multiplied(with coexistence, cc *grpc.ClientConn, method string) bool {
+	if with == alone || !retriesItself(cc, method) {
 		return false
 	}
-	c.retrier.warnMultiplied(c.method)
+	r.warnMultiplied(method)
 	return true
-}
-
-// closed reports whether the connection was closed for good.
-func closed(cc *grpc.ClientConn) bool {
-	return cc != nil && cc.GetState() == connectivity.Shutdown
 }
 
 // deterministic reports errors that gRPC makes of a message as such, on either side: the same

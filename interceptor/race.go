@@ -22,7 +22,7 @@ import (
 type race struct {
 	contest
 
-	own        call
+	own        oldCall
 	req, reply any // the caller's
 	invoke     grpc.UnaryInvoker
 	kind       kind // of reply
@@ -49,7 +49,7 @@ type runner struct {
 // one synctest bubble must not be used in another.
 var races = sync.Pool{New: func() any {
 	r := new(race)
-	r.call, r.fires = &r.own, r.fire
+	r.oldCall, r.fires = &r.own, r.fire
 	return r
 }}
 
@@ -64,7 +64,7 @@ func (r *race) run(opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvo
 	r.req, r.reply, r.kind, r.invoke = req, reply, kindOf(reply), invoke
 	r.learn()
 	l := &r.first
-	l.attempt, l.reply, l.opts = r.attempt, reply, opts
+	l.oldAttempt, l.reply, l.opts = r.oldAttempt, reply, opts
 	l.ctx, l.cancel = context.WithCancel(firstAttempt(r.ctx))
 	r.here = l
 	r.enter(&l.lane)
@@ -110,14 +110,14 @@ func (r *race) finish() error {
 	if r.panics != nil {
 		panic(r.panics) //nolint:forbidigo // it comes from an interceptor further in
 	}
-	r.attempt = r.best.attempt
+	r.oldAttempt = r.best.oldAttempt
 	if r.err != nil {
 		return r.fail()
 	}
 	if r.answer != nil {
 		copyReply(r.reply, r.answer)
 	}
-	r.call.finish(nil, r.verdict.Reason)
+	r.oldCall.finish(nil, r.verdict.Reason)
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (r *race) finish() error {
 func (r *race) recycle() {
 	r.release()
 	*r = race{contest: contest{fires: r.fires, running: r.running[:0]}}
-	r.call = &r.own
+	r.oldCall = &r.own
 	races.Put(r)
 }
 
@@ -141,7 +141,7 @@ func (r *race) tidy() {
 	defer r.mu.Unlock()
 	r.stop()
 	if r.here != nil && r.leave(&r.here.lane) { // it is the caller's goroutine that panics
-		r.gates.settle(r.here.attempt, errLeft, false)
+		r.gates.settle(r.here.oldAttempt, errLeft, false)
 	}
 	for len(r.running) > 0 {
 		r.mu.Unlock()

@@ -12,16 +12,16 @@ func (r *race) ended(l *runner, err error) (last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.wake()
-	defer func() { r.gates.settle(l.attempt, errLeft, false) }() // if an observer or the classifier panics
+	defer func() { r.gates.settle(l.oldAttempt, errLeft, false) }() // if an observer or the classifier panics
 	r.leave(&l.lane)
 	failed := r.panics != nil || r.over || r.judge(l.reply, err, nil)
 	if failed {
-		l.attempt = l.settled()
+		l.oldAttempt = l.settled()
 	}
-	r.attempt = l.attempt
+	r.oldAttempt = l.oldAttempt
 	switch {
 	case r.panics != nil:
-		r.gates.settle(l.attempt, errLeft, false)
+		r.gates.settle(l.oldAttempt, errLeft, false)
 		r.stop()
 	case r.over:
 		r.lost(&l.lane, err)
@@ -36,7 +36,7 @@ func (r *race) ended(l *runner, err error) (last bool) {
 // won takes the answer of an attempt for the call's. It requires mu.
 func (r *race) won(l *runner) {
 	r.observeAttempt(nil, l.place(PlaceWon))
-	r.gates.settle(l.attempt, nil, !r.late())
+	r.gates.settle(l.oldAttempt, nil, !r.late())
 	r.record(&l.lane)
 	r.best, r.err, r.last, r.verdict = &l.lane, nil, nil, policy.Decision{Reason: policy.ReasonSucceeded}
 	if l != r.here {

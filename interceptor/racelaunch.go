@@ -34,9 +34,9 @@ func (r *race) launch(here bool) *runner {
 	if !r.allowed() {
 		return nil
 	}
-	l := &runner{lane: lane{attempt: r.another()}, reply: reply}
+	l := &runner{lane: lane{oldAttempt: r.another()}, reply: reply}
 	l.ctx, l.cancel = context.WithCancel(laterAttempt(r.ctx, l.number-1))
-	l.opts = r.optionsAgain(l.attempt)
+	l.opts = r.optionsAgain(l.oldAttempt)
 	if here {
 		r.here = l
 		clearReply(reply)

@@ -39,7 +39,7 @@ func (r *Retrier) Reload(set *policy.Set) error {
 		}
 	}
 	if !r.ownMaxWaiting {
-		r.room.most.Store(int64(set.MaxWaiting()))
+		r.waitLimit.slots.Store(int64(set.MaxWaiting()))
 	}
 	if err := r.budgets.reload(fresh); err != nil {
 		return err

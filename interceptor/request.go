@@ -9,39 +9,39 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// wishes is what a caller's options, and its policy, ask of us before the first attempt.
-type wishes uint8
+// callFlags are what a caller's options, and its policy, say before the first attempt.
+type callFlags uint8
 
 const (
-	pass  wishes = 1 << iota // let the call pass by, untouched
-	safe                     // the caller declares it safe to repeat
-	keyed                    // the call sends an idempotency key
-	plain                    // nothing is to be done before an attempt fails
-	early                    // the connection may have received no service config yet
+	disabled      callFlags = 1 << iota // the call passes by, untouched
+	safe                                // the caller declares it safe to repeat
+	keyed                               // the call sends an idempotency key
+	fast                                // nothing is to be done before an attempt fails
+	configPending                       // the connection may have received no service config yet
 )
 
 // read finds the policy of a call, and the options of its attempts: the caller's, then the policy's where the
 // caller says nothing stricter. Every call comes through here.
-func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, a *attempt) (of *rules, p *policy.Policy, opts callOptions, w wishes) {
-	of, p, w = r.lookup(cc, method)
-	opts = readOptions(caller, &a.attemptOptions)
+func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, first *attemptOptions) (of *rules, p *policy.Policy, opts callOptions, flags callFlags) {
+	of, p, flags = r.lookup(cc, method)
+	opts = readOptions(caller, first)
 	if opts.opaque != nil {
 		r.warnOpaque(opts.opaque)
 	}
 	for _, o := range caller {
 		switch o := o.(type) {
 		case disableOption:
-			w |= pass
+			flags |= disabled
 		case insideOption:
-			w |= pass
+			flags |= disabled
 			r.warnNested()
 		case policyOption:
 			of, p = r.rules.Load(), o.policy
-			w &^= early
+			flags &^= configPending
 		case idempotentOption:
-			w |= safe
+			flags |= safe
 		case keyOption:
-			w |= safe | keyed
+			flags |= safe | keyed
 		}
 	}
 	if p == nil {
@@ -49,13 +49,13 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	}
 	if !p.Plain() {
 		opts.shared = appendLimits(opts.shared, caller, p.Spec())
-	} else if w&keyed == 0 {
-		w |= plain
+	} else if flags&keyed == 0 {
+		flags |= fast
 	}
 	if p.CommitsOnHeaders() {
 		opts.header = true
 	}
-	return of, p, opts, w
+	return of, p, opts, flags
 }
 
 // appendLimits adds what a policy says where the caller has not said it, or not as strictly.

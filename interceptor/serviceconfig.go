@@ -70,9 +70,9 @@ func (o *origin) follow(file *rules) *rules {
 }
 
 // lookup finds the policy for a call, and the rules that it belongs to: what the file says of the method,
-// else what the connection has received, else what comes with the API; nil if nobody says anything. w is
-// early if nobody does, but the connection may have received nothing yet.
-func (r *Retrier) lookup(cc *grpc.ClientConn, method string) (of *rules, p *policy.Policy, w wishes) {
+// else what the connection has received, else what comes with the API; nil if nobody says anything. flags
+// has configPending if nobody does, but the connection may have received nothing yet.
+func (r *Retrier) lookup(cc *grpc.ClientConn, method string) (of *rules, p *policy.Policy, flags callFlags) {
 	of = r.rules.Load()
 	p = of.set.Lookup(method)
 	if r.delivered == nil || cc == nil || p != nil && of.set.Configured(p) {
@@ -81,7 +81,7 @@ func (r *Retrier) lookup(cc *grpc.ClientConn, method string) (of *rules, p *poli
 	o := r.origin(cc, method)
 	switch {
 	case o == nil && p == nil:
-		return of, nil, early
+		return of, nil, configPending
 	case o == nil:
 		return of, p, 0
 	}

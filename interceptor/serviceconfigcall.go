@@ -4,51 +4,9 @@
 package interceptor
 
 import (
-	"context"
-
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
-
-// catchUp looks again for the policy of a call that began before its connection had received any service
-// config; the first attempt has waited for it. It reports whether there is one.
-func (c *call) catchUp() bool {
-	if c.wishes&early == 0 {
-		return false
-	}
-	c.wishes &^= early
-	of, p, w := c.retrier.lookup(c.cc, c.method)
-	if w&early != 0 {
-		return false
-	}
-	if p == nil {
-		p = c.retrier.single
-	}
-	c.policy = p
-	c.state.InPlace = true // it was not begun as a race
-	if b := c.retrier.payer(of, p, c.cc, c.method); b != c.gates.budget {
-		b.Start(c.start)
-		c.gates.budget = b
-	}
-	return true
-}
-
-// catchUp does so for a stream that has just been opened.
-func (s *stream) catchUp() {
-	if s.call.catchUp() {
-		s.end = both(s.end, s.limit())
-	}
-}
-
-func both(outer, inner context.CancelFunc) context.CancelFunc {
-	if outer == nil {
-		return inner
-	}
-	return func() {
-		inner()
-		outer()
-	}
-}
 
 // delivered reports whether the rules come from a service config.
 func (r *rules) delivered() bool { return r.file != nil }

@@ -41,4 +41,4 @@ func (r *Retrier) Budgets() []BudgetState {
 }
 
 // Waiting is how many calls of the Retrier wait in a backoff now.
-func (r *Retrier) Waiting() int { return int(r.room.waiting.Load()) }
+func (r *Retrier) Waiting() int { return int(r.waitLimit.waiting.Load()) }

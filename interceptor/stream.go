@@ -52,17 +52,17 @@ type stream struct {
 	open       grpc.Streamer
 	end        context.CancelFunc // of the policy's timeout; nil without one
 
-	call // its state belongs to the leader, and before that to the attempt's watch
+	oldCall // its state belongs to the leader, and before that to the attempt's watch
 }
 
 func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (grpc.ClientStream, error) {
-		a := newAttempt()
-		of, p, o, w := r.read(cc, method, opts, a)
+		a := newOldAttempt()
+		of, p, o, w := r.read(cc, method, opts, &a.attemptOptions)
 		found, name := codecOf(opts)
-		if w&pass != 0 || found == nil {
+		if w&disabled != 0 || found == nil {
 			return open(ctx, desc, cc, method, opts...)
 		}
 		s := &stream{
@@ -77,7 +77,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s.through = desc.ServerStreams && s.resumption.next == nil
 		s.codec = codec{found, name, s}
 		s.encoder.able = ownCodec(found)
-		s.policy, s.wishes = p, w
+		s.policy, s.flags = p, w
 		if err := s.begin(ctx, o.forAttempt(&a.attemptOptions)); err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (s *stream) begin(ctx context.Context, opts []grpc.CallOption) error {
 	if timeout := s.policy.Spec().Timeout; timeout > 0 {
 		s.ctx, s.end = context.WithTimeout(ctx, timeout)
 	}
-	if refused := s.call.begin(); refused != nil {
+	if refused := s.oldCall.begin(); refused != nil {
 		s.release()
 		return refused
 	}
@@ -99,7 +99,7 @@ func (s *stream) begin(ctx context.Context, opts []grpc.CallOption) error {
 		return s.start(opts)
 	}
 	t := &s.first
-	err := s.try(t, s.attempt, firstAttempt(s.ctx), opts)
+	err := s.try(t, s.oldAttempt, firstAttempt(s.ctx), opts)
 	s.catchUp()
 	if err != nil {
 		return s.lead(t, err)

@@ -107,7 +107,7 @@ func (s *stream) finish(t *try, err error) error {
 		return s.lead(t, err)
 	}
 	t.watch.disarm()
-	s.attempt = t.attempt
+	s.oldAttempt = t.oldAttempt
 	s.succeed(t.place(PlaceWon))
 	s.close(t, io.EOF)
 	return io.EOF

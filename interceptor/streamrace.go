@@ -34,7 +34,7 @@ func (s *stream) newRace() *streamRace {
 		s.state.InPlace = true
 		return nil
 	}
-	r := &streamRace{contest: contest{call: &s.call, fires: s.fire}}
+	r := &streamRace{contest: contest{oldCall: &s.oldCall, fires: s.fire}}
 	if s.policy.Hedge() != nil {
 		s.gates.slow = budget.KindHedge
 	}
@@ -52,7 +52,7 @@ func (s *stream) contested() bool { return s.race != nil && len(s.race.running) 
 func (s *stream) start(opts []grpc.CallOption) error {
 	t := &s.first
 	s.mu.Lock()
-	ctx := s.enter(t, s.attempt, firstAttempt(s.ctx))
+	ctx := s.enter(t, s.oldAttempt, firstAttempt(s.ctx))
 	s.mu.Unlock()
 	final := s.run(t, ctx, opts)
 	s.rethrow()
@@ -60,8 +60,8 @@ func (s *stream) start(opts []grpc.CallOption) error {
 }
 
 // enter adds an attempt that is being sent, and returns its context. It requires mu.
-func (s *stream) enter(t *try, a *attempt, ctx context.Context) context.Context { //nolint:revive // the context is the attempt's
-	t.attempt, t.try, t.hearing = a, t, true
+func (s *stream) enter(t *try, a *oldAttempt, ctx context.Context) context.Context { //nolint:revive // the context is the attempt's
+	t.oldAttempt, t.try, t.hearing = a, t, true
 	ctx, t.cancel = context.WithCancel(ctx)
 	a.onEnd = func() { s.ended(t) }
 	s.race.enter(&t.lane)
@@ -71,7 +71,7 @@ func (s *stream) enter(t *try, a *attempt, ctx context.Context) context.Context 
 // launch adds an attempt after the first. It requires mu.
 func (s *stream) launch() (*try, context.Context) {
 	t := new(try)
-	return t, s.enter(t, s.call.another(), laterAttempt(s.ctx, s.state.Attempts-1))
+	return t, s.enter(t, s.oldCall.another(), laterAttempt(s.ctx, s.state.Attempts-1))
 }
 
 // run opens an attempt that was added, and has it answered in a goroutine of its own. It returns the error of
@@ -108,7 +108,7 @@ func (s *stream) fire() {
 	}
 	t, ctx := s.launch()
 	s.mu.Unlock()
-	if opened, _ := s.join(t, ctx, s.optionsAgain(t.attempt)); opened {
+	if opened, _ := s.join(t, ctx, s.optionsAgain(t.oldAttempt)); opened {
 		s.hear(t)
 	}
 }

@@ -15,17 +15,17 @@ import (
 func (s *stream) goOn() error {
 	r := s.race
 	if r.waiting {
-		s.call.wait(r.due - budget.Now())
+		s.oldCall.wait(r.due - budget.Now())
 		s.mu.Lock()
 		if r.allowed() {
 			t, ctx := s.launch()
 			s.mu.Unlock()
-			return s.run(t, ctx, s.optionsAgain(t.attempt))
+			return s.run(t, ctx, s.optionsAgain(t.oldAttempt))
 		}
 		s.mu.Unlock()
 	}
 	best := r.best.try
-	s.attempt = best.attempt
+	s.oldAttempt = best.oldAttempt
 	final := r.fail()
 	s.close(best, final)
 	return final
@@ -49,13 +49,13 @@ func (s *stream) fall(t *try, err error) error {
 	default:
 		return nil // it has left before
 	}
-	t.attempt = t.settled()
-	s.attempt = t.attempt
+	t.oldAttempt = t.settled()
+	s.oldAttempt = t.oldAttempt
 	switch {
 	case beaten:
 		r.lost(&t.lane, err)
 	case r.panics != nil:
-		r.gates.settle(t.attempt, errLeft, false)
+		r.gates.settle(t.oldAttempt, errLeft, false)
 		r.best, r.err, r.verdict = &t.lane, errLeft, policy.Decision{Reason: policy.ReasonNonRetryable}
 		r.stop()
 	default:

@@ -31,8 +31,8 @@ type try struct {
 }
 
 // try opens an attempt.
-func (s *stream) try(t *try, a *attempt, ctx context.Context, opts []grpc.CallOption) (err error) { //nolint:revive // the context is the attempt's
-	t.attempt = a
+func (s *stream) try(t *try, a *oldAttempt, ctx context.Context, opts []grpc.CallOption) (err error) { //nolint:revive // the context is the attempt's
+	t.oldAttempt = a
 	ctx, t.cancel = context.WithCancel(ctx)
 	ctx, t.watch = s.watched(ctx)
 	a.onEnd = func() { s.ended(t) }
@@ -42,7 +42,7 @@ func (s *stream) try(t *try, a *attempt, ctx context.Context, opts []grpc.CallOp
 
 // another opens an attempt after the first.
 func (s *stream) another() (*try, error) {
-	t, a := new(try), s.call.another()
+	t, a := new(try), s.oldCall.another()
 	return t, s.try(t, a, laterAttempt(s.ctx, s.state.Attempts-1), s.optionsAgain(a))
 }
 
@@ -55,7 +55,7 @@ func (s *stream) lead(t *try, err error) error {
 	for {
 		t.watch.stop()
 		t.cancel()
-		s.attempt = t.settled()
+		s.oldAttempt = t.settled()
 		s.judge(nil, err, t.watch)
 		if over, final := s.follow(err, t.watch); over {
 			s.close(t, final)

@@ -25,9 +25,9 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
-		a := attempts.Get().(*attempt) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-		of, p, o, w := r.read(cc, method, opts, a)
-		if w&pass != 0 {
+		a := oldAttempts.Get().(*oldAttempt) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+		of, p, o, w := r.read(cc, method, opts, &a.attemptOptions)
+		if w&disabled != 0 {
 			a.release()
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
@@ -35,27 +35,27 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		b := r.payer(of, p, cc, method)
 		start := budget.Now()
 		var err error
-		if w&plain != 0 && !r.watched {
+		if w&fast != 0 && !r.watched {
 			// The way of nearly all calls: nothing of them need be remembered.
 			b.Start(start)
 			if err = invoke(firstAttempt(ctx), method, req, reply, cc, first...); err == nil {
 				b.Finish(start, budget.EndAtOnce)
 				if o.notify || r.tellsCalls {
-					r.tellSuccess(ctx, method, cc, start, a, &o)
+					r.notifySuccess(ctx, method, cc, start, &a.attemptOptions, &o)
 				}
 				a.release()
 				return nil
 			}
 		}
 		var (
-			c      *call
+			c      *oldCall
 			beside *race // if attempts may run beside each other
 		)
 		if p.Races() {
 			beside = races.Get().(*race) //nolint:errcheck,forcetypeassert // the pool holds nothing else
 			c = &beside.own
 		} else {
-			c = new(call)
+			c = new(oldCall)
 		}
 		c.options = o
 		c.options.header = true
@@ -63,7 +63,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		if p.Hedge() != nil {
 			c.gates.slow = budget.KindHedge
 		}
-		c.ctx, c.policy, c.wishes = ctx, p, w
+		c.ctx, c.policy, c.flags = ctx, p, w
 		if err == nil {
 			if refused := c.begin(); refused != nil {
 				return refused
@@ -78,7 +78,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 
 // unary makes the attempts of a call, or those that follow a first one which has failed with err; opts
 // are those of the first one.
-func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvoker) error {
+func (c *oldCall) unary(err error, opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvoker) error {
 	if err != nil {
 		c.catchUp()
 	}
@@ -96,15 +96,15 @@ func (c *call) unary(err error, opts []grpc.CallOption, req, reply any, invoke g
 		}
 	}
 	for c.judge(reply, err, w) {
-		c.attempt = c.settled()
+		c.oldAttempt = c.settled()
 		if over, final := c.follow(err, w); over {
 			return final
 		}
 		clearReply(reply)
-		c.attempt = c.another()
+		c.oldAttempt = c.another()
 		var ctx context.Context
 		ctx, w = c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
-		err = invoke(ctx, c.method, req, reply, c.cc, c.optionsAgain(c.attempt)...)
+		err = invoke(ctx, c.method, req, reply, c.cc, c.optionsAgain(c.oldAttempt)...)
 		w.stop()
 	}
 	c.succeed(PlaceAlone)
@@ -116,12 +116,12 @@ var errLeft = status.Error(codes.Unknown, "the attempt has panicked")
 
 // leave lets go of what a call holds that a panic has cut short, in an interceptor further in or in an
 // observer.
-func (c *call) leave(w *watch) {
+func (c *oldCall) leave(w *watch) {
 	if c.over {
 		return
 	}
 	w.stop()
-	c.gates.settle(c.attempt, errLeft, false)
+	c.gates.settle(c.oldAttempt, errLeft, false)
 	c.gates.giveBack()
 	c.gates.budget.Finish(budget.Now(), budget.EndFailed)
 }

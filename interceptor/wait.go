@@ -13,14 +13,14 @@ import (
 )
 
 // wait lets a backoff pass. It returns early when the caller cancels or the connection is closed.
-func (c *call) wait(delay time.Duration) {
+func (c *oldCall) wait(delay time.Duration) {
 	before := budget.Now()
 	c.sleep(delay)
 	c.waited += budget.Now() - before
 }
 
 // sleep returns after delay, or when the call's context ends or its connection is closed.
-func (c *call) sleep(delay time.Duration) {
+func (c *oldCall) sleep(delay time.Duration) {
 	if delay <= 0 {
 		return
 	}

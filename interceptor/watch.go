@@ -17,7 +17,7 @@ import (
 // abandoned, unless it has been answered; if it does not, this one goes on to the call's deadline.
 // An attempt is abandoned only for a better one. A nil watch watches nothing.
 type watch struct {
-	call   *call
+	call   *oldCall
 	cancel context.CancelFunc
 
 	// mu guards what follows, and call while the timer's function runs: until stop, the call's own
@@ -30,7 +30,7 @@ type watch struct {
 }
 
 // watched gives the attempt a context of its own if its timeout could lead to anything.
-func (c *call) watched(ctx context.Context) (context.Context, *watch) {
+func (c *oldCall) watched(ctx context.Context) (context.Context, *watch) {
 	timeout := c.policy.PerAttemptTimeout()
 	if timeout == 0 || c.state.Attempts >= min(c.policy.MaxAttempts(), c.state.MaxAttempts) {
 		return ctx, nil

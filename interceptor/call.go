@@ -1,0 +1,250 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// call is what unary calls and streams have in common: the engine of one call, and what stands between that and
+// gRPC. The engine decides; unary calls and streams are its drivers: they make attempts, report their ends, and
+// do what the engine's steps say. Whatever uses the engine is done under the driver's lock.
+type call struct {
+	engine  attempts.Call
+	retrier *Retrier
+	ctx     context.Context
+	cancel  context.CancelFunc // of the policy's timeout; nil without one
+	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
+	method  string
+	policy  *policy.Policy
+	budget  budget.Budget
+	delay   hedgeDelay
+	options callOptions
+	flags   callFlags
+	with    coexistence
+	key     string        // the idempotency key; "" for none
+	start   time.Duration // on the budgets' clock
+}
+
+var _ attempts.Facts = (*call)(nil)
+
+// begin gives the call its key and its timeout, and starts the engine.
+func (c *call) begin() attempts.Step {
+	c.ctx, c.key = withKey(c.ctx, c.policy.IdempotencyKey(), c.options.caller)
+	c.limit()
+	now := c.now()
+	s := c.settings(now)
+	if find := c.retrier.breaker; find != nil {
+		s.Breaker = find(target(c.cc), c.method)
+	}
+	return c.engine.Start(s, now)
+}
+
+// adopt starts the engine of a call whose first attempt was made without it, and has failed.
+func (c *call) adopt() {
+	if !c.catchUp() {
+		c.limit()
+	}
+	c.engine.Adopt(c.settings(c.now()), c.start)
+}
+
+// limit begins the policy's timeout, which counts from the call's start.
+func (c *call) limit() {
+	if timeout := c.policy.Spec().Timeout; timeout > 0 {
+		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(budget.Now()-c.start))
+	}
+}
+
+// release ends the context of the policy's timeout, once the call is over.
+func (c *call) release() {
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
+
+// now is what the engine is told of the present.
+func (c *call) now() attempts.Now {
+	return attempts.Now{At: budget.Now(), Wall: time.Now(), Chance: c.retrier.random()}
+}
+
+// settings are what the engine starts with.
+func (c *call) settings(now attempts.Now) attempts.Settings {
+	r := c.retrier
+	s := attempts.Settings{
+		Policy: c.policy, MaxAttempts: r.maxAttempts, Deadline: attempts.Never,
+		Facts: c, Budget: c.budget, Slots: &r.waitLimit,
+	}
+	if c.options.opaque != nil {
+		s.MaxAttempts = 1
+	}
+	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.maxAttempts {
+		r.warnCut(c.policy.MaxAttempts())
+	}
+	if deadline, ok := c.ctx.Deadline(); ok {
+		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-now.At)
+	}
+	if h := c.policy.Hedge(); h != nil && h.Quantile != nil {
+		if c.delay = (hedgeDelay{r.latencies.find(h.Quantile.Quantile, target(c.cc), c.method), h.Quantile}); c.delay.latency != nil {
+			s.Latency = &c.delay
+		}
+	}
+	return s
+}
+
+// Safe implements [attempts.Facts].
+func (c *call) Safe() bool {
+	return c.flags&safe != 0 || c.key != "" || c.retrier.rules.Load().set.Safe(c.policy, c.method)
+}
+
+// InRetry implements [attempts.Facts].
+func (c *call) InRetry() bool { return inRetry(c.ctx) }
+
+// gone is why nobody waits for the call's answer any more; "" while somebody does. A deadline counts as soon as it
+// has passed: gRPC and the server act on it by clocks of their own.
+func (c *call) gone(now attempts.Now) policy.Reason {
+	deadline, limited := c.ctx.Deadline()
+	switch err := c.ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded), err == nil && limited && !now.Wall.Before(deadline):
+		return policy.ReasonDeadlineExceeded
+	case err != nil:
+		return policy.ReasonCancelled
+	case closed(c.cc):
+		return policy.ReasonClosed
+	default:
+		return ""
+	}
+}
+
+// wake lets the engine look at the time again.
+func (c *call) wake(now attempts.Now) attempts.Step {
+	if reason := c.gone(now); reason != "" {
+		return c.engine.Stop(reason, now)
+	}
+	return c.engine.Wake(now)
+}
+
+// ended reports the end of an attempt.
+func (c *call) ended(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
+	if reason := c.gone(now); reason != "" {
+		c.engine.Stop(reason, now) // a runs, so the call is not over yet
+	}
+	return c.engine.Ended(a.number, r, now)
+}
+
+// finish tells everybody that the call is over, and returns its error. The caller gets what was reported of the
+// attempt that is the answer.
+func (c *call) finish(reported *attemptOptions) error {
+	end := c.engine.End()
+	var err error
+	if failure := c.failure(end); failure != nil {
+		err = failure
+	}
+	if err != nil && (end.Attempts != 1 || end.Reason != policy.ReasonAttemptsExhausted) { // one that may not retry has not given up
+		noteGaveUp(c.ctx, end.Reason)
+	}
+	if c.retrier.tellsCalls {
+		e := callEvent(c.method, c.cc, end.Attempts, c.start, end.Waited, err, end.Reason)
+		e.IdempotencyKey = c.key
+		c.retrier.notifyCall(c.ctx, e)
+	}
+	c.options.deliver(reported, err)
+	return err
+}
+
+// catchUp looks again for the policy of a call that began before its connection had received any service config,
+// which the first attempt has waited for. It reports whether the call has another policy now.
+func (c *call) catchUp() bool {
+	if c.flags&configPending == 0 {
+		return false
+	}
+	of, p, flags := c.retrier.lookup(c.cc, c.method)
+	if flags&configPending != 0 || p == nil {
+		return false
+	}
+	c.flags &^= configPending
+	c.policy = p
+	if b := c.retrier.payer(of, p, c.cc, c.method); b != c.budget {
+		b.Start(c.start)
+		c.budget.Finish(budget.Now(), budget.EndFailed)
+		c.budget = b
+	}
+	c.limit()
+	return true
+}
+
+// adapt tells the engine of a policy that has become known while the first attempt ran.
+func (c *call) adapt() attempts.Step {
+	if !c.catchUp() {
+		return attempts.Step{Wake: attempts.Never}
+	}
+	now := c.now()
+	return c.engine.Adapt(c.settings(now), now)
+}
+
+// assign makes a the attempt with the number n, and returns the options that gRPC gets for it.
+func (c *call) assign(a *attempt, n int) []grpc.CallOption {
+	a.number, a.began = n, budget.Now()
+	if n == 1 {
+		a.ctx = firstAttempt(c.ctx)
+		return c.options.forAttempt(&a.attemptOptions)
+	}
+	a.ctx = laterAttempt(c.ctx, n-1)
+	if c.waitsForReady() {
+		return c.options.forAttempt(&a.attemptOptions, grpc.WaitForReady(true))
+	}
+	return c.options.forAttempt(&a.attemptOptions)
+}
+
+// waitsForReady reports whether gRPC lets attempts after the first wait for a connection.
+func (c *call) waitsForReady() bool {
+	_, limited := c.ctx.Deadline()
+	return limited && c.policy.WaitForReadyOnRetry() && !slices.ContainsFunc(c.options.caller, func(o grpc.CallOption) bool {
+		_, own := promoted(o).(grpc.FailFastCallOption)
+		return own
+	})
+}
+
+// sleep returns when the time has come, when the call's context ends or its connection is closed, and, if it is to
+// watch, when the state of that changes.
+func (c *call) sleep(until time.Duration, watch bool) {
+	delay := until - budget.Now()
+	if delay <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, delay)
+	defer cancel()
+	if c.cc == nil {
+		<-ctx.Done()
+		return
+	}
+	for {
+		state := c.cc.GetState()
+		if state == connectivity.Shutdown || !c.cc.WaitForStateChange(ctx, state) || watch {
+			return
+		}
+	}
+}
+
+// target is the name of what a connection leads to; "" without one.
+func target(cc *grpc.ClientConn) string {
+	if cc == nil {
+		return ""
+	}
+	return cc.Target()
+}
+
+// closed reports whether the connection was closed for good.
+func closed(cc *grpc.ClientConn) bool {
+	return cc != nil && cc.GetState() == connectivity.Shutdown
+}
