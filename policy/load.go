@@ -3,7 +3,13 @@
 
 package policy
 
-import "github.com/stagger-go/stagger/internal/document"
+import (
+	"cmp"
+	"io"
+	"io/fs"
+
+	"github.com/stagger-go/stagger/internal/document"
+)
 
 // Load reads the policy file at path; see [Parse] for its form and its problems. If the file cannot
 // be read the error is that of package os, which names the path, and which errors.Is compares with
@@ -12,6 +18,20 @@ import "github.com/stagger-go/stagger/internal/document"
 func Load(path string) (*Set, error) {
 	data, err := document.ReadFile(path)
 	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// LoadFS reads the policy file at path in fsys, as [Load] does: in an [embed.FS], for one that is part of the
+// program. No more is read than [Parse] takes.
+func LoadFS(fsys fs.FS, path string) (*Set, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, document.MaxBytes+1))
+	if err := cmp.Or(err, f.Close()); err != nil {
 		return nil, err
 	}
 	return Parse(path, data)
