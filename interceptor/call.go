@@ -92,7 +92,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 		r.warnCut(c.policy.MaxAttempts())
 	}
 	if deadline, ok := c.ctx.Deadline(); ok {
-		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-now.At)
+		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))
 	}
 	if h := c.policy.Hedge(); h != nil && h.Quantile != nil {
 		if c.delay = (hedgeDelay{r.latencies.find(h.Quantile.Quantile, target(c.cc), c.method), h.Quantile}); c.delay.latency != nil {

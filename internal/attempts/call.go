@@ -101,7 +101,7 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 }
 
 func (c *Call) begin(s Settings, at time.Duration) {
-	*c = Call{set: s, phase: open, began: at, connect: Never, idle: Never, cancels: c.cancels[:0]}
+	*c = Call{set: s, phase: open, began: at, floor: at, connect: Never, idle: Never, cancels: c.cancels[:0]}
 	c.running = c.first[:0]
 	c.state.MaxAttempts, c.state.Deadline = s.MaxAttempts, s.Wall
 }

@@ -255,3 +255,15 @@ func TestTraces(t *testing.T) {
 		})
 	}
 }
+
+// Tests in virtual time have a clock that stands long before the budgets' beginning.
+func TestClockBeforeZero(t *testing.T) {
+	t.Parallel()
+	const began = -25 * 365 * 24 * time.Hour
+	p := newPlay(policies(t)["retry"], "")
+	p.call.Start(p.set, nowAt(began, 0.5, false))
+	r := result([]string{"UNAV"})
+	if step := p.call.Ended(1, r, nowAt(began+at(10), 0.5, false)); step.Wake != began+at(60) {
+		t.Errorf("wake at %v; want 60 ms after the start, which was at %v", step.Wake, began)
+	}
+}

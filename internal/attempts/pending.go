@@ -181,9 +181,9 @@ func (c *Call) drop(at time.Duration) {
 	c.unspend(&paid, at)
 }
 
-// later is at+d, or Never.
+// later is at+d, or Never. Clocks may stand before 0.
 func later(at, d time.Duration) time.Duration {
-	if d > Never-at {
+	if at > 0 && d > Never-at {
 		return Never
 	}
 	return at + d
