@@ -14,45 +14,55 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// call is one call: of a user, or of a service for a request that it works on. It is a driver of the engine,
-// in one thread and without contexts: it ends itself what the engine cancels, and the backend goes on with the
-// abandoned work. Its memory is used again for another call as soon as it has ended.
+// call is one call: of a user, or of a service for a request that it works on. It is a driver of the engine, in
+// one thread and without contexts: it ends itself what the engine cancels, and the backend goes on with the
+// abandoned work. When a call has ended, the next one takes its memory.
 type call struct {
 	engine   attempts.Call
 	link     *link
-	parent   *attempt // that it is made for; nil for a user's
+	parent   *attempt // that it is made for; nil for a user's call
 	client   int
 	start    time.Duration
 	deadline time.Duration // attempts.Never: none
 	running  []*attempt    // in the order in which they were sent
 	wakeAt   time.Duration // when the engine wants to look again
-	timer    uint32        // number of the event that wakes it
+	timer    uint32        // number of the event that wakes it; others are stale
 	life     uint32        // how many calls have ended in this memory
-	left     *answer       // what a call comes to that was stopped while it waited
+	stopped  *answer       // what the caller makes of it that stops the call
 }
+
+// callRef refers to a call that may have ended meanwhile.
+type callRef struct {
+	call *call
+	life uint32
+}
+
+func (c *call) ref() callRef { return callRef{c, c.life} }
+
+func (r *callRef) over() bool { return r.call.life != r.life }
 
 // The events of a call.
 const (
-	wakes what = iota // the engine looks again
-	ends              // its time is up
+	callWake     eventKind = iota // the engine looks again
+	callDeadline                  // its time is up
 )
 
-// act implements [actor].
-func (c *call) act(what what, number uint32) {
+// handle implements [handler].
+func (c *call) handle(kind eventKind, number uint32) {
 	switch {
-	case what == ends && number == c.life:
-		c.stop(policy.ReasonDeadlineExceeded, late)
-	case what == wakes && number == c.timer:
+	case kind == callDeadline && number == c.life:
+		c.stop(policy.ReasonDeadlineExceeded, answerLate)
+	case kind == callWake && number == c.timer:
 		c.wakeAt = attempts.Never
 		c.do(c.engine.Wake(c.now()))
 	}
 }
 
-// begin prepares a call, of a client or of a request that it is made for.
-func (l *link) begin(client int, parent *attempt, before time.Duration) *call {
-	c := l.world.newCall()
+// newCall prepares a call, of a client or of a request that it is made for.
+func (l *link) newCall(client int, parent *attempt, before time.Duration) *call {
+	c := l.world.freeCall()
 	c.link, c.parent, c.client = l, parent, client
-	c.start, c.deadline, c.wakeAt, c.left = l.world.now, before, attempts.Never, nil
+	c.start, c.deadline, c.wakeAt, c.stopped = l.world.now, before, attempts.Never, nil
 	for _, limit := range [...]time.Duration{l.spec.Deadline, l.policy.Spec().Timeout} {
 		if limit > 0 {
 			c.deadline = min(c.deadline, c.start+limit)
@@ -61,16 +71,16 @@ func (l *link) begin(client int, parent *attempt, before time.Duration) *call {
 	return c
 }
 
-// first makes the first attempt.
-func (c *call) first() {
+// begin makes the first attempt.
+func (c *call) begin() {
 	l := c.link
 	s := attempts.Settings{
-		Policy: l.policy, MaxAttempts: l.attempts, Deadline: c.deadline,
-		Facts: c, Budget: l.payer(c.client), Slots: l.process(c.client),
+		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
+		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.processes[c.client],
 	}
 	if c.deadline != attempts.Never {
 		s.Wall = clock(c.deadline)
-		l.deadlines.put(c)
+		l.deadlines.add(c)
 	}
 	c.do(c.engine.Start(s, c.now()))
 }
@@ -84,49 +94,49 @@ func (c *call) InRetry() bool { return c.parent != nil && c.parent.number > 1 }
 // do does what a step says. What is cancelled ends at once, which leads to further steps.
 func (c *call) do(step attempts.Step) {
 	if step.Decided != 0 {
-		c.link.tell(c, step.Decision)
+		c.link.decided(c, step.Decision)
 	}
 	if step.Wake != c.wakeAt {
-		c.wake(step.Wake)
+		c.setTimer(step.Wake)
 	}
 	if step.Send != 0 {
 		c.send(step.Send)
 	}
 	for _, n := range slices.Clone(step.Cancel) {
-		i := slices.IndexFunc(c.running, func(a *attempt) bool { return int(a.number) == n })
-		c.abandon(c.running[i], cancelled)
+		i := slices.IndexFunc(c.running, func(a *attempt) bool { return a.number == n })
+		c.abandon(c.running[i], answerCancelled)
 	}
 	if step.Over {
 		c.finish()
 	}
 }
 
-// wake sets the timer, in place of the one before.
-func (c *call) wake(at time.Duration) {
+// setTimer lets the engine look again at a time, in place of any set before.
+func (c *call) setTimer(at time.Duration) {
 	c.wakeAt = at
 	c.timer++
 	if w := c.link.world; at != attempts.Never {
-		w.in(at-w.now, c, wakes, c.timer)
+		w.after(at-w.now, c, callWake, c.timer)
 	}
 }
 
 // send makes attempt n.
 func (c *call) send(n int) {
-	a := &attempt{call: c, link: c.link, backend: c.link.pick(c.client), number: int32(n)} //nolint:gosec // few
+	a := &attempt{call: c, link: c.link, backend: c.link.pick(c.client), number: n}
 	c.running = append(c.running, a)
-	if delay, lost := c.link.passage(); !lost {
-		c.link.world.in(delay, a, arrives, 0)
+	if delay, lost := c.link.transit(); !lost {
+		c.link.world.after(delay, a, requestArrived, 0)
 	}
 }
 
-// ended takes in how an attempt has ended.
+// ended reports how an attempt ended.
 func (c *call) ended(a *attempt, ans *answer) {
 	a.call = nil
 	i := slices.Index(c.running, a)
 	c.running = slices.Delete(c.running, i, i+1)
 	r := attempts.Result{Err: ans.err, Local: ans.local}
 	r.Status, r.Trailer = ans.status, ans.trailer
-	c.do(c.engine.Ended(int(a.number), r, c.now()))
+	c.do(c.engine.Ended(a.number, r, c.now()))
 }
 
 // abandon ends an attempt that the client turns away from.
@@ -137,7 +147,7 @@ func (c *call) abandon(a *attempt, why *answer) {
 
 // stop ends a call that nobody waits for any more, and its attempts.
 func (c *call) stop(reason policy.Reason, why *answer) {
-	c.left = why
+	c.stopped = why
 	running := slices.Clone(c.running)
 	c.do(c.engine.Stop(reason, c.now()))
 	for _, a := range running {
@@ -145,21 +155,21 @@ func (c *call) stop(reason policy.Reason, why *answer) {
 	}
 }
 
-// finish tells everybody of the end. The call is another's from here on.
+// finish passes on how the call ended. From here on its memory is another call's.
 func (c *call) finish() {
 	l, parent, end := c.link, c.parent, c.engine.End()
 	st := status.Convert(end.Err)
 	if end.Answer == 0 {
-		st = c.left.status
+		st = c.stopped.status
 	}
-	l.ended(c, end, st.Code() == codes.OK)
+	l.ended(c, &end, st.Code() == codes.OK)
 	l.world.release(c)
 	if parent == nil {
 		return
 	}
 	parent.gaveUp = parent.gaveUp || gaveUp(&end)
 	if parent.call != nil {
-		parent.returned(st)
+		parent.callBelowEnded(st)
 	}
 }
 
@@ -172,8 +182,8 @@ func (c *call) now() attempts.Now {
 // clock is a time of the run as the policy sees it.
 func clock(at time.Duration) time.Time { return time.Unix(0, int64(at)) }
 
-// gaveUp reports whether a call has ended after its retries, so that who called here need not try again.
-// It is what the interceptor tells upstream; a test holds the two together.
+// gaveUp reports whether a call has ended after its retries, so that its caller need not try again. It is what
+// the interceptor tells upstream: bench/simcheck holds the two together.
 func gaveUp(end *attempts.End) bool {
 	switch end.Reason {
 	case policy.ReasonAttemptsExhausted:

@@ -9,62 +9,50 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// deadlines are when the calls of a link are to end. Nearly all calls end before, and those of one link have
-// their deadlines in the order in which they began: so only the first stands on the agenda, which stays small.
+// deadlines ends the calls of a link in time. Nearly all calls end before their deadlines, and those of one
+// link have their deadlines in the order in which they began: so only the first is in the event queue, which
+// stays small.
 type deadlines struct {
-	agenda *agenda
-	list   []deadline
-	first  int
+	queue *eventQueue
+	fifo  fifo[deadline]
 }
 
 type deadline struct {
+	callRef
+
 	at    time.Duration
 	order uint64
-	call  *call
-	life  uint32
 }
 
-func (d *deadline) over() bool { return d.call.life != d.life }
-
-// put puts down when a call ends, as if it were put on the agenda.
-func (d *deadlines) put(c *call) {
-	a := d.agenda
-	at := max(c.deadline, a.now)
-	a.count++
-	waiting := len(d.list) - d.first
-	if waiting > 0 && at < d.list[len(d.list)-1].at { // its caller leaves it less time than the calls before
-		a.put(event{at, a.count, c, ends, c.life})
-		return
-	}
-	if d.first > 1024 && d.first > len(d.list)/2 {
-		n := copy(d.list, d.list[d.first:])
-		clear(d.list[n:])
-		d.list, d.first = d.list[:n], 0
-	}
-	d.list = append(d.list, deadline{at, a.count, c, c.life})
-	if waiting == 0 {
-		a.put(event{at, a.count, d, 0, 0})
+// add schedules the end of a call.
+func (d *deadlines) add(c *call) {
+	due := deadline{callRef: c.ref(), at: max(c.deadline, d.queue.now), order: d.queue.nextOrder()}
+	switch first := d.fifo.len() == 0; {
+	case first:
+		d.fifo.push(due)
+		d.schedule()
+	case due.at < d.fifo.back().at: // its caller leaves it less time than the calls before have
+		d.queue.push(event{due.at, due.order, c, callDeadline, c.life})
+	default:
+		d.fifo.push(due)
 	}
 }
 
-// act implements [actor]: the first deadline has come.
-func (d *deadlines) act(what, uint32) {
-	due := d.take()
-	for d.first < len(d.list) && d.list[d.first].over() {
-		d.take()
+// handle implements [handler]: the first deadline has come.
+func (d *deadlines) handle(eventKind, uint32) {
+	due := d.fifo.pop()
+	for d.fifo.len() > 0 && d.fifo.front().over() {
+		d.fifo.pop()
 	}
-	if d.first < len(d.list) {
-		next := &d.list[d.first]
-		d.agenda.put(event{next.at, next.order, d, 0, 0})
+	if d.fifo.len() > 0 {
+		d.schedule()
 	}
 	if !due.over() {
-		due.call.stop(policy.ReasonDeadlineExceeded, late)
+		due.call.stop(policy.ReasonDeadlineExceeded, answerLate)
 	}
 }
 
-func (d *deadlines) take() deadline {
-	due := d.list[d.first]
-	d.list[d.first].call = nil
-	d.first++
-	return due
+func (d *deadlines) schedule() {
+	first := d.fifo.front()
+	d.queue.push(event{at: first.at, order: first.order, handler: d})
 }

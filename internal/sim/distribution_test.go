@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-func TestDistributionsHaveTheirMeanAndTheirOtherNumber(t *testing.T) {
+// Distributions have their mean and their other number.
+func TestDistributionMoments(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
 	for _, row := range []struct {
@@ -24,7 +25,7 @@ func TestDistributionsHaveTheirMeanAndTheirOtherNumber(t *testing.T) {
 		{Distribution{Normal, 20 * time.Millisecond, 2 * time.Millisecond}, 0.8413, 22 * time.Millisecond},
 		{Distribution{LogNormal, 20 * time.Millisecond, 100 * time.Millisecond}, 0.99, 100 * time.Millisecond},
 	} {
-		random := chance(1, 2)
+		random := random(1, 2)
 		list := make([]time.Duration, n)
 		var sum float64
 		for i := range list {
@@ -41,9 +42,10 @@ func TestDistributionsHaveTheirMeanAndTheirOtherNumber(t *testing.T) {
 	}
 }
 
-func TestNoDurationIsNegativeOrEndless(t *testing.T) {
+// No duration is negative or endless.
+func TestDistributionBounds(t *testing.T) {
 	t.Parallel()
-	random := chance(1, 2)
+	random := random(1, 2)
 	for range 10_000 {
 		if d := (&Distribution{Normal, 1, time.Hour}).draw(random); d < 0 {
 			t.Fatalf("normal: %v", d)

@@ -13,40 +13,33 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// link is who calls whom: processes of one kind, a fleet's clients or a service's backends, and the service
-// that they call, by one policy.
+// link is who calls whom: processes of one kind, which are a fleet's clients or a service's backends, and the
+// service that they call, by one policy.
 type link struct {
-	world     *world
-	spec      *Call
-	to        *service
-	policy    *policy.Policy
-	processes *processes
-	budgets   *purse
-	attempts  int // a cap over the policy's own
-	room      int32
-	safe      bool
-	deadlines deadlines
-	source    *source    // what it is told of; nil for calls between services
-	jitter    *rand.Rand // of the backoffs
-	network   *rand.Rand
-	picks     *rand.Rand // of connections
-	turns     []uint32   // of the round robin of each connection
+	world       *world
+	spec        *Call
+	to          *service
+	policy      *policy.Policy
+	safe        bool // to repeat
+	maxAttempts int  // a cap over the policy's own
+	processes   []process
+	budgets     *budgets
+	deadlines   deadlines
+	fleet       *fleet     // nil for calls between services
+	jitter      *rand.Rand // of the backoffs
+	network     *rand.Rand
+	picks       *rand.Rand // of connections
+	roundRobin  []uint32   // of each connection
 }
-
-// processes are those of a fleet, or of a service that calls another.
-type processes struct{ list []process }
 
 // process is one client process as far as its calls share something.
-type process struct {
-	waiting int32 // calls in a backoff
-	most    int32
-}
+type process struct{ waiting, maxWaiting int32 }
 
 var _ attempts.Slots = (*process)(nil)
 
 // Enter implements [attempts.Slots].
 func (p *process) Enter() bool {
-	if p.waiting >= p.most {
+	if p.waiting >= p.maxWaiting {
 		return false
 	}
 	p.waiting++
@@ -56,11 +49,8 @@ func (p *process) Enter() bool {
 // Leave implements [attempts.Slots].
 func (p *process) Leave() { p.waiting-- }
 
-// maxAttempts is the cap that a Retrier has unless it is built with another.
-const maxAttempts = 5
-
-// single is the policy of calls without one: an attempt.
-func single() (*policy.Policy, error) { return policy.New(policy.Spec{}) }
+// defaultMaxAttempts is the cap that a Retrier has unless it is built with another.
+const defaultMaxAttempts = 5
 
 // pick chooses the backend of the next attempt: each connection goes round, from anywhere.
 func (l *link) pick(client int) *backend {
@@ -69,15 +59,15 @@ func (l *link) pick(client int) *backend {
 	if n > 1 {
 		i += l.picks.IntN(n)
 	}
-	l.turns[i]++
-	return l.to.backends[l.turns[i]%uint32(len(l.to.backends))] //nolint:gosec // few
+	l.roundRobin[i]++
+	return l.to.backends[int(l.roundRobin[i])%len(l.to.backends)]
 }
 
 // clientOf is the process of a backend that calls.
-func (l *link) clientOf(b *backend) int { return b.index % len(l.processes.list) }
+func (l *link) clientOf(b *backend) int { return b.index % len(l.processes) }
 
-// passage is how long a message is under way, and whether it never comes.
-func (l *link) passage() (delay time.Duration, lost bool) {
+// transit is how long a message is under way, and whether it is lost.
+func (l *link) transit() (delay time.Duration, lost bool) {
 	if p := l.spec.Loss; p > 0 && l.network.Float64() < p {
 		return 0, true
 	}
@@ -87,35 +77,70 @@ func (l *link) passage() (delay time.Duration, lost bool) {
 	return l.spec.Delay.draw(l.network), false
 }
 
-// process is that of a client.
-func (l *link) process(client int) *process {
-	p := &l.processes.list[client]
-	p.most = l.room
-	return p
+// setPolicy looks up what the calls follow, and what pays for them, as a Retrier does.
+func (l *link) setPolicy(s *Scenario, name, method string) error {
+	once, err := policy.New(policy.Spec{}) // the policy of calls without one: an attempt
+	if err != nil {
+		return err
+	}
+	l.policy, l.budgets = once, &budgets{unlimited: true}
+	set, maxWaiting := s.Policies[name], policy.DefaultMaxWaiting
+	if set != nil {
+		maxWaiting = set.MaxWaiting()
+		if p := set.Lookup(method); p != nil {
+			l.policy = p
+			l.safe = set.Safe(p, method) || p.IdempotencyKey() != ""
+		}
+		err = l.setBudget(set)
+	}
+	for i := range l.processes {
+		l.processes[i].maxWaiting = int32(min(maxWaiting, 1<<30))
+	}
+	return err
 }
 
-// payer is the budget of a process's calls, made when it makes the first of them.
-func (l *link) payer(client int) budget.Budget { return l.budgets.of(client) }
-
-// purse are the balances of one budget: one for each process, or one for all if nothing is counted.
-type purse struct {
-	spec policy.BudgetSpec
-	free bool // nothing is limited
-	list []budget.Budget
+// setBudget finds the budget of the policy.
+func (l *link) setBudget(set *policy.Set) error {
+	name := l.policy.Budget()
+	throttle := set.Throttling()
+	if name == policy.NoBudget || l.policy.MaxAttempts() < 2 && throttle == nil {
+		return nil
+	}
+	ratio := policy.DefaultRatio()
+	spec := policy.BudgetSpec{Ratio: &ratio}
+	if throttle != nil {
+		spec = policy.BudgetSpec{Throttle: throttle}
+	}
+	for _, named := range set.Budgets() {
+		if named.Name == name {
+			spec = named
+		}
+	}
+	if _, err := newBudget(spec); err != nil {
+		return fmt.Errorf("sim: budget %q: %w", name, err)
+	}
+	l.budgets = &budgets{spec: spec, list: make([]budget.Budget, len(l.processes))}
+	return nil
 }
 
-func (p *purse) of(client int) budget.Budget {
-	if p.free {
+// budgets are the balances of one budget: one for each process, made when that makes its first call.
+type budgets struct {
+	spec      policy.BudgetSpec
+	unlimited bool
+	list      []budget.Budget
+}
+
+func (b *budgets) of(client int) budget.Budget {
+	if b.unlimited {
 		return budget.Unlimited
 	}
-	if p.list[client] == nil {
-		p.list[client], _ = mint(p.spec) // it has been tried
+	if b.list[client] == nil {
+		b.list[client], _ = newBudget(b.spec) // it has been tried
 	}
-	return p.list[client]
+	return b.list[client]
 }
 
-// mint makes a budget as it is described.
-func mint(spec policy.BudgetSpec) (budget.Budget, error) {
+func newBudget(spec policy.BudgetSpec) (budget.Budget, error) {
 	switch {
 	case spec.Throttle != nil:
 		return budget.NewThrottle(budget.ThrottleConfig(*spec.Throttle))

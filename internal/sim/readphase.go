@@ -16,7 +16,7 @@ func (f *fields) phase() Phase {
 	defer f.end()
 	p := Phase{
 		Name:   f.name("name"),
-		Kind:   Kind(f.word("kind", "TROUBLE", "LEAD", "AFTER")), //nolint:gosec // 0 to 2
+		Kind:   Kind(f.word("kind", "TROUBLE", "LEAD", "AFTER")),
 		Length: f.duration("length", 0, 10*time.Millisecond, mostLength),
 		Load:   f.number("load", 1, 1e6, false),
 	}

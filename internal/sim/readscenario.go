@@ -24,7 +24,7 @@ func (r *reader) scenario(f *fields, read func(string) ([]byte, error)) *Scenari
 	s := &Scenario{
 		Title: f.name("title"),
 		About: f.text("about"),
-		Seed:  uint64(f.count("seed", 1, 1, 1<<53)), //nolint:gosec // not negative
+		Seed:  uint64(f.count("seed", 1, 1, 1<<53)),
 	}
 	s.Recovery = Recovery{Success: 0.99, Window: 250 * time.Millisecond}
 	if in := f.inside("recovery"); in != nil {
@@ -66,7 +66,7 @@ func (f *fields) service() Service {
 		Queue:     f.count("queue", 0, 0, 100_000_000),
 		Time:      f.distribution("time"),
 		Refuse:    f.code("refuse", codes.ResourceExhausted),
-		Abandoned: Abandoned(f.word("abandoned", "SERVE", "DROP")), //nolint:gosec // 0 or 1
+		Abandoned: Abandoned(f.word("abandoned", "SERVE", "DROP")),
 		Guard:     f.flag("guard", true),
 	}
 	if s.Time == nil || s.Time.Mean() <= 0 {
@@ -88,7 +88,7 @@ func (f *fields) call() Call {
 		Policy:      f.text("policy"),
 		Deadline:    f.duration("deadline", 0, time.Millisecond, time.Hour),
 		Connections: f.count("connections", 1, 1, 100_000),
-		Attempts:    f.count("attempts", maxAttempts, 1, 1000),
+		Attempts:    f.count("attempts", defaultMaxAttempts, 1, 1000),
 		Delay:       f.distribution("delay"),
 		Loss:        f.number("loss", 0, 1, false),
 	}

@@ -30,18 +30,18 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r := &Result{Scenario: s, Seed: cmp.Or(o.Seed, s.Seed), Bucket: s.Bucket, Runs: make([]Played, len(variants))}
 	var (
-		all    sync.WaitGroup
-		places = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
-		errs   = make([]error, len(variants))
-		told   = teller{tell: o.Tell, parts: make([]float64, len(variants)), length: s.Length()}
+		all      sync.WaitGroup
+		slots    = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
+		errs     = make([]error, len(variants))
+		progress = progress{tell: o.Tell, parts: make([]float64, len(variants)), length: s.Length()}
 	)
 	for i := range variants {
-		places <- struct{}{}
+		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			v := variants[i]
 			v.Clients = cmp.Or(o.Clients, v.Clients)
-			r.Runs[i], errs[i] = s.run(ctx, &v, r.Seed, told.of(i))
+			r.Runs[i], errs[i] = s.run(ctx, &v, r.Seed, progress.of(i))
 		})
 	}
 	all.Wait()
@@ -54,13 +54,13 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 }
 
 // run plays one variant.
-func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, tell func(time.Duration)) (Played, error) {
-	w, err := build(s, v, seed)
+func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, progress func(time.Duration)) (Played, error) {
+	w, err := newWorld(s, v, seed)
 	if err != nil {
 		return Played{}, err
 	}
 	start := time.Now()
-	if err := w.play(ctx, tell); err != nil {
+	if err := w.play(ctx, progress); err != nil {
 		return Played{}, err
 	}
 	p := w.result(v.Name)
@@ -68,26 +68,27 @@ func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, tell func(t
 	return p, nil
 }
 
-// teller adds up how far the variants have come.
-type teller struct {
+// progress adds up how far the variants have come.
+type progress struct {
 	mu     sync.Mutex
 	tell   func(float64)
 	parts  []float64
 	length time.Duration
 }
 
-func (t *teller) of(i int) func(time.Duration) {
-	if t.tell == nil {
+// of is told how far variant i has come; nil if nobody asks.
+func (p *progress) of(i int) func(time.Duration) {
+	if p.tell == nil {
 		return nil
 	}
 	return func(done time.Duration) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.parts[i] = done.Seconds() / t.length.Seconds()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.parts[i] = done.Seconds() / p.length.Seconds()
 		var sum float64
-		for _, p := range t.parts {
-			sum += p
+		for _, part := range p.parts {
+			sum += part
 		}
-		t.tell(sum / float64(len(t.parts)))
+		p.tell(sum / float64(len(p.parts)))
 	}
 }

@@ -33,7 +33,8 @@ func text(t *testing.T, r *Result) string {
 	return string(b)
 }
 
-func TestOneSeedGivesOneResult(t *testing.T) {
+// One seed gives one result, however many variants run at a time.
+func TestRunSeed(t *testing.T) {
 	t.Parallel()
 	s := example(t, "broken")
 	first := text(t, play(t, s, Options{Parallel: 1}))
@@ -45,7 +46,8 @@ func TestOneSeedGivesOneResult(t *testing.T) {
 	}
 }
 
-func TestAnOverloadStaysUnlessABudgetEndsIt(t *testing.T) {
+// An overload that retries have caused stays until a budget ends it.
+func TestRunOverload(t *testing.T) {
 	t.Parallel()
 	r := play(t, example(t, "overload"), Options{})
 	none, unlimited, limited := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]
@@ -57,7 +59,8 @@ func TestAnOverloadStaysUnlessABudgetEndsIt(t *testing.T) {
 	}
 }
 
-func TestThreeLayersOfThreeAttemptsAre27RequestsUnlessOneLayerRetries(t *testing.T) {
+// Three layers of three attempts make 27 requests, unless one layer retries alone.
+func TestRunChain(t *testing.T) {
 	t.Parallel()
 	r := play(t, example(t, "chain"), Options{})
 	for i, want := range [][]float64{{1, 1, 1}, {3, 9, 27}, {1, 1, 3}} {
@@ -69,7 +72,8 @@ func TestThreeLayersOfThreeAttemptsAre27RequestsUnlessOneLayerRetries(t *testing
 	}
 }
 
-func TestTheReserveOfManySmallClientsLimitsNothing(t *testing.T) {
+// The reserve of many small clients limits nothing.
+func TestRunReserve(t *testing.T) {
 	t.Parallel()
 	r := play(t, example(t, "reserve"), Options{})
 	few, many, small := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]
@@ -99,7 +103,8 @@ func crowd(clients int) *Scenario {
 	return s
 }
 
-func TestTwentyThousandClientsGoThroughAnOutageAndComeBack(t *testing.T) {
+// Twenty thousand clients go through an outage and come back.
+func TestRunCrowd(t *testing.T) {
 	t.Parallel()
 	s := crowd(20_000)
 	s.Policies = example(t, "million").Policies
@@ -113,7 +118,7 @@ func TestTwentyThousandClientsGoThroughAnOutageAndComeBack(t *testing.T) {
 	}
 }
 
-func TestARunCanBeInterrupted(t *testing.T) {
+func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
 	s := crowd(20_000)
 	s.Policies = map[string]*policy.Set{}
@@ -123,29 +128,6 @@ func TestARunCanBeInterrupted(t *testing.T) {
 	_, err := s.Run(ctx, Options{Tell: func(part float64) { last = part; cancel(stop) }})
 	if !errors.Is(err, stop) || last <= 0 || last >= 0.5 {
 		t.Errorf("error %v after %v of the time; want %v before half of it", err, last, stop)
-	}
-}
-
-func TestAPolicyOfOnesOwnIsPlayedBesideTheOthers(t *testing.T) {
-	t.Parallel()
-	set, err := policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := example(t, "chain")
-	if _, err := s.With("own.yaml", set, ""); err == nil || err.Error() != "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get of the scenario's calls; name one that it has" {
-		t.Errorf("error %v", err)
-	}
-	more, err := s.With("own.yaml", set, "/a.B/C")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := play(t, more, Options{})
-	if len(s.Variants) != 3 || len(r.Runs) != 4 || r.Runs[3].Name != "own.yaml" {
-		t.Fatalf("%d variants, then %d; the last is %q", len(s.Variants), len(r.Runs), r.Runs[3].Name)
-	}
-	if got := r.Runs[3].Services[2].PerCall; got < 1.98 || got > 2.02 {
-		t.Errorf("%.2f requests for each call at the end of the chain; want two attempts of one layer", got)
 	}
 }
 

@@ -4,33 +4,31 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/policy"
 )
 
-// service is a service of a run.
+// service is a [Service] in a run.
 type service struct {
-	world    *world
-	spec     *Service
-	backends []*backend
-	links    []*link // that each request makes calls over
-	chance   *rand.Rand
-	full     *answer
-	drops    bool
-	guards   bool
-	tally    serviceTally
+	world     *world
+	spec      *Service
+	backends  []*backend
+	links     []*link // that each request makes calls over
+	random    *rng
+	queueFull *answer
+	drops     bool // see [Drop]
+	guards    bool // it runs the chain guard
+	counts    serviceCounts
 }
 
-// effect is what is wrong with a backend.
-type effect struct {
+// faults are what is wrong with a backend.
+type faults struct {
 	hangs    bool
 	down     *answer
 	flaky    float64
@@ -41,62 +39,56 @@ type effect struct {
 	workers  int
 }
 
-func (s *service) draw(d *Distribution) time.Duration { return d.draw(s.chance) }
+func (s *service) draw(d *Distribution) time.Duration { return d.draw(s.random) }
 
-// count notes that a request has arrived.
-func (s *service) count(a *attempt) {
-	w := s.world
-	s.tally.requests++
-	w.note(s.tally.arrivals, w.now)
+// countRequest notes that a request has arrived.
+func (s *service) countRequest(a *attempt) {
+	w, c := s.world, &s.counts
+	c.requests++
+	w.addTo(c.arrivals, w.now)
 	if w.now >= w.from {
-		s.tally.counted++
-		s.tally.peak.add(w.now - w.from)
+		c.counted++
+		c.peak.add(w.now - w.from)
 	}
 	if a.number > 1 {
-		s.tally.extra++
+		c.extra++
 	}
 }
 
 // enter makes the backends what they are in a phase.
 func (s *service) enter(p *Phase) {
 	for _, b := range s.backends {
-		b.effect = effect{slower: 1, workers: s.spec.Workers}
+		b.faults = faults{slower: 1, workers: s.spec.Workers}
 		for i := range p.Faults {
 			f := &p.Faults[i]
 			if f.Service == s.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, b.index)) {
-				b.effect.add(f)
+				b.faults.add(f)
 			}
 		}
-		b.fill()
+		b.fillWorkers()
 	}
 }
 
 // add adds a fault to what is wrong already.
-func (e *effect) add(f *Fault) {
-	failure := newAnswer(status.New(f.Code, "fault"), pushback(f.Pushback))
-	e.hangs = e.hangs || f.Hang
-	if f.Down {
-		e.down = failure
+func (f *faults) add(spec *Fault) {
+	failure := newAnswer(status.New(spec.Code, "fault"), pushback(spec.Pushback))
+	f.hangs = f.hangs || spec.Hang
+	if spec.Down {
+		f.down = failure
 	}
-	if f.Flaky > 0 {
-		e.flaky, e.fails = f.Flaky, failure
+	if spec.Flaky > 0 {
+		f.flaky, f.fails = spec.Flaky, failure
 	}
-	if f.Slow != nil {
-		e.slowPart, e.slowBy = f.Slow.Part, f.Slow.By
+	if spec.Slow != nil {
+		f.slowPart, f.slowBy = spec.Slow.Part, spec.Slow.By
 	}
-	if f.Slower > 0 {
-		e.slower *= f.Slower
+	if spec.Slower > 0 {
+		f.slower *= spec.Slower
 	}
-	if f.Workers != nil {
-		e.workers = min(e.workers, *f.Workers)
+	if spec.Workers != nil {
+		f.workers = min(f.workers, *spec.Workers)
 	}
 }
-
-// refusal is what a backend says whose queue is full.
-func refusal(code codes.Code) *status.Status { return status.New(code, "queue full") }
-
-// stops is the trailer that forbids a retry.
-var stops = metadata.Pairs(policy.PushbackTrailer, "-1")
 
 // pushback is the trailer that asks for a delay.
 func pushback(delay *time.Duration) metadata.MD {
@@ -104,7 +96,7 @@ func pushback(delay *time.Duration) metadata.MD {
 	case delay == nil:
 		return nil
 	case *delay < 0:
-		return stops
+		return pushbackStop
 	default:
 		return metadata.Pairs(policy.PushbackTrailer, strconv.FormatInt(delay.Milliseconds(), 10))
 	}
@@ -114,8 +106,8 @@ func pushback(delay *time.Duration) metadata.MD {
 func (s *service) capacity() float64 {
 	var sum float64
 	for _, b := range s.backends {
-		if e := &b.effect; !e.hangs && e.down == nil {
-			sum += float64(e.workers) / e.slower
+		if f := &b.faults; !f.hangs && f.down == nil {
+			sum += float64(f.workers) / f.slower
 		}
 	}
 	return sum / s.spec.Time.Mean().Seconds()
@@ -125,7 +117,7 @@ func (s *service) capacity() float64 {
 func (s *service) held() int {
 	n := 0
 	for _, b := range s.backends {
-		n += b.busy + b.queue.len() - b.gone
+		n += b.held()
 	}
 	return n
 }

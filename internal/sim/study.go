@@ -104,14 +104,77 @@ func (s *Study) experiment(ctx context.Context, f *Finding) {
 		if ctx.Err() != nil {
 			return
 		}
-		r := row{random: chance(s.Seed, uint64(i*1000+f.Clients)), network: &s.Network} //nolint:gosec // not negative
+		r := row{random: random(s.Seed, uint64(i*1000+f.Clients)), network: &s.Network}
 		for range f.Clients {
 			c := &contender{row: &r, backoff: s.backoff(f.Kind)}
-			r.in(r.delay(), c, reads, 0)
+			r.after(r.delay(), c, readArrived, 0)
 		}
 		for r.next() {
 		}
 		f.Calls += float64(r.writes) / float64(s.Repeats)
 		f.Seconds += r.now.Seconds() / float64(s.Repeats)
 	}
+}
+
+// row is what all contenders want to change.
+type row struct {
+	eventQueue
+
+	random  *rng
+	network *Distribution
+	version int
+	writes  int
+}
+
+func (r *row) delay() time.Duration { return r.network.draw(r.random) }
+
+// contender is one client.
+type contender struct {
+	row      *row
+	backoff  *policy.Backoff
+	version  int // that it has read
+	failures int
+	waited   time.Duration // last
+	won      bool
+}
+
+// The events of a contender; messages take their time in between.
+const (
+	readArrived   eventKind = iota // at the row
+	readAnswered                   // the contender knows the version
+	writeArrived                   // at the row
+	writeAnswered                  // the contender knows how it went
+)
+
+// handle implements [handler].
+func (c *contender) handle(kind eventKind, _ uint32) {
+	r := c.row
+	switch kind {
+	case readArrived:
+		c.version = r.version
+		r.after(r.delay(), c, readAnswered, 0)
+	case readAnswered:
+		r.after(r.delay(), c, writeArrived, 0)
+	case writeArrived:
+		r.writes++
+		if c.won = c.version == r.version; c.won {
+			r.version++
+		}
+		r.after(r.delay(), c, writeAnswered, 0)
+	case writeAnswered:
+		if !c.won {
+			c.failures++
+			r.after(c.wait()+r.delay(), c, readArrived, 0)
+		}
+	}
+}
+
+// wait is how long the contender waits after a failure. The published simulator counts failures from one before it
+// raises to the power, so its first wait is twice the base; so is this one.
+func (c *contender) wait() time.Duration {
+	if c.backoff == nil {
+		return 0
+	}
+	c.waited = c.backoff.Delay(c.failures, c.waited, c.row.random.Float64())
+	return c.waited
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // The experiment of the AWS Architecture Blog at 100 clients, as far as it is told in words and drawn there.
-func TestJitterEndsContentionAsPublished(t *testing.T) {
+func TestStudyAsPublished(t *testing.T) {
 	t.Parallel()
 	s := AWS()
 	s.Clients, s.Repeats = []int{100}, 20
@@ -47,7 +47,8 @@ func TestJitterEndsContentionAsPublished(t *testing.T) {
 	}
 }
 
-func TestOneClientAloneWritesOnceAndTwoAtMostThreeTimes(t *testing.T) {
+// One client alone writes once, and two at most three times.
+func TestStudyFewClients(t *testing.T) {
 	t.Parallel()
 	s := AWS()
 	s.Clients, s.Repeats = []int{1, 2}, 20
@@ -65,7 +66,8 @@ func TestOneClientAloneWritesOnceAndTwoAtMostThreeTimes(t *testing.T) {
 	}
 }
 
-func TestAStudyCanBeInterruptedAndWantsRepeats(t *testing.T) {
+// A study can be interrupted, and wants repeats.
+func TestStudyInterrupted(t *testing.T) {
 	t.Parallel()
 	s := AWS()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,6 +12,25 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// NoPolicy is the name that means one attempt in a [Variant]'s policies.
+const NoPolicy = "NONE"
+
+// policyOf is the policy that the calls of a fleet or a service follow in the variant.
+func (v *Variant) policyOf(from, own string) string {
+	if name, ok := v.Policies[from]; ok {
+		return name
+	}
+	return cmp.Or(v.All, own)
+}
+
+// methodOf is the method that the calls of a fleet or a service have in the variant.
+func (v *Variant) methodOf(from, own string) string {
+	if _, named := v.Policies[from]; named || v.All == "" {
+		return own
+	}
+	return cmp.Or(v.Method, own)
+}
+
 // With returns the scenario with one more variant, in which all calls that follow a policy follow this one
 // instead: as calls of method ("/package.Service/Method"), or of their own methods if it is "". A scenario
 // without variants gets one for how it was, too. The error says which call the policy has nothing to say of.

@@ -60,7 +60,7 @@ var policies = map[string]string{
 
 // The same calls, one after the other by one client, in the simulator and by the interceptor over real gRPC:
 // every request arrives at the same time, and every call ends at the same time.
-func TestOneClientDoesInTheSimulatorWhatTheInterceptorDoes(t *testing.T) {
+func TestCallAsInterceptor(t *testing.T) {
 	t.Parallel()
 	for name, text := range policies {
 		for what, trouble := range troubles {
@@ -70,7 +70,7 @@ func TestOneClientDoesInTheSimulatorWhatTheInterceptorDoes(t *testing.T) {
 			if name == "replaced" && what == "hangs" {
 				continue // until the interceptor runs on the engine: a slow attempt that the caller's deadline ends counts as a failure
 			}
-			t.Run(name+", "+what, func(t *testing.T) {
+			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				file := "methodConfig:\n  - name: [{service: acme.shop.v1.Shop, method: Get}]\n    " + text + "\n"
 				set, err := policy.Parse("retry.yaml", []byte(file))

@@ -15,19 +15,19 @@ import (
 // when requests arrived at the first service, and how long the calls took.
 func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []time.Duration) {
 	t.Helper()
-	w, err := build(s, &Variant{}, s.Seed)
+	w, err := newWorld(s, &Variant{}, s.Seed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.sources[0].link.jitter = rand.New(least{})
-	tr := &tracer{source: w.sources[0]}
+	w.fleets[0].link.jitter = rand.New(least{})
+	tr := &tracer{link: w.fleets[0].link}
 	for _, at := range begins {
-		w.in(at, tr, 0, 0)
+		w.after(at, tr, 0, 0)
 	}
 	took = make([]time.Duration, len(begins))
-	w.enter()
+	w.enterPhase()
 	for seen := 0; w.next(); {
-		for ; seen < w.services[0].tally.requests; seen++ {
+		for ; seen < w.services[0].counts.requests; seen++ {
 			requests = append(requests, w.now)
 		}
 		for i, c := range tr.calls {
@@ -43,17 +43,17 @@ func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []
 }
 
 type tracer struct {
-	source *source
-	calls  []deadline
+	link  *link
+	calls []callRef
 }
 
-func (tr *tracer) act(what, uint32) {
-	c := tr.source.link.begin(0, nil, attempts.Never)
-	tr.calls = append(tr.calls, deadline{call: c, life: c.life})
-	c.first()
+func (tr *tracer) handle(eventKind, uint32) {
+	c := tr.link.newCall(0, nil, attempts.Never)
+	tr.calls = append(tr.calls, c.ref())
+	c.begin()
 }
 
-// least is no chance at all.
+// least is a source of chance that is always 0.
 type least struct{}
 
 func (least) Uint64() uint64 { return 0 }

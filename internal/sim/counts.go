@@ -1,0 +1,191 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/histogram"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const recoveryParts = 25 // of its window, in which calls are counted together
+
+// PeakSpan is the time in which arrivals are counted together for the peak.
+const PeakSpan = 200 * time.Millisecond
+
+// serviceCounts are what a service has had to do.
+type serviceCounts struct {
+	requests int // that have arrived
+	extra    int // of them, that were not the first attempt of their call
+	counted  int // that have arrived since the lead-in
+	served   int // to the end, by a worker
+	wasted   int // of them, for clients who had left
+	refused  int // that found the queue full
+	dropped  int // out of the queue, since their clients had left
+	peak     peak
+	arrivals []int     // in each bucket
+	held     []int     // at the end of each bucket
+	capacity []float64 // at the end of each bucket
+}
+
+func newServiceCounts(buckets int) serviceCounts {
+	return serviceCounts{arrivals: make([]int, buckets), held: make([]int, buckets), capacity: make([]float64, buckets)}
+}
+
+// peak is the most arrivals in a [PeakSpan].
+type peak struct {
+	span   time.Duration // the last, counted from 0
+	n, max int
+}
+
+func (p *peak) add(at time.Duration) {
+	if span := at / PeakSpan; span != p.span {
+		p.span, p.n = span, 0
+	}
+	p.n++
+	p.max = max(p.max, p.n)
+}
+
+// fleetCounts are what has become of a fleet's calls.
+type fleetCounts struct {
+	world       *world
+	calls       int // begun
+	over        int
+	counted     int // of those begun since the lead-in
+	succeeded   int // of those counted
+	attempts    int // of those counted
+	extra       int // attempts after the first that were decided on
+	took        histogram.Histogram
+	delays      histogram.Histogram // before extra attempts
+	reasons     map[policy.Reason]int
+	begunIn     []int // in each bucket
+	succeededIn []int // of those begun in each bucket
+	recovery    []recoveryPart
+}
+
+// recoveryPart counts the calls that began in a small part of the recovery's window.
+type recoveryPart struct{ calls, succeeded int }
+
+func newFleetCounts(w *world) fleetCounts {
+	c := fleetCounts{
+		world: w, reasons: map[policy.Reason]int{},
+		begunIn: make([]int, w.buckets()), succeededIn: make([]int, w.buckets()),
+	}
+	if w.recovers < w.until {
+		c.recovery = make([]recoveryPart, w.recoveryPart(w.until)+1)
+	}
+	return c
+}
+
+// begun notes the begin of a call.
+func (f *fleetCounts) begun(c *call) {
+	f.calls++
+	f.world.addTo(f.begunIn, c.start)
+}
+
+// ended notes the end of a call.
+func (f *fleetCounts) ended(c *call, end *attempts.End, ok bool) {
+	w := f.world
+	f.over++
+	if ok {
+		w.addTo(f.succeededIn, c.start)
+	}
+	if c.start < w.from {
+		return
+	}
+	f.counted++
+	f.attempts += end.Attempts
+	f.reasons[end.Reason]++
+	f.took.Add(w.now - c.start)
+	if ok {
+		f.succeeded++
+	}
+	if i := w.recoveryPart(c.start); i >= 0 {
+		f.recovery[i].calls++
+		if ok {
+			f.recovery[i].succeeded++
+		}
+	}
+}
+
+// decided notes a decision.
+func (f *fleetCounts) decided(c *call, d policy.Decision) {
+	if d.Retry && c.start >= f.world.from {
+		f.extra++
+		f.delays.Add(d.Delay)
+	}
+}
+
+// result is what was counted.
+func (w *world) result(name string) Played {
+	p := Played{Name: name, Events: w.handled}
+	calls := 0
+	for _, f := range w.fleets {
+		p.Fleets = append(p.Fleets, f.result())
+		calls += f.counts.counted
+	}
+	for _, s := range w.services {
+		c := &s.counts
+		p.Services = append(p.Services, ServiceResult{
+			Name: s.spec.Name, Requests: c.counted, PerCall: part(c.counted, calls),
+			Peak:   float64(c.peak.max) / PeakSpan.Seconds(),
+			Served: c.served, Wasted: c.wasted, Refused: c.refused, Dropped: c.dropped,
+			Arrivals: c.arrivals, Held: c.held, Capacity: c.capacity,
+		})
+	}
+	return p
+}
+
+func (f *fleet) result() FleetResult {
+	c, w := &f.counts, f.world
+	r := FleetResult{
+		Name: f.spec.Name, Clients: len(f.link.processes), Calls: c.counted, Success: part(c.succeeded, c.counted),
+		PerCall: part(c.attempts, c.counted), Mean: c.took.Mean(), P50: c.took.Quantile(0.5), P99: c.took.Quantile(0.99),
+		P999: c.took.Quantile(0.999), Reasons: maps.Clone(c.reasons), Delays: readDelays(&c.delays),
+		Begun: c.begunIn, Succeeded: c.succeededIn, Unfinished: c.calls - c.over, Recovery: c.recovered(),
+	}
+	if counted := w.until - w.from; counted > 0 {
+		r.Goodput = float64(c.succeeded) / counted.Seconds()
+	}
+	return r
+}
+
+// recovered finds the first window after the trouble in which the calls succeed as they should. Windows that
+// reach beyond the end do not count.
+func (f *fleetCounts) recovered() Recovered {
+	w := f.world
+	if w.recovers == w.until {
+		return Recovered{State: Undisturbed}
+	}
+	for i := 0; i+recoveryParts < len(f.recovery); i++ {
+		var window recoveryPart
+		for p := range slices.Values(f.recovery[i : i+recoveryParts]) {
+			window.calls += p.calls
+			window.succeeded += p.succeeded
+		}
+		if window.succeeded > 0 && part(window.succeeded, window.calls) >= w.scenario.Recovery.Success {
+			return Recovered{Returned, time.Duration(i) * w.partLength}
+		}
+	}
+	return Recovered{State: Never}
+}
+
+func readDelays(h *histogram.Histogram) Delays {
+	d := Delays{Count: h.Count(), Mean: h.Mean(), P50: h.Quantile(0.5), P99: h.Quantile(0.99)}
+	for b := range h.Bins() {
+		d.Bins = append(d.Bins, Bin{b.Until, b.Count})
+	}
+	return d
+}
+
+func part(n, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}

@@ -1,0 +1,35 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+// fifo is a queue: first in, first out. The zero value is empty.
+type fifo[T any] struct {
+	list  []T
+	first int
+}
+
+func (f *fifo[T]) len() int { return len(f.list) - f.first }
+
+// front is the first value; there must be one.
+func (f *fifo[T]) front() *T { return &f.list[f.first] }
+
+// back is the last value; there must be one.
+func (f *fifo[T]) back() *T { return &f.list[len(f.list)-1] }
+
+func (f *fifo[T]) push(v T) {
+	if f.first > 64 && f.first > len(f.list)/2 {
+		n := copy(f.list, f.list[f.first:])
+		clear(f.list[n:])
+		f.list, f.first = f.list[:n], 0
+	}
+	f.list = append(f.list, v)
+}
+
+// pop takes out the first value; there must be one.
+func (f *fifo[T]) pop() T {
+	v := f.list[f.first]
+	clear(f.list[f.first : f.first+1])
+	f.first++
+	return v
+}

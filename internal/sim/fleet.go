@@ -1,0 +1,101 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// fleet is a [Fleet] in a run: where calls come from.
+type fleet struct {
+	world    *world
+	spec     *Fleet
+	link     *link
+	arrivals *rand.Rand // of the times alone, so that they are the same whatever becomes of the calls
+	clients  *rand.Rand // which client calls
+	rate     float64    // per second, now
+	counts   fleetCounts
+}
+
+// The events of a fleet.
+const (
+	callOfAny eventKind = iota // by a rate; the number is the phase's
+	callOfOne                  // by a client that thinks; the number is the client's
+)
+
+// handle implements [handler].
+func (f *fleet) handle(kind eventKind, number uint32) {
+	switch {
+	case kind == callOfAny && number == f.world.phase:
+		f.call(f.anyClient())
+		f.scheduleCall()
+	case kind == callOfOne && f.world.now < f.world.until:
+		f.call(int(number))
+	}
+}
+
+func (f *fleet) anyClient() int {
+	if n := len(f.link.processes); n > 1 {
+		return f.clients.IntN(n)
+	}
+	return 0
+}
+
+func (f *fleet) call(client int) {
+	c := f.link.newCall(client, nil, attempts.Never)
+	f.counts.begun(c)
+	c.begin()
+}
+
+// enter begins a phase. The exponential distribution has no memory, so its calls may be drawn anew.
+func (f *fleet) enter(p *Phase) {
+	f.rate = f.spec.Rate * p.Load
+	f.scheduleCall()
+}
+
+// scheduleCall schedules the next call, unless the phase ends before.
+func (f *fleet) scheduleCall() {
+	if f.rate == 0 {
+		return
+	}
+	w := f.world
+	wait := time.Duration(min(f.arrivals.ExpFloat64()/f.rate*float64(time.Second), longest))
+	if w.now+wait < w.phaseEnd {
+		w.after(wait, f, callOfAny, w.phase)
+	}
+}
+
+// start lets the clients of a fleet that thinks begin, as if they had been calling for long.
+func (f *fleet) start() {
+	if f.spec.Think == nil {
+		return
+	}
+	for i := range f.link.processes {
+		wait := time.Duration(f.arrivals.Float64() * float64(f.spec.Think.Mean()))
+		f.world.after(wait, f, callOfOne, uint32(i))
+	}
+}
+
+// ended notes the end of a call. A client that thinks calls again.
+func (l *link) ended(c *call, end *attempts.End, ok bool) {
+	f := l.fleet
+	if f == nil {
+		return
+	}
+	f.counts.ended(c, end, ok)
+	if f.spec.Think != nil {
+		f.world.after(f.spec.Think.draw(f.arrivals), f, callOfOne, uint32(c.client))
+	}
+}
+
+// decided notes a decision.
+func (l *link) decided(c *call, d policy.Decision) {
+	if f := l.fleet; f != nil {
+		f.counts.decided(c, d)
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+
+	"google.golang.org/grpc/status"
+)
+
+// The numbers of the first source of chance of each fleet, service and link.
+const (
+	fleetRandom   = 0 // arrivals, as the storms of bench draw them
+	linkRandom    = 10
+	serviceRandom = 1000
+	clientRandom  = 3000
+)
+
+// newWorld sets up a run of a scenario that has been checked, for one of its variants.
+func newWorld(s *Scenario, v *Variant, seed uint64) (*world, error) {
+	w := &world{
+		scenario: s, from: s.until(Lead), recovers: s.until(Lead, Trouble), until: s.Length(),
+		partLength: s.Recovery.Window / recoveryParts,
+	}
+	b := builder{world: w, variant: v, seed: seed, byName: map[string]*service{}}
+	for i := range s.Services {
+		b.addService(&s.Services[i], uint64(i))
+	}
+	for _, from := range w.services {
+		for i := range from.spec.Calls {
+			to := &from.spec.Calls[i]
+			l, err := b.newLink(from.spec.Name, to, cmp.Or(to.Clients, from.spec.Backends))
+			if err != nil {
+				return nil, err
+			}
+			from.links = append(from.links, l)
+		}
+	}
+	for i := range s.Fleets {
+		if err := b.addFleet(&s.Fleets[i], uint64(i)); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// builder adds the parts of a world.
+type builder struct {
+	world   *world
+	variant *Variant
+	byName  map[string]*service
+	seed    uint64
+	links   uint64
+}
+
+func (b *builder) addService(spec *Service, i uint64) {
+	w := b.world
+	s := &service{
+		world: w, spec: spec, random: random(b.seed, serviceRandom+i), drops: spec.Abandoned == Drop, guards: spec.Guard,
+		queueFull: newAnswer(status.New(spec.Refuse, "queue full"), nil), counts: newServiceCounts(w.buckets()),
+	}
+	if b.variant.Guard != nil {
+		s.guards = *b.variant.Guard
+	}
+	for i := range spec.Backends {
+		s.backends = append(s.backends, &backend{service: s, index: i, faults: faults{slower: 1, workers: spec.Workers}})
+	}
+	w.services = append(w.services, s)
+	b.byName[spec.Name] = s
+}
+
+func (b *builder) addFleet(spec *Fleet, i uint64) error {
+	l, err := b.newLink(spec.Name, &spec.Call, cmp.Or(b.variant.Clients, spec.Clients))
+	if err != nil {
+		return err
+	}
+	l.fleet = &fleet{
+		world: b.world, spec: spec, link: l, counts: newFleetCounts(b.world),
+		arrivals: random(b.seed, fleetRandom+2000*i), clients: random(b.seed, clientRandom+i),
+	}
+	b.world.fleets = append(b.world.fleets, l.fleet)
+	return nil
+}
+
+// newLink makes what lies between the processes of one kind and a service.
+func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
+	n := linkRandom + 8*b.links
+	b.links++
+	l := &link{
+		world: b.world, spec: spec, to: b.byName[spec.Service], maxAttempts: cmp.Or(spec.Attempts, defaultMaxAttempts),
+		processes: make([]process, clients), roundRobin: make([]uint32, clients*spec.connections()),
+		jitter: random(b.seed, n), network: random(b.seed, n+1), picks: random(b.seed, n+2),
+	}
+	l.deadlines.queue = &b.world.eventQueue
+	first := random(b.seed, n+3)
+	for i := range l.roundRobin {
+		l.roundRobin[i] = first.Uint32N(1 << 16)
+	}
+	return l, l.setPolicy(b.world.scenario, b.variant.policyOf(from, spec.Policy), b.variant.methodOf(from, spec.Method))
+}
