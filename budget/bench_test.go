@@ -14,49 +14,21 @@ import (
 	"github.com/stagger-go/stagger/budget"
 )
 
-// No call allocates, with an extra attempt or without. Not parallel: allocations are the process's.
-func TestNothingAllocates(t *testing.T) {
-	for name, b := range kinds(t) {
-		b.Start(t0) // the first call of a ratio budget notes its time
-		now := t0
-		for what, f := range map[string]func(){
-			"Start":  func() { now = (now + time.Millisecond); b.Start(now) },
-			"Fail":   func() { b.Fail(now) },
-			"Finish": func() { b.Finish(now, budget.EndAtOnce); b.Finish(now, budget.EndFailed) },
-			"Withdraw and Refund": func() {
-				if p, ok := b.Withdraw(now, charge(failure)); ok {
-					b.Settle(now, p, true)
-				}
-			},
-			"Withdraw and Return": func() {
-				if p, ok := b.Withdraw((now + -time.Second), charge(timeout)); ok {
-					b.Return(now, p)
-				}
-			},
-			"Balance": func() { _ = b.Balance(now) },
-		} {
-			if n := testing.AllocsPerRun(1000, f); n != 0 {
-				t.Errorf("%s: %s allocates %v times; want 0", name, what, n)
-			}
-		}
-	}
-}
-
-// bucket is the plain form of a budget, to compare with: one lock for everything.
-type bucket struct {
+// locked is the plain form of a budget, to compare with: one lock for everything.
+type locked struct {
 	budget.Budget
 
 	mu     sync.Mutex
 	tokens float64
 }
 
-func (b *bucket) Start(time.Duration) {
+func (b *locked) Start(time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tokens = min(b.tokens+0.1, 100)
 }
 
-func (b *bucket) Finish(time.Duration, budget.End) {}
+func (b *locked) Finish(time.Duration, budget.End) {}
 
 // calls is how long n calls take that need no extra attempt, in so many goroutines.
 func calls(b budget.Budget, goroutines, n int) time.Duration {
@@ -83,7 +55,7 @@ func BenchmarkCall(b *testing.B) {
 		for _, goroutines := range []int{1, 2, 4, 8} {
 			b.Run(fmt.Sprintf("%s/%d", name, goroutines), func(b *testing.B) {
 				b.ReportAllocs()
-				one, lock := kinds(b)[name], &bucket{Budget: budget.Empty}
+				one, lock := kinds(b)[name], &locked{Budget: budget.Empty}
 				b.ResetTimer()
 				took := calls(one, goroutines, b.N)
 				b.StopTimer()

@@ -4,46 +4,50 @@
 package budget
 
 import (
-	"sync"
 	"testing"
+	"time"
 )
 
-// Who has looked at a bucket before a reload must look again: what it holds now is elsewhere.
-func TestABucketThatWasReplacedGivesAndTakesNothing(t *testing.T) {
+func TestBucket(t *testing.T) {
 	t.Parallel()
-	var b bucket[throttling]
-	b.fill(throttling{1}, 1000)
-	old, tokens := b.look()
-	b.become(throttling{2}, 500)
-	if old.change(tokens, -1) {
-		t.Error("tokens are taken from a bucket that was replaced")
-	}
-	if now, tokens := b.look(); now == old || tokens != 500 || now.settings.ratio != 2 {
-		t.Errorf("%d tokens, ratio %d; want 500 and 2", tokens, now.settings.ratio)
+	var b bucket
+	for i, c := range []struct {
+		do     func(n int64)
+		n      int64
+		tokens int64
+		full   bool
+	}{
+		{b.resize, 1000, 0, false},
+		{b.add, 2000, 1000, true},
+		{b.resize, 3000, 3000, true},
+		{b.add, -1, 2999, false},
+		{b.resize, 300, 299, false}, // rounded down
+		{b.add, -1000, 0, false},
+		{b.resize, 1e9, 0, false},
+		{b.add, 1e9, 1e9, true},
+	} {
+		c.do(c.n)
+		if b.tokens != c.tokens || b.full.Load() != c.full {
+			t.Errorf("step %d: %d tokens, full %v; want %d, %v", i, b.tokens, b.full.Load(), c.tokens, c.full)
+		}
 	}
 }
 
-// One takes tokens and the other doubles and halves the bucket: each is known to have been taken at the
-// size of its time.
-func TestABucketKeepsItsPartsUnderReloads(t *testing.T) {
-	var b bucket[throttling]
-	b.fill(throttling{1}, 1e6)
-	var parts int64 // taken, in millionths of the bucket
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := range 20_000 {
-			size := int64(1 + i%2)
-			b.become(throttling{size}, size*1e6)
-		}
-	})
-	for parts < 50_000 {
-		if h, tokens := b.look(); h.change(tokens, -h.settings.ratio) {
-			parts++
-		}
+// A call that succeeds finds a full bucket, and returns although another one has the lock.
+func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
+	t.Parallel()
+	th, err := NewThrottle(ThrottleConfig{MaxTokens: 10, TokenRatio: 1})
+	if err != nil {
+		t.Fatal(err)
 	}
-	wg.Wait()
-	b.become(throttling{1}, 1e6)
-	if _, tokens := b.look(); tokens != 1e6-parts {
-		t.Errorf("%d tokens; want %d", tokens, 1_000_000-parts)
+	f, err := NewRefund(DefaultRefund())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, bucket := range map[Budget]*bucket{th: &th.bucket, f: &f.bucket} {
+		bucket.mu.Lock()
+		b.Start(0)
+		b.Finish(time.Second, EndAtOnce) // or the test never ends
+		bucket.mu.Unlock()
 	}
 }

@@ -26,8 +26,8 @@
 //
 // [Unlimited] and [Empty] stand where another library has nil. All take the time as an argument,
 // start no goroutine and do no I/O, so that a client, a simulation and a test run the same code.
-// Package budget knows nothing of gRPC: who calls it decides what a failure is. Reload changes the
-// config of a budget in use; it scales the balance, and never refills it. Drain leaves nothing.
+// Package budget knows nothing of gRPC: who calls it decides what a failure is. The config of a budget may
+// change while calls use it: see [Reloadable].
 package budget
 
 import "time"
@@ -66,3 +66,21 @@ type Budget interface {
 	// Denied is how many withdrawals have been refused so far.
 	Denied() uint64
 }
+
+// End is how a call ended.
+type End uint8
+
+// The ends.
+const (
+	EndFailed    End = iota // with a status other than OK
+	EndSucceeded            // with OK, after extra attempts were sent
+	EndAtOnce               // with OK, and no extra attempt was sent
+)
+
+// origin is where the clock of this process counts from.
+var origin = time.Now()
+
+// Now is the clock that Retriers tell their budgets the time by: monotonic, and the same in the whole
+// process, so that Retriers may share a budget. Ask for a balance with it: b.Balance(budget.Now()).
+// It is a Duration, since a [time.Time] costs a third more to read, in every call.
+func Now() time.Duration { return time.Since(origin) }

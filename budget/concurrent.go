@@ -4,8 +4,6 @@
 package budget
 
 import (
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -23,6 +21,22 @@ type ConcurrentConfig struct {
 // DefaultConcurrent is 20 % and 3: Envoy's numbers.
 func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig{Percent: 20, Min: 3} }
 
+// Name implements [Config].
+func (ConcurrentConfig) Name() string { return "concurrent" }
+
+// Fields implements [Config].
+func (c ConcurrentConfig) Fields() []Field {
+	return []Field{
+		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
+		{Name: "Min", Value: float64(c.Min), Low: 0, High: 1e6},
+	}
+}
+
+// Check implements [Config].
+func (c ConcurrentConfig) Check() error { return check(c.Fields()) }
+
+func (c ConcurrentConfig) budget() Reloadable { return newConcurrent(c) }
+
 // Concurrent allows so many extra attempts in flight at a time, after Envoy's retry budgets:
 //
 //	extra attempts in flight ≤ max(Min, Percent of the calls in flight)
@@ -36,42 +50,50 @@ func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig{Percent: 20,
 // A call that needs no extra attempt takes no lock, allocates nothing and seldom writes to a cache line
 // that another core uses. The zero value is not usable: see [NewConcurrent].
 type Concurrent struct {
-	calls    counters
-	settings atomic.Pointer[concurrency]
+	calls counter // in flight
+	rates atomic.Pointer[concurrentRates]
 
-	_      [128]byte // failing calls write below, all calls read above
-	extra  atomic.Int64
+	_      [128]byte    // failing calls write below, all calls read above
+	extra  atomic.Int64 // attempts in flight
 	denied atomic.Uint64
 }
 
-// concurrency is how much a Concurrent allows, in micro-tokens.
-type concurrency struct{ share, least int64 }
+// concurrentRates are a ConcurrentConfig in millionths of an extra attempt.
+type concurrentRates struct{ share, least int64 }
 
-var _ Budget = (*Concurrent)(nil)
+var _ Reloadable = (*Concurrent)(nil)
 
-// NewConcurrent makes a budget with nothing in flight. The error names every field that is out of bounds,
-// its value and the bounds.
+// NewConcurrent makes a budget with nothing in flight. The error is that of [ConcurrentConfig.Check].
 func NewConcurrent(c ConcurrentConfig) (*Concurrent, error) {
-	b := &Concurrent{calls: newCounters()}
-	if err := b.Reload(0, c); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	return b, nil
+	return newConcurrent(c), nil
 }
 
-// Reload changes the limits. What is in flight stays: if that is more than the new limit, nothing is
-// granted until enough has ended. A config that is out of bounds is refused, and changes nothing.
-func (b *Concurrent) Reload(_ time.Duration, c ConcurrentConfig) error {
-	var least error
-	if c.Min < 0 || c.Min > 1e6 {
-		least = fmt.Errorf("budget: Min %d: must be 0 to 1000000", c.Min)
-	}
-	if err := errors.Join(checkNumber("Percent", c.Percent, 0.0001, 1000, 4), least); err != nil {
+func newConcurrent(c ConcurrentConfig) *Concurrent {
+	b := &Concurrent{calls: newCounter()}
+	b.rates.Store(c.rates())
+	return b
+}
+
+func (c ConcurrentConfig) rates() *concurrentRates {
+	return &concurrentRates{share: micro(c.Percent) / 100, least: micro(float64(c.Min))}
+}
+
+// Reload changes the limits. What is in flight stays, and its permits end it as ever: if that is more than
+// the new limit, nothing is granted until enough has ended.
+func (b *Concurrent) Reload(_ time.Duration, c Config) error {
+	own, err := checked[ConcurrentConfig](c)
+	if err != nil {
 		return err
 	}
-	b.settings.Store(&concurrency{share: micro(c.Percent) / 100, least: int64(c.Min) * token})
+	b.rates.Store(own.rates())
 	return nil
 }
+
+// Drain does nothing: what is in flight is no balance.
+func (*Concurrent) Drain(time.Duration) {}
 
 // Start counts the call.
 func (b *Concurrent) Start(now time.Duration) { b.calls.add(now, 1) }
@@ -91,7 +113,7 @@ func (b *Concurrent) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 			return Permit{}, false
 		}
 		if b.extra.CompareAndSwap(extra, extra+1) {
-			return Permit{Charge: c, At: now, Cost: 1}, true
+			return Permit{Kind: c.Kind, At: now, Cost: 1}, true
 		}
 	}
 }
@@ -99,8 +121,8 @@ func (b *Concurrent) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 // limit is how many extra attempts may be in flight now. It may be off by the share of calls that begin
 // and end while the counters are read, one after the other.
 func (b *Concurrent) limit() int64 {
-	s := b.settings.Load()
-	return max(b.calls.sum()*s.share, s.least) / token
+	r := b.rates.Load()
+	return max(b.calls.sum()*r.share, r.least) / micro(1)
 }
 
 // Return ends an extra attempt that was never sent.

@@ -6,9 +6,9 @@ package budget_test
 import (
 	"fmt"
 	"math"
-	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -43,19 +43,19 @@ func ExampleConcurrent() {
 	// false
 }
 
-func TestConcurrentCountsWhatIsInFlight(t *testing.T) {
+func TestConcurrent(t *testing.T) {
 	t.Parallel()
-	run(t, concurrent(t, 20, 1), []row{
+	play(t, concurrent(t, 20, 1), []step{
 		{0, withdraw(failure), 0, true}, // the least
 		{0, withdraw(failure), 0, false},
 		{1, start(9), 0, true},                    // 1.8 of nine calls: one
 		{1, start(1), 1, true},                    // 2 of ten
 		{1, withdraw(timeout), 0, true},           // dear as it may be
 		{2, withdraw(failure), 0, false},          //
-		{3, drop(0), 1, true},                     // not sent
+		{3, giveBack(0), 1, true},                 // not sent
 		{3, withdraw(failure), 0, true},           //
 		{4, settle(1, false), 1, true},            // it did not help, and is over all the same
-		{5, refund(2), 2, true},                   //
+		{5, settle(2, true), 2, true},             //
 		{5, finish(5, budget.EndFailed), 1, true}, // 1 of five
 	})
 }
@@ -75,60 +75,7 @@ func TestConcurrentKeepsFractionsOfAPercent(t *testing.T) {
 	}
 }
 
-func TestConcurrentRefusesWhatIsOutOfBounds(t *testing.T) {
-	t.Parallel()
-	_, err := budget.NewConcurrent(budget.ConcurrentConfig{Percent: math.NaN(), Min: -1})
-	for _, want := range []string{"Percent NaN: must be 0.0001 to 1000", "Min -1: must be 0 to 1000000"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; want %q", err, want)
-		}
-	}
-}
-
-func TestConcurrentIsItsModel(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		share, least := int64(rapid.IntRange(1, 3_000_000).Draw(t, "share")), rapid.IntRange(0, 5).Draw(t, "least")
-		b, err := budget.NewConcurrent(budget.ConcurrentConfig{Percent: float64(share) / 1e4, Min: least})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var calls, extra int64
-		var out []budget.Permit
-		take := func() budget.Permit {
-			if len(out) == 0 {
-				t.Skip("no permit is out")
-			}
-			p := out[0]
-			out, extra = out[1:], extra-1
-			return p
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"start": func(*rapid.T) { b.Start(at(float64(calls))); calls++ },
-			"finish": func(t *rapid.T) {
-				if calls == 0 {
-					t.Skip("no call is in flight")
-				}
-				calls--
-				b.Finish(at(float64(calls)/7), budget.EndFailed)
-			},
-			"withdraw": func(t *rapid.T) {
-				want := (extra+1)*1e6 <= max(int64(least)*1e6, calls*share)
-				p, ok := b.Withdraw(t0, charge(failure))
-				if ok != want {
-					t.Fatalf("granted %v with %d calls and %d extra; want %v", ok, calls, extra, want)
-				}
-				if ok {
-					out, extra = append(out, p), extra+1
-				}
-			},
-			"return": func(*rapid.T) { b.Return(t0, take()) },
-			"settle": func(t *rapid.T) { b.Settle(t0, take(), rapid.Bool().Draw(t, "helped")) },
-		})
-	})
-}
-
-func TestConcurrentIsNeverOverItsLimitUnderStress(t *testing.T) {
+func TestConcurrentUnderStress(t *testing.T) {
 	for name, b := range map[string]*budget.Concurrent{"least": concurrent(t, 0.0001, 10), "percent": concurrent(t, 10, 0)} {
 		for range 100 {
 			b.Start(t0)
@@ -153,3 +100,39 @@ func TestConcurrentIsNeverOverItsLimitUnderStress(t *testing.T) {
 		}
 	}
 }
+
+func drawConcurrent(t *rapid.T) budget.Config {
+	return budget.ConcurrentConfig{
+		Percent: float64(rapid.IntRange(1, 3_000_000).Draw(t, "share")) / 1e4, Min: rapid.IntRange(0, 5).Draw(t, "least"),
+	}
+}
+
+type concurrentModel struct{ share, least, calls, extra int64 }
+
+func newConcurrentModel(c budget.Config) model {
+	m := new(concurrentModel)
+	m.reload(t0, c)
+	return m
+}
+
+func (m *concurrentModel) reload(_ time.Duration, c budget.Config) {
+	config := c.(budget.ConcurrentConfig)
+	m.share, m.least = int64(math.Round(config.Percent*1e4)), int64(config.Min)*1e6
+}
+
+func (m *concurrentModel) limit() int64                    { return max(m.calls*m.share, m.least) / 1e6 }
+func (m *concurrentModel) start(time.Duration)             { m.calls++ }
+func (m *concurrentModel) finish(budget.End)               { m.calls-- }
+func (*concurrentModel) fail()                             {}
+func (m *concurrentModel) giveBack(int)                    { m.extra-- }
+func (m *concurrentModel) settle(time.Duration, int, bool) { m.extra-- }
+
+func (m *concurrentModel) withdraw(time.Duration, budget.Charge) (int64, bool) {
+	if m.extra >= m.limit() {
+		return 0, false
+	}
+	m.extra++
+	return 1, true
+}
+
+func (m *concurrentModel) balance(time.Duration) float64 { return float64(max(m.limit()-m.extra, 0)) }

@@ -12,7 +12,8 @@ import (
 // Kind says what an extra attempt follows.
 type Kind uint8
 
-// The kinds. [Ratio] and [Refund] charge them differently.
+// The kinds. [Ratio] and [Refund] charge them differently; a kind that they do not know costs what
+// KindTimeout costs.
 const (
 	// KindFailure follows a failure that was reported.
 	KindFailure Kind = iota
@@ -20,11 +21,12 @@ const (
 	// the server works on two: the dearest kind.
 	KindTimeout
 	// KindHedge is sent beside attempts that are not late yet, since others of the method have been
-	// answered by then: cost 1, unless set otherwise.
+	// answered by then. It costs what KindFailure costs.
 	KindHedge
 	// KindUnsent follows an attempt that provably never left this client, so no server has seen a request
-	// yet. [Ratio], [Throttle] and [Refund] grant it for nothing; [Concurrent] counts it as any other.
-	// Not for an attempt that a permit was taken for: that permit is still there for the next one.
+	// yet. [Ratio], [Throttle] and [Refund] grant it for nothing, [Concurrent] counts it as any other, and
+	// [Empty] refuses it. It is for the first attempt of a call: an extra attempt that was not sent has a
+	// permit, which its successor uses.
 	KindUnsent
 )
 
@@ -44,6 +46,18 @@ func (k Kind) String() string {
 	}
 }
 
+// cost is what an extra attempt of the kind costs, where one costs failure and another timeout.
+func (k Kind) cost(failure, timeout int64) int64 {
+	switch k {
+	case KindUnsent:
+		return 0
+	case KindFailure, KindHedge:
+		return failure
+	default:
+		return timeout
+	}
+}
+
 // Charge is what an extra attempt is charged for.
 type Charge struct {
 	Kind Kind
@@ -55,21 +69,26 @@ type Charge struct {
 // MaxFactor is the largest factor of a [Charge].
 const MaxFactor = 100
 
-// of is the charge for something that costs base: never less than one of its units.
-func (c Charge) of(base int64) int64 {
-	if !(c.Factor > 0 && c.Factor <= MaxFactor) { // NaN too
-		return base
+// cost is that of the kind times the factor: never less than 1, unless the kind is free.
+func (c Charge) cost(failure, timeout int64) int64 {
+	cost := c.Kind.cost(failure, timeout)
+	if cost == 0 || !(c.Factor > 0 && c.Factor <= MaxFactor) { // NaN too
+		return cost
 	}
-	return max(int64(math.Round(float64(base)*c.Factor)), 1)
+	return max(int64(math.Round(float64(cost)*c.Factor)), 1)
 }
 
-// Permit is the right to send one extra attempt, from [Budget.Withdraw]. Exactly one of
-// [Budget.Return] and [Budget.Settle] follows, at the budget that gave it. The fields are exported
-// for other implementations of [Budget]; a caller leaves them as they are.
+// Permit is the right to send one extra attempt, from [Budget.Withdraw]:
 //
-// It has four words, so that the compiler keeps it in registers.
+//	Withdraw ─► permit ─┬─► the attempt is sent, and ends ─► Settle(permit, helped)
+//	                    └─► it is not sent ────────────────► Return(permit)
+//
+// Exactly one of the two follows, once, at the budget that gave the permit. It may be kept for as long as a
+// call lives, be passed on, and be copied; the zero Permit is none. The fields are exported for other
+// implementations of [Budget]; a caller leaves them as they are.
 type Permit struct {
-	Charge Charge
-	At     time.Duration // the time that it was charged to
-	Cost   int64         // what was charged, in a unit of the budget's own
+	Kind       Kind
+	Generation uint32        // how many reloads the budget had seen
+	At         time.Duration // the time that it was charged to
+	Cost       int64         // what was charged, in a unit of the budget's own
 }

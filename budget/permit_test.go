@@ -10,11 +10,11 @@ import (
 	"github.com/stagger-go/stagger/budget"
 )
 
-// With five words every withdrawal took 10 ns more, refused ones too.
-func TestAPermitHasFourWords(t *testing.T) {
+// With five words every withdrawal took 10 ns more, refused ones too: the compiler kept it in memory.
+func TestPermitSize(t *testing.T) {
 	t.Parallel()
-	if got, most := unsafe.Sizeof(budget.Permit{}), 4*max(unsafe.Sizeof(uintptr(0)), 8); got > most {
-		t.Errorf("%d bytes; want at most %d", got, most)
+	if got := unsafe.Sizeof(budget.Permit{}); got > 32 {
+		t.Errorf("%d bytes; want at most 32", got)
 	}
 }
 

@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,56 +16,62 @@ import (
 //	balance = Percent of the calls + MinPerSecond · Window − what was spent
 //
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers
-// its cost: 1 for [KindFailure] and [KindHedge], TimeoutCost for [KindTimeout], nothing for [KindUnsent]. If it succeeds the cost is given back,
-// and after a timeout TimeoutBonus on top. So extra attempts that help are nearly free, as when one
-// backend of many is broken, and those that do not help dry up, as in an overload. A kind unknown
-// to it costs what KindTimeout costs.
+// its cost: 1 for [KindFailure] and [KindHedge], TimeoutCost for [KindTimeout], nothing for [KindUnsent].
+// If it succeeds the cost is given back, and after a timeout TimeoutBonus on top. So extra attempts that
+// help are nearly free, as when one backend of many is broken, and those that do not help dry up, as in an
+// overload.
 //
 // What is earned and what is spent count for the same length of time, so at each grant the net
 // spending of the last window is at most what the calls of that window earned, the bonuses, and the
 // reserve.
 //
-// A call that needs no extra attempt takes no lock, allocates nothing and seldom writes to a cache
-// line that another core uses. The zero value is not usable: see [NewRatio].
+// A call that needs no extra attempt allocates nothing and seldom writes to a cache line that another core
+// uses; ten calls a window take a lock. The zero value is not usable: see [NewRatio].
 type Ratio struct {
-	earnings atomic.Pointer[earnings] // written under mu
+	calls   counter      // since the beginning
+	slotEnd atomic.Int64 // the end of the window's newest slot; written under mu
 
-	_       [128]byte // failing calls write below, all calls read above
-	denied  atomic.Uint64
-	mu      sync.Mutex // guards all below
-	rates   rates
-	ledger  ledger
-	history history
+	_      [128]byte // failing calls write below, all calls read above
+	denied atomic.Uint64
+
+	mu         sync.Mutex // guards all below
+	config     RatioConfig
+	rates      ratioRates // of config
+	generation uint32
+	window     window
 }
 
-// earnings are the calls of the window.
-type earnings struct {
-	epochs   epochs
-	deposits deposits
-}
+var _ Reloadable = (*Ratio)(nil)
 
-var _ Budget = (*Ratio)(nil)
-
-// NewRatio makes a budget whose window starts with the first call. The error names every field
-// that is out of bounds, its value and the bounds.
+// NewRatio makes a budget whose window starts with the first call. The error is that of
+// [RatioConfig.Check].
 func NewRatio(c RatioConfig) (*Ratio, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	r := &Ratio{rates: c.rates(), history: newHistory()}
-	r.earnings.Store(newEarnings(c.Window))
-	return r, nil
+	return newRatio(c), nil
 }
 
-func newEarnings(window time.Duration) *earnings {
-	return &earnings{epochs: epochs{width: window / slots}, deposits: newDeposits()}
+func newRatio(c RatioConfig) *Ratio {
+	r := &Ratio{calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}}
+	r.slotEnd.Store(int64(r.window.end()))
+	return r
 }
 
 // Start earns the call's share.
 func (r *Ratio) Start(now time.Duration) {
-	e := r.earnings.Load()
-	since := e.epochs.since(now)
-	e.deposits.add(e.epochs.at(since), since)
+	if int64(now) >= r.slotEnd.Load() {
+		r.mu.Lock()
+		r.advance(now)
+		r.mu.Unlock()
+	}
+	r.calls.add(now, 1)
+}
+
+// advance requires mu.
+func (r *Ratio) advance(now time.Duration) {
+	r.window.advance(now, r.calls.sum())
+	r.slotEnd.Store(int64(r.window.end()))
 }
 
 // Fail does nothing: only extra attempts cost.
@@ -77,69 +84,111 @@ func (*Ratio) Finish(time.Duration, End) {}
 func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, cost := r.earnings.Load(), r.rates.cost(c)
-	now = r.history.charge(now)
-	seen := e.epochs.of(now)
-	epoch := r.ledger.latest(seen)
-	if cost > 0 && r.balance(epoch) < cost { // the balance may be a debt
+	r.advance(now)
+	cost := c.cost(r.rates.cost, r.rates.timeoutCost)
+	earned, spent := r.totals(&r.window)
+	if cost > 0 && earned-spent < cost { // what is free is granted in debt too
 		r.denied.Add(1)
 		return Permit{}, false
 	}
-	r.ledger.at(epoch).spent += cost
-	if epoch != seen {
-		now = e.epochs.start(epoch) // the permit says where it was charged
-	}
-	r.history.charged = max(r.history.charged, now)
-	return Permit{Charge: c, At: now, Cost: cost}, true
+	r.window.slots[0].spent += cost
+	return Permit{Kind: c.Kind, Generation: r.generation, At: max(now, r.window.start), Cost: cost}, true
 }
 
 // Return gives the cost back in the part of the window in which it was charged: were it given back
-// now, it would outlive the charge. A charge that has left the window needs no giving back.
+// now, it would outlive the charge. A charge that has left the window needs no giving back, and one from
+// before a reload gives nothing back.
 func (r *Ratio) Return(_ time.Duration, p Permit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.restore(p)
+	r.giveBack(p)
 }
 
-// restore requires mu.
-func (r *Ratio) restore(p Permit) {
-	at, cost := r.history.now(p)
-	r.ledger.restore(r.earnings.Load().epochs.of(at), cost)
+// giveBack requires mu. A permit that was not charged here cannot turn spending into earning.
+func (r *Ratio) giveBack(p Permit) {
+	if s := r.window.at(p.At); s != nil && p.Generation == r.generation {
+		s.spent -= min(max(p.Cost, 0), s.spent)
+	}
 }
 
-// Settle gives the cost of an attempt that helped back, as [Ratio.Return] does. The bonus of a kind
-// that has one is earned now, however old the permit.
+// Settle gives the cost of an attempt that helped back, as [Ratio.Return] does. The bonus of
+// [KindTimeout] is earned now, however old the permit, unless it is from before a reload.
 func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
 	if !helped {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.restore(p)
-	if k := p.Charge.Kind; k != KindFailure && k != KindHedge && k != KindUnsent {
-		seen := r.earnings.Load().epochs.of(now)
-		r.ledger.at(r.ledger.latest(seen)).bonus += r.rates.timeoutBonus
+	r.giveBack(p)
+	if p.Generation == r.generation {
+		r.advance(now)
+		r.window.slots[0].bonus += p.Kind.cost(0, r.rates.timeoutBonus)
 	}
 }
 
-// Balance is in extra attempts of [KindFailure], with fractions. It is 0 while more was spent in the
+// Reload changes the config. The balance keeps its part of what calls and reserve have earned: from
+// nothing, of a debt too, to all. What was spent counts for one whole window from now; with another Window,
+// calls keep their age.
+func (r *Ratio) Reload(now time.Duration, c Config) error {
+	own, err := checked[RatioConfig](c)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if own == r.config {
+		return nil
+	}
+	r.advance(now)
+	part := r.spentPart()
+	r.config, r.rates = own, own.rates()
+	r.generation++
+	r.window.resize(own.Window / slots)
+	r.advance(now)
+	earned, _ := r.totals(&r.window)
+	r.window.slots[0].spent = int64(math.Ceil(float64(earned) * part))
+	return nil
+}
+
+// spentPart is what part of the earnings was spent: 0 to 1. It requires mu.
+func (r *Ratio) spentPart() float64 {
+	earned, spent := r.totals(&r.window)
+	switch {
+	case spent <= 0:
+		return 0
+	case spent >= earned:
+		return 1
+	default:
+		return float64(spent) / float64(earned)
+	}
+}
+
+// Drain spends all that is there.
+func (r *Ratio) Drain(now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.advance(now)
+	earned, spent := r.totals(&r.window)
+	r.window.slots[0].spent += max(earned-spent, 0)
+}
+
+// Balance is in extra attempts [KindFailure], with fractions. It is 0 while more was spent in the
 // window than its calls have earned, as may be after a burst whose calls left the window first.
 func (r *Ratio) Balance(now time.Duration) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	epoch := r.earnings.Load().epochs.of(now)
-	return float64(max(r.balance(max(epoch, r.ledger.newest)), 0)) / token
+	w := r.window // to read moves nothing on
+	w.advance(now, r.calls.sum())
+	earned, spent := r.totals(&w)
+	return float64(max(earned-spent, 0)) / float64(r.rates.cost)
 }
 
 // Denied is how many withdrawals have been refused so far.
 func (r *Ratio) Denied() uint64 { return r.denied.Load() }
 
-// balance requires r.mu to be held. Calls may begin meanwhile, which only adds to it.
-func (r *Ratio) balance(epoch uint64) int64 {
-	return r.capacity(epoch) - r.ledger.net(epoch)
-}
-
-// capacity is the balance if nothing had been spent. It requires r.mu to be held.
-func (r *Ratio) capacity(epoch uint64) int64 {
-	return r.earnings.Load().deposits.sum(epoch)*r.rates.share + r.rates.reserve
+// totals are what the calls of a window and the reserve have earned, and what was spent less the bonuses. It
+// requires mu.
+func (r *Ratio) totals(w *window) (earned, spent int64) {
+	calls, spent := w.sum()
+	return calls*r.rates.share + r.rates.reserve, spent
 }

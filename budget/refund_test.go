@@ -6,13 +6,15 @@ package budget_test
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/budget"
 )
 
-func refunding(tb testing.TB, c budget.RefundConfig) *budget.Refund {
+func refund(tb testing.TB, c budget.RefundConfig) *budget.Refund {
 	tb.Helper()
 	b, err := budget.NewRefund(c)
 	if err != nil {
@@ -39,18 +41,18 @@ func ExampleRefund() {
 	// Output: 100
 }
 
-func TestRefundPricesAndPaysBack(t *testing.T) {
+func TestRefund(t *testing.T) {
 	t.Parallel()
-	b := refunding(t, budget.RefundConfig{Capacity: 20, RetryCost: 5, TimeoutCost: 10, Success: 1.5})
-	run(t, b, []row{
+	b := refund(t, budget.RefundConfig{Capacity: 20, RetryCost: 5, TimeoutCost: 10, Success: 1.5})
+	play(t, b, []step{
 		{0, withdraw(timeout), 2, true},
 		{0, withdraw(budget.KindHedge), 1, true},
 		{0, withdraw(timeout), 1, false},
 		{0, withdraw(failure), 0, true},
 		{0, withdraw(failure), 0, false},
 		{1, settle(2, false), 0, true}, // did not help
-		{1, refund(0), 2, true},
-		{1, drop(1), 3, true},
+		{1, settle(0, true), 2, true},
+		{1, giveBack(1), 3, true},
 		{2, finish(1, budget.EndAtOnce), 3.3, true},
 		{2, finish(1, budget.EndSucceeded), 3.3, true}, // its extra attempt has paid for itself
 		{2, finish(1, budget.EndFailed), 3.3, true},
@@ -61,15 +63,72 @@ func TestRefundPricesAndPaysBack(t *testing.T) {
 	}
 }
 
-func TestRefundRefusesWhatIsOutOfBounds(t *testing.T) {
-	t.Parallel()
-	_, err := budget.NewRefund(budget.RefundConfig{Capacity: 10, RetryCost: 11, TimeoutCost: 0, Success: math.Inf(1)})
-	for _, want := range []string{"RetryCost 11: must be 0.001 to 10", "TimeoutCost 0: must be 0.001 to 10", "Success +Inf: must be 0 to 10"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; want %q", err, want)
-		}
+func drawRefund(t *rapid.T) budget.Config {
+	capacity := rapid.IntRange(1000, 100_000).Draw(t, "capacity")
+	part := func(low int, label string) float64 {
+		return float64(rapid.IntRange(low, capacity).Draw(t, label)) / 1000
 	}
-	if _, err := budget.NewRefund(budget.RefundConfig{Capacity: 1.0001, RetryCost: 1, TimeoutCost: 1}); err == nil {
-		t.Error("a capacity with four decimals is taken")
+	return budget.RefundConfig{
+		Capacity: float64(capacity) / 1000, RetryCost: part(1, "retry"), TimeoutCost: part(1, "timeout"), Success: part(0, "success"),
 	}
 }
+
+// refundModel counts in thousandths of a token.
+type refundModel struct {
+	config                                    budget.Config
+	tokens, capacity, retry, timeout, success int64
+	costs                                     []int64 // by withdrawal; 0 after a reload
+}
+
+func newRefundModel(c budget.Config) model {
+	m := &refundModel{tokens: 1, capacity: 1}
+	m.reload(t0, c)
+	return m
+}
+
+func (m *refundModel) reload(_ time.Duration, c budget.Config) {
+	if c == m.config {
+		return
+	}
+	config, milli := c.(budget.RefundConfig), func(tokens float64) int64 { return int64(math.Round(tokens * 1000)) }
+	m.config, m.retry, m.timeout, m.success = c, milli(config.RetryCost), milli(config.TimeoutCost), milli(config.Success)
+	m.tokens = m.tokens * milli(config.Capacity) / m.capacity
+	m.capacity = milli(config.Capacity)
+	clear(m.costs)
+}
+
+func (m *refundModel) add(n int64)       { m.tokens = min(m.tokens+n, m.capacity) }
+func (*refundModel) start(time.Duration) {}
+func (*refundModel) fail()               {}
+func (m *refundModel) giveBack(n int)    { m.add(m.costs[n]) }
+
+func (m *refundModel) settle(_ time.Duration, n int, helped bool) {
+	if helped {
+		m.giveBack(n)
+	}
+}
+
+func (m *refundModel) finish(e budget.End) {
+	if e == budget.EndAtOnce {
+		m.add(m.success)
+	}
+}
+
+func (m *refundModel) withdraw(_ time.Duration, c budget.Charge) (int64, bool) {
+	quarters, cost := int64(4*c.Factor), int64(0)
+	switch c.Kind {
+	case budget.KindUnsent:
+	case failure, budget.KindHedge:
+		cost = max((m.retry*quarters+2)/4, 1)
+	default:
+		cost = max((m.timeout*quarters+2)/4, 1)
+	}
+	if m.tokens < cost {
+		return 0, false
+	}
+	m.tokens -= cost
+	m.costs = append(m.costs, cost)
+	return cost, true
+}
+
+func (m *refundModel) balance(time.Duration) float64 { return float64(m.tokens) / float64(m.retry) }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/stagger-go/stagger/budget"
 )
 
@@ -20,8 +22,8 @@ func throttle(tb testing.TB, maxTokens int, tokenRatio float64) *budget.Throttle
 	return b
 }
 
-// fail and succeed are n attempts that failed, and n calls that ended well.
-func fail(n int) func(*budget.Throttle) {
+// failing and succeeding are n attempts that failed, and n calls that ended well.
+func failing(n int) func(*budget.Throttle) {
 	return func(b *budget.Throttle) {
 		for range n {
 			b.Fail(t0)
@@ -29,7 +31,7 @@ func fail(n int) func(*budget.Throttle) {
 	}
 }
 
-func succeed(n int) func(*budget.Throttle) {
+func succeeding(n int) func(*budget.Throttle) {
 	return func(b *budget.Throttle) {
 		for range n {
 			b.Finish(t0, budget.EndAtOnce)
@@ -38,50 +40,50 @@ func succeed(n int) func(*budget.Throttle) {
 }
 
 // Each row is a sentence of gRFC A6 (“Throttling retry attempts and hedged RPCs”).
-func TestThrottleArithmetic(t *testing.T) {
+func TestThrottle(t *testing.T) {
 	t.Parallel()
-	type step struct {
+	type line struct {
 		do     func(*budget.Throttle)
 		tokens float64
 		ok     bool // of a withdrawal afterwards
 	}
-	none := fail(0)
+	none := failing(0)
 	for _, c := range []struct {
 		name      string
 		maxTokens int
 		ratio     float64
-		steps     []step
+		steps     []line
 	}{
-		{"it starts full", 10, 0.1, []step{{none, 10, true}}},
-		{"success cannot fill it further", 10, 0.1, []step{{succeed(5), 10, true}, {fail(1), 9, true}, {succeed(11), 10, true}}},
-		{"a failure takes one", 10, 0.1, []step{{fail(1), 9, true}, {fail(3), 6, true}}},
-		{"exactly half is not more than half", 10, 0.1, []step{{fail(5), 5, false}, {succeed(1), 5.1, true}}},
-		{"half of an odd number is not rounded", 5, 0.001, []step{
-			{fail(2), 3, true},
-			{fail(1), 2, false},
-			{succeed(500), 2.5, false},
-			{succeed(1), 2.501, true},
+		{"it starts full", 10, 0.1, []line{{none, 10, true}}},
+		{"success cannot fill it further", 10, 0.1, []line{{succeeding(5), 10, true}, {failing(1), 9, true}, {succeeding(11), 10, true}}},
+		{"a failure takes one", 10, 0.1, []line{{failing(1), 9, true}, {failing(3), 6, true}}},
+		{"exactly half is not more than half", 10, 0.1, []line{{failing(5), 5, false}, {succeeding(1), 5.1, true}}},
+		{"half of an odd number is not rounded", 5, 0.001, []line{
+			{failing(2), 3, true},
+			{failing(1), 2, false},
+			{succeeding(500), 2.5, false},
+			{succeeding(1), 2.501, true},
 		}},
-		{"nothing goes below zero", 3, 0.5, []step{{fail(100), 0, false}, {succeed(3), 1.5, false}, {succeed(1), 2, true}}},
-		{"the smallest bucket stops at its first failure", 1, 1, []step{{fail(1), 0, false}, {succeed(1), 1, true}}},
-		{"the largest bucket", 1000, 1, []step{{fail(499), 501, true}, {fail(1), 500, false}, {succeed(1), 501, true}}},
-		{"0.5466 is 0.546", 10, 0.5466, []step{{fail(10), 0, false}, {succeed(1), 0.546, false}, {succeed(9), 5.46, true}}},
-		{"0.5469999 is 0.546", 10, 0.5469999, []step{{fail(10), 0, false}, {succeed(1), 0.546, false}}},
-		{"1.001 is 1.001, though 1.001 · 1000 falls short in floating point", 10, 1.001, []step{
-			{fail(10), 0, false},
-			{succeed(1), 1.001, false},
+		{"nothing goes below zero", 3, 0.5, []line{{failing(100), 0, false}, {succeeding(3), 1.5, false}, {succeeding(1), 2, true}}},
+		{"the smallest bucket stops at its first failure", 1, 1, []line{{failing(1), 0, false}, {succeeding(1), 1, true}}},
+		{"the largest bucket", 1000, 1, []line{{failing(499), 501, true}, {failing(1), 500, false}, {succeeding(1), 501, true}}},
+		{"0.5466 is 0.546", 10, 0.5466, []line{{failing(10), 0, false}, {succeeding(1), 0.546, false}, {succeeding(9), 5.46, true}}},
+		{"0.5469999 is 0.546", 10, 0.5469999, []line{{failing(10), 0, false}, {succeeding(1), 0.546, false}}},
+		{"1.001 is 1.001, though 1.001 · 1000 falls short in floating point", 10, 1.001, []line{
+			{failing(10), 0, false},
+			{succeeding(1), 1.001, false},
 		}},
-		{"0.001 a thousand times is 1", 10, 0.001, []step{{fail(10), 0, false}, {succeed(1000), 1, false}}},
-		{"0.1 ten times is 1", 10, 0.1, []step{{fail(10), 0, false}, {succeed(10), 1, false}}},
-		{"a ratio above one", 10, 2.5, []step{{fail(10), 0, false}, {succeed(2), 5, false}, {succeed(1), 7.5, true}}},
-		{"a ratio above the bucket fills it", 10, 1e300, []step{{fail(10), 0, false}, {succeed(1), 10, true}}},
-		{"a call that ends badly is counted by Fail alone", 10, 1, []step{
+		{"0.001 a thousand times is 1", 10, 0.001, []line{{failing(10), 0, false}, {succeeding(1000), 1, false}}},
+		{"0.1 ten times is 1", 10, 0.1, []line{{failing(10), 0, false}, {succeeding(10), 1, false}}},
+		{"a ratio above one", 10, 2.5, []line{{failing(10), 0, false}, {succeeding(2), 5, false}, {succeeding(1), 7.5, true}}},
+		{"a ratio above the bucket fills it", 10, 1e300, []line{{failing(10), 0, false}, {succeeding(1), 10, true}}},
+		{"a call that ends badly is counted by Fail alone", 10, 1, []line{
 			{func(b *budget.Throttle) { b.Finish(t0, budget.EndFailed) }, 10, true},
-			{fail(3), 7, true},
+			{failing(3), 7, true},
 			{func(b *budget.Throttle) { b.Finish(t0, budget.EndFailed) }, 7, true},
 		}},
-		{"a call begins for nothing", 10, 1, []step{{fail(5), 5, false}, {func(b *budget.Throttle) { b.Start(t0) }, 5, false}}},
-		{"permits are free, and nothing comes of them", 10, 1, []step{{func(b *budget.Throttle) {
+		{"a call begins for nothing", 10, 1, []line{{failing(5), 5, false}, {func(b *budget.Throttle) { b.Start(t0) }, 5, false}}},
+		{"permits are free, and nothing comes of them", 10, 1, []line{{func(b *budget.Throttle) {
 			b.Fail(t0)
 			for _, k := range []budget.Kind{failure, timeout} {
 				p, _ := b.Withdraw(t0, charge(k))
@@ -89,8 +91,8 @@ func TestThrottleArithmetic(t *testing.T) {
 				b.Return(t0, p)
 			}
 		}, 9, true}}},
-		{"time heals nothing", 10, 1, []step{
-			{fail(5), 5, false},
+		{"time heals nothing", 10, 1, []line{
+			{failing(5), 5, false},
 			{func(b *budget.Throttle) { b.Start((t0 + time.Hour)) }, 5, false},
 		}},
 	} {
@@ -134,9 +136,86 @@ func TestThrottleBalanceCountsFailures(t *testing.T) {
 func TestThrottleDrainLeavesWhatIsLessThanHalf(t *testing.T) {
 	t.Parallel()
 	b := throttle(t, 10, 1)
-	fail(8)(b)
+	failing(8)(b)
 	b.Drain(t0)
 	if got := b.Tokens(); got != 2 {
 		t.Errorf("%v tokens; want the 2 that were left", got)
 	}
+}
+
+// Failures and successes that never meet a bound add up to the milli-token.
+func TestThrottleAddsUpUnderStress(t *testing.T) {
+	b := throttle(t, 1000, 0.125)
+	failing(500)(b)
+	together(func(int) {
+		for range 4000 {
+			b.Fail(t0)
+			succeeding(8)(b)
+			b.Withdraw(t0, charge(failure))
+			b.Finish(t0, budget.EndFailed)
+		}
+		b.Finish(t0, budget.EndAtOnce)
+	})
+	if got := b.Tokens(); got != 508 { // 500 + 64 · 0.125
+		t.Errorf("%v tokens; want 508", got)
+	}
+}
+
+// No order of failures and successes leaves the bounds.
+func TestThrottleKeepsItsBoundsUnderStress(t *testing.T) {
+	b := throttle(t, 3, 0.7)
+	together(func(g int) {
+		for i := range 500 {
+			if (g+i/50)%2 == 0 {
+				b.Fail(t0)
+			} else {
+				b.Finish(t0, budget.EndAtOnce)
+			}
+			if got := b.Tokens(); got < 0 || got > 3 {
+				t.Errorf("%v tokens; want 0 to 3", got)
+			}
+		}
+	})
+}
+
+func drawThrottle(t *rapid.T) budget.Config {
+	return budget.ThrottleConfig{
+		MaxTokens:  rapid.IntRange(1, 1000).Draw(t, "tokens"),
+		TokenRatio: float64(rapid.IntRange(1, 3000).Draw(t, "ratio")) / 1000,
+	}
+}
+
+// throttleModel counts in thousandths of a token.
+type throttleModel struct{ tokens, most, success int }
+
+func newThrottleModel(c budget.Config) model {
+	m := &throttleModel{most: 1}
+	m.tokens = m.most
+	m.reload(t0, c)
+	return m
+}
+
+func (m *throttleModel) reload(_ time.Duration, c budget.Config) {
+	config := c.(budget.ThrottleConfig)
+	most := config.MaxTokens * 1000
+	m.tokens, m.most, m.success = m.tokens*most/m.most, most, int(math.Round(config.TokenRatio*1000))
+}
+
+func (*throttleModel) start(time.Duration)             {}
+func (*throttleModel) giveBack(int)                    {}
+func (*throttleModel) settle(time.Duration, int, bool) {}
+func (m *throttleModel) fail()                         { m.tokens = max(m.tokens-1000, 0) }
+
+func (m *throttleModel) withdraw(_ time.Duration, c budget.Charge) (int64, bool) {
+	return 0, 2*m.tokens > m.most || c.Kind == budget.KindUnsent
+}
+
+func (m *throttleModel) finish(e budget.End) {
+	if e != budget.EndFailed {
+		m.tokens = min(m.tokens+m.success, m.most)
+	}
+}
+
+func (m *throttleModel) balance(time.Duration) float64 {
+	return max(float64(2*m.tokens-m.most)/2000, 0)
 }

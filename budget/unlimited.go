@@ -20,7 +20,7 @@ func (unlimited) Settle(time.Duration, Permit, bool) {}
 func (unlimited) Finish(time.Duration, End)          {}
 
 func (unlimited) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	return Permit{Charge: c, At: now}, true
+	return Permit{Kind: c.Kind, At: now}, true
 }
 
 func (unlimited) Balance(time.Duration) float64 { return math.Inf(1) }

@@ -58,7 +58,7 @@ func (p *purse) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, boo
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, c.Kind)
 	p.grants--
-	return budget.Permit{Charge: c, At: now}, p.grants >= 0
+	return budget.Permit{Kind: c.Kind, At: now}, p.grants >= 0
 }
 
 func (p *purse) Finish(_ time.Duration, e budget.End) {

@@ -65,7 +65,7 @@ func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool)
 		w.grants--
 		w.tell("W%c", c.Kind.String()[0])
 	}
-	return budget.Permit{Charge: c, Cost: w.permits}, true
+	return budget.Permit{Kind: c.Kind, Cost: w.permits}, true
 }
 
 func (w *world) Return(_ time.Duration, p budget.Permit) { w.close(p, "R") }

@@ -1,0 +1,69 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"math/bits"
+	"time"
+)
+
+// RatioConfig is what a [Ratio] is made from. The fields are taken as they are, zeros too: start
+// from [DefaultRatio] and change what differs.
+//
+// The numbers have at most four decimals, which the budget keeps exactly.
+type RatioConfig struct {
+	// Percent of one extra attempt that each call earns: 10 allows one extra attempt for ten calls.
+	// More than 0 and at most 1000.
+	Percent float64
+	// MinPerSecond is the reserve: extra attempts per second, averaged over the window, that need
+	// no traffic, so that a client with few calls can retry at all. 0 to 1,000,000.
+	MinPerSecond float64
+	// Window is how long earnings and spending count. 1s to 60s: a shorter one forgets the calls
+	// that a slow failure belongs to, a longer one lets a quiet hour pay for a storm.
+	Window time.Duration
+	// TimeoutCost is what an extra attempt costs [KindTimeout], where one [KindFailure] costs 1.
+	// 1 to 1000.
+	TimeoutCost float64
+	// TimeoutBonus is what an extra attempt after a timeout earns on top of its cost if it succeeds.
+	// 0 to 1000. Such attempts sustain themselves while more than cost/(cost+bonus) of them succeed.
+	TimeoutBonus float64
+}
+
+// DefaultRatio is 10 %, 1 per second, a window of 10 s, and after timeouts a cost of 5 and a bonus
+// of 2.5, which means that these sustain themselves while more than two thirds succeed.
+func DefaultRatio() RatioConfig {
+	return RatioConfig{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5}
+}
+
+// Name implements [Config].
+func (RatioConfig) Name() string { return "ratio" }
+
+// Fields implements [Config].
+func (c RatioConfig) Fields() []Field {
+	return []Field{
+		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
+		{Name: "MinPerSecond", Value: c.MinPerSecond, Low: 0, High: 1e6, Decimals: 4},
+		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
+		{Name: "TimeoutCost", Value: c.TimeoutCost, Low: 1, High: 1000, Decimals: 4},
+		{Name: "TimeoutBonus", Value: c.TimeoutBonus, Low: 0, High: 1000, Decimals: 4},
+	}
+}
+
+// Check implements [Config].
+func (c RatioConfig) Check() error { return check(c.Fields()) }
+
+func (c RatioConfig) budget() Reloadable { return newRatio(c) }
+
+// ratioRates are a RatioConfig in micro-tokens. One token is an extra attempt of cost 1.
+type ratioRates struct{ share, reserve, cost, timeoutCost, timeoutBonus int64 }
+
+func (c RatioConfig) rates() ratioRates {
+	// 128 bits, since a million a second for a minute in nanoseconds is more than 64 hold.
+	high, low := bits.Mul64(uint64(micro(c.MinPerSecond)), uint64(c.Window)) //nolint:gosec // checked: neither is negative
+	reserve, _ := bits.Div64(high, low, uint64(time.Second))
+	return ratioRates{
+		share: micro(c.Percent) / 100, reserve: int64(reserve), //nolint:gosec // at most 6e13
+		cost: micro(1), timeoutCost: micro(c.TimeoutCost), timeoutBonus: micro(c.TimeoutBonus),
+	}
+}
