@@ -45,9 +45,10 @@ func (b Backoff) Delay(retry int, previous time.Duration, r float64) time.Durati
 	return toDuration(b.Jitter.spread(b.base(retry), r))
 }
 
-func (b *Backoff) setDefaults() {
+func (b Backoff) withDefaults() Backoff {
 	b.Growth = cmp.Or(b.Growth, GrowthExponential)
 	b.Jitter = cmp.Or(b.Jitter, JitterFull)
+	return b
 }
 
 // base is the backoff before jitter, in nanoseconds: capped as a float64, where Multiplier^i may

@@ -47,7 +47,7 @@ func compile(s Spec) *Policy {
 	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}}
 	switch {
 	case s.Retry != nil:
-		s.Retry.setDefaults()
+		*s.Retry = s.Retry.withDefaults()
 		p.retry = *s.Retry
 	case s.Hedge != nil:
 		p.retry = s.Hedge.hedging()

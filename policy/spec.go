@@ -5,6 +5,7 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -71,17 +72,19 @@ type RetrySpec struct {
 	Overrides           []CodeOverride
 }
 
-// setDefaults names the kinds that are left at zero, so that policies which mean the same are the same.
-func (r *RetrySpec) setDefaults() {
-	r.Backoff.setDefaults()
-	for _, own := range r.PerCode {
+// withDefaults names the kinds that are left at zero, so that policies which mean the same are the same.
+func (r RetrySpec) withDefaults() RetrySpec {
+	r.Backoff = r.Backoff.withDefaults()
+	r.PerCode = slices.Clone(r.PerCode)
+	for i, own := range r.PerCode {
 		if own.Backoff != nil {
-			own.Backoff.setDefaults()
+			r.PerCode[i].Backoff = new(own.Backoff.withDefaults())
 		}
 	}
 	r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, OnTimeoutHedge)
 	r.CommitOn = cmp.Or(r.CommitOn, CommitOnSeen)
 	r.Chain = cmp.Or(r.Chain, ChainAllow)
+	return r
 }
 
 // CodeOverride lets failures count as if they had another code. The first of a policy that fits is

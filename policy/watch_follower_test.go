@@ -41,7 +41,7 @@ func TestFollowerReads(t *testing.T) {
 					seen     time.Time
 					errs     int
 				)
-				f := &follower{path: path, changed: func(s *Set, err error) {
+				f := &follower{path: path, changed: func(_ *Set, err error) {
 					if err != nil {
 						errs++
 					}

@@ -65,7 +65,7 @@ func (d Decoder) unknownKey(path string, n *Node, e Entry, md protoreflect.Messa
 	for i := range keys {
 		keys[i] = md.Fields().Get(i).JSONName()
 	}
-	merge, near := e.Key == "<<", nearest(e.Key, keys)
+	merge, near := e.Key == "<<", Nearest(e.Key, keys)
 	d.Report.ErrorAt(e.At, Under(path, e.Key), "unknown key; %s", Lazy(func() string {
 		if merge {
 			return merging

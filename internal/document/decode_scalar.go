@@ -20,6 +20,8 @@ var (
 	jsonInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 )
 
+const notJSONNumber = "must be a finite decimal number as in JSON, such as 1.5"
+
 func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) protoreflect.Value {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
@@ -63,7 +65,7 @@ func (d Decoder) number(field string, n *Node) (float64, bool) {
 		return 0, false
 	}
 	if !jsonNumber.MatchString(n.Text) {
-		d.Report.Misread(field, n, "must be a finite decimal number as in JSON, such as 1.5")
+		d.Report.Misread(field, n, notJSONNumber)
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(n.Text, 64)

@@ -45,7 +45,7 @@ func EnumNumber(ed protoreflect.EnumDescriptor, name string) (protoreflect.EnumN
 
 // EnumNearest is the name that was probably meant by a word; "" if none is near.
 func EnumNearest(ed protoreflect.EnumDescriptor, word string) string {
-	return nearest(enumWord(ed, word), EnumNames(ed))
+	return Nearest(enumWord(ed, word), EnumNames(ed))
 }
 
 // enumWord is a word without the prefix, which does not belong into a document.

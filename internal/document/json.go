@@ -141,3 +141,55 @@ func (j *jsonReader) entry(n *Node, path string, depth int) {
 func (r *Report) twice(at Position, field string, first Position) {
 	r.ErrorAt(at, field, "stands twice, first at line %d, column %d; keep one", first.Line, first.Column)
 }
+
+// JSON writes a value as JSON, numbers as they stand. It returns false if it has reported what JSON cannot hold.
+func (n *Node) JSON(r *Report, field string) ([]byte, bool) {
+	var b bytes.Buffer
+	before := r.ErrorCount()
+	n.writeJSON(&b, r, field)
+	return b.Bytes(), r.ErrorCount() == before
+}
+
+func (n *Node) writeJSON(b *bytes.Buffer, r *Report, field string) {
+	switch n.Kind {
+	case Object:
+		b.WriteByte('{')
+		for i, e := range n.Entries {
+			if e.merge {
+				r.ErrorAt(e.At, Under(field, e.Key), merging)
+			}
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeText(b, e.Key)
+			b.WriteByte(':')
+			e.Value.writeJSON(b, r, Under(field, e.Key))
+		}
+		b.WriteByte('}')
+	case List:
+		b.WriteByte('[')
+		for i, value := range n.Items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			value.writeJSON(b, r, Item(field, i))
+		}
+		b.WriteByte(']')
+	case Number:
+		if !jsonNumber.MatchString(n.Text) {
+			r.Misread(field, n, notJSONNumber)
+		}
+		b.WriteString(n.Text)
+	case Bool:
+		b.WriteString(strings.ToLower(n.Text))
+	case Text:
+		writeText(b, n.Text)
+	default:
+		b.WriteString("null")
+	}
+}
+
+func writeText(b *bytes.Buffer, s string) {
+	text, _ := json.Marshal(s) //nolint:errchkjson // a text always can
+	b.Write(text)
+}

@@ -160,6 +160,11 @@ func (r *Report) Node(field string) *Node {
 	return nil
 }
 
+// ErrorCount is how many errors there are so far.
+func (r *Report) ErrorCount() int {
+	return len(r.found[SeverityError].list) + r.found[SeverityError].more
+}
+
 // Err is an [*Error] with all that is wrong, or nil.
 func (r *Report) Err() error {
 	if len(r.found[SeverityError].list) == 0 {

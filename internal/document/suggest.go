@@ -16,8 +16,11 @@ func (l Lazy) String() string { return l() }
 
 // Suggest names the word that was meant, or all of them.
 func Suggest(word string, words []string) string {
-	if near := nearest(word, words); near != "" {
+	if near := Nearest(word, words); near != "" {
 		return "did you mean " + near + "?"
+	}
+	if len(words) == 0 {
+		return "must be left out"
 	}
 	return "must be " + OneOf(words)
 }
@@ -31,23 +34,23 @@ func OneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// nearest is the word that was probably meant: the same in another spelling, else the first with
-// the fewest letters changed; "" if none is near.
-func nearest(word string, words []string) string {
+// Nearest is the word that was probably meant: the same in another spelling, else the first with
+// the fewest letters changed, of a long one at most a fifth; "" if none is near.
+func Nearest(word string, words []string) string {
 	const longest = 64 // nobody's slip is longer
 	if len(word) > longest {
 		return ""
 	}
 	plain := strings.NewReplacer("_", "", "-", "", " ", "")
 	word = strings.ToLower(plain.Replace(word))
-	best, fewest := "", 3
+	best, fewest := "", longest
 	for _, w := range words {
 		folded := strings.ToLower(plain.Replace(w))
 		n := distance(word, folded)
 		if sameLetters(word, folded) {
 			n = 1
 		}
-		if n < fewest && n*3 <= len(folded)+1 {
+		if n < fewest && n*3 <= len(folded)+1 && n <= max(2, len(folded)/5) {
 			best, fewest = w, n
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -18,8 +19,7 @@ const (
 
 // builder makes the test server's steps of those in scripts.
 type builder struct {
-	mistakes
-
+	report   *document.Report
 	api      *API
 	queues   map[string]queue
 	method   string // whose script it is
@@ -37,21 +37,21 @@ var patternForm = regexp.MustCompile(`^(\*|/[^/*]+/([^/*]+|\*))$`)
 func (b *builder) pattern(path, pattern string) {
 	switch {
 	case !patternForm.MatchString(pattern):
-		b.add(path, pattern, `must be "/package.Service/Method", "/package.Service/*" or "*"`)
+		b.report.Errorf(path, pattern, `must be "/package.Service/Method", "/package.Service/*" or "*"`)
 	case isOwn(pattern):
-		b.add(path, pattern, "is answered by the fault server itself: must be a method of another service")
+		b.report.Errorf(path, pattern, "is answered by the fault server itself: must be a method of another service")
 	}
 }
 
 // steps makes the script of a method; its queues have been defined.
 func (b *builder) steps(path string, list []*faultserverv1.Step) []testserver.Step {
 	if len(list) > maxSteps {
-		b.add(path, len(list), "must be at most %d steps", maxSteps)
+		b.report.Errorf(path, len(list), "must be at most %d steps", maxSteps)
 		return nil
 	}
 	steps := make([]testserver.Step, len(list))
 	for i, s := range list {
-		steps[i] = b.step(item(path, i), s, 0)
+		steps[i] = b.step(document.Item(path, i), s, 0)
 	}
 	return steps
 }
@@ -59,18 +59,18 @@ func (b *builder) steps(path string, list []*faultserverv1.Step) []testserver.St
 // step makes one step, depth deep in random ones. What only the test server finds impossible is a mistake
 // of the whole step.
 func (b *builder) step(path string, s *faultserverv1.Step, depth int) testserver.Step {
-	before := len(b.list)
+	before := b.report.ErrorCount()
 	step := b.refined(path, s, b.ended(path, s, depth))
 	switch times := s.GetTimes(); {
 	case times > math.MaxInt32:
-		b.add(under(path, "times"), times, "must be at most %d", math.MaxInt32)
+		b.report.Errorf(path+".times", times, "must be at most %d", math.MaxInt32)
 	case times > 0 && depth > 0:
-		b.add(under(path, "times"), times, "must stand at the step around random")
+		b.report.Errorf(path+".times", times, "must stand at the step around random")
 	case times > 0:
 		step = step.Times(int(times))
 	}
-	if err := step.Err(); err != nil && len(b.list) == before {
-		b.add(path, nil, "%v", err)
+	if err := step.Err(); err != nil && b.report.ErrorCount() == before {
+		b.report.Errorf(path, nil, "%v", err)
 	}
 	return step
 }
@@ -80,18 +80,18 @@ func (b *builder) ended(path string, s *faultserverv1.Step, depth int) testserve
 	var end testserver.Step
 	switch e := s.GetEnd().(type) {
 	case *faultserverv1.Step_Fail:
-		end = b.fail(under(path, "fail"), e.Fail)
+		end = b.fail(path+".fail", e.Fail)
 	case *faultserverv1.Step_Hang:
 		end = testserver.Hang()
 	case *faultserverv1.Step_Drop:
 		end = testserver.Drop()
 	case *faultserverv1.Step_Random:
-		end = b.random(under(path, "random"), e.Random, depth)
+		end = b.random(path+".random", e.Random, depth)
 	}
 	if len(s.GetMoves()) == 0 {
 		return end
 	}
-	play := testserver.Play(b.moves(under(path, "moves"), s.GetMoves())...)
+	play := testserver.Play(b.moves(path+".moves", s.GetMoves())...)
 	if s.GetEnd() != nil {
 		play = play.Then(end)
 	}

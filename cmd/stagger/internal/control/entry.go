@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
@@ -20,15 +21,15 @@ func (b *builder) metadata(path string, entries []*faultserverv1.Entry) metadata
 		key := strings.ToLower(e.GetKey())
 		switch binary := strings.HasSuffix(key, "-bin"); {
 		case !keyForm.MatchString(key):
-			b.add(under(item(path, i), "key"), e.GetKey(), "must be letters, digits, -, _ and .")
+			b.report.Errorf(document.Item(path, i)+".key", e.GetKey(), "must be letters, digits, -, _ and .")
 		case binary && value != "":
-			b.add(under(item(path, i), "value"), value, "must be binary: the key ends in -bin")
+			b.report.Errorf(document.Item(path, i)+".value", value, "must be binary: the key ends in -bin")
 		case binary:
 			value = string(e.GetBinary())
 		case len(e.GetBinary()) > 0:
-			b.add(under(item(path, i), "binary"), e.GetBinary(), "must be value: the key does not end in -bin")
+			b.report.Errorf(document.Item(path, i)+".binary", e.GetBinary(), "must be value: the key does not end in -bin")
 		default:
-			b.ascii(under(item(path, i), "value"), value)
+			b.ascii(document.Item(path, i)+".value", value)
 		}
 		md.Append(key, value)
 	}
@@ -44,6 +45,6 @@ var (
 // ascii checks the value of a key that does not end in -bin.
 func (b *builder) ascii(path, value string) {
 	if !valueForm.MatchString(value) {
-		b.add(path, value, "must be printable ASCII; other bytes need a key that ends in -bin")
+		b.report.Errorf(path, value, "must be printable ASCII; other bytes need a key that ends in -bin")
 	}
 }

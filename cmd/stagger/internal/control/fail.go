@@ -21,7 +21,7 @@ import (
 
 // fail makes the step that ends with an error.
 func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
-	c, ok := b.code(under(path, "code"), f.GetCode())
+	c, ok := b.code(path+".code", f.GetCode())
 	if !ok {
 		return testserver.Step{}
 	}
@@ -33,7 +33,7 @@ func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 	if d := f.GetRetryInfo(); d != nil { // as it is: no time.Duration holds all of them
 		info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: d})
 		if err != nil {
-			b.add(under(path, "retryInfo"), d, "%v", err)
+			b.report.Errorf(path+".retryInfo", d, "%v", err)
 		}
 		details = append(details, info)
 	}
@@ -46,9 +46,9 @@ func (b *builder) code(path, name string) (codes.Code, bool) {
 	c, ok := parseCode(name)
 	switch {
 	case name == "":
-		b.add(path, nil, want)
+		b.report.Errorf(path, nil, want)
 	case !ok || c == codes.OK:
-		b.add(path, name, want)
+		b.report.Errorf(path, name, want)
 	default:
 		return c, true
 	}

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -63,17 +64,14 @@ func withRequests(p *faultserverv1.Attempt, a testserver.Attempt, left int, firs
 
 // filter checks what is asked for.
 func filter(method string, limit uint32) (pattern string, err error) {
-	var ms mistakes
+	var report document.Report
 	if method != "" && !patternForm.MatchString(method) {
-		ms.add("method", method, `must be "/package.Service/Method", "/package.Service/*", "*" or empty`)
+		report.Errorf("method", method, `must be "/package.Service/Method", "/package.Service/*", "*" or empty`)
 	}
 	if limit > maxLimit {
-		ms.add("limit", limit, "must be at most %d", maxLimit)
+		report.Errorf("limit", limit, "must be at most %d", maxLimit)
 	}
-	if len(ms.list) > 0 {
-		return "", (&Error{ms.list}).status()
-	}
-	return cmp.Or(method, everything), nil
+	return cmp.Or(method, everything), invalid(&report)
 }
 
 // matches says whether a pattern is for a method.

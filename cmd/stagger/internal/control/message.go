@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
@@ -25,7 +26,7 @@ const (
 func (b *builder) replies(path string, messages []*faultserverv1.Message) [][]byte {
 	list := make([][]byte, 0, len(messages))
 	for i, m := range messages {
-		list = append(list, b.message(item(path, i), m)...)
+		list = append(list, b.message(document.Item(path, i), m)...)
 	}
 	return list
 }
@@ -34,15 +35,15 @@ func (b *builder) replies(path string, messages []*faultserverv1.Message) [][]by
 func (b *builder) message(path string, m *faultserverv1.Message) [][]byte {
 	raw := m.GetRaw()
 	if v, ok := m.GetForm().(*faultserverv1.Message_Json); ok {
-		raw = b.json(under(path, "json"), v.Json)
+		raw = b.json(path+".json", v.Json)
 	}
 	times := max(1, int(m.GetTimes()))
 	if times > maxMessages-b.messages {
-		b.add(under(path, "times"), times, "all messages together must be at most %d", maxMessages)
+		b.report.Errorf(path+".times", times, "all messages together must be at most %d", maxMessages)
 		return nil
 	}
 	if len(raw) > (maxMessageBytes-b.bytes)/times {
-		b.add(path, nil, "all messages together must have at most %d bytes (64 MiB)", maxMessageBytes)
+		b.report.Errorf(path, nil, "all messages together must have at most %d bytes (64 MiB)", maxMessageBytes)
 		return nil
 	}
 	b.messages += times
@@ -57,27 +58,27 @@ func (b *builder) message(path string, m *faultserverv1.Message) [][]byte {
 // json is a response of the script's method.
 func (b *builder) json(path string, v *structpb.Value) []byte {
 	if strings.HasSuffix(b.method, "*") {
-		b.add(path, nil, "must be raw: only the script of one method knows what its responses are, and this one is for %s", shorten(b.method))
+		b.report.Errorf(path, nil, "must be raw: only the script of one method knows what its responses are, and this one is for %s", document.Shorten(b.method))
 		return nil
 	}
 	d := b.api.reply(b.method)
 	if d == nil {
-		b.add(path, nil, "must be raw, or the server must be started with --descriptors: it does not know the method %s", shorten(b.method))
+		b.report.Errorf(path, nil, "must be raw, or the server must be started with --descriptors: it does not know the method %s", document.Shorten(b.method))
 		return nil
 	}
 	text, err := protojson.Marshal(v)
 	if err != nil {
-		b.add(path, nil, "must be a JSON value: %s", Detail(err))
+		b.report.Errorf(path, nil, "must be a JSON value: %s", Detail(err))
 		return nil
 	}
 	m := dynamicpb.NewMessage(d)
 	if err := (protojson.UnmarshalOptions{Resolver: b.api}).Unmarshal(text, m); err != nil {
-		b.add(path, nil, "must be the JSON form of %s: %s", d.FullName(), Detail(err))
+		b.report.Errorf(path, nil, "must be the JSON form of %s: %s", d.FullName(), Detail(err))
 		return nil
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		b.add(path, nil, "must be a whole %s: %s", d.FullName(), Detail(err))
+		b.report.Errorf(path, nil, "must be a whole %s: %s", d.FullName(), Detail(err))
 	}
 	return raw
 }

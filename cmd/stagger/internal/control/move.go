@@ -6,6 +6,7 @@ package control
 import (
 	"math"
 
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -13,7 +14,7 @@ import (
 func (b *builder) moves(path string, list []*faultserverv1.Move) []testserver.Move {
 	moves := make([]testserver.Move, len(list))
 	for i, m := range list {
-		moves[i] = b.move(item(path, i), m)
+		moves[i] = b.move(document.Item(path, i), m)
 	}
 	return moves
 }
@@ -21,29 +22,29 @@ func (b *builder) moves(path string, list []*faultserverv1.Move) []testserver.Mo
 func (b *builder) move(path string, m *faultserverv1.Move) testserver.Move {
 	switch m := m.GetMove().(type) {
 	case *faultserverv1.Move_Receive:
-		return testserver.Receive(b.atLeastOne(under(path, "receive"), m.Receive))
+		return testserver.Receive(b.atLeastOne(path+".receive", m.Receive))
 	case *faultserverv1.Move_ReceiveAll:
 		return testserver.ReceiveAll()
 	case *faultserverv1.Move_SendHeader:
-		return testserver.SendHeader(b.metadata(under(path, "sendHeader.entries"), m.SendHeader.GetEntries()))
+		return testserver.SendHeader(b.metadata(path+".sendHeader.entries", m.SendHeader.GetEntries()))
 	case *faultserverv1.Move_Send:
-		return testserver.SendRaw(b.message(under(path, "send"), m.Send)...)
+		return testserver.SendRaw(b.message(path+".send", m.Send)...)
 	case *faultserverv1.Move_Echo:
-		return testserver.Echo(b.atLeastOne(under(path, "echo"), m.Echo))
+		return testserver.Echo(b.atLeastOne(path+".echo", m.Echo))
 	case *faultserverv1.Move_EchoAll:
 		return testserver.EchoAll()
 	case *faultserverv1.Move_Pause:
-		return testserver.Pause(b.wait(under(path, "pause"), m.Pause))
+		return testserver.Pause(b.wait(path+".pause", m.Pause))
 	case *faultserverv1.Move_Cut:
 		return testserver.Cut()
 	}
-	b.add(path, nil, "must be a move such as receive, send or cut")
+	b.report.Errorf(path, nil, "must be a move such as receive, send or cut")
 	return testserver.Pause(0)
 }
 
 func (b *builder) atLeastOne(path string, n uint32) int {
 	if n < 1 || n > math.MaxInt32 { // an int on every machine
-		b.add(path, n, "must be 1 to %d", math.MaxInt32)
+		b.report.Errorf(path, n, "must be 1 to %d", math.MaxInt32)
 		return 1
 	}
 	return int(n)

@@ -6,6 +6,7 @@ package control
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -24,13 +25,13 @@ func onlyName(q *faultserverv1.Queue) bool {
 // define makes the queues that steps name and describe, so that others may name them, before or after.
 func (b *builder) define(path string, steps []*faultserverv1.Step) {
 	for i, s := range steps {
-		here := item(path, i)
+		here := document.Item(path, i)
 		for depth := 0; s != nil && depth <= maxDepth; depth++ {
 			if q := s.GetQueue(); q.GetName() != "" && !onlyName(q) {
-				b.defineQueue(under(here, "queue"), q)
+				b.defineQueue(here+".queue", q)
 			}
 			s = s.GetRandom().GetStep()
-			here = under(here, "random.step")
+			here += ".random.step"
 		}
 	}
 }
@@ -38,7 +39,7 @@ func (b *builder) define(path string, steps []*faultserverv1.Step) {
 func (b *builder) defineQueue(path string, q *faultserverv1.Queue) {
 	if known, ok := b.queues[q.GetName()]; ok {
 		if !proto.Equal(known.settings, q) {
-			b.add(under(path, "name"), q.GetName(),
+			b.report.Errorf(path+".name", q.GetName(),
 				"there is a queue of this name with other settings: must have the same, or the name alone, or another name")
 		}
 		return
@@ -53,7 +54,7 @@ func (b *builder) queue(path string, q *faultserverv1.Queue) *testserver.Queue {
 	}
 	known, ok := b.queues[q.GetName()]
 	if !ok {
-		b.add(under(path, "name"), q.GetName(), "there is no queue of this name: some step must give its workers and serviceTime")
+		b.report.Errorf(path+".name", q.GetName(), "there is no queue of this name: some step must give its workers and serviceTime")
 	}
 	return known.it
 }
@@ -61,16 +62,16 @@ func (b *builder) queue(path string, q *faultserverv1.Queue) *testserver.Queue {
 func (b *builder) newQueue(path string, q *faultserverv1.Queue) *testserver.Queue {
 	good := true
 	if q.GetWorkers() < 1 {
-		b.add(under(path, "workers"), q.GetWorkers(), "must be at least 1")
+		b.report.Errorf(path+".workers", q.GetWorkers(), "must be at least 1")
 		good = false
 	}
-	service, ok := b.duration(under(path, "serviceTime"), q.GetServiceTime())
+	service, ok := b.duration(path+".serviceTime", q.GetServiceTime())
 	if ok && service <= 0 {
-		b.add(under(path, "serviceTime"), service, `must be more than 0, such as "0.05s"`)
+		b.report.Errorf(path+".serviceTime", service, `must be more than 0, such as "0.05s"`)
 	}
 	var options []testserver.QueueOption
 	if name := q.GetRefuseWith(); name != "" {
-		if c, ok := b.code(under(path, "refuseWith"), name); ok {
+		if c, ok := b.code(path+".refuseWith", name); ok {
 			options = append(options, testserver.RefuseWith(c))
 		}
 	}

@@ -11,12 +11,12 @@ import (
 func (b *builder) random(path string, r *faultserverv1.Random, depth int) testserver.Step {
 	p := r.GetProbability()
 	if !(p >= 0 && p <= 1) { // not the inverse: NaN must fail too
-		b.add(under(path, "probability"), p, "must be 0 to 1")
+		b.report.Errorf(path+".probability", p, "must be 0 to 1")
 		p = 0
 	}
 	if depth >= maxDepth {
-		b.add(under(path, "step"), nil, "must not be more than %d deep", maxDepth)
+		b.report.Errorf(path+".step", nil, "must not be more than %d deep", maxDepth)
 		return testserver.Step{}
 	}
-	return testserver.Random(r.GetSeed(), p, b.step(under(path, "step"), r.GetStep(), depth+1))
+	return testserver.Random(r.GetSeed(), p, b.step(path+".step", r.GetStep(), depth+1))
 }

@@ -8,43 +8,44 @@ import (
 	"errors"
 	"maps"
 
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Check says what is wrong with a script file, as an [*Error], or nil.
-func Check(file *faultserverv1.ScriptFile, api *API) error {
-	_, _, err := build(file, api)
-	return err
+// Check reports what is wrong with a script file.
+func Check(report *document.Report, file *faultserverv1.ScriptFile, api *API) {
+	build(report, file, api)
 }
 
 // build makes the scripts of a file, in its order, and the queues that they name.
-func build(file *faultserverv1.ScriptFile, api *API) ([][]testserver.Step, map[string]queue, error) {
-	b := builder{api: api, queues: map[string]queue{}}
+func build(report *document.Report, file *faultserverv1.ScriptFile, api *API) ([][]testserver.Step, map[string]queue) {
+	b := builder{report: report, api: api, queues: map[string]queue{}}
 	for i, s := range file.GetScripts() {
-		b.define(under(item("scripts", i), "steps"), s.GetSteps())
+		b.define(document.Item("scripts", i)+".steps", s.GetSteps())
 	}
 	all := make([][]testserver.Step, len(file.GetScripts()))
 	seen := map[string]bool{}
 	for i, s := range file.GetScripts() {
-		path := item("scripts", i)
-		if b.pattern(under(path, "method"), s.GetMethod()); seen[s.GetMethod()] {
-			b.add(under(path, "method"), s.GetMethod(), "has a script before: must be one script")
+		path := document.Item("scripts", i)
+		if b.pattern(path+".method", s.GetMethod()); seen[s.GetMethod()] {
+			b.report.Errorf(path+".method", s.GetMethod(), "has a script before: must be one script")
 		}
 		seen[s.GetMethod()] = true
 		b.method = s.GetMethod()
 		if len(s.GetSteps()) == 0 {
-			b.add(under(path, "steps"), nil, "must have at least one step, such as {ok: {}}")
+			b.report.Errorf(path+".steps", nil, "must have at least one step, such as {ok: {}}")
 		}
-		all[i] = b.steps(under(path, "steps"), s.GetSteps())
+		all[i] = b.steps(path+".steps", s.GetSteps())
 	}
-	return all, b.queues, b.err()
+	return all, b.queues
 }
 
 // restore makes the scripts those of the file; mu is held, or nobody else is there yet.
 func (s *service) restore() error {
-	all, queues, err := build(s.settings.Script, s.settings.API)
-	if err != nil {
+	var report document.Report
+	all, queues := build(&report, s.settings.Script, s.settings.API)
+	if err := report.Err(); err != nil {
 		return err
 	}
 	var failed []error // none: all of it has been checked
@@ -71,27 +72,29 @@ func (s *service) AddSteps(_ context.Context, r *faultserverv1.AddStepsRequest) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(r.GetSteps()) == 0 {
-		return nil, (&Error{[]Mistake{{Field: "steps", Message: `must have at least one step, such as {"ok": {}}`}}}).status()
+		var report document.Report
+		report.Errorf("steps", nil, `must have at least one step, such as {"ok": {}}`)
+		return nil, invalid(&report)
 	}
 	return &faultserverv1.AddStepsResponse{}, s.change(r.GetMethod(), r.GetSteps(), s.steps[r.GetMethod()], s.server.Add)
 }
 
 // change sets steps, or adds them to so many before; mu is held.
 func (s *service) change(pattern string, list []*faultserverv1.Step, before int, how func(string, ...testserver.Step) error) error {
-	b := builder{api: s.settings.API, method: pattern, queues: maps.Clone(s.queues)}
+	b := builder{report: new(document.Report), api: s.settings.API, method: pattern, queues: maps.Clone(s.queues)}
 	b.pattern("method", pattern)
 	b.define("steps", list)
 	steps := b.steps("steps", list)
 	if n := before + len(steps); n > maxSteps {
-		b.add("steps", len(steps), "must be at most %d steps, with the %d that are there", maxSteps, before)
+		b.report.Errorf("steps", len(steps), "must be at most %d steps, with the %d that are there", maxSteps, before)
 	}
-	if len(b.list) == 0 {
+	if b.report.ErrorCount() == 0 {
 		if err := how(pattern, steps...); err != nil {
-			b.add("steps", nil, "%v", err) // cannot be: the pattern and each step have been checked
+			b.report.Errorf("steps", nil, "%v", err) // cannot be: the pattern and each step have been checked
 		}
 	}
-	if len(b.list) > 0 {
-		return (&Error{b.list}).status()
+	if err := invalid(b.report); err != nil {
+		return err
 	}
 	s.queues, s.steps[pattern] = b.queues, before+len(steps)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
@@ -127,13 +128,16 @@ func TestAFileHasOneScriptForAMethod(t *testing.T) {
 	t.Parallel()
 	one := &faultserverv1.Script{Method: get, Steps: steps(t, `{}`)}
 	file := &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{one, one, {Method: list}}}
-	err := control.Check(file, control.NewAPI())
+	var report document.Report
+	control.Check(&report, file, control.NewAPI())
+	err := report.Err()
 	if err == nil {
 		t.Fatal("no error")
 	}
 	wantText(t, "error", err.Error(), `scripts[1].method: "`+get+`": has a script before: must be one script
 scripts[2].steps: must have at least one step, such as {ok: {}}`)
-	if err := control.Check(&faultserverv1.ScriptFile{}, control.NewAPI()); err != nil {
-		t.Errorf("an empty file: %v", err)
+	var none document.Report
+	if control.Check(&none, &faultserverv1.ScriptFile{}, control.NewAPI()); none.ErrorCount() > 0 {
+		t.Errorf("an empty file: %v", none.Err())
 	}
 }

@@ -41,7 +41,7 @@ type service struct {
 }
 
 // New starts a test server with a control service, for a program, which must call
-// [testserver.Server.Close]. The error is an [*Error] with what is wrong with the script, or that of
+// [testserver.Server.Close]. The error is a [*document.Error] with what is wrong with the script, or that of
 // [testserver.New].
 func New(settings Settings, opts ...testserver.Option) (*testserver.Server, error) {
 	if settings.API == nil {

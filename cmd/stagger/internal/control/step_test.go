@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
@@ -193,7 +194,9 @@ func TestImpossibleStepsAreRefusedByField(t *testing.T) {
 		{`{"moves": [{"cut": {}}], "ok": {}}`, ": Then after Cut: the connection is gone: want one of them"},
 	} {
 		one := steps(t, row.step)
-		err := control.Check(&faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{{Method: get, Steps: one}}}, control.NewAPI())
+		var report document.Report
+		control.Check(&report, &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{{Method: get, Steps: one}}}, control.NewAPI())
+		err := report.Err()
 		if err == nil {
 			t.Errorf("%.100s: no error; want %s", row.step, row.want)
 			continue

@@ -8,10 +8,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/agnivade/levenshtein"
-
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -22,7 +21,7 @@ func unmatched(file string, data []byte, set *policy.Set, known api.API) []polic
 		methods[string(s.FullName())] = api.Methods(s)
 	}
 	services := slices.Sorted(maps.Keys(methods))
-	places := policyfile.Places(data)
+	places := policyfile.Places(file, data)
 	var list []policy.Diagnostic
 	for i, p := range set.Policies() {
 		if !set.Configured(p) {
@@ -61,16 +60,10 @@ func mismatch(n policy.Name, services []string, methods map[string][]string) str
 	return "the service has no such method" + suggestion(n.Method, list)
 }
 
-// suggestion is the name that is nearest, if one is near: a third of it may be wrong.
+// suggestion is the name that is nearest, if one is near.
 func suggestion(name string, names []string) string {
-	best, least := "", len(name)/3+1
-	for _, n := range names {
-		if d := levenshtein.ComputeDistance(name, n); d < least {
-			best, least = n, d
-		}
+	if near := document.Nearest(name, names); near != "" {
+		return "; did you mean " + near + "?"
 	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
+	return ""
 }

@@ -4,25 +4,16 @@
 package faultserver
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
-	"fmt"
-	"io"
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
-
-// maxBytes is more than any script needs.
-const maxBytes = 1 << 20
 
 // load reads a script file; nil for none.
 func load(c *cobra.Command, file string, known *control.API) (*faultserverv1.ScriptFile, error) {
@@ -36,88 +27,48 @@ func load(c *cobra.Command, file string, known *control.API) (*faultserverv1.Scr
 	return parse(policyfile.Name(file), data, known)
 }
 
-// parse reads a script in YAML or JSON. The error is a [policy.Error] with all that is wrong.
+// parse reads a script in YAML or JSON. The error is a [document.Error] with all that is wrong.
 func parse(file string, data []byte, known *control.API) (*faultserverv1.ScriptFile, error) {
-	r := &reader{file: file, api: known, places: map[string]*yaml.Node{}}
+	report := document.NewReport(file)
+	root := document.Parse(report, data, document.Format{Name: "script file", Key: "scripts"})
+	if root == nil {
+		return nil, report.Err()
+	}
+	decoder := document.Decoder{
+		Report: report,
+		Custom: func(field string, n *document.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
+			if fd.Message() == nil || fd.Message().FullName() != "google.protobuf.Any" {
+				return protoreflect.Value{}, false
+			}
+			return readAny(report, known, field, n), true
+		},
+	}
 	var script faultserverv1.ScriptFile
-	if root := r.document(data); root != nil {
-		r.message("", root, script.ProtoReflect(), 0)
+	decoder.Decode("", root, script.ProtoReflect())
+	if report.ErrorCount() == 0 {
+		control.Check(report, &script, known)
 	}
-	if len(r.problems) == 0 {
-		r.check(&script)
-	}
-	if len(r.problems) > 0 {
-		slices.SortStableFunc(r.problems, func(a, b policy.Diagnostic) int {
-			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-		})
-		return nil, &policy.Error{Diagnostics: r.problems}
+	if err := report.Err(); err != nil {
+		return nil, err
 	}
 	return &script, nil
 }
 
-// document is the root of the file's tree; nil for what has been reported.
-func (r *reader) document(data []byte) *yaml.Node {
-	if len(data) > maxBytes {
-		r.report(1, 1, "", "", "is larger than %d bytes (1 MiB)", maxBytes)
-		return nil
+// readAny reads a message of a type that the file names, and the API knows.
+func readAny(report *document.Report, known *control.API, field string, n *document.Node) protoreflect.Value {
+	const form = `must be a message with its "@type"`
+	if n.Kind != document.Object {
+		report.Misfit(field, n, form)
+		return protoreflect.Value{}
 	}
-	loader, err := yaml.NewLoader(bytes.NewReader(data))
-	var root, second yaml.Node
-	if err == nil {
-		err = loader.Load(&root)
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		r.report(1, 1, "", "", "is empty; a script file has the key scripts")
-		return nil
-	case err != nil:
-		r.notYAML(err)
-		return nil
-	}
-	switch err := loader.Load(&second); {
-	case err == nil:
-		r.report(second.Line, second.Column, "", "", "a second document begins here; a script file is one")
-		return nil
-	case !errors.Is(err, io.EOF):
-		r.notYAML(err)
-		return nil
-	}
-	return root.Content[0]
-}
-
-func (r *reader) notYAML(err error) {
-	if fault, ok := errors.AsType[*yaml.LoadError](err); ok {
-		r.report(max(1, fault.Mark.Line), max(1, fault.Mark.Column), "", "", "is not YAML: %s",
-			strings.TrimPrefix(fault.ContextMsg+": "+fault.Message, ": "))
-		return
-	}
-	r.report(1, 1, "", "", "is not YAML: %v", err)
-}
-
-// check has the scripts built, and finds the places of what is wrong with them.
-func (r *reader) check(script *faultserverv1.ScriptFile) {
-	fault, ok := errors.AsType[*control.Error](control.Check(script, r.api))
+	var message anypb.Any
+	text, ok := n.JSON(report, field)
 	if !ok {
-		return
+		return protoreflect.Value{}
 	}
-	for _, m := range fault.Mistakes {
-		at := r.place(m.Field)
-		r.report(at.Line, at.Column, m.Field, m.Value, "%s", m.Message)
+	if err := (protojson.UnmarshalOptions{Resolver: known}).Unmarshal(text, &message); err != nil {
+		report.Misread(field, n, "%s: %s", form, control.Detail(err))
+		return protoreflect.Value{}
 	}
-}
-
-// place is where a field stands, or the nearest that it is a part of.
-func (r *reader) place(field string) *yaml.Node {
-	for {
-		if n := r.places[field]; n != nil || field == "" {
-			return n
-		}
-		field = field[:max(0, strings.LastIndexAny(field, ".["))]
-	}
-}
-
-func (r *reader) report(line, column int, field, value, format string, args ...any) {
-	r.problems = append(r.problems, policy.Diagnostic{
-		File: r.file, Line: line, Column: column, Field: field, Value: value, Message: fmt.Sprintf(format, args...),
-	})
+	return protoreflect.ValueOfMessage(message.ProtoReflect())
 }

@@ -6,27 +6,19 @@ package policyfile
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// maxSize is more than any policy file may have; what is longer is refused as such.
-const maxSize = 2 << 20
-
-// Read reads a file, or for "-" what stands on the command's input.
+// Read reads a file, or for "-" what stands on the command's input: at most one byte more than a file may have.
 func Read(c *cobra.Command, file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(io.LimitReader(c.InOrStdin(), maxSize))
+		return io.ReadAll(io.LimitReader(c.InOrStdin(), document.MaxBytes+1))
 	}
-	f, err := os.Open(file) //nolint:gosec // the user names it
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	return io.ReadAll(io.LimitReader(f, maxSize))
+	return document.ReadFile(file)
 }
 
 // Load reads a policy file, or for "-" the command's input.
