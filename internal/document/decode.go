@@ -185,7 +185,7 @@ func (d Decoder) any(path string, n *Node) *structpb.Value {
 		f, _ := d.number(path, n)
 		return structpb.NewNumberValue(f)
 	case Bool:
-		return structpb.NewBoolValue(isTrue(n))
+		return structpb.NewBoolValue(n.IsTrue())
 	case Text:
 		return structpb.NewStringValue(n.Text)
 	default:

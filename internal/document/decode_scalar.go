@@ -31,7 +31,7 @@ func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) 
 		d.Report.Misfit(field, n, "must be a text; put it in quotes")
 	case protoreflect.BoolKind:
 		if n.Kind == Bool {
-			return protoreflect.ValueOfBool(isTrue(n))
+			return protoreflect.ValueOfBool(n.IsTrue())
 		}
 		d.Report.Misfit(field, n, "must be true or false, without quotes")
 	case protoreflect.DoubleKind:
@@ -56,8 +56,8 @@ func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) 
 	return protoreflect.Value{}
 }
 
-// isTrue is for YAML too, where a boolean may be True or TRUE.
-func isTrue(n *Node) bool { return strings.EqualFold(n.Text, "true") }
+// IsTrue reads a boolean, which in YAML may be True or TRUE.
+func (n *Node) IsTrue() bool { return strings.EqualFold(n.Text, "true") }
 
 func (d Decoder) number(field string, n *Node) (float64, bool) {
 	if n.Kind != Number {

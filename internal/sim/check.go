@@ -4,43 +4,42 @@
 package sim
 
 import (
-	"strconv"
+	"slices"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 // check finds what is wrong between the parts of a scenario, each of which is right by itself.
-func (r *reader) check(s *Scenario, f *fields) {
-	c := checker{reader: r, scenario: s, root: f}
+func (r *reader) check(s *Scenario) {
+	c := checker{Report: r.Report, scenario: s}
 	for _, part := range []struct {
 		key string
 		n   int
 	}{{"services", len(s.Services)}, {"fleets", len(s.Fleets)}, {"phases", len(s.Phases)}} {
 		if part.n == 0 {
-			f.wrong(part.key, "must have at least one")
+			c.Errorf(part.key, nil, "must have at least one")
 		}
 	}
 	c.names()
 	c.phases()
 	for i := range s.Services {
 		for k := range s.Services[i].Calls {
-			c.call(at("services", i)+"."+at("calls", k), s.Services[i].Name, &s.Services[i].Calls[k])
+			c.call(document.Item("services", i)+"."+document.Item("calls", k), s.Services[i].Name, &s.Services[i].Calls[k])
 		}
 	}
 	for i := range s.Fleets {
-		c.call(at("fleets", i)+".calls", s.Fleets[i].Name, &s.Fleets[i].Call)
+		c.call(document.Item("fleets", i)+".calls", s.Fleets[i].Name, &s.Fleets[i].Call)
 	}
 	c.variants()
-	if len(r.problems) == 0 {
+	if r.ErrorCount() == 0 {
 		c.circles()
 	}
 }
 
-func at(key string, i int) string { return key + "[" + strconv.Itoa(i) + "]" }
-
 type checker struct {
-	*reader
+	*document.Report
 
 	scenario *Scenario
-	root     *fields
 }
 
 // names must tell apart whatever calls or is called, and variants.
@@ -48,25 +47,20 @@ func (c *checker) names() {
 	seen := map[string]bool{}
 	once := func(path, name string) {
 		if seen[name] {
-			c.at(path+".name", name, "stands twice; services and fleets need names of their own")
+			c.Errorf(path+".name", name, "stands twice; services and fleets need names of their own")
 		}
 		seen[name] = true
 	}
 	for i := range c.scenario.Services {
-		once(at("services", i), c.scenario.Services[i].Name)
+		once(document.Item("services", i), c.scenario.Services[i].Name)
 	}
 	for i := range c.scenario.Fleets {
-		once(at("fleets", i), c.scenario.Fleets[i].Name)
+		once(document.Item("fleets", i), c.scenario.Fleets[i].Name)
 	}
 	clear(seen)
 	for i := range c.scenario.Variants {
-		once(at("variants", i), c.scenario.Variants[i].Name)
+		once(document.Item("variants", i), c.scenario.Variants[i].Name)
 	}
-}
-
-// at reports a field by its path.
-func (c *checker) at(path, value, format string, args ...any) {
-	c.add(find(c.root.at, path), path, value, format, args...)
 }
 
 // phases stand in an order: what leads in, the trouble, what comes after.
@@ -74,24 +68,27 @@ func (c *checker) phases() {
 	order := map[Kind]int{Lead: 0, Trouble: 1, After: 2}
 	last := 0
 	for i, p := range c.scenario.Phases {
-		path := at("phases", i)
+		path := document.Item("phases", i)
 		if order[p.Kind] < last {
-			c.at(path+".kind", "", "must not stand here: LEAD comes first, then TROUBLE, then AFTER")
+			c.Errorf(path, nil, "must not stand here: LEAD comes first, then TROUBLE, then AFTER")
 		}
 		last = max(last, order[p.Kind])
 		for k := range p.Faults {
-			c.fault(path+"."+at("faults", k), &p.Faults[k])
+			c.fault(path+"."+document.Item("faults", k), &p.Faults[k])
 		}
 	}
 	s := c.scenario
 	if n := s.Length(); n > mostLength {
-		c.at("phases", "", "last %v together; must be at most %v", n, mostLength)
+		c.Errorf("phases", nil, "last %v together; must be at most %v", n, mostLength)
 	}
 	switch n := s.Length() / s.Bucket; {
+	case len(s.Phases) == 0:
+	case n < 1 && !c.Written("bucket"):
+		c.Errorf("phases", nil, "last %v together; must be at least as long as a bucket, %v", s.Length(), s.Bucket)
 	case n < 1:
-		c.at("bucket", s.Bucket.String(), "is longer than all phases together, %v", s.Length())
+		c.Errorf("bucket", s.Bucket, "is longer than all phases together, %v", s.Length())
 	case n > mostBuckets:
-		c.at("bucket", s.Bucket.String(), "makes more than %d buckets; must be longer", mostBuckets)
+		c.Errorf("bucket", s.Bucket, "makes more than %d buckets; must be longer", mostBuckets)
 	}
 }
 
@@ -102,11 +99,11 @@ func (c *checker) fault(path string, f *Fault) {
 	}
 	for _, b := range f.Backends {
 		if b >= s.Backends {
-			c.at(path+".backends", strconv.Itoa(b), "must be less than the %d backends of %s, counted from 0", s.Backends, s.Name)
+			c.Errorf(path+".backends", b, "must be less than the %d backends of %s, counted from 0", s.Backends, s.Name)
 		}
 	}
 	if f.Workers != nil && *f.Workers > s.Workers {
-		c.at(path+".workers", strconv.Itoa(*f.Workers), "must be at most the %d workers of each backend of %s", s.Workers, s.Name)
+		c.Errorf(path+".workers", *f.Workers, "must be at most the %d workers of each backend of %s", s.Workers, s.Name)
 	}
 }
 
@@ -120,6 +117,83 @@ func (c *checker) service(path, name string) *Service {
 		}
 		names = append(names, s.Name)
 	}
-	c.at(path, name, "no service has that name; must be %s", oneOf(names))
+	c.Errorf(path, name, "no service has that name; must be %s", document.OneOf(names))
 	return nil
+}
+
+// call must lead to a service, by a policy that has something to say of the method.
+func (c *checker) call(path, from string, call *Call) {
+	c.service(path+".service", call.Service)
+	c.follows(path+".policy", call.Policy, call)
+	for i, v := range c.scenario.Variants {
+		if name := v.policyOf(from, call.Policy); name != call.Policy {
+			field := document.Item("variants", i) + ".policy"
+			if _, own := v.Policies[from]; own {
+				field = document.Item("variants", i) + ".policies." + from
+			}
+			c.follows(field, name, call)
+		}
+	}
+}
+
+func (c *checker) follows(path, name string, call *Call) {
+	set := c.scenario.Policies[name]
+	switch {
+	case name == "" || name == NoPolicy:
+		return
+	case set == nil:
+		c.Errorf(path, name, "no policy has that name; name its file under policies, or write %s for one attempt", NoPolicy)
+		c.Skip(path) // for other calls
+		return
+	}
+	p := set.Lookup(call.Method)
+	switch {
+	case call.Method == "" || p == nil:
+		c.Errorf(path, name, "has no entry for the method %q of the calls to %s; set their method to one that it has", call.Method, call.Service)
+	case p.Hedge() != nil && p.Hedge().Quantile != nil:
+		c.Errorf(path, name, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
+	}
+}
+
+// variants must name who is there.
+func (c *checker) variants() {
+	for i, v := range c.scenario.Variants {
+		for from := range v.Policies {
+			known := slices.ContainsFunc(c.scenario.Fleets, func(f Fleet) bool { return f.Name == from }) ||
+				slices.ContainsFunc(c.scenario.Services, func(s Service) bool { return s.Name == from })
+			if !known {
+				c.Errorf(document.Item("variants", i)+".policies."+from, nil, "no fleet and no service has that name")
+			}
+		}
+	}
+}
+
+// circles would never end: a request would make calls that lead to itself.
+func (c *checker) circles() {
+	const (
+		open = iota + 1
+		done
+	)
+	state := map[string]int{}
+	var visit func(name string) bool
+	visit = func(name string) bool {
+		if state[name] != 0 {
+			return state[name] == open
+		}
+		state[name] = open
+		s := c.service("", name)
+		for i := range s.Calls {
+			if visit(s.Calls[i].Service) {
+				return true
+			}
+		}
+		state[name] = done
+		return false
+	}
+	for i := range c.scenario.Services {
+		if visit(c.scenario.Services[i].Name) {
+			c.Errorf(document.Item("services", i)+".calls", nil, "lead back to %s; calls must not go in circles", c.scenario.Services[i].Name)
+			return
+		}
+	}
 }

@@ -4,67 +4,81 @@
 package sim
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
-	"fmt"
-	"io"
-	"slices"
+	"os"
+	"path/filepath"
 
-	"go.yaml.in/yaml/v4"
-
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// reader reads a scenario, and collects what is wrong with it.
+// Load reads the scenario file at path. Policy files are looked for beside it. See [Parse] for its form and
+// its errors.
+func Load(path string) (*Scenario, error) {
+	data, err := document.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		return os.ReadFile(name)
+	})
+}
+
+// Parse reads a scenario, in YAML or JSON; docs/simulator.md lists the keys. file is the name that diagnostics show, and
+// read returns the policy files that the scenario names. The error is a [*policy.Error] with all that is wrong
+// in the scenario, each with line and column, what was found and what would be right; or that of a policy file.
+// Unknown keys, keys that stand twice, and values without their unit are errors.
+func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*Scenario, error) {
+	report := document.NewReport(file)
+	root := document.Parse(report, data, document.Format{Name: "scenario", Key: "services"})
+	if root == nil {
+		return nil, report.Err()
+	}
+	r := &reader{Report: report}
+	s := r.scenario(&fields{reader: r, node: root}, read)
+	if len(r.failed) > 0 {
+		return nil, r.failed[0]
+	}
+	if err := report.Err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// reader reads a scenario.
 type reader struct {
-	file     string
-	problems []policy.Diagnostic
-	failed   []error // of policy files
+	*document.Report
+
+	failed []error // of policy files
 }
 
-func (r *reader) add(at *yaml.Node, field, value, format string, args ...any) {
-	line, column := 1, 1
-	if at != nil {
-		line, column = at.Line, at.Column
+// policies reads the policy files.
+func (r *reader) policies(f *fields, read func(string) ([]byte, error)) map[string]*policy.Set {
+	sets := map[string]*policy.Set{}
+	if f == nil {
+		return sets
 	}
-	r.problems = append(r.problems, policy.Diagnostic{
-		File: r.file, Line: line, Column: column, Field: field, Value: value, Message: fmt.Sprintf(format, args...),
-	})
-}
-
-// err is all that is wrong, in the order of the file; nil if nothing is.
-func (r *reader) err() error {
-	if len(r.problems) == 0 {
-		return nil
+	for _, name := range f.keys() {
+		file := f.text(name)
+		if file == "" {
+			continue
+		}
+		if name == NoPolicy {
+			f.wrong(name, "means one attempt; choose another name")
+		}
+		data, err := read(file)
+		if err != nil {
+			f.wrong(name, "cannot be read: %v", err)
+			continue
+		}
+		set, err := policy.Parse(file, data)
+		if err != nil {
+			r.failed = append(r.failed, err)
+			continue
+		}
+		sets[name] = set
 	}
-	slices.SortStableFunc(r.problems, func(a, b policy.Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return &policy.Error{Diagnostics: r.problems}
-}
-
-// parse makes the fields of a YAML text; nil if that is not possible.
-func (r *reader) parse(data []byte) *fields {
-	loader, err := yaml.NewLoader(bytes.NewReader(data))
-	var first, second yaml.Node
-	if err == nil {
-		err = loader.Load(&first)
-	}
-	switch fault, ok := errors.AsType[*yaml.LoadError](err); {
-	case errors.Is(err, io.EOF):
-		r.add(nil, "", "", "is empty; a scenario has keys such as services, fleets and phases")
-		return nil
-	case ok:
-		r.add(&yaml.Node{Line: fault.Mark.Line, Column: fault.Mark.Column}, "", "", "is not YAML: %s", fault.Message)
-		return nil
-	case err != nil:
-		r.add(nil, "", "", "is not YAML: %v", err)
-		return nil
-	}
-	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
-		r.add(nil, "", "", "has a second document, or ends badly; a scenario is one")
-		return nil
-	}
-	return r.object("", first.Content[0])
+	return sets
 }

@@ -109,18 +109,19 @@ func TestMistakesAreReportedWithPlaceValueAndWhatIsRight(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ old, fresh, want string }{
 		{"seed: 7", "seed: -1", "x.yaml:3:7: seed: -1: must be a whole number, 1 to 9007199254740992"},
-		{"seed: 7", "seeds: 7", "x.yaml:3:8: seeds: unknown key; must be title, about, seed, recovery, policies, services, fleets, phases, variants or bucket"},
-		{"seed: 7", "seed: 7\nseed: 8", "x.yaml:4:1: seed: stands twice; keep one"},
-		{"seed: 7", "seed: [", "x.yaml:5:9: is not YAML: did not find expected ',' or ']'"},
-		{"about: every key", "about: &a every key", "x.yaml:2:8: about: anchors and aliases are not understood; write it out"},
+		{"seed: 7", "seeds: 7", "x.yaml:3:1: seeds: unknown key; did you mean seed?"},
+		{"seed: 7", "seed: \"7\"", `x.yaml:3:7: seed: "7": must be a whole number, 1 to 9007199254740992`},
+		{"seed: 7", "luck: 7", "x.yaml:3:1: luck: unknown key; must be title, about, seed, recovery, policies, services, fleets, phases, variants or bucket"},
+		{"seed: 7", "seed: 7\nseed: 8", "x.yaml:4:1: seed: stands twice, first at line 3, column 1; keep one"},
+		{"seed: 7", "seed: [", "x.yaml:5:9: is not YAML: while parsing a flow sequence: did not find expected ',' or ']'; see line 3, column 7"},
 		{"bucket: 500ms", "bucket: 500", `x.yaml:4:9: bucket: 500: must be a time with its unit, 1ms to 1h0m0s: "250ms"`},
-		{"bucket: 500ms", "bucket: 1h", "x.yaml:4:9: bucket: 1h0m0s: is longer than all phases together, 20s"},
+		{"bucket: 500ms", "bucket: 1h", "x.yaml:4:9: bucket: 1h: is longer than all phases together, 20s"},
 		{"retry.yaml", "none.yaml", "x.yaml:6:19: policies.retry: none.yaml: cannot be read: file does not exist"},
 		{"retry.yaml", "bad.yaml", "bad.yaml:1:15: methodConfig: 7: must be a list"},
 		{"retry.yaml", "quantile.yaml", "x.yaml:16:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
 		{"backends: 2", "backends: two", "x.yaml:9:15: services[0].backends: two: must be a whole number, 1 to 100000"},
 		{"uniform: {from: 1ms, to: 3ms}", "uniform: {from: 3ms, to: 1ms}", "x.yaml:11:21: services[0].time.uniform: to must be at least from"},
-		{"uniform: {from: 1ms, to: 3ms}", "pareto: 1ms", "x.yaml:11:20: services[0].time.pareto: unknown key; must be exponential, uniform, normal or lognormal"},
+		{"uniform: {from: 1ms, to: 3ms}", "pareto: 1ms", "x.yaml:11:12: services[0].time.pareto: unknown key; must be exponential, uniform, normal or lognormal"},
 		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: must be a status code such as UNAVAILABLE, and not OK"},
 		{"abandoned: DROP", "abandoned: KEEP", "x.yaml:14:16: services[0].abandoned: KEEP: must be SERVE or DROP"},
 		{"guard: false", "guard: no", "x.yaml:15:12: services[0].guard: no: must be true or false"},
@@ -134,14 +135,14 @@ func TestMistakesAreReportedWithPlaceValueAndWhatIsRight(t *testing.T) {
 		{"rate: 12.5", "rate: 0", "x.yaml:21:11: fleets[0].rate: 0: must be a number, more than 0 and at most 1e+08"},
 		{"rate: 12.5", "rate: 12.5\n    think: 1s", "fleets[0].rate: 12.5: must be the calls per second of all clients together; or think, how long each waits between its calls, and not both"},
 		{"{service: back, deadline: 1s}", "{service: back}", `fleets[1].calls.deadline: is required; must be a time such as "1s": who waits forever says nothing of retries`},
-		{"kind: LEAD", "kind: AFTER", "phases[1].kind: must not stand here: LEAD comes first, then TROUBLE, then AFTER"},
+		{"kind: LEAD", "kind: AFTER", "phases[1]: must not stand here: LEAD comes first, then TROUBLE, then AFTER"},
 		{"length: 10s", "len: 10s", `phases[1].length: is required; must be a time such as "10s"`},
 		{"backends: [0], down: true", "backends: [1], down: true", "phases[1].faults[0].backends: 1: must be less than the 1 backends of back, counted from 0"},
-		{"backends: [0], down: true", "backends: [x], down: true", "phases[1].faults[0].backends: x: must be backends by their numbers, from 0, each once"},
+		{"backends: [0], down: true", "backends: [x], down: true", "phases[1].faults[0].backends[0]: x: must be a backend by its number, from 0, each once"},
 		{"hang: true", "hang: false", "phases[1].faults[2]: says of no trouble; must have down, hang, flaky, slow, slower or workers"},
 		{"workers: 1,", "workers: 4,", "phases[1].faults[1].workers: 4: must be at most the 3 workers of each backend of front"},
-		{"{front: retry, users: NONE}", "{front: retry, user: NONE}", "variants[1].policies.user: no fleet and no service has that name"},
-		{"{name: none, policy: NONE", "{name: none, policy: some", "variants[0]: some: no policy has that name"},
+		{"{front: retry, users: NONE}", "{front: retry, user: NONE}", "variants[1].policies.user: NONE: no fleet and no service has that name"},
+		{"{name: none, policy: NONE", "{name: none, policy: some", "variants[0].policy: some: no policy has that name"},
 	} {
 		text := strings.Replace(whole, row.old, row.fresh, 1)
 		if text == whole {
@@ -157,11 +158,13 @@ func TestMistakesAreReportedWithPlaceValueAndWhatIsRight(t *testing.T) {
 func TestWhatIsNoScenarioIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                              "x.yaml:1:1: is empty; a scenario has keys such as services, fleets and phases",
-		"7":                             "x.yaml:1:1: 7: must be a map of keys",
-		"a: 1\n---\nb: ":                "x.yaml:1:1: has a second document, or ends badly; a scenario is one",
-		"title: x":                      "x.yaml:1:1: services: is required; must have at least one",
-		strings.Repeat("#", maxBytes+1): "x.yaml: has 1048577 bytes; a scenario has at most 1048576",
+		"":               "x.yaml:1:1: is empty; a scenario has keys such as services",
+		"7":              "x.yaml:1:1: must be a map of keys such as services",
+		"a: 1\n---\nb: ": "x.yaml:2:1: a second document begins here; a scenario is one",
+		"title: x":       "x.yaml:1:1: services: is required; must have at least one",
+		"title: x\nphases: [{name: now, length: 10ms}]": "x.yaml:2:9: phases: last 10ms together; must be at least as long as a bucket, 200ms",
+
+		strings.Repeat("#", 1<<20+1): "x.yaml: is larger than 1048576 bytes (1 MiB)",
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v; want %s", text, err, want)

@@ -192,7 +192,7 @@ func TestAFileWithMistakesIsNoMisuse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for file, want := range map[string]string{bad: bad + ":2:6: foo: unknown key", lacking: "policies.a: nowhere.yaml: cannot be read"} {
+	for file, want := range map[string]string{bad: bad + ":2:1: foo: unknown key", lacking: "policies.a: nowhere.yaml: cannot be read"} {
 		_, _, err := command(t, file)
 		if err == nil || misuse.ExitCode(err) != misuse.Wrong || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v; want %s", err, want)
