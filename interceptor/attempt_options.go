@@ -21,7 +21,9 @@ type callOptions struct {
 	embedded []grpc.CallOption // of the user's types that embed a target; every attempt gets copies
 	notify   bool              // the caller has targets or callbacks
 	header   bool              // attempts report their headers, for the caller or for us
-	opaque   grpc.CallOption   // may have a target that nobody can find: the call has one attempt only; else nil
+	opaque   grpc.CallOption   // may have a target that nobody can find; else nil
+
+	maxAttempts int // the most that the call may have, whatever its policy says; Retrier.read sets it
 }
 
 // readOptions takes the caller's options apart. What all attempts share goes into the array of the first, so

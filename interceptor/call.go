@@ -82,11 +82,8 @@ func (c *call) now() attempts.Now {
 func (c *call) settings(now attempts.Now) attempts.Settings {
 	r := c.retrier
 	s := attempts.Settings{
-		Policy: c.policy, MaxAttempts: r.maxAttempts, Deadline: attempts.Never,
+		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
 		Facts: c, Budget: c.budget, Slots: &r.waitLimit,
-	}
-	if c.options.opaque != nil {
-		s.MaxAttempts = 1
 	}
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.maxAttempts {
 		r.warnCut(c.policy.MaxAttempts())
@@ -168,13 +165,13 @@ func (c *call) catchUp() bool {
 	if c.flags&configPending == 0 {
 		return false
 	}
-	of, p, flags := c.retrier.lookup(c.cc, c.method)
-	if flags&configPending != 0 || p == nil {
+	f := c.retrier.lookup(c.cc, c.method, true)
+	if f.pending || f.policy == nil {
 		return false
 	}
 	c.flags &^= configPending
-	c.policy = p
-	if b := c.retrier.payer(of, p, c.cc, c.method); b != c.budget {
+	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
+	if b := c.retrier.payer(f.rules, f.policy, c.cc, c.method); b != c.budget {
 		b.Start(c.start)
 		c.budget.Finish(budget.Now(), budget.EndFailed)
 		c.budget = b

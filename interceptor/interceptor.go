@@ -61,7 +61,7 @@ type Retrier struct {
 	breaker                   func(target, method string) attempts.Breaker // nil: none
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
-	delivered                 *delivered                                   // nil unless service configs are followed
+	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
@@ -108,7 +108,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 // given is the set that New was given, or an empty one in place of nil if service configs are followed.
 func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
 	switch {
-	case set == nil && r.delivered != nil:
+	case set == nil && r.serviceConfigs != nil:
 		return policy.NewSet(policy.Config{})
 	case set == nil:
 		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")

@@ -48,10 +48,7 @@ func (c *oldCall) prepare(r *Retrier, method string, cc *grpc.ClientConn, with c
 	a.number, a.began = 1, start
 	c.oldAttempt, c.retrier, c.method, c.cc, c.alone, c.start = a, r, method, cc, with == alone, start
 	c.gates.budget, c.gates.slow, c.gates.room = b, budget.KindTimeout, &r.waitLimit
-	c.state.Attempts, c.state.MaxAttempts = 1, r.maxAttempts
-	if c.options.opaque != nil {
-		c.state.MaxAttempts = 1
-	}
+	c.state.Attempts, c.state.MaxAttempts = 1, c.options.maxAttempts
 }
 
 // begin is what a call does before its first attempt. It returns the error of a call that is refused.
@@ -217,16 +214,17 @@ func (c *oldCall) catchUp() bool {
 		return false
 	}
 	c.flags &^= configPending
-	of, p, w := c.retrier.lookup(c.cc, c.method)
-	if w&configPending != 0 {
+	f := c.retrier.lookup(c.cc, c.method, true)
+	if f.pending {
 		return false
 	}
-	if p == nil {
-		p = c.retrier.single
+	if f.policy == nil {
+		f.policy = c.retrier.single
 	}
-	c.policy = p
+	c.policy, c.state.MaxAttempts = f.policy, min(c.state.MaxAttempts, f.maxAttempts)
 	c.state.InPlace = true // it was not begun as a race
-	if b := c.retrier.payer(of, p, c.cc, c.method); b != c.gates.budget {
+	if b := c.retrier.payer(f.rules, f.policy, c.cc, c.method); b != c.gates.budget {
+		c.gates.budget.Finish(budget.Now(), budget.EndFailed)
 		b.Start(c.start)
 		c.gates.budget = b
 	}

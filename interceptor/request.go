@@ -23,11 +23,12 @@ const (
 // read finds the policy of a call, and the options of its attempts: the caller's, then the policy's where the
 // caller says nothing stricter. Every call comes through here.
 func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, first *attemptOptions) (of *rules, p *policy.Policy, opts callOptions, flags callFlags) {
-	of, p, flags = r.lookup(cc, method)
-	opts = readOptions(caller, first)
-	if opts.opaque != nil {
-		r.warnOpaque(opts.opaque)
+	f := r.lookup(cc, method, false)
+	of, p = f.rules, f.policy
+	if f.pending {
+		flags |= configPending
 	}
+	opts = readOptions(caller, first)
 	for _, o := range caller {
 		switch o := o.(type) {
 		case disableOption:
@@ -38,11 +39,16 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		case policyOption:
 			of, p = r.rules.Load(), o.policy
 			flags &^= configPending
+			f.maxAttempts = r.maxAttempts
 		case idempotentOption:
 			flags |= safe
 		case keyOption:
 			flags |= safe | keyed
 		}
+	}
+	if opts.maxAttempts = f.maxAttempts; opts.opaque != nil {
+		r.warnOpaque(opts.opaque)
+		opts.maxAttempts = 1
 	}
 	if p == nil {
 		p = r.single

@@ -28,8 +28,8 @@ func (o *once) first(key string) bool {
 // connections have received ([FromServiceConfig]), the first thousand.
 func (r *Retrier) Warnings() []policy.Diagnostic {
 	warnings := r.warnings()
-	if r.delivered != nil {
-		warnings = append(warnings, r.delivered.reports.all()...)
+	if r.serviceConfigs != nil {
+		warnings = append(warnings, r.serviceConfigs.diagnostics.all()...)
 	}
 	return warnings
 }

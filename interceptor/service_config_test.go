@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -62,7 +64,7 @@ func (l live) state(config string) resolver.State {
 }
 
 // dialLive connects to the server of s; the resolver delivers the config, through wrap if that is not nil.
-func dialLive(t *testing.T, s scene, config string, wrap func(resolver.Builder) resolver.Builder) live {
+func dialLive(t *testing.T, s scene, config string, wrap func(resolver.Builder) resolver.Builder, opts ...grpc.DialOption) live {
 	t.Helper()
 	l := live{scene: s, resolver: manual.NewBuilderWithScheme("live"), mu: new(sync.Mutex), cc: new(resolver.ClientConn)}
 	l.resolver.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
@@ -73,8 +75,8 @@ func dialLive(t *testing.T, s scene, config string, wrap func(resolver.Builder) 
 	if wrap != nil {
 		builder = wrap(builder)
 	}
-	opts := append(s.DialOptions(), s.retrier.DialOptions()...)
-	conn, err := grpc.NewClient("live:///orders", append(opts, grpc.WithResolvers(builder))...)
+	opts = slices.Concat(s.DialOptions(), s.retrier.DialOptions(), []grpc.DialOption{grpc.WithResolvers(builder)}, opts)
+	conn, err := grpc.NewClient("live:///orders", opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,7 @@ func (l live) wants(t *testing.T, what, method string, attempts int, why policy.
 	}
 }
 
-func TestWithoutAFileTheDeliveredPolicyIsCarriedOutFromTheFirstCallOn(t *testing.T) {
+func TestServiceConfig_NoFile(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("3", ""), nil)
@@ -126,7 +128,7 @@ func TestWithoutAFileTheDeliveredPolicyIsCarriedOutFromTheFirstCallOn(t *testing
 	})
 }
 
-func TestTheFirstCallIsRetriedWithoutObserversToo(t *testing.T) {
+func TestServiceConfig_FirstCallWithoutObservers(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		s.retrier = mustNew(t, nil, interceptor.FromServiceConfig(), half)
@@ -138,7 +140,7 @@ func TestTheFirstCallIsRetriedWithoutObserversToo(t *testing.T) {
 	})
 }
 
-func TestADefaultServiceConfigIsFollowedToo(t *testing.T) {
+func TestServiceConfig_Default(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultServiceConfig(retries("2", "")))...)
@@ -148,7 +150,7 @@ func TestADefaultServiceConfigIsFollowedToo(t *testing.T) {
 	})
 }
 
-func TestGRPCsOwnPolicyIsNotSaidToMultiplyWhenItIsOff(t *testing.T) {
+func TestServiceConfig_NothingMultiplies(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), nil)
@@ -159,7 +161,7 @@ func TestGRPCsOwnPolicyIsNotSaidToMultiplyWhenItIsOff(t *testing.T) {
 	})
 }
 
-func TestAChangeHoldsForTheNextCallAndNotForThoseThatRun(t *testing.T) {
+func TestServiceConfig_Change(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("2", ""), nil)
@@ -185,7 +187,7 @@ func TestAChangeHoldsForTheNextCallAndNotForThoseThatRun(t *testing.T) {
 	})
 }
 
-func TestTheFilesEntryForAMethodWinsOverWhatIsDelivered(t *testing.T) {
+func TestServiceConfig_FileWins(t *testing.T) {
 	retry := plain()
 	retry.MaxAttempts = 2
 	named := func(method string, safe policy.Idempotency, retry *policy.RetrySpec) policy.MethodConfig {
@@ -208,7 +210,7 @@ func TestTheFilesEntryForAMethodWinsOverWhatIsDelivered(t *testing.T) {
 	})
 }
 
-func TestConnectionsOfOneRetrierFollowTheirOwnConfigsAndShareTheBudget(t *testing.T) {
+func TestServiceConfig_ConnectionsShareTheBudget(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		one, two := dialLive(t, s, retries("2", ""), nil), dialLive(t, s, retries("4", ""), nil)
@@ -222,7 +224,41 @@ func TestConnectionsOfOneRetrierFollowTheirOwnConfigsAndShareTheBudget(t *testin
 	})
 }
 
-func TestADeliveredTimeoutEndsTheWholeCall(t *testing.T) {
+func TestServiceConfig_MaxCallAttemptsOfTheConnection(t *testing.T) {
+	playLive(t, nil, func(t *testing.T, s scene) {
+		s.Default(down())
+		for name, wrap := range map[string]func(resolver.Builder) resolver.Builder{"as gRPC reads it": nil, "whole": s.retrier.Resolver} {
+			two := dialLive(t, s, retries("4", ""), wrap, grpc.WithMaxCallAttempts(2))
+			four := dialLive(t, s, retries("4", ""), wrap)
+			for range 2 {
+				time.Sleep(20 * time.Second) // for the budget
+				two.wants(t, name, get, 2, policy.ReasonAttemptsExhausted)
+				four.wants(t, name, get, 4, policy.ReasonAttemptsExhausted)
+			}
+		}
+		if len(s.warnings) > 0 {
+			t.Errorf("warned: %s", s.warnings)
+		}
+	})
+}
+
+// The first call begins without a policy; the file's throttle counts it all the same. Then its policy names
+// another budget.
+func TestServiceConfig_FirstBudgetIsFinished(t *testing.T) {
+	p := &purse{Budget: budget.Unlimited, grants: 9}
+	set := mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}})
+	playLive(t, set, func(t *testing.T, s scene) {
+		s.Default(down())
+		own := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"minPerSecond": 100}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
+		l := dialLive(t, s, own, s.retrier.Resolver)
+		l.wants(t, "the first call", get, 3, policy.ReasonAttemptsExhausted)
+		if got := p.String(); p.started != 1 || got != "asked [], failed 0, returned 0, refunded 0, ok 0, bad 1" {
+			t.Errorf("the first budget was told of %d calls: %s; want one that has ended", p.started, got)
+		}
+	}, interceptor.WithBudget("", p))
+}
+
+func TestServiceConfig_Timeout(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(testserver.Fail(codes.Unavailable).Delay(300 * ms))
 		timed := strings.Replace(retries("4", ""), `"retryPolicy"`, `"timeout": "1s", "retryPolicy"`, 1)
@@ -238,7 +274,7 @@ func TestADeliveredTimeoutEndsTheWholeCall(t *testing.T) {
 	})
 }
 
-func TestStreamsFollowWhatIsDelivered(t *testing.T) {
+func TestServiceConfig_Streams(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), text("hello"))
 		l := dialLive(t, s, retries("3", ""), nil)
@@ -256,56 +292,124 @@ func TestStreamsFollowWhatIsDelivered(t *testing.T) {
 	})
 }
 
-func TestWhatGRPCTakesButMeansNothingIsReportedOnceForEachConfig(t *testing.T) {
-	lax := strings.Replace(retries("3", ""), `"UNAVAILABLE"`, `"UNAVAILABLE", "OK"`, 1)
-	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
-		l := dialLive(t, s, lax, nil)
-		for range 3 {
-			l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
-			l.deliver(lax) // as DNS does, again and again
-		}
-		want := "service config of live:///orders: retryPolicy for " + get + ": OK: is no failure, and is passed over in retryableStatusCodes"
-		if len(s.warnings) != 1 || s.warnings[0] != want {
-			t.Errorf("warned: %s\nwant %s", strings.Join(s.warnings, "\n"), want)
-		}
-		if all := s.retrier.Warnings(); len(all) != 1 || all[0].String() != want {
-			t.Errorf("Warnings() = %v", all)
-		}
-	})
-}
-
-func TestADeliveredPolicyIsCutToTheRetriersMost(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
-		l := dialLive(t, s, retries("4", ""), nil)
-		l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
-		l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
-		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "4: maxAttempts is cut to 3") {
-			t.Errorf("warned: %s", s.warnings)
-		}
-	}, interceptor.WithMaxAttempts(3))
-}
-
-func TestAConfigThatGRPCRefusesChangesNothing(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
-		l := dialLive(t, s, retries("3", ""), s.retrier.Resolver)
-		l.wants(t, "before", get, 3, policy.ReasonAttemptsExhausted)
-		l.deliver(`{"methodConfig": 5}`)
-		l.wants(t, "after", get, 3, policy.ReasonAttemptsExhausted)
-		if len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], "service config of live:///orders: is refused by gRPC, and not followed: json:") {
-			t.Errorf("warned: %s", s.warnings)
-		}
-	})
-}
-
-func TestWithoutASetThereMustBeSomethingToFollow(t *testing.T) {
+func TestServiceConfig_SetMayBeNil(t *testing.T) {
 	t.Parallel()
 	if _, err := interceptor.New(nil); err == nil {
 		t.Error("New(nil) makes a Retrier that never retries")
 	}
 	if _, err := interceptor.New(nil, interceptor.FromServiceConfig()); err != nil {
 		t.Errorf("New(nil, FromServiceConfig()) = %v", err)
+	}
+}
+
+func TestServiceConfig_ReloadChangesTheBudget(t *testing.T) {
+	playLive(t, mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
+		s.Default(down())
+		for _, wrap := range []func(resolver.Builder) resolver.Builder{nil, s.retrier.Resolver} {
+			l := dialLive(t, s, retries("4", ""), wrap)
+			l.wants(t, "with 100 tokens", get, 4, policy.ReasonAttemptsExhausted)
+			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 4, TokenRatio: 1}})); err != nil {
+				t.Fatal(err)
+			}
+			l.wants(t, "with 4", get, 2, policy.ReasonBudgetExhausted)
+			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}})); err != nil {
+				t.Fatal(err)
+			}
+			s.Default(testserver.OK())
+			for range 100 {
+				_, _ = l.call(t.Context(), get)
+			}
+			s.Default(down())
+		}
+	})
+}
+
+func TestServiceConfig_ReloadRefillsNothing(t *testing.T) {
+	playLive(t, mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
+		s.Default(down())
+		l := dialLive(t, s, retries("4", ""), nil)
+		l.wants(t, "with tokens", get, 4, policy.ReasonAttemptsExhausted)
+		if err := s.retrier.Reload(mustSet(t, policy.Config{})); err != nil {
+			t.Fatal(err)
+		}
+		l.wants(t, "with a ratio that has earned nothing", get, 1, policy.ReasonBudgetExhausted)
+	})
+}
+
+// received is a connection that has received a service config, through wrap if that is not nil.
+func received(t *testing.T, target, config string, wrap func(resolver.Builder) resolver.Builder) *grpc.ClientConn {
+	t.Helper()
+	srv := testserver.Start(t)
+	m := manual.NewBuilderWithScheme("live")
+	m.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
+		m.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: srv.Addr()}}, ServiceConfig: cc.ParseServiceConfig(config)})
+	}
+	var builder resolver.Builder = m
+	if wrap != nil {
+		builder = wrap(m)
+	}
+	conn, err := grpc.NewClient(target, slices.Concat(srv.DialOptions(), []grpc.DialOption{grpc.WithResolvers(builder)})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.Invoke(t.Context(), get, nil, nil, grpc.WaitForReady(true)); err == nil {
+		t.Fatal("a call without messages succeeds")
+	}
+	return conn
+}
+
+func TestServiceConfig_SuccessAllocatesNothing(t *testing.T) {
+	for _, row := range []struct {
+		name, target string
+		wrapped      bool
+	}{
+		{"as gRPC reads it", "live:///orders", false},
+		{"whole", "live:///orders", true},
+		{"whole, of a target that is not canonical", "live:orders.of.a.service.with.a.long.name", true},
+	} {
+		retrier := mustNew(t, nil, interceptor.FromServiceConfig())
+		var wrap func(resolver.Builder) resolver.Builder
+		if row.wrapped {
+			wrap = retrier.Resolver
+		}
+		conn := received(t, row.target, retries("4", ""), wrap)
+		if conn.GetMethodConfig(get).RetryPolicy == nil {
+			t.Fatal("gRPC has received no policy")
+		}
+		unary := retrier.Unary()
+		call := func() { _ = unary(t.Context(), get, nil, nil, conn, answered) }
+		call()
+		if n := testing.AllocsPerRun(1000, call); n > slack {
+			t.Errorf("%s: a call that succeeds at once allocates %v times; want 0", row.name, n)
+		}
+	}
+}
+
+// BenchmarkServiceConfig is what the look at the delivered policy adds to a call that succeeds at once.
+func BenchmarkServiceConfig(b *testing.B) {
+	conn, err := grpc.NewClient("passthrough:///orders", grpc.WithTransportCredentials(noCredentials), grpc.WithDefaultServiceConfig(retries("4", "")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	conn.Connect()
+	for conn.GetMethodConfig(get).RetryPolicy == nil {
+		if !conn.WaitForStateChange(b.Context(), conn.GetState()) {
+			b.Fatal("no service config")
+		}
+	}
+	for name, unary := range map[string]grpc.UnaryClientInterceptor{
+		"delivered": mustNew(b, nil, interceptor.FromServiceConfig()).Unary(),
+		"file":      mustNew(b, mustSet(b, config(plain()))).Unary(),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					_ = unary(b.Context(), get, nil, nil, conn, answered)
+				}
+			})
+		})
 	}
 }

@@ -1,0 +1,143 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// FromServiceConfig has the Retrier carry out the retry policies of the service config that a connection
+// has received, from its resolver (DNS TXT records, say) or as its default (grpc.WithDefaultServiceConfig),
+// where the policy file has no entry for the method. A change holds for the calls that begin after it.
+// Without any file, the set given to [New] may be nil.
+//
+// gRPC's own retries stay off ([Retrier.DialOptions]). stagger's take their place: full jitter, the default
+// budget or the file's retryThrottling, and all else that a policy file may leave out. Methods count as safe
+// to repeat, since gRPC itself would repeat them; an entry in the file with idempotency NONE forbids it. The
+// timeout holds for the whole call. An entry in the file takes the place of the delivered one, but for what
+// gRPC carries out by itself: timeout (of each attempt), waitForReady and the limits of messages.
+//
+// gRPC shows interceptors only the retry policies and timeouts, as it has read them: maxAttempts is cut to what
+// grpc.WithMaxCallAttempts allows, 5 by default. The rest, which is hedgingPolicy, retryThrottling and stagger's
+// own keys, is carried out if the resolver is wrapped in [Retrier.Resolver]. Policies that an xDS server
+// delivers are not seen.
+//
+// A call that begins before the resolver has answered takes its policy when its first attempt has failed.
+// Problems are reported once for each config: to the observers, and in [Retrier.Warnings]. For every call,
+// gRPC's read lock is taken to see the config of the moment.
+func FromServiceConfig() Option {
+	return func(r *Retrier) error {
+		r.serviceConfigs = new(serviceConfigs)
+		return nil
+	}
+}
+
+// serviceConfigs are those that connections have received.
+type serviceConfigs struct {
+	entries     entries // as gRPC shows them
+	targets     targets // whole, from wrapped resolvers
+	diagnostics diagnostics
+}
+
+// configSet is a set of policies that was delivered.
+type configSet struct {
+	set   *policy.Set
+	rules atomic.Pointer[rules]
+}
+
+// beside returns the rules of the set, beside those of the policy file.
+func (c *configSet) beside(file *rules) *rules {
+	r := c.rules.Load()
+	if r == nil || r.file != file {
+		r = newRules(c.set)
+		r.file = file
+		if !r.throttled {
+			r.specs[""], r.throttled, r.empty = file.specs[""], file.throttled, file.empty
+		}
+		c.rules.Store(r)
+	}
+	return r
+}
+
+// found is what lookup finds for a call.
+type found struct {
+	rules       *rules         // that the policy belongs to
+	policy      *policy.Policy // nil if nobody says anything: one attempt
+	maxAttempts int            // the most that the Retrier and the connection allow
+	pending     bool           // the connection may have received nothing yet: look again when the first attempt has failed
+}
+
+// lookup finds the policy for a call: what the file says of the method, else what the connection has received,
+// else what comes with the API. again says that the call's first attempt has failed.
+func (r *Retrier) lookup(cc *grpc.ClientConn, method string, again bool) found {
+	file := r.rules.Load()
+	f := found{rules: file, policy: file.set.Lookup(method), maxAttempts: r.maxAttempts}
+	if r.serviceConfigs == nil || cc == nil || f.policy != nil && file.set.Configured(f.policy) {
+		return f
+	}
+	mc := cc.GetMethodConfig(method)
+	c := r.received(cc, method, &mc, again)
+	if c == nil {
+		f.pending = f.policy == nil
+		return f
+	}
+	p := c.set.Lookup(method)
+	if p == nil && f.policy != nil {
+		return f
+	}
+	f.rules, f.policy = c.beside(file), p
+	if mc.RetryPolicy != nil {
+		f.maxAttempts = min(f.maxAttempts, mc.RetryPolicy.MaxAttempts)
+	}
+	return f
+}
+
+// received is what the connection has received that holds for a method, which gRPC reads as mc; nil if that is
+// nothing, or is not known yet.
+func (r *Retrier) received(cc *grpc.ClientConn, method string, mc *grpc.MethodConfig, again bool) *configSet {
+	c := r.serviceConfigs.targets.find(cc)
+	switch {
+	case c.governs(method, mc):
+		return &c.config.configSet
+	case c == nil && !again && r.serviceConfigs.targets.wrapped.Load() && cc.GetState() == connectivity.Idle:
+		return nil // gRPC still has what was received before, but its resolver is closed
+	case c != nil && !c.answered:
+		return nil
+	case mc.RetryPolicy == nil:
+		return nil // a timeout alone is gRPC's business
+	}
+	return r.entrySet(cc, method, mc)
+}
+
+// delivered reports whether the rules come from a service config.
+func (r *rules) delivered() bool { return r.file != nil }
+
+// settle gives a balance that was there before the settings that were delivered, once: its tokens are
+// scaled, and never refilled.
+func (r *rules) settle(at place, b budget.Budget, spec policy.BudgetSpec) {
+	if !r.delivered() {
+		return
+	}
+	if _, done := r.settled.LoadOrStore(at, true); !done {
+		_ = reload(b, budget.Now(), spec) // the settings have been checked
+	}
+}
+
+// others reports whether the place has had a balance of another kind: that which takes its place begins with
+// nothing.
+func (b *budgets) others(at place) bool {
+	own := at.kind
+	for at.kind = range refund + 1 {
+		if _, ok := b.table.Load(at); ok && at.kind != own {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// entries are the policies made of what gRPC shows of service configs: *configSet by entry.
+type entries struct {
+	sets  sync.Map
+	count atomic.Int64
+}
+
+// maxEntries bounds what is kept of entries that no connection has any more.
+const maxEntries = 10_000
+
+// entry is a retryPolicy with its timeout, as gRPC has read them, and where it was received.
+type entry struct {
+	target         string
+	maxAttempts    int
+	initialBackoff time.Duration
+	maxBackoff     time.Duration
+	multiplier     float64
+	codes          uint32        // one bit each
+	timeout        time.Duration // 0: none
+}
+
+func entryOf(cc *grpc.ClientConn, mc *grpc.MethodConfig) entry {
+	rp := mc.RetryPolicy
+	e := entry{
+		target: target(cc), maxAttempts: rp.MaxAttempts,
+		initialBackoff: rp.InitialBackoff, maxBackoff: rp.MaxBackoff, multiplier: rp.BackoffMultiplier,
+	}
+	for code, listed := range rp.RetryableStatusCodes {
+		if listed {
+			e.codes |= 1 << code
+		}
+	}
+	if mc.Timeout != nil {
+		e.timeout = max(*mc.Timeout, 0)
+	}
+	return e
+}
+
+// entrySet returns the policy of an entry with a retryPolicy.
+func (r *Retrier) entrySet(cc *grpc.ClientConn, method string, mc *grpc.MethodConfig) *configSet {
+	all, e := &r.serviceConfigs.entries, entryOf(cc, mc)
+	known, _ := all.sets.Load(e)
+	if c, ok := known.(*configSet); ok {
+		return c
+	}
+	if all.count.Add(1) > maxEntries {
+		all.sets.Clear()
+		all.count.Store(1)
+	}
+	c := &configSet{set: r.readEntry(e, method)}
+	all.sets.Store(e, c)
+	return c
+}
+
+// readEntry makes a policy of an entry. gRPC has checked it, by rules that are laxer than ours.
+func (r *Retrier) readEntry(e entry, method string) *policy.Set {
+	spec := policy.Spec{Timeout: e.timeout, Retry: &policy.RetrySpec{
+		MaxAttempts: e.maxAttempts,
+		Backoff:     policy.Backoff{Initial: e.initialBackoff, Max: e.maxBackoff, Multiplier: e.multiplier, Jitter: policy.JitterFull},
+	}}
+	for code := codes.OK + 1; code <= codes.Unauthenticated; code++ {
+		if e.codes&(1<<code) != 0 {
+			spec.Retry.Codes |= policy.Codes(code)
+		}
+	}
+	warn := func(value, message string) {
+		r.report(fmt.Sprint(e, value), policy.Diagnostic{
+			File: "service config of " + e.target, Field: "retryPolicy for " + method, Value: value, Message: message,
+		})
+	}
+	if e.codes&(1<<codes.OK) != 0 {
+		warn("OK", "is no failure, and is passed over in retryableStatusCodes")
+	}
+	if e.maxAttempts > r.maxAttempts {
+		warn(strconv.Itoa(e.maxAttempts), fmt.Sprintf("maxAttempts is cut to %d, the most that this Retrier allows; interceptor.WithMaxAttempts allows more", r.maxAttempts))
+	}
+	if spec.Retry.Codes == 0 {
+		spec.Retry = nil
+	}
+	set, err := policy.NewSet(policy.Config{
+		Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: spec}},
+	})
+	if err != nil { // nothing that gRPC accepts is known to come here
+		warn("", "is not followed: "+err.Error())
+		set, _ = policy.NewSet(policy.Config{})
+	}
+	return set
+}
+
+// diagnostics are what is to be said of service configs that were received.
+type diagnostics struct {
+	mu   sync.Mutex // guards all
+	list []policy.Diagnostic
+	seen map[string]bool
+}
+
+// maxDiagnostics bounds what hostile configs can make a Retrier keep.
+const maxDiagnostics = 1000
+
+// report warns of a service config that was received, once for each key.
+func (r *Retrier) report(key string, d policy.Diagnostic) {
+	d.Severity = policy.SeverityWarning // what is wrong with it stops nobody
+	if r.serviceConfigs.diagnostics.add(key, d) {
+		r.warn(d)
+	}
+}
+
+func (a *diagnostics) add(key string, d policy.Diagnostic) (first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen[key] || len(a.seen) >= maxDiagnostics {
+		return false
+	}
+	if a.seen == nil {
+		a.seen = map[string]bool{}
+	}
+	a.seen[key] = true
+	a.list = append(a.list, d)
+	return true
+}
+
+func (a *diagnostics) all() []policy.Diagnostic {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clip(a.list)
+}

@@ -1,0 +1,166 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"errors"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Resolver wraps a resolver, so that a Retrier with [FromServiceConfig] sees all of the service configs that
+// it delivers: hedgingPolicy, retryThrottling, and stagger's own keys, as in a policy file.
+//
+//	grpc.WithResolvers(retrier.Resolver(resolver.Get("dns")))
+//
+// It changes nothing that gRPC does: a config holds for a connection only if gRPC follows it there, too. What it
+// adds is kept for each target ([grpc.ClientConn.CanonicalTarget]), until its last resolver closes. While the
+// connections of one target have received different configs, which is warned of once, each follows only the retry
+// policies and timeouts of its own, as gRPC has read them. So does the connection whose config has problems that
+// gRPC does not mind.
+func (r *Retrier) Resolver(b resolver.Builder) resolver.Builder {
+	w := configBuilder{b, r}
+	if o, ok := b.(resolver.AuthorityOverrider); ok {
+		return authorityBuilder{w, o}
+	}
+	return w
+}
+
+// configBuilder builds resolvers whose service configs a Retrier reads too.
+type configBuilder struct {
+	resolver.Builder
+
+	retrier *Retrier
+}
+
+// authorityBuilder is a configBuilder for a resolver that names the authority.
+type authorityBuilder struct {
+	configBuilder
+	resolver.AuthorityOverrider
+}
+
+// Build implements [resolver.Builder].
+func (b configBuilder) Build(to resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	if b.retrier.serviceConfigs == nil {
+		return b.Builder.Build(to, cc, opts)
+	}
+	c := &configConn{ClientConn: cc, retrier: b.retrier, target: to.String(), ignores: opts.DisableServiceConfig}
+	c.targets().join(c)
+	r, err := b.Builder.Build(to, c, opts)
+	if err != nil {
+		c.targets().leave(c)
+		return nil, err
+	}
+	return configResolver{r, c}, nil
+}
+
+// configResolver is a resolver that was wrapped.
+type configResolver struct {
+	resolver.Resolver
+
+	conn *configConn
+}
+
+// Close implements [resolver.Resolver].
+func (r configResolver) Close() {
+	r.Resolver.Close()
+	r.conn.targets().leave(r.conn)
+}
+
+// configConn is a connection as its wrapped resolver sees it.
+type configConn struct {
+	resolver.ClientConn
+
+	retrier *Retrier
+	target  string // canonical
+	ignores bool   // the connection ignores what its resolver delivers (grpc.WithDisableServiceConfig)
+
+	// targets.mu guards what follows.
+	closed   bool
+	answered bool        // the resolver has said anything at all
+	received bool        // the connection has received config, or none
+	config   *configText // nil: none, or none that was parsed for this connection
+}
+
+func (c *configConn) targets() *targets { return &c.retrier.serviceConfigs.targets }
+
+// ParseServiceConfig implements [resolver.ClientConn]. What gRPC has parsed counts as received: for calls it
+// holds as soon as gRPC follows it ([targetConfig.governs]).
+func (c *configConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
+	parsed := c.ClientConn.ParseServiceConfig(text)
+	config, ok := parsed.Config.(*grpc.ServiceConfig)
+	switch {
+	case c.ignores:
+	case parsed.Err != nil:
+		c.report(text, policy.Diagnostic{Message: "is refused by gRPC, and not followed: " + parsed.Err.Error()})
+	case ok:
+		read, agree := c.targets().receive(c, text, config)
+		c.reportText(read)
+		c.reportAgree(agree)
+	}
+	return parsed
+}
+
+// UpdateState implements [resolver.ClientConn]. If it brings no service config, gRPC keeps the last one.
+func (c *configConn) UpdateState(s resolver.State) error {
+	given := s.ServiceConfig
+	if given != nil && given.Err != nil { // gRPC keeps the last one here, too
+		c.targets().answer(c, false)
+		return c.ClientConn.UpdateState(s)
+	}
+	read, agree := c.targets().answer(c, true)
+	if given != nil && !read && !c.ignores {
+		c.report("", policy.Diagnostic{Message: "was parsed for another connection; only its retry policies and timeouts are followed, as gRPC has read them"})
+	}
+	c.reportAgree(agree)
+	return c.ClientConn.UpdateState(s)
+}
+
+// NewAddress implements [resolver.ClientConn], for resolvers of old.
+func (c *configConn) NewAddress(addresses []resolver.Address) {
+	_, agree := c.targets().answer(c, true)
+	c.reportAgree(agree)
+	c.ClientConn.NewAddress(addresses)
+}
+
+// ReportError implements [resolver.ClientConn].
+func (c *configConn) ReportError(err error) {
+	c.targets().answer(c, false)
+	c.ClientConn.ReportError(err)
+}
+
+// reportText warns of what is to be said of a config.
+func (c *configConn) reportText(t *configText) {
+	if t == nil {
+		return
+	}
+	if wrong, ok := errors.AsType[*policy.Error](t.err); ok {
+		c.report(t.text, policy.Diagnostic{Message: "has problems that gRPC does not mind; only its retry policies and timeouts are followed, as gRPC reads them"})
+		for _, d := range wrong.Diagnostics {
+			c.report(t.text, d)
+		}
+		return
+	}
+	for _, d := range append(t.set.Warnings(), c.retrier.cuts(t.set)...) {
+		c.report(t.text, d)
+	}
+}
+
+// reportAgree warns, once, of a target whose connections have received different configs.
+func (c *configConn) reportAgree(agree bool) {
+	if !agree {
+		c.report("", policy.Diagnostic{Message: "is not the same for all connections of this target; " +
+			"until it is, each follows only the retry policies and timeouts of its own, as gRPC has read them"})
+	}
+}
+
+// report warns of a config, once for each text.
+func (c *configConn) report(text string, d policy.Diagnostic) {
+	d.File = "service config of " + c.target
+	c.retrier.report(digest(text)+d.String(), d)
+}
