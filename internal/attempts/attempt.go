@@ -65,8 +65,9 @@ func (c *Call) send(step *Step, paid permit, done func(error), at time.Duration)
 // arm sets when an attempt is slow, if that could lead to anything.
 func (c *Call) arm(a *attempt) {
 	after, watched := c.slowAfter()
-	if watched && !c.state.Stopped && !c.exhausted() && after < c.set.Deadline-a.began {
-		a.slowAt = a.began + after
+	slowAt := later(a.began, after)
+	if watched && !c.state.Stopped && !c.exhausted() && slowAt < c.set.Deadline {
+		a.slowAt = slowAt
 	}
 }
 

@@ -64,16 +64,17 @@ const (
 // Start asks the breaker, tells the budget, and sends the first attempt.
 func (c *Call) Start(s Settings, now Now) Step {
 	c.begin(s, now.At)
+	c.phase = over
 	step := Step{Wake: Never}
 	done, err := c.allow()
 	if err != nil {
-		c.phase = over
 		c.end = End{Reason: policy.ReasonBreakerOpen, Err: err}
 		step.Over = true
 		return step
 	}
-	c.set.Budget.Start(now.At)
+	c.phase = open
 	c.send(&step, permit{}, done, now.At)
+	c.set.Budget.Start(now.At)
 	return c.finish(step, now)
 }
 
@@ -165,7 +166,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 		c.phase = gone
 		c.drop(now.At)
 		c.end.Reason, c.end.Commit = reason, policy.CommitNone
-		if reason != policy.ReasonClosed { // whose callers get what the last attempt brought
+		if reason != policy.ReasonClosed || len(c.running) > 0 { // else the caller gets what the last attempt brought
 			c.end.Answer, c.end.Err = 0, nil
 		}
 	}

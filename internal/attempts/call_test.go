@@ -110,6 +110,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( Wf ) R E-",
 	},
 	{
+		"connection closed when the reply that meant not yet is gone", "inplace", "",
+		`0 start → send 1, wake 200; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360; 360 wake → cancel 2; 361 stop closed; 362 end 2 cut → cancelled, over closed, = 0`,
+		"S ( Wf ) ( Wt ) R F - E-",
+	},
+	{
 		"not yet as the last word", "retry", "grants=0",
 		`0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1`,
 		"S ( w ) E1",
@@ -235,35 +240,25 @@ func TestTraces(t *testing.T) {
 	t.Parallel()
 	list := policies(t)
 	for _, tt := range traces {
-		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
-			t.Parallel()
-			p := newPlay(list[tt.policy], tt.options)
-			p.policies = list
-			p.run(tt.trace)
-			want := strings.Split(tt.trace, ";")
-			for i, got := range p.steps {
-				if want := strings.TrimSpace(want[i]); got != want {
-					t.Errorf("got  %s\nwant %s", got, want)
+		for name, origin := range map[string]time.Duration{"": 0, "_before_zero": -30 * 365 * 24 * time.Hour} {
+			t.Run(strings.ReplaceAll(tt.name, " ", "_")+name, func(t *testing.T) {
+				t.Parallel()
+				p := newPlay(list[tt.policy], tt.options, origin)
+				p.policies = list
+				p.run(tt.trace)
+				want := strings.Split(tt.trace, ";")
+				for i, got := range p.steps {
+					if want := strings.TrimSpace(want[i]); got != want {
+						t.Errorf("got  %s\nwant %s", got, want)
+					}
 				}
-			}
-			if got := strings.Join(p.told, " "); got != tt.told {
-				t.Errorf("told %s\nwant %s", got, tt.told)
-			}
-			if left := p.left(); p.call.Over() && left != nil {
-				t.Error("not given back:", left)
-			}
-		})
-	}
-}
-
-// Tests in virtual time have a clock that stands long before the budgets' beginning.
-func TestClockBeforeZero(t *testing.T) {
-	t.Parallel()
-	const began = -25 * 365 * 24 * time.Hour
-	p := newPlay(policies(t)["retry"], "")
-	p.call.Start(p.set, nowAt(began, 0.5, false))
-	r := result([]string{"UNAV"})
-	if step := p.call.Ended(1, r, nowAt(began+at(10), 0.5, false)); step.Wake != began+at(60) {
-		t.Errorf("wake at %v; want 60 ms after the start, which was at %v", step.Wake, began)
+				if got := strings.Join(p.told, " "); got != tt.told {
+					t.Errorf("told %s\nwant %s", got, tt.told)
+				}
+				if left := p.left(); p.call.Over() && left != nil {
+					t.Error("not given back:", left)
+				}
+			})
+		}
 	}
 }

@@ -41,6 +41,7 @@ type world struct {
 	entered        int            // slots
 	finished       int
 	recorded       []time.Duration
+	origin         time.Duration // of the clock
 }
 
 func (w *world) tell(format string, args ...any) {
@@ -132,7 +133,7 @@ func (c circuit) Allow() (func(error), error) {
 func (w *world) HedgeAfter() time.Duration    { return w.quantile }
 func (w *world) Record(took, _ time.Duration) { w.recorded = append(w.recorded, took) }
 func at(ms int) time.Duration                 { return time.Duration(ms) * time.Millisecond }
-func (w *world) now(ms int, down bool) Now    { return nowAt(at(ms), 0.5, down) }
+func (w *world) now(ms int, down bool) Now    { return nowAt(w.origin+at(ms), 0.5, down) }
 func nowAt(t time.Duration, r float64, down bool) Now {
 	return Now{At: t, Wall: time.Unix(0, int64(t)), Chance: r, Down: down}
 }
@@ -268,7 +269,7 @@ func (p *play) print(s Step, first string) string {
 		if s.Watch {
 			watch = " or connected"
 		}
-		add("wake %d%s", s.Wake.Milliseconds(), watch)
+		add("wake %d%s", (s.Wake - p.origin).Milliseconds(), watch)
 	}
 	if s.Over {
 		e := p.call.End()
@@ -291,10 +292,10 @@ func (p *play) print(s Step, first string) string {
 	return "→ " + strings.Join(parts, ", ")
 }
 
-// newPlay makes a world by its options, such as "grants=1 breaker".
-func newPlay(p *policy.Policy, options string) *play {
+// newPlay makes a world by its options, such as "grants=1 breaker". Its clock begins at origin.
+func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
-		grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{},
+		origin: origin, grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{},
 	}
 	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Latency: w}}
 	for option := range strings.FieldsSeq(options) {
@@ -320,7 +321,7 @@ func newPlay(p *policy.Policy, options string) *play {
 		case "connect":
 			pl.set.ConnectWait = at(number(value))
 		case "deadline":
-			pl.set.Deadline = at(number(value))
+			pl.set.Deadline = origin + at(number(value))
 			pl.set.Wall = time.Unix(0, int64(pl.set.Deadline))
 		case "alone":
 			pl.set.Alone = true
