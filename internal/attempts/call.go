@@ -186,7 +186,7 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 		a.dropped = true
 		return c.finish(step, now), false
 	}
-	if why == policy.CommitMessage {
+	if why == policy.CommitMessage || why == policy.CommitHeaders {
 		c.hear(a, now.At)
 	}
 	if c.phase == open {

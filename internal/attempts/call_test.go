@@ -262,3 +262,18 @@ func TestTraces(t *testing.T) {
 		}
 	}
 }
+
+// An attempt that was answered in time pays its permit back, whatever became of it later. What commits by being
+// shown is an answer, what the application does by itself is none.
+func TestCommitIsAnswer(t *testing.T) {
+	t.Parallel()
+	for why, helped := range map[policy.Commit]bool{
+		policy.CommitMessage: true, policy.CommitHeaders: true, policy.CommitContext: false, policy.CommitBufferFull: false,
+	} {
+		p := newPlay(policies(t)["beside"], "", 0)
+		p.run("0 start; 10 end 1 UNAV; 60 wake; 70 commit 2 " + string(why) + "; 900 end 2 OK")
+		if got := p.told[len(p.told)-2]; (got == "+") != helped {
+			t.Errorf("committed by %s: the permit is settled with %s", why, got)
+		}
+	}
+}
