@@ -41,8 +41,8 @@ type permit struct {
 	held bool
 }
 
-// send adds the next attempt.
-func (c *Call) send(step *Step, paid permit, done func(error), at time.Duration) {
+// add adds the next attempt.
+func (c *Call) add(step *Step, paid permit, done func(error), at time.Duration) {
 	c.sent++
 	a := attempt{number: c.sent, began: at, slowAt: Never, permit: paid, done: done}
 	for i := range c.running {
@@ -58,7 +58,6 @@ func (c *Call) send(step *Step, paid permit, done func(error), at time.Duration)
 	c.running = append(c.running, a)
 	c.state.Sent(c.pending.decision)
 	c.pending = pending{}
-	c.arm(&c.running[len(c.running)-1])
 	step.Send = c.sent
 }
 

@@ -34,7 +34,9 @@ type Call struct {
 	phase   phase
 	began   time.Duration
 	sent    int       // attempts
+	known   int       // of them, that the driver was told of
 	running []attempt // in the order in which they were sent
+	ended   attempt   // the last that has ended: it holds something until the event is over
 	pending pending
 	floor   time.Duration // nothing is sent before, by the server's word
 	connect time.Duration // until when a connection is waited for; Never: not begun
@@ -64,7 +66,7 @@ const (
 // Start asks the breaker, tells the budget, and sends the first attempt.
 func (c *Call) Start(s Settings, now Now) Step {
 	c.begin(s, now.At)
-	c.phase = over
+	c.phase = over // if the breaker panics, the budget is told nothing
 	step := Step{Wake: Never}
 	done, err := c.allow()
 	if err != nil {
@@ -73,8 +75,9 @@ func (c *Call) Start(s Settings, now Now) Step {
 		return step
 	}
 	c.phase = open
-	c.send(&step, permit{}, done, now.At)
+	c.add(&step, permit{}, done, now.At)
 	c.set.Budget.Start(now.At)
+	c.arm(&c.running[0])
 	return c.finish(step, now)
 }
 
@@ -83,7 +86,9 @@ func (c *Call) Start(s Settings, now Now) Step {
 func (c *Call) Adopt(s Settings, began time.Duration) {
 	c.begin(s, began)
 	var step Step
-	c.send(&step, permit{}, nil, began)
+	c.add(&step, permit{}, nil, began)
+	c.known = 1
+	c.arm(&c.running[0])
 }
 
 // Adapt changes what the call was begun with while its first attempt runs, since its policy has become known by
@@ -114,12 +119,13 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if c.phase == over || i < 0 {
 		return c.finish(step, now)
 	}
-	a := c.running[i]
+	c.ended = c.running[i]
+	a := &c.ended
 	c.running = slices.Delete(c.running, i, i+1)
 	if len(c.running) == 0 {
 		c.idle = now.At
 	}
-	if !r.Unsent {
+	if !r.Unsent && !c.pending.down {
 		c.connect = Never
 	}
 	if a.dropped { // what it brought was not shown, so how it ended means nothing
@@ -130,17 +136,17 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	}
 	switch {
 	case r.Panicked:
-		c.panicked(&step, &a, now)
+		c.panicked(&step, a, now)
 	case a.cancelled == outrun, c.phase == answered, c.phase == gone && a.cancelled == replaced && r.Local:
-		c.lost(&step, &a, &r, now)
+		c.lost(&step, a, &r, now)
 	case r.accepted():
-		c.accept(&step, &a, now)
+		c.accept(&step, a, now)
 	case c.phase == gone:
-		c.leftover(&step, &a, &r, now)
+		c.leftover(&step, a, &r, now)
 	case a.cancelled == replaced && r.Local:
-		c.makeWay(&step, &a, now)
+		c.makeWay(&step, a, now)
 	default:
-		c.failed(&step, &a, &r, now)
+		c.failed(&step, a, &r, now)
 	}
 	return c.finish(step, now)
 }
@@ -208,9 +214,10 @@ func (c *Call) Abort(now Now) Step {
 	c.phase = over
 	swallow(func() { c.drop(now.At) })
 	swallow(func() { c.unspend(&c.spare, now.At) })
+	swallow(func() { c.settle(&c.ended, errPanicked, false, now.At) })
 	for i := range c.running {
 		a := &c.running[i]
-		if a.cancelled == no {
+		if a.cancelled == no && a.number <= c.known {
 			step.Cancel = append(step.Cancel, a.number)
 		}
 		swallow(func() { c.settle(a, errPanicked, false, now.At) })
@@ -236,7 +243,7 @@ func (c *Call) step() Step { return Step{Cancel: c.cancels[:0], Wake: Never} }
 
 // finish completes the step of an event: the call is over when nothing runs and nothing is to follow.
 func (c *Call) finish(step Step, now Now) Step {
-	c.cancels = step.Cancel[:0]
+	c.cancels, c.known = step.Cancel[:0], c.sent
 	switch {
 	case c.phase == over:
 	case len(c.running) == 0 && !c.pending.decided:

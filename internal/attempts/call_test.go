@@ -130,6 +130,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( ) E-",
 	},
 	{
+		"a loser's end does not forget that a connection is waited for", "hedge", "connect=1000",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 1 message → true, cancel 2; 60 set down; 70 end 1 UNAV resumes → lost, (hedge), wake 1070 or connected; 80 end 2 cut → cancelled, wake 1070 or connected; 1070 wake → over not_connected, = 1`,
+		"S Wh F ( Wf - ) R E-",
+	},
+	{
 		"timeout, beside", "beside", "",
 		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 2 OK → won, cancel 1; 261 end 1 cut → cancelled, over succeeded, = 2`,
 		"S ( Wt ) + F E+",
@@ -225,9 +230,44 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S d:NotFound E-",
 	},
 	{
-		"a breaker's callback panics", "hedge", "breaker panics",
+		"a breaker panics at an attempt's end", "hedge", "breaker panics=d:Unavailable",
 		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0; 70 end 1 OK`,
 		"S Wh - d:Unavailable d:Unknown E-",
+	},
+	{
+		"a breaker panics before the first attempt", "retry", "breaker panics=Allow",
+		`0 start → panic, abort:; 10 wake`,
+		"",
+	},
+	{
+		"a budget panics before the first attempt", "retry", "breaker panics=S",
+		`0 start → panic, abort: over panicked, = 0`,
+		"S d:Unknown E-",
+	},
+	{
+		"a latency panics before the first attempt", "hedge", "breaker panics=HedgeAfter",
+		`0 start → panic, abort: over panicked, = 0`,
+		"S d:Unknown E-",
+	},
+	{
+		"a wait limit panics when the next attempt is sent", "retry", "breaker panics=)",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → panic, abort: over panicked, = 0`,
+		"S d:Unavailable F ( Wf ) - d:Unknown E-",
+	},
+	{
+		"a latency panics at an answer", "hedge", "breaker panics=Record",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0`,
+		"S Wh - d:Unknown d:Unknown E-",
+	},
+	{
+		"a budget panics at an abandoned attempt", "inplace", "breaker panics=F",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → panic, abort: over panicked, = 0`,
+		"S ( Wt F ) R d:Unknown E-",
+	},
+	{
+		"an observer panics, and a wait limit then", "retry", "panics=)",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0`,
+		"S F ( Wf ) R E-",
 	},
 	{
 		"followed, with a pushback: the pending attempt waits for it", "beside", "",

@@ -91,8 +91,9 @@ func (c *Call) launch(step *Step, now Now) {
 		c.giveUp(policy.ReasonBreakerOpen, now)
 		return
 	}
+	c.add(step, p.permit, done, now.At)
 	c.leave()
-	c.send(step, p.permit, done, now.At)
+	c.arm(&c.running[len(c.running)-1])
 }
 
 // inTheWay is the attempt that must end before the pending one is sent, if they must not run beside each other.
@@ -175,10 +176,10 @@ func (c *Call) giveUp(reason policy.Reason, now Now) {
 
 // drop gives back what the pending attempt holds.
 func (c *Call) drop(at time.Duration) {
-	c.leave()
 	paid := c.pending.permit
 	c.pending = pending{}
-	c.unspend(&paid, at)
+	defer c.unspend(&paid, at) // also if leaving panics
+	c.leave()
 }
 
 // later is at+d, or Never. Clocks may stand before 0.

@@ -28,24 +28,35 @@ import (
 //	+ -  R              a permit settled: helped, not; returned
 //	E1 E+ E-            the end: at once, succeeded, failed
 type world struct {
-	told           []string
-	grants, slots  int
-	safe, inRetry  bool
-	refuse, panics bool // the breaker
-	breaker        bool
-	quantile       time.Duration
-	free           map[int64]bool // permits that cost nothing
-	permits        int64
-	open           map[int64]bool // permits that are neither settled nor returned
-	calls          int            // of the breaker, that are not done
-	entered        int            // slots
-	finished       int
-	recorded       []time.Duration
-	origin         time.Duration // of the clock
+	told          []string
+	grants, slots int
+	safe, inRetry bool
+	refuse        bool // the breaker
+	breaker       bool
+	panics        []string // what a callback panics at that it is told, once; and Allow, HedgeAfter, Record
+	quantile      time.Duration
+	free          map[int64]bool // permits that cost nothing
+	permits       int64
+	open          map[int64]bool // permits that are neither settled nor returned
+	calls         int            // of the breaker, that are not done
+	entered       int            // slots
+	finished      int
+	recorded      []time.Duration
+	origin        time.Duration // of the clock
 }
 
 func (w *world) tell(format string, args ...any) {
-	w.told = append(w.told, fmt.Sprintf(format, args...))
+	what := fmt.Sprintf(format, args...)
+	w.told = append(w.told, what)
+	w.called(what)
+}
+
+// called panics if the callback shall.
+func (w *world) called(what string) {
+	if i := slices.Index(w.panics, what); i >= 0 {
+		w.panics = slices.Delete(w.panics, i, i+1)
+		panic("a callback panics at " + what)
+	}
 }
 
 func (w *world) Safe() bool    { return w.safe }
@@ -117,6 +128,7 @@ var errOpen = errors.New("circuit is open")
 
 func (c circuit) Open() bool { return c.refuse }
 func (c circuit) Allow() (func(error), error) {
+	c.called("Allow")
 	if c.refuse {
 		return nil, errOpen
 	}
@@ -124,16 +136,21 @@ func (c circuit) Allow() (func(error), error) {
 	return func(err error) {
 		c.calls--
 		c.tell("d:%v", status.Code(err))
-		if c.panics && status.Code(err) == codes.Unavailable {
-			panic("the breaker panics")
-		}
 	}, nil
 }
 
-func (w *world) HedgeAfter() time.Duration    { return w.quantile }
-func (w *world) Record(took, _ time.Duration) { w.recorded = append(w.recorded, took) }
-func at(ms int) time.Duration                 { return time.Duration(ms) * time.Millisecond }
-func (w *world) now(ms int, down bool) Now    { return nowAt(w.origin+at(ms), 0.5, down) }
+func (w *world) HedgeAfter() time.Duration {
+	w.called("HedgeAfter")
+	return w.quantile
+}
+
+func (w *world) Record(took, _ time.Duration) {
+	w.recorded = append(w.recorded, took)
+	w.called("Record")
+}
+
+func at(ms int) time.Duration              { return time.Duration(ms) * time.Millisecond }
+func (w *world) now(ms int, down bool) Now { return nowAt(w.origin+at(ms), 0.5, down) }
 func nowAt(t time.Duration, r float64, down bool) Now {
 	return Now{At: t, Wall: time.Unix(0, int64(t)), Chance: r, Down: down}
 }
@@ -147,7 +164,6 @@ type play struct {
 	set      Settings
 	policies map[string]*policy.Policy // for adapt
 	down     bool
-	late     bool // the call was aborted
 	steps    []string
 }
 
@@ -199,6 +215,8 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		step = p.call.Adapt(set, now)
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
+	case "abort": // an observer has panicked
+		step = p.call.Abort(now)
 	case "commit":
 		var ok bool
 		step, ok = p.call.Commit(number(args[0]), policy.Commit(args[1]), now)
@@ -315,7 +333,7 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "refuse":
 			w.refuse = true
 		case "panics":
-			w.panics = true
+			w.panics = strings.Split(value, ",")
 		case "quantile":
 			w.quantile = at(number(value))
 		case "connect":
