@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stagger-go/stagger/policy"
@@ -50,6 +51,18 @@ type FleetResult struct {
 type Recovered struct {
 	State RecoveryState `json:"state"`
 	Took  time.Duration `json:"tookNs"` // if it returned
+}
+
+// String is the time in seconds, "never", or a dash if there was nothing to recover from.
+func (r Recovered) String() string {
+	switch r.State {
+	case Returned:
+		return fmt.Sprintf("%.2f", r.Took.Seconds())
+	case Never:
+		return "never"
+	default:
+		return "–"
+	}
 }
 
 // RecoveryState says whether a fleet recovered.

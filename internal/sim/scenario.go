@@ -87,6 +87,9 @@ type Call struct {
 	Loss        float64 // part of the messages that never arrive
 }
 
+// Capacity is how many requests all backends together serve in a second while nothing is wrong with them.
+func (s *Service) Capacity() float64 { return float64(s.Backends*s.Workers) / s.Time.Mean().Seconds() }
+
 func (c *Call) connections() int { return max(c.Connections, 1) }
 
 // Phase is a part of the time.
@@ -131,6 +134,12 @@ type Slow struct {
 
 // Length is that of all phases.
 func (s *Scenario) Length() time.Duration { return s.until(Lead, Trouble, After) }
+
+// TroubleStart is when the lead-in is over, and the scenario begins to count.
+func (s *Scenario) TroubleStart() time.Duration { return s.until(Lead) }
+
+// TroubleEnd is when the time to recover begins: at the end, if no phase is there for it.
+func (s *Scenario) TroubleEnd() time.Duration { return s.until(Lead, Trouble) }
 
 // until is how long the phases at the beginning take that are of these kinds.
 func (s *Scenario) until(kinds ...Kind) time.Duration {

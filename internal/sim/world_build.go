@@ -20,7 +20,7 @@ const (
 // newWorld sets up a run of a scenario that has been checked, for one of its variants.
 func newWorld(s *Scenario, v *Variant, seed uint64) (*world, error) {
 	w := &world{
-		scenario: s, from: s.until(Lead), recovers: s.until(Lead, Trouble), until: s.Length(),
+		scenario: s, from: s.TroubleStart(), recovers: s.TroubleEnd(), until: s.Length(),
 		partLength: s.Recovery.Window / recoveryParts,
 	}
 	b := builder{world: w, variant: v, seed: seed, byName: map[string]*service{}}

@@ -1,0 +1,155 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+// Result is what was measured of a client. The lead-in is not counted.
+type Result struct {
+	Calls    int
+	Success  float64 // of the calls, 0 to 1
+	Goodput  float64 // calls that succeed, per second
+	Recovery sim.Recovered
+	Peak     float64   // most arrivals at the last service in [sim.PeakSpan], in times its capacity
+	PerCall  float64   // requests at the last service for each call
+	Services []float64 // the same at each service, in the order of the scenario
+	P50      time.Duration
+	P99      time.Duration
+	P999     time.Duration
+	Late     time.Duration // 1 % of the calls began later than they should by this or more
+}
+
+// TooLate is from when on calls that began late speak of the machine and not of the client.
+const TooLate = 50 * time.Millisecond
+
+// forever is later than any request.
+const forever = time.Duration(math.MaxInt64)
+
+// Measure measures the calls that began since the lead-in, and the requests that arrived since.
+func (r *Record) Measure() Result {
+	s := r.Scenario
+	begin := s.TroubleStart()
+	whole := r.Part(begin, forever)
+	last := len(r.Requests) - 1
+	result := Result{
+		Calls:    len(whole.Calls),
+		Success:  whole.Success(),
+		Goodput:  float64(whole.good()) / (s.Length() - begin).Seconds(),
+		Recovery: r.recovered(),
+		PerCall:  whole.PerCall(),
+		P50:      whole.Latency(0.5),
+		P99:      whole.Latency(0.99),
+		P999:     whole.Latency(0.999),
+		Late:     whole.quantile(0.99, func(c *Ended) time.Duration { return c.Late }),
+	}
+	most, spans := 0, map[time.Duration]int{}
+	for _, at := range whole.Requests[last] {
+		span := (at - begin) / sim.PeakSpan
+		spans[span]++
+		most = max(most, spans[span])
+	}
+	result.Peak = float64(most) / sim.PeakSpan.Seconds() / s.Services[last].Capacity()
+	for _, times := range whole.Requests {
+		result.Services = append(result.Services, ratio(len(times), len(whole.Calls)))
+	}
+	return result
+}
+
+// Part is a part of a record by time.
+type Part struct {
+	Calls    []Ended           // that should begin in it
+	Requests [][]time.Duration // when each arrived at each service, of those that did in it
+}
+
+// Part returns the part in [from, to).
+func (r *Record) Part(from, to time.Duration) Part {
+	p := Part{Calls: r.Calls[r.first(from):r.first(to)], Requests: make([][]time.Duration, len(r.Requests))}
+	for i, list := range r.Requests {
+		for k := range list {
+			if at := list[k].At; from <= at && at < to {
+				p.Requests[i] = append(p.Requests[i], at)
+			}
+		}
+	}
+	return p
+}
+
+// first is the place of the first call at t or later.
+func (r *Record) first(t time.Duration) int {
+	i, _ := slices.BinarySearchFunc(r.Calls, t, func(c Ended, t time.Duration) int { return cmp.Compare(c.At, t) })
+	return i
+}
+
+func (p *Part) good() int {
+	n := 0
+	for i := range p.Calls {
+		if p.Calls[i].OK {
+			n++
+		}
+	}
+	return n
+}
+
+// Success is the share of the calls that succeeded, 0 to 1; 0 for none.
+func (p *Part) Success() float64 { return ratio(p.good(), len(p.Calls)) }
+
+// PerCall is how many requests arrived at the last service for each call; 0 without calls.
+func (p *Part) PerCall() float64 { return ratio(len(p.Requests[len(p.Requests)-1]), len(p.Calls)) }
+
+// Latency is what the part q of the calls, failed ones too, does not exceed (nearest rank); 0 without calls.
+func (p *Part) Latency(q float64) time.Duration {
+	return p.quantile(q, func(c *Ended) time.Duration { return c.Took })
+}
+
+func (p *Part) quantile(q float64, of func(*Ended) time.Duration) time.Duration {
+	if len(p.Calls) == 0 {
+		return 0
+	}
+	list := make([]time.Duration, len(p.Calls))
+	for i := range p.Calls {
+		list[i] = of(&p.Calls[i])
+	}
+	slices.Sort(list)
+	rank := int(math.Ceil(q * float64(len(list))))
+	return list[min(max(rank, 1), len(list))-1]
+}
+
+func ratio(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// recovered finds the first window after the trouble in which the calls succeed as the scenario says. Windows that
+// reach beyond its end do not count.
+func (r *Record) recovered() sim.Recovered {
+	over, end, want := r.Scenario.TroubleEnd(), r.Scenario.Length(), r.Scenario.Recovery
+	if over == end {
+		return sim.Recovered{State: sim.Undisturbed}
+	}
+	begin, i := over, r.first(over)
+	for begin+want.Window <= end {
+		in := Part{Calls: r.Calls[i:r.first(begin+want.Window)]}
+		if n := in.good(); n > 0 && ratio(n, len(in.Calls)) >= want.Success {
+			return sim.Recovered{State: sim.Returned, Took: begin - over}
+		}
+		// The next window that may be better begins just after the next call that failed.
+		for i < len(r.Calls) && r.Calls[i].OK {
+			i++
+		}
+		if i == len(r.Calls) {
+			break
+		}
+		begin, i = r.Calls[i].At+1, i+1
+	}
+	return sim.Recovered{State: sim.Never}
+}

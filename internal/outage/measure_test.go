@@ -1,0 +1,128 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+// every is a call each millisecond of the pulse; bad says which fail.
+func every(bad func(at time.Duration) bool) []Ended {
+	var calls []Ended
+	for at := time.Duration(0); at < 3*time.Second; at += ms {
+		calls = append(calls, Ended{Call: Call{At: at}, Took: at / 1000, OK: !bad(at)})
+	}
+	return calls
+}
+
+func TestTheLeadInIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	r := Record{Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at < 1500*ms })}
+	r.Calls[1234].Late = 7 * ms
+	var requests []Request
+	for _, c := range r.Calls {
+		requests = append(requests, Request{At: c.At})
+		if !c.OK {
+			requests = append(requests, Request{At: c.At}, Request{At: c.At}) // two extra attempts
+		}
+	}
+	r.Requests = [][]Request{{{}}, requests} // of two services the last counts
+	r.Scenario.Services = append(r.Scenario.Services, r.Scenario.Services[0])
+	got := r.Measure()
+	if got.Calls != 2000 || got.Success != 0.75 || got.Goodput != 750 || got.PerCall != 1.5 || !slices.Equal(got.Services, []float64{0, 1.5}) {
+		t.Errorf("%+v; want 2000 calls, success 0.75, goodput 750, 1.5 requests per call, 0 at the first service", got)
+	}
+	if got.Peak != 3 { // 3000 per second, at a capacity of 1000
+		t.Errorf("peak %v capacities; want 3", got.Peak)
+	}
+	if got.P50 != 1999*time.Microsecond || got.P99 != 2979*time.Microsecond || got.P999 != 2997*time.Microsecond {
+		t.Errorf("p50 %v, p99 %v, p999 %v; want 1.999ms, 2.979ms, 2.997ms", got.P50, got.P99, got.P999)
+	}
+	if got.Recovery != (sim.Recovered{State: sim.Returned}) || got.Late != 0 {
+		t.Errorf("recovery %+v, late %v; want at once, and 0 for one late call of 2000", got.Recovery, got.Late)
+	}
+}
+
+func TestNothingMeasuredIsNothing(t *testing.T) {
+	t.Parallel()
+	r := Record{Scenario: pulse(), Requests: make([][]Request, 1)}
+	got := r.Measure()
+	if got.Success != 0 || got.PerCall != 0 || got.Peak != 0 || got.P999 != 0 || got.Recovery.State != sim.Never {
+		t.Errorf("%+v; want zeros, and no recovery", got)
+	}
+}
+
+func TestAPartHasWhatBeganOrArrivedInIt(t *testing.T) {
+	t.Parallel()
+	r := Record{
+		Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at < time.Second }),
+		Requests: [][]Request{{{At: 999 * ms}, {At: time.Second}, {At: 1500 * ms}, {At: 2 * time.Second}}},
+	}
+	p := r.Part(time.Second-2*ms, time.Second+2*ms)
+	if p.Success() != 0.5 || p.PerCall() != 0.5 || len(p.Calls) != 4 {
+		t.Errorf("success %v, %v requests per call of %d; want 0.5, 0.5, 4", p.Success(), p.PerCall(), len(p.Calls))
+	}
+	if p := r.Part(5*time.Second, 6*time.Second); p.Success() != 0 || p.PerCall() != 0 || p.Latency(0.5) != 0 {
+		t.Errorf("%+v; want nothing", p)
+	}
+}
+
+func TestLatencyIsTheNearestRank(t *testing.T) {
+	t.Parallel()
+	hundred := make([]Ended, 100)
+	for i := range hundred {
+		hundred[i].Took = time.Duration(100-i) * ms // 1 to 100 ms, the longest first
+	}
+	for name, row := range map[string]struct {
+		calls []Ended
+		q     float64
+		want  time.Duration
+	}{
+		"none":      {nil, 0.99, 0},
+		"one":       {hundred[:1], 0.99, 100 * ms},
+		"p99":       {hundred, 0.99, 99 * ms},
+		"median":    {hundred, 0.5, 50 * ms},
+		"rounds up": {hundred[:3], 0.5, 99 * ms},
+		"lowest":    {hundred, 0, ms},
+		"highest":   {hundred, 1, 100 * ms},
+	} {
+		p := Part{Calls: row.calls}
+		if got := p.Latency(row.q); got != row.want {
+			t.Errorf("%s: %v; want %v", name, got, row.want)
+		}
+	}
+}
+
+func TestRecoveryIsWhereTheFirstGoodWindowBegins(t *testing.T) {
+	t.Parallel()
+	const over = 2 * time.Second
+	never := sim.Recovered{State: sim.Never}
+	back := func(took time.Duration) sim.Recovered { return sim.Recovered{State: sim.Returned, Took: took} }
+	for name, row := range map[string]struct {
+		bad  func(at time.Duration) bool
+		want sim.Recovered
+	}{
+		"nothing fails":        {func(time.Duration) bool { return false }, back(0)},
+		"only before":          {func(at time.Duration) bool { return at < over }, back(0)},
+		"until 300 ms":         {func(at time.Duration) bool { return at <= over+300*ms }, back(298*ms + 1)}, // two of 250 may fail
+		"everything":           {func(time.Duration) bool { return true }, never},
+		"too late for one":     {func(at time.Duration) bool { return at <= over+760*ms }, never},
+		"one of 125, or 0.8 %": {func(at time.Duration) bool { return at%(125*ms) == 0 }, back(0)},
+		"one of 50, or 2 %":    {func(at time.Duration) bool { return at%(50*ms) == 0 }, never},
+	} {
+		r := Record{Scenario: pulse(), Calls: every(row.bad)}
+		if got := r.recovered(); got != row.want {
+			t.Errorf("%s: %+v; want %+v", name, got, row.want)
+		}
+	}
+	r := Record{Scenario: pulse(), Calls: every(func(time.Duration) bool { return false })}
+	r.Scenario.Phases = r.Scenario.Phases[:2]
+	if got := r.recovered(); got.State != sim.Undisturbed {
+		t.Errorf("an outage that ends in trouble: %+v; want nothing to recover from", got)
+	}
+}

@@ -1,0 +1,179 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package outage plays a scenario of the simulator over real gRPC in memory: the same calls at the same times for
+// several clients side by side, each with servers of its own, and measures what becomes of them. Inside of a
+// testing/synctest bubble it takes no real time.
+package outage
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// Outage is what is played. A scenario has one fleet, whose calls the users of each client make; the policies and
+// variants in it are for others, since here each client brings its own.
+type Outage struct {
+	Scenario *sim.Scenario
+	Calls    []Call // in the order of their times: those of [Arrivals], or some of one's own
+	Clients  []Client
+	// OnPhase is called when a phase begins. It may be nil.
+	OnPhase func(begin time.Duration, p *sim.Phase)
+	// OnEnd is called when a call of the i-th client has ended, by many goroutines at once. It may be nil.
+	OnEnd func(client int)
+}
+
+// Call is one call that a user makes, whatever became of the calls before.
+type Call struct {
+	At     time.Duration // from the start
+	Method string
+}
+
+// Client is a way to make calls.
+type Client struct {
+	Name        string
+	Connections int // from each process to each service that it calls; 0: as the scenario says
+	// Options are those of a process that makes calls. Each process asks for its own: the users, and each service
+	// that calls another one.
+	Options func() (Options, error)
+}
+
+// Options are those of gRPC in a process.
+type Options struct {
+	Dial   []grpc.DialOption
+	Server []grpc.ServerOption // if it is a service
+}
+
+// Play makes the calls for all clients at once, and returns what became of them, in the order of the clients. The
+// error is the cause of ctx, that of a client's options, or says what of the scenario cannot be played.
+func (o *Outage) Play(ctx context.Context) ([]Record, error) {
+	if err := playable(o.Scenario); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	worlds := make([]*world, 0, len(o.Clients))
+	defer func() {
+		for _, w := range worlds {
+			w.close()
+		}
+	}()
+	for i := range o.Clients {
+		w, err := newWorld(ctx, o.Scenario, &o.Clients[i])
+		if err != nil {
+			return nil, err
+		}
+		worlds = append(worlds, w)
+	}
+	records := make([]Record, len(o.Clients))
+	start := time.Now()
+	var users sync.WaitGroup
+	for i, w := range worlds {
+		records[i] = Record{Scenario: o.Scenario, Calls: make([]Ended, len(o.Calls))}
+		users.Go(func() { o.call(ctx, start, i, w, records[i].Calls) })
+	}
+	if err := o.enterPhases(ctx, start, worlds); err != nil {
+		cancel(err)
+		users.Wait()
+		return nil, err
+	}
+	users.Wait() // the last calls end after the last phase
+	for i, w := range worlds {
+		w.close() // what has arrived is complete
+		records[i].Requests = w.requests(start)
+	}
+	return records, nil
+}
+
+// enterPhases leads all servers through the phases.
+func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*world) error {
+	var at time.Duration
+	for i := range o.Scenario.Phases {
+		p := &o.Scenario.Phases[i]
+		if o.OnPhase != nil {
+			o.OnPhase(at, p)
+		}
+		for _, w := range worlds {
+			if err := w.enter(p); err != nil {
+				return err
+			}
+		}
+		at += p.Length
+		if !sleepUntil(ctx, start.Add(at)) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// call makes the calls of a client's users, and returns when all have ended. Each has its own place in ended.
+func (o *Outage) call(ctx context.Context, start time.Time, client int, w *world, ended []Ended) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for i, c := range o.Calls {
+		due := start.Add(c.At)
+		if !sleepUntil(ctx, due) {
+			return
+		}
+		conn := w.users.pick()
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, w.users.call.Deadline)
+			defer cancel()
+			began := time.Now()
+			// The request names the call, so that what the servers have seen can be matched.
+			err := conn.Invoke(ctx, c.Method, wrapperspb.String(strconv.Itoa(i)), &emptypb.Empty{})
+			ended[i] = Ended{Call: c, Late: began.Sub(due), Took: time.Since(began), OK: err == nil}
+			if o.OnEnd != nil {
+				o.OnEnd(client)
+			}
+		})
+	}
+}
+
+// Record is what became of the calls of one client.
+type Record struct {
+	Scenario *sim.Scenario
+	Calls    []Ended
+	Requests [][]Request // that arrived at each service, in the order of the scenario
+}
+
+// Ended is a call as its user saw it.
+type Ended struct {
+	Call
+
+	Late time.Duration // how much later than its time it began, which is the machine's fault
+	Took time.Duration
+	OK   bool
+}
+
+// Request is an attempt as a server saw it.
+type Request struct {
+	testserver.Attempt
+
+	At time.Duration // when it arrived, from the start
+}
+
+// sleepUntil waits, and reports whether ctx is not done.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	d := time.Until(t)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

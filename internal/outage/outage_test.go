@@ -1,0 +1,131 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+// play plays an outage with one call of one client, in virtual time.
+func play(t *testing.T, s *sim.Scenario, c Client) Record {
+	t.Helper()
+	var records []Record
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		o := Outage{Scenario: s, Calls: []Call{{Method: method}}, Clients: []Client{c}}
+		if records, err = o.Play(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return records[0]
+}
+
+func TestPlay(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		faults   []sim.Fault
+		ok       bool
+		took     time.Duration
+		requests []int // at each service
+	}{
+		"every service does its work": {nil, true, 60 * ms, []int{1, 1, 1}},
+		"the last is down":            {[]sim.Fault{{Service: "shop", Down: true, Code: codes.Unavailable}}, false, 40 * ms, []int{1, 1, 1}},
+		"the first is down":           {[]sim.Fault{{Service: "front", Down: true, Code: codes.Unavailable}}, false, 0, []int{1, 0, 0}},
+		"the last hangs":              {[]sim.Fault{{Service: "shop", Hang: true}}, false, time.Second, []int{1, 1, 1}},
+		"the last always fails":       {[]sim.Fault{{Service: "shop", Flaky: 1, Code: codes.Unavailable}}, false, 60 * ms, []int{1, 1, 1}},
+		"the last is always slow": {
+			[]sim.Fault{{Service: "shop", Slow: &sim.Slow{Part: 1, By: &sim.Distribution{A: 100 * ms}}}}, true, 160 * ms, []int{1, 1, 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := play(t, chain(row.faults...), plain())
+			var requests []int
+			for _, list := range r.Requests {
+				requests = append(requests, len(list))
+			}
+			if c := r.Calls[0]; c.OK != row.ok || c.Took != row.took || c.Late != 0 || !slices.Equal(requests, row.requests) {
+				t.Errorf("%+v, %v requests; want ok %v after %v, %v", c, requests, row.ok, row.took, row.requests)
+			}
+		})
+	}
+}
+
+func TestPlayTellsPhasesAndCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := pulse()
+		begins, ends := []time.Duration{}, make(chan int, 10)
+		o := Outage{
+			Scenario: s, Calls: []Call{{At: ms, Method: method}}, Clients: []Client{plain(), plain()},
+			OnPhase: func(at time.Duration, p *sim.Phase) {
+				if p != &s.Phases[len(begins)] {
+					t.Errorf("phase %s at %v", p.Name, at)
+				}
+				begins = append(begins, at)
+			},
+			OnEnd: func(client int) { ends <- client },
+		}
+		if _, err := o.Play(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []time.Duration{0, time.Second, 2 * time.Second}; !slices.Equal(begins, want) {
+			t.Errorf("phases began at %v; want %v", begins, want)
+		}
+		if len(ends) != 2 || <-ends+<-ends != 1 {
+			t.Error("want one call of each client to be told")
+		}
+	})
+}
+
+func TestPlayEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for name, row := range map[string]struct {
+		change func(*sim.Scenario, *Client)
+		after  time.Duration // when the context ends
+		want   error         // nil: any
+	}{
+		"interrupted":      {func(*sim.Scenario, *Client) {}, 300 * ms, context.Canceled},
+		"no workers":       {func(s *sim.Scenario, _ *Client) { s.Services[0].Workers = 0 }, 0, nil},
+		"no such service":  {func(s *sim.Scenario, _ *Client) { s.Fleets[0].Call.Service = "shoe" }, 0, nil},
+		"bad options":      {func(_ *sim.Scenario, c *Client) { c.Options = func() (Options, error) { return Options{}, broken } }, 0, broken},
+		"bad dial options": {func(_ *sim.Scenario, c *Client) { c.Options = badDial }, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, c := pulse(), plain()
+				row.change(s, &c)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if row.after > 0 {
+					time.AfterFunc(row.after, cancel)
+				}
+				start := time.Now()
+				o := Outage{Scenario: s, Calls: Arrivals(s, 1), Clients: []Client{plain(), c}}
+				if _, err := o.Play(ctx); err == nil || row.want != nil && !errors.Is(err, row.want) {
+					t.Errorf("error %v; want %v", err, row.want)
+				}
+				if took := time.Since(start); took != row.after {
+					t.Errorf("it went on for %v; want %v", took, row.after)
+				}
+			})
+		})
+	}
+}
+
+func badDial() (Options, error) {
+	return Options{Dial: []grpc.DialOption{grpc.WithDefaultServiceConfig("{")}}, nil
+}

@@ -1,0 +1,96 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// step is what a backend does with each request of a phase: its work and then the calls to other services, unless
+// something is wrong with it.
+func (s *service) step(p *sim.Phase, backend int) testserver.Step {
+	for i := range p.Faults {
+		f := &p.Faults[i]
+		if f.Service == s.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, backend)) {
+			return faulty(f, uint64(backend), s.queues[backend]) //nolint:gosec // counts from 0
+		}
+	}
+	if len(s.calls) == 0 {
+		return testserver.OK().Through(s.queues[backend])
+	}
+	return testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+		for _, l := range s.calls {
+			if err := l.invoke(ctx); err != nil {
+				return testserver.FailStatus(status.Convert(err))
+			}
+		}
+		return testserver.OK()
+	}).Through(s.queues[backend])
+}
+
+// faulty is what a backend does with a fault. Chance is drawn from the seed.
+func faulty(f *sim.Fault, seed uint64, queue *testserver.Queue) testserver.Step {
+	switch {
+	case f.Hang:
+		return testserver.Hang()
+	case f.Down:
+		return failure(f)
+	case f.Slow != nil:
+		return testserver.Random(seed, f.Slow.Part, testserver.OK().Delay(f.Slow.By.Mean())).Through(queue)
+	default:
+		return testserver.Random(seed, f.Flaky, failure(f)).Through(queue)
+	}
+}
+
+func failure(f *sim.Fault) testserver.Step {
+	step := testserver.Fail(f.Code, "fault")
+	if f.Pushback != nil {
+		step = step.Pushback(strconv.FormatInt(f.Pushback.Milliseconds(), 10))
+	}
+	return step
+}
+
+// playable says what of a scenario only the simulator plays.
+func playable(s *sim.Scenario) error {
+	var errs []error
+	refuse := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf("outage: %s: %s; only the simulator plays that", s.Title, fmt.Sprintf(format, args...)))
+		}
+	}
+	refuse(len(s.Fleets) != 1, "%d fleets", len(s.Fleets))
+	for i := range s.Fleets {
+		f := &s.Fleets[i]
+		refuse(f.Clients > 1, "fleet %s: %d clients", f.Name, f.Clients)
+		refuse(f.Think != nil, "fleet %s: think", f.Name)
+		refuse(f.Call.Delay != nil || f.Call.Loss > 0, "fleet %s: a network with delay or loss", f.Name)
+	}
+	calls := map[string]bool{}
+	for i := range s.Services {
+		v := &s.Services[i]
+		calls[v.Name] = len(v.Calls) > 0
+		refuse(v.Time.Shape != sim.Fixed, "service %s: a time that varies", v.Name)
+		for k := range v.Calls {
+			c := &v.Calls[k]
+			refuse(c.Clients > 1, "service %s: calls by %d clients", v.Name, c.Clients)
+			refuse(c.Delay != nil || c.Loss > 0, "service %s: a network with delay or loss", v.Name)
+		}
+	}
+	for i := range s.Phases {
+		for _, f := range s.Phases[i].Faults {
+			refuse(f.Slower > 0 || f.Workers != nil, "phase %s: slower, or fewer workers", s.Phases[i].Name)
+			refuse(calls[f.Service] && !f.Down && !f.Hang, "phase %s: a service that calls others and is flaky or slow", s.Phases[i].Name)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+func TestWhatOnlyTheSimulatorPlaysIsRefused(t *testing.T) {
+	t.Parallel()
+	if err := playable(pulse()); err != nil {
+		t.Errorf("%v; want the pulse to be playable", err)
+	}
+	for want, change := range map[string]func(*sim.Scenario){
+		"2 fleets":                  func(s *sim.Scenario) { s.Fleets = append(s.Fleets, s.Fleets[0]) },
+		"fleet users: 2 clients":    func(s *sim.Scenario) { s.Fleets[0].Clients = 2 },
+		"fleet users: think":        func(s *sim.Scenario) { s.Fleets[0].Think = &sim.Distribution{A: ms} },
+		"fleet users: a network":    func(s *sim.Scenario) { s.Fleets[0].Call.Loss = 0.1 },
+		"service shop: a time that": func(s *sim.Scenario) { s.Services[0].Time = &sim.Distribution{Shape: sim.Exponential, A: ms} },
+		"service shop: calls by 2":  func(s *sim.Scenario) { s.Services[0].Calls = []sim.Call{{Service: "x", Clients: 2}} },
+		"service shop: a network": func(s *sim.Scenario) {
+			s.Services[0].Calls = []sim.Call{{Service: "x", Delay: &sim.Distribution{A: ms}}}
+		},
+		"phase calm: slower":         func(s *sim.Scenario) { s.Phases[0].Faults = []sim.Fault{{Service: "shop", Slower: 2}} },
+		"phase calm: a service that": flakyRelay,
+	} {
+		s := pulse()
+		change(s)
+		if err := playable(s); err == nil || !strings.Contains(err.Error(), "outage: pulse: "+want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v; want one error with %q", err, want)
+		}
+	}
+}
+
+func flakyRelay(s *sim.Scenario) {
+	s.Services[0].Calls = []sim.Call{{Service: "x"}}
+	s.Phases[0].Faults = []sim.Fault{{Service: "shop", Flaky: 0.1, Code: codes.Unavailable}}
+}
+
+func TestAFaultNamesItsPushback(t *testing.T) {
+	t.Parallel()
+	s := pulse()
+	s.Phases = []sim.Phase{{Length: time.Second, Faults: []sim.Fault{{Service: "shop", Down: true, Code: codes.Unavailable, Pushback: new(70 * ms)}}}}
+	if r := play(t, s, plain()); r.Calls[0].OK || r.Requests[0][0].Code != codes.Unavailable {
+		t.Errorf("%+v; want UNAVAILABLE", r)
+	}
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// world is the services of a scenario and who calls them, for one client.
+type world struct {
+	scenario *sim.Scenario
+	client   *Client
+	users    *link
+	services []*service // each before those that call it
+	links    []*link
+}
+
+// service is some backends that do the same.
+type service struct {
+	spec    *sim.Service
+	servers []*testserver.Server
+	queues  []*testserver.Queue
+	calls   []*link
+	conns   int // that processes have made to it
+}
+
+// link is the connections from a process to a service that it calls.
+type link struct {
+	call  *sim.Call
+	to    *service
+	conns []*grpc.ClientConn
+
+	mu     sync.Mutex // guards random
+	random *rand.Rand
+}
+
+// newWorld starts the services, and connects who calls them.
+func newWorld(ctx context.Context, s *sim.Scenario, c *Client) (*world, error) {
+	w := &world{scenario: s, client: c}
+	if err := w.start(ctx); err != nil {
+		w.close()
+		return nil, err
+	}
+	for _, s := range w.services {
+		for _, server := range s.servers {
+			server.Reset() // forget the warm-up
+		}
+	}
+	return w, nil
+}
+
+func (w *world) start(ctx context.Context) error {
+	options, err := w.client.Options()
+	if err != nil {
+		return err
+	}
+	w.users, err = w.dial(ctx, &w.scenario.Fleets[0].Call, options.Dial)
+	return err
+}
+
+// service returns a service by its name. The first who asks starts it, and so those that it calls.
+func (w *world) service(ctx context.Context, name string) (*service, error) {
+	for _, s := range w.services {
+		if s.spec.Name == name {
+			return s, nil
+		}
+	}
+	i := slices.IndexFunc(w.scenario.Services, func(s sim.Service) bool { return s.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("outage: no service is named %q", name)
+	}
+	s := &service{spec: &w.scenario.Services[i]}
+	var options Options
+	if len(s.spec.Calls) > 0 {
+		var err error
+		if options, err = w.client.Options(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.spec.Calls {
+		l, err := w.dial(ctx, &s.spec.Calls[i], options.Dial)
+		if err != nil {
+			return nil, err
+		}
+		s.calls = append(s.calls, l)
+	}
+	w.services = append(w.services, s)
+	return s, s.start(options.Server)
+}
+
+func (s *service) start(options []grpc.ServerOption) error {
+	settings := []testserver.QueueOption{testserver.RefuseWith(s.spec.Refuse)}
+	if s.spec.Abandoned == sim.Drop {
+		settings = append(settings, testserver.DropAbandoned())
+	}
+	for range s.spec.Backends {
+		server, err := testserver.New(testserver.ServerOptions(options...))
+		if err != nil {
+			return err
+		}
+		s.servers = append(s.servers, server)
+		s.queues = append(s.queues, testserver.NewQueue(s.spec.Workers, s.spec.Time.Mean(), s.spec.Queue, settings...))
+	}
+	return nil
+}
+
+// dial connects a process with a service, so that its first call finds every connection there.
+func (w *world) dial(ctx context.Context, call *sim.Call, options []grpc.DialOption) (*link, error) {
+	to, err := w.service(ctx, call.Service)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{call: call, to: to, random: newRandom(0, 3)}
+	w.links = append(w.links, l)
+	for range cmp.Or(w.client.Connections, call.Connections, 1) {
+		conn, err := testserver.DialAll(to.servers, options...)
+		if err != nil {
+			return nil, err
+		}
+		l.conns = append(l.conns, conn)
+		if err := to.warmUp(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// warmUpMethod has no policy, unless that is for everything, so that its calls earn no extra attempts.
+const warmUpMethod = "/stagger.outage.WarmUp/Connect"
+
+// warmUp calls until conn, which is new, is connected to every backend.
+func (s *service) warmUp(ctx context.Context, conn *grpc.ClientConn) error {
+	s.conns++
+	fromConn := func(a testserver.Attempt) bool { return a.Conn >= s.conns }
+	for _, server := range s.servers {
+		for !slices.ContainsFunc(server.Attempts(), fromConn) {
+			err := conn.Invoke(ctx, warmUpMethod, &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true))
+			if err != nil {
+				return fmt.Errorf("outage: the first call to %s: %w", s.spec.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// pick draws one of the connections.
+func (l *link) pick() *grpc.ClientConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conns[l.random.IntN(len(l.conns))]
+}
+
+// invoke makes the call that a service makes for each of its requests.
+func (l *link) invoke(ctx context.Context) error {
+	if l.call.Deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.call.Deadline)
+		defer cancel()
+	}
+	return l.pick().Invoke(ctx, l.call.Method, &emptypb.Empty{}, &emptypb.Empty{})
+}
+
+// enter begins a phase: running attempts end as they began.
+func (w *world) enter(p *sim.Phase) error {
+	for _, s := range w.services {
+		for i, server := range s.servers {
+			if err := server.Set("*", s.step(p, i)); err != nil {
+				return fmt.Errorf("outage: %s: %w", s.spec.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// requests is what has arrived at each service, in the order of the scenario.
+func (w *world) requests(start time.Time) [][]Request {
+	lists := make([][]Request, len(w.scenario.Services))
+	for _, s := range w.services {
+		i := slices.IndexFunc(w.scenario.Services, func(spec sim.Service) bool { return spec.Name == s.spec.Name })
+		for _, server := range s.servers {
+			for _, a := range server.Attempts() {
+				lists[i] = append(lists[i], Request{a, a.Time.Sub(start)})
+			}
+		}
+	}
+	return lists
+}
+
+// close ends who calls before who is called, so that nobody calls what has gone. It may be called again.
+func (w *world) close() {
+	for _, s := range slices.Backward(w.services) {
+		for _, l := range w.links {
+			if l.to == s {
+				l.close()
+			}
+		}
+		for _, server := range s.servers {
+			server.Close()
+		}
+	}
+}
+
+func (l *link) close() {
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+}
