@@ -13,7 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -24,7 +24,7 @@ type overview struct {
 }
 
 func (a overview) text(w io.Writer) error {
-	p := pen.For(w)
+	p := terminal.StyleOf(w)
 	var parts []string
 	for rows := a.rows; len(rows) > 0; {
 		n := slices.IndexFunc(rows, func(r row) bool { return r.service != rows[0].service })
@@ -40,7 +40,7 @@ func (a overview) text(w io.Writer) error {
 	if len(a.unmatched) > 0 {
 		var b strings.Builder
 		for _, s := range a.unmatched {
-			fmt.Fprintf(&b, "%s %s\n", p.Doubtful("warning:"), s)
+			fmt.Fprintf(&b, "%s %s\n", p.Warning("warning:"), s)
 		}
 		parts = append(parts, b.String())
 	}
@@ -49,7 +49,7 @@ func (a overview) text(w io.Writer) error {
 }
 
 // service is the table of one.
-func service(rows []row, p pen.Pen) string {
+func service(rows []row, p terminal.Style) string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"method", "retried or hedged", "attempts", "because", "budget", "entry"})
@@ -59,12 +59,12 @@ func service(rows []row, p pen.Pen) string {
 	return p.Title(rows[0].service) + "\n" + t.Render() + "\n"
 }
 
-func colour(p pen.Pen, s effect.Strategy) string {
+func colour(p terminal.Style, s effect.Strategy) string {
 	switch s {
 	case effect.Retried, effect.Hedged:
-		return p.Good(string(s))
+		return p.Success(string(s))
 	case effect.Unsent:
-		return p.Doubtful(string(s))
+		return p.Warning(string(s))
 	default:
 		return string(s)
 	}

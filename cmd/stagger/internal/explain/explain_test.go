@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -64,7 +64,7 @@ func TestWhatIsExplainedIsWhatTheServerSees(t *testing.T) {
 			}
 		})
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			rt.Fatalf("the server saw %v; explained were %v\n%s", got, want, text(a, pen.Pen{}))
+			rt.Fatalf("the server saw %v; explained were %v\n%s", got, want, text(a, terminal.Style{}))
 		}
 		reason := a.events[len(a.events)-1].decision.Reason
 		if e, ok := errors.AsType[*interceptor.Error](callErr); !ok || e.Reason != reason {
@@ -114,7 +114,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(explain(set, api.API{}, question{method: method, code: codes.Unavailable}, func() float64 { return 0.5 }), pen.Pen{})
+	got := text(explain(set, api.API{}, question{method: method, code: codes.Unavailable}, func() float64 { return 0.5 }), terminal.Style{})
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
 		"budget    none\n", "no other attempt", "NO         May the method be repeated?",
@@ -123,7 +123,7 @@ methodConfig:
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := text(explain(set, api.API{}, question{method: "/x.Y/Z"}, nil), pen.Pen{}); !strings.Contains(got, "no entry names it") {
+	if got := text(explain(set, api.API{}, question{method: "/x.Y/Z"}, nil), terminal.Style{}); !strings.Contains(got, "no entry names it") {
 		t.Error(got)
 	}
 }
@@ -165,7 +165,7 @@ methodConfig:
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q; want %q", got, want)
 	}
-	if s := text(a, pen.Pen{}); !strings.Contains(s, "│ 0s and 200ms │ deadline_too_close │") {
+	if s := text(a, terminal.Style{}); !strings.Contains(s, "│ 0s and 200ms │ deadline_too_close │") {
 		t.Error(s)
 	}
 }

@@ -12,17 +12,17 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func write(w io.Writer, a answer) error {
-	_, err := io.WriteString(w, text(a, pen.For(w)))
+	_, err := io.WriteString(w, text(a, terminal.StyleOf(w)))
 	return err
 }
 
-func text(a answer, p pen.Pen) string {
+func text(a answer, p terminal.Style) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, p.Title(a.method))
 	if a.Policy == nil {
@@ -89,14 +89,14 @@ func safety(a answer) string {
 	return "no: " + a.Because
 }
 
-func timeline(a answer, p pen.Pen) string {
+func timeline(a answer, p terminal.Style) string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"attempt", "at", "then", "wait", "between", "reason"})
 	for i, e := range a.events {
-		row := table.Row{i + 1, short(e.at), p.Bad("no other attempt"), "", "", string(e.decision.Reason)}
+		row := table.Row{i + 1, short(e.at), p.Error("no other attempt"), "", "", string(e.decision.Reason)}
 		if e.decision.Retry {
-			row[2], row[3] = p.Good("another attempt"), short(e.decision.Delay)
+			row[2], row[3] = p.Success("another attempt"), short(e.decision.Delay)
 		}
 		if e.waits {
 			row[4] = short(e.least) + " and " + short(e.longest)
@@ -107,14 +107,14 @@ func timeline(a answer, p pen.Pen) string {
 }
 
 // questions are those of the pipeline, and the answers after the last attempt.
-func questions(d policy.Decision, p pen.Pen) string {
+func questions(d policy.Decision, p terminal.Style) string {
 	var b strings.Builder
 	said := "yes"
 	for _, step := range policy.Steps() {
 		line := fmt.Sprintf("  %-9s  %-75s %s", said, step.Question, step.No)
 		switch {
 		case step.No == d.Reason:
-			line = p.Bad(fmt.Sprintf("  %-9s  %-75s %s", "NO", step.Question, step.No))
+			line = p.Error(fmt.Sprintf("  %-9s  %-75s %s", "NO", step.Question, step.No))
 			said = "not asked"
 		case said != "yes":
 			line = p.Faint(line)

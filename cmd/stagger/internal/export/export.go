@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
 const help = `Write a policy file as a plain gRPC service config: JSON with the keys of gRPC's own
@@ -59,7 +59,7 @@ func Command() *cobra.Command {
 			if err := write(c.OutOrStdout(), output, config); err != nil {
 				return err
 			}
-			label := pen.For(c.ErrOrStderr()).Doubtful("not in plain gRPC:")
+			label := terminal.StyleOf(c.ErrOrStderr()).Warning("not in plain gRPC:")
 			for _, n := range notes {
 				n.File = policyfile.Name(args[0])
 				fmt.Fprintln(c.ErrOrStderr(), label, n) //nolint:errcheck // to a terminal

@@ -18,14 +18,14 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // journal writes attempts down as they end, and sums them up.
 type journal struct {
-	json bool
-	pen  pen.Pen
+	json  bool
+	style terminal.Style
 
 	mu    sync.Mutex
 	out   *output
@@ -34,7 +34,7 @@ type journal struct {
 
 // newJournal begins with the address of the server.
 func newJournal(to io.Writer, format, address string) (*journal, error) {
-	j := &journal{json: format == "json", pen: pen.For(to), tally: tally{}}
+	j := &journal{json: format == "json", style: terminal.StyleOf(to), tally: tally{}}
 	first := "listening on " + address + "\n"
 	if j.json {
 		first = object(map[string]string{"listening": address})
@@ -78,17 +78,17 @@ func (j *journal) inText(a testserver.Attempt, retry uint32) string {
 	var b strings.Builder
 	name := fmt.Sprintf("%-19s", control.CodeName(a.Code))
 	if a.Code == codes.OK {
-		name = j.pen.Good(name)
+		name = j.style.Success(name)
 	} else {
-		name = j.pen.Bad(name)
+		name = j.style.Error(name)
 	}
 	fmt.Fprintf(&b, "%s  %s %8s  %s  attempt %d", a.Time.Format("15:04:05.000"), name, length(a.End.Sub(a.Time)), printable(a.Method), a.Number)
 	if retry > 0 {
-		b.WriteString(j.pen.Doubtful(fmt.Sprintf(", retry %d", retry)))
+		b.WriteString(j.style.Warning(fmt.Sprintf(", retry %d", retry)))
 	}
 	fmt.Fprintf(&b, ", connection %d, received %d (%d bytes), sent %d", a.Conn, a.Received, a.Bytes, a.Sent)
 	if a.Cancelled {
-		b.WriteString(", " + j.pen.Doubtful("given up by the client"))
+		b.WriteString(", " + j.style.Warning("given up by the client"))
 	}
 	b.WriteByte('\n')
 	return b.String()

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/pen"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,9 +25,9 @@ func all(reports []report) []policy.Diagnostic {
 }
 
 func asText(w io.Writer, reports []report) error {
-	colours := pen.For(w)
+	colours := terminal.StyleOf(w)
 	paint := map[policy.Severity]func(string) string{
-		policy.SeverityError: colours.Bad, policy.SeverityWarning: colours.Doubtful, policy.SeverityNote: colours.Faint,
+		policy.SeverityError: colours.Error, policy.SeverityWarning: colours.Warning, policy.SeverityNote: colours.Faint,
 	}
 	for _, d := range all(reports) {
 		if _, err := fmt.Fprintln(w, paint[d.Severity](d.Severity.String()+":"), d); err != nil {
@@ -38,7 +38,7 @@ func asText(w io.Writer, reports []report) error {
 		if r.set == nil {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s; %s\n", r.file, colours.Good("can be used"), count(len(r.set.Policies()))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s; %s\n", r.file, colours.Success("can be used"), count(len(r.set.Policies()))); err != nil {
 			return err
 		}
 	}

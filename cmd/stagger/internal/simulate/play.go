@@ -8,14 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"runtime/metrics"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
@@ -29,15 +26,15 @@ func play(ctx context.Context, s *sim.Scenario, o sim.Options, errs io.Writer) (
 		o.Parallel = 1
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0))))
 	}
-	bar := newBar(errs, s.Title)
+	bar := terminal.NewProgress(errs, s.Title)
 	var most uint64
 	o.Tell = func(part float64) {
 		most = max(most, held())
-		bar.set(part)
+		bar.Set(part)
 	}
 	start := time.Now()
 	r, err := s.Run(ctx, o)
-	bar.end()
+	bar.Clear()
 	if err != nil {
 		return nil, err
 	}
@@ -74,33 +71,6 @@ func held() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
-}
-
-// bar tells whoever sits before a terminal how far it has come. On anything else it is nil, and shows nothing.
-type bar struct{ *progressbar.ProgressBar }
-
-const barParts = 1000
-
-func newBar(w io.Writer, what string) *bar {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return &bar{progressbar.NewOptions(barParts, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(),
-		progressbar.OptionThrottle(100*time.Millisecond))}
-}
-
-func (b *bar) set(part float64) {
-	if b != nil {
-		_ = b.Set(min(int(part*barParts), barParts-1)) // a bar that cannot be drawn is none
-	}
-}
-
-func (b *bar) end() {
-	if b != nil {
-		_ = b.Clear()
-	}
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -12,11 +12,9 @@ import (
 	"path"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/examples/simulate"
+	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
@@ -46,17 +44,14 @@ func builtIn() []string {
 }
 
 func list(w io.Writer) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.AppendHeader(table.Row{"scenario", "what it shows"})
+	t := report.Table{Columns: []string{"scenario", "what it shows"}}
 	for _, name := range builtIn() {
 		s, err := open(name)
 		if err != nil {
 			return err
 		}
-		t.AppendRow(table.Row{name, s.Title})
+		t.Rows = append(t.Rows, []string{name, s.Title})
 	}
-	_, err := fmt.Fprintln(w, t.Render())
+	_, err := fmt.Fprintln(w, render(t))
 	return err
 }

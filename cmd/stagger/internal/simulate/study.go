@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -22,9 +23,9 @@ func (w *wish) studied(ctx context.Context, errs io.Writer) ([]sim.Finding, sim.
 	s := sim.AWS()
 	s.Seed = cmp.Or(w.seed, s.Seed)
 	s.Repeats = cmp.Or(w.repeats, s.Repeats)
-	b := newBar(errs, "experiments")
-	defer b.end()
-	findings, err := s.Run(ctx, func(done, all int) { b.set(float64(done) / float64(all)) })
+	b := terminal.NewProgress(errs, "experiments")
+	defer b.Clear()
+	findings, err := s.Run(ctx, func(done, all int) { b.Set(float64(done) / float64(all)) })
 	return findings, s, err
 }
 

@@ -11,44 +11,33 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
 )
 
-const (
-	variantColumn = "variant"
-	fleetColumn   = "fleet"
-)
+const variantColumn = "variant"
 
+// fleetTable names the fleets only where there are several.
 func fleetTable(r *sim.Result) report.Table {
-	t := report.Table{
-		Title:   callsTitle,
-		Columns: []string{variantColumn, fleetColumn, "success %", "requests", "time to recover, s", "p50 ms", "p99 ms", "p999 ms", "why"},
+	t := report.Table{Title: callsTitle, Columns: []string{variantColumn}}
+	several := len(r.Scenario.Fleets) > 1
+	if several {
+		t.Columns = append(t.Columns, "fleet")
 	}
+	t.Columns = append(t.Columns, "success %", "requests", "time to recover, s", "p50 ms", "p99 ms", "p999 ms", "why")
 	for _, p := range r.Runs {
 		for _, f := range p.Fleets {
-			t.Rows = append(t.Rows, []string{
-				p.Name, f.Name, fmt.Sprintf("%.2f", 100*f.Success), fmt.Sprintf("%.2f", f.PerCall), recovery(f.Recovery),
-				millis(f.P50), millis(f.P99), millis(f.P999), why(f),
-			})
+			row := []string{p.Name}
+			if several {
+				row = append(row, f.Name)
+			}
+			t.Rows = append(t.Rows, append(row,
+				fmt.Sprintf("%.2f", 100*f.Success), fmt.Sprintf("%.2f", f.PerCall), f.Recovery.String(),
+				millis(f.P50), millis(f.P99), millis(f.P999), why(f)))
 		}
 	}
 	return t
-}
-
-func recovery(r sim.Recovered) string {
-	switch r.State {
-	case sim.Returned:
-		return fmt.Sprintf("%.2f", r.Took.Seconds())
-	case sim.Never:
-		return "never"
-	default:
-		return "–"
-	}
 }
 
 // why lists the reasons of calls that failed, the most frequent first.
@@ -78,16 +67,11 @@ func serviceTable(r *sim.Result) report.Table {
 		for i, s := range p.Services {
 			t.Rows = append(t.Rows, []string{
 				p.Name, s.Name, fmt.Sprintf("%.2f", s.PerCall), fmt.Sprintf("%.0f", s.Peak),
-				fmt.Sprintf("%.0f", capacity(&r.Scenario.Services[i])), strconv.Itoa(s.Refused), fmt.Sprintf("%.1f", 100*share(s.Wasted, s.Served)),
+				fmt.Sprintf("%.0f", r.Scenario.Services[i].Capacity()), strconv.Itoa(s.Refused), fmt.Sprintf("%.1f", 100*share(s.Wasted, s.Served)),
 			})
 		}
 	}
 	return t
-}
-
-// capacity is what a service that is well serves in a second.
-func capacity(s *sim.Service) float64 {
-	return float64(s.Backends*s.Workers) / s.Time.Mean().Seconds()
 }
 
 func share(n, of int) float64 {
@@ -99,38 +83,4 @@ func share(n, of int) float64 {
 
 func millis(d time.Duration) string {
 	return strconv.FormatInt(d.Round(time.Millisecond).Milliseconds(), 10)
-}
-
-// render is a table for a terminal; a column with one word in it is left out.
-func render(from report.Table) string {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	var keep []int
-	header := table.Row{}
-	var config []table.ColumnConfig
-	for i, name := range from.Columns {
-		if name == fleetColumn && alike(from.Rows, i) {
-			continue
-		}
-		keep = append(keep, i)
-		header = append(header, name)
-		if !slices.Contains([]string{variantColumn, fleetColumn, "service", "why"}, name) {
-			config = append(config, table.ColumnConfig{Number: len(keep), Align: text.AlignRight})
-		}
-	}
-	t.AppendHeader(header)
-	t.Style().Format.Header = text.FormatDefault
-	t.SetColumnConfigs(config)
-	for _, row := range from.Rows {
-		cells := make(table.Row, 0, len(keep))
-		for _, i := range keep {
-			cells = append(cells, row[i])
-		}
-		t.AppendRow(cells)
-	}
-	return t.Render()
-}
-
-func alike(rows [][]string, column int) bool {
-	return !slices.ContainsFunc(rows, func(row []string) bool { return row[column] != rows[0][column] })
 }

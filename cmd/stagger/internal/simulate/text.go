@@ -8,9 +8,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/guptarohit/asciigraph"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
@@ -39,32 +40,27 @@ all calls, failed ones too. why: how calls ended that failed, by what kept them 
 
 const serviceLegend = `per call: requests for each call of a user. peak: in 200 ms. wasted: of the work done, for callers who had left.`
 
-const (
-	chartWidth  = 80
-	chartHeight = 6
-	chartCut    = 3 // times the capacity, beyond which a chart is cut
-)
+const chartColumns = 80
 
 // chart draws the arrivals at a service over time against its capacity.
 func chart(w io.Writer, r *sim.Result, run, service int) {
 	p := &r.Runs[run]
 	s := &p.Services[service]
-	limit := capacity(&r.Scenario.Services[service])
-	arrivals := make([]float64, len(s.Arrivals))
-	for i, n := range s.Arrivals {
-		arrivals[i] = min(float64(n)/r.Bucket.Seconds(), chartCut*limit)
-	}
-	level := make([]float64, len(arrivals))
-	for i := range level {
-		level[i] = limit
-	}
-	if len(arrivals) < 2 {
+	if len(s.Arrivals) < 2 {
 		return // nothing that could be drawn
 	}
+	arrivals := make([]float64, len(s.Arrivals))
+	for i, n := range s.Arrivals {
+		arrivals[i] = float64(n) / r.Bucket.Seconds()
+	}
 	printf(w, "\n%s: requests per second at %s, and its capacity (┄), over %v\n%s\n", p.Name, s.Name, r.Scenario.Length(),
-		asciigraph.PlotMany([][]float64{level, arrivals}, asciigraph.Height(chartHeight), asciigraph.Width(chartWidth),
-			asciigraph.LowerBound(0), asciigraph.Precision(0),
-			asciigraph.SeriesChars(asciigraph.CreateCharSet("┄"), asciigraph.DefaultCharSet)))
+		terminal.Chart(arrivals, r.Scenario.Services[service].Capacity(), chartColumns, terminal.StyleOf(w), run))
+}
+
+// render is a table without its title.
+func render(t report.Table) string {
+	t.Title = ""
+	return terminal.Table(t, terminal.Style{}, "")
 }
 
 func printf(w io.Writer, format string, values ...any) { _, _ = fmt.Fprintf(w, format, values...) }
