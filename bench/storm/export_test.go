@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// files plays a drizzle, and returns what was written: page, table and objects.
-func files(t *testing.T) (html, csv, objects []byte) {
+// written plays a drizzle, and returns what was written: page, table and objects.
+func written(t *testing.T) (html, csv, objects []byte) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "made")
 	path := func(name string) string { return filepath.Join(folder, name) }
@@ -38,7 +38,7 @@ func files(t *testing.T) (html, csv, objects []byte) {
 
 func TestFilesHaveEveryFigureOfEveryClient(t *testing.T) {
 	t.Parallel()
-	page, text, objects := files(t)
+	page, text, objects := written(t)
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestFilesHaveEveryFigureOfEveryClient(t *testing.T) {
 	if err := json.Unmarshal(objects, &all); err != nil {
 		t.Fatal(err)
 	}
-	n := len(contenders(1))
+	n := len(clients(1))
 	if len(rows) != n+1 || len(all.Results) != n || len(all.Series) != n || len(all.Storms) != 1 || all.Seed != 1 {
 		t.Fatalf("%d lines of CSV, %d results, %d series, %d storms, seed %d; want %d, %d, %d, 1, 1",
 			len(rows), len(all.Results), len(all.Series), len(all.Storms), all.Seed, n+1, n, n)

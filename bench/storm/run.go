@@ -6,49 +6,67 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/outage"
 )
 
-// tally is what came out of a storm: a result for each contender, the one without retries first.
-type tally struct {
+// outcome is what came out of a storm: a result for each client, the one without retries first.
+type outcome struct {
 	storm   storm
-	who     []contender
+	clients []client
 	results []result
 }
 
-// run plays a storm for all contenders, some at a time, and judges them. Those whose calls the machine
-// made begin too late are played again, at most as often as s says.
-func run(ctx context.Context, s storm, who []contender, with settings) (*tally, error) {
-	t := &tally{storm: s, who: who}
-	for i := 0; i < len(who); i += with.beside {
-		group := who[i:min(i+with.beside, len(who))]
-		results, err := leastLate(with.again, func() ([]result, error) { return runOnce(ctx, s, group, with.seed) })
+// result is what was measured of a client in a storm, and said of it.
+type result struct {
+	outage.Result
+
+	series   outage.Series
+	verdicts []verdict
+}
+
+// beforeTrouble is how much of the lead-in a series shows.
+const beforeTrouble = time.Second
+
+// run plays a storm for all clients, some at a time, and judges them. Those whose calls the machine made begin too
+// late are played again, at most as often as o says. onEnd is called whenever a call has ended.
+func run(ctx context.Context, s storm, all []client, o options, onEnd func()) (*outcome, error) {
+	out := &outcome{storm: s, clients: all}
+	calls := outage.Arrivals(s.Scenario, o.seed)
+	for i := 0; i < len(all); i += o.parallel {
+		group := outage.Outage{Scenario: s.Scenario, Calls: calls, OnEnd: func(int) { onEnd() }}
+		for _, c := range all[i:min(i+o.parallel, len(all))] {
+			group.Clients = append(group.Clients, c.in(s))
+		}
+		results, err := leastLate(o.repeat, func() ([]result, error) { return play(ctx, &group) })
 		if err != nil {
 			return nil, err
 		}
-		t.results = append(t.results, results...)
+		out.results = append(out.results, results...)
 	}
-	t.judge()
-	return t, nil
+	out.judge()
+	return out, nil
 }
 
-func runOnce(ctx context.Context, s storm, group []contender, seed uint64) ([]result, error) {
-	records, err := play(ctx, s, group, seed)
+func play(ctx context.Context, group *outage.Outage) ([]result, error) {
+	records, err := group.Play(ctx)
 	if err != nil {
 		return nil, err
 	}
-	results := make([]result, len(group))
-	for k := range group {
-		results[k] = measure(s, &records[k])
+	results := make([]result, len(records))
+	for i := range records {
+		r := &records[i]
+		results[i] = result{Result: r.Measure(), series: r.Series(max(r.Scenario.TroubleStart()-beforeTrouble, 0))}
 	}
 	return results, nil
 }
 
-// leastLate runs until no call is too late, at most again times more, and returns the results of the run
-// in which the calls were least late, whatever came of them.
-func leastLate(again int, once func() ([]result, error)) ([]result, error) {
+// leastLate runs until no call is too late, at most repeat times more, and returns the results of the run in which
+// the calls were least late, whatever came of them.
+func leastLate(repeat int, once func() ([]result, error)) ([]result, error) {
 	best, err := once()
-	for range again {
-		if err != nil || latest(best) <= tooLate {
+	for range repeat {
+		if err != nil || latest(best) <= outage.TooLate {
 			break
 		}
 		var results []result
@@ -61,18 +79,39 @@ func leastLate(again int, once func() ([]result, error)) ([]result, error) {
 
 func latest(results []result) time.Duration {
 	var most time.Duration
-	for _, r := range results {
-		most = max(most, r.late)
+	for i := range results {
+		most = max(most, results[i].Late)
 	}
 	return most
 }
 
+// planned is how long all storms take: each is played for some of the clients at a time.
+func planned(storms []storm, clients, parallel int) time.Duration {
+	groups := (clients + parallel - 1) / parallel
+	var sum time.Duration
+	for _, s := range storms {
+		sum += s.Length()
+	}
+	return sum * time.Duration(groups)
+}
+
 // reached reports whether stagger reached all that it should. What could not be judged was not reached.
-func (t *tally) reached() bool {
-	for i, c := range t.who {
-		if j := t.results[i].judgement(); c.ours && (j == miss || j == void) {
+func (o *outcome) reached() bool {
+	for i, c := range o.clients {
+		if j := o.results[i].judgement(); c.ours && (j == miss || j == void) {
 			return false
 		}
 	}
 	return true
+}
+
+// ours is what became of stagger.
+func (o *outcome) ours() []result {
+	var list []result
+	for i, c := range o.clients {
+		if c.ours {
+			list = append(list, o.results[i])
+		}
+	}
+	return list
 }

@@ -4,123 +4,102 @@
 package main
 
 import (
-	"cmp"
+	"embed"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/testserver"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
-// storm is one kind of trouble, the same for every client.
+// embedded are the storms, and the policy file that stagger follows in all of them.
+//
+//go:embed storms retry.yaml
+var embedded embed.FS
+
+// storm is an outage, the same for every client, and what stagger should reach in it.
 type storm struct {
-	name           string
-	what           string // in a line
-	phases         []phase
+	*sim.Scenario
+
 	attemptTimeout time.Duration // of the clients that have such a thing; 0: none
-	services       int           // in a chain; those before the last call the next; 0: one
-	workers        int           // of each backend; 0: 5
-	deadline       time.Duration // of each call; 0: 1 s
 	target         target
 }
 
-// phase is a part of a storm.
-type phase struct {
-	kind   kind
-	length time.Duration
-	load   float64 // calls per second as a part of the capacity
-	step   step    // nil: every backend is well
-}
-
-// kind says what a phase counts for.
-type kind int
-
-const (
-	trouble kind = iota
-	leadIn       // before the trouble: not counted, so that it does not hide what comes after
-	after        // the trouble is over, and the time to recover begins
-)
-
-func (k kind) String() string {
-	return [...]string{trouble: "trouble", leadIn: "lead-in", after: "after"}[k]
-}
-
-// step is what a backend does with each request; queue is the work that it has to do for one.
-type step func(backend int, queue *testserver.Queue) testserver.Step
-
-func well(_ int, queue *testserver.Queue) testserver.Step { return testserver.OK().Through(queue) }
-
-// shape is how the servers of each service are built.
-type shape struct {
-	backends int
-	workers  int           // of each backend
-	service  time.Duration // of each request
-	queue    int           // requests that may wait at each backend
-}
-
-// capacity is in requests per second, of all backends together.
-func (s shape) capacity() float64 {
-	return float64(s.backends*s.workers) / s.service.Seconds()
-}
-
-// shape has a capacity of 1000 requests per second, of each service of a storm that does not say
-// otherwise. The queue of a backend holds 1.5 s of work, more than any call waits there: nothing but
-// time bounds what waits in it, and what nobody waits for any more is served all the same.
-func (s storm) shape() shape {
-	workers := cmp.Or(s.workers, 5)
-	return shape{backends: 4, workers: workers, service: serviceTime, queue: 75 * workers}
-}
-
-// depth is how many services a call may reach.
-func (s storm) depth() int { return max(s.services, 1) }
-
-func (s storm) callTimeout() time.Duration { return cmp.Or(s.deadline, time.Second) }
-
-const ms = time.Millisecond
-
-const serviceTime = 20 * ms // of every request
-
-// length is that of all phases.
-func (s storm) length() time.Duration {
-	var sum time.Duration
-	for _, p := range s.phases {
-		sum += p.length
+// storms are all of them, in the order in which they are played. Some have no target, and stagger is judged beside
+// its peers alone.
+func storms() ([]storm, error) {
+	overload := target{recovery: 1.5, share: 0.9}
+	var list []storm
+	for _, s := range []struct {
+		file   string
+		target target
+	}{
+		{"blip", target{}},
+		{"pulse", overload},
+		{"patient-pulse", overload},
+		{"random-failures", target{success: 0.999}},
+		{"one-fails", target{success: 0.995}},
+		{"one-hangs", target{success: 0.99}},
+		{"outage", target{perCall: 1.12}},
+		{"slow-tail", target{}},
+		{"chain-outage", target{perCall: 1.12}},
+		{"chain-pulse", target{recovery: 2, share: 0.9}}, // three hops send attempts beside slow ones
+	} {
+		read, err := load("storms/" + s.file + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		read.target = s.target
+		list = append(list, read)
 	}
-	return sum
+	return list, nil
 }
 
-// from is when the storm begins to count.
-func (s storm) from() time.Duration { return s.until(leadIn) }
+// load reads a storm. The method that its users call has a policy with its attempt timeout.
+func load(file string) (storm, error) {
+	data, err := embedded.ReadFile(file)
+	if err != nil {
+		return storm{}, err
+	}
+	s, err := sim.Parse(file, data, func(name string) ([]byte, error) { return embedded.ReadFile(path.Join(path.Dir(file), name)) })
+	if err != nil {
+		return storm{}, err
+	}
+	call := &s.Fleets[0].Call
+	p := s.Policies[call.Policy].Lookup(call.Method)
+	if p == nil {
+		return storm{}, fmt.Errorf("%s: no policy for %s", file, call.Method)
+	}
+	return storm{Scenario: s, attemptTimeout: p.PerAttemptTimeout()}, nil
+}
 
-// over is when the trouble is over.
-func (s storm) over() time.Duration { return s.until(leadIn, trouble) }
+// choose returns the storms whose names match the pattern.
+func choose(all []storm, pattern string) ([]storm, error) {
+	names, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("-storms: %w", err)
+	}
+	some := slices.DeleteFunc(slices.Clone(all), func(s storm) bool { return !names.MatchString(s.Title) })
+	if len(some) == 0 {
+		return nil, fmt.Errorf("-storms %q: matches no storm", pattern)
+	}
+	return some, nil
+}
+
+// last is the service that the storm comes over; those before it in a chain call it.
+func (s storm) last() *sim.Service { return &s.Services[len(s.Services)-1] }
+
+// chain reports whether a call reaches several services.
+func (s storm) chain() bool { return len(s.Services) > 1 }
+
+func (s storm) deadline() time.Duration { return s.Fleets[0].Call.Deadline }
 
 // overloads reports whether there are more calls than the servers can serve.
 func (s storm) overloads() bool {
-	return slices.ContainsFunc(s.phases, func(p phase) bool { return p.load > 1 })
+	return slices.ContainsFunc(s.Phases, func(p sim.Phase) bool { return p.Load > 1 })
 }
-
-// until is how long the phases at the beginning take that are of these kinds.
-func (s storm) until(kinds ...kind) time.Duration {
-	var at time.Duration
-	for _, p := range s.phases {
-		if !slices.Contains(kinds, p.kind) {
-			break
-		}
-		at += p.length
-	}
-	return at
-}
-
-// method is the one that is called: the policy file has one for each attempt timeout.
-func (s storm) method() string {
-	if s.attemptTimeout == 0 {
-		return service + "Get"
-	}
-	return fmt.Sprintf("%sGetIn%dms", service, s.attemptTimeout.Milliseconds())
-}
-
-const service = "/stagger.storm.v1.Shop/"
 
 // terms says what holds for the calls of a storm.
 func (s storm) terms() string {
@@ -128,8 +107,8 @@ func (s storm) terms() string {
 	if s.attemptTimeout > 0 {
 		text = fmt.Sprintf("Attempt timeouts of %v", s.attemptTimeout)
 	}
-	if s.depth() > 1 {
-		text += fmt.Sprintf(", %d services, the last of which serves %.0f requests/s, the others twice as many", s.depth(), s.shape().capacity())
+	if s.chain() {
+		text += fmt.Sprintf(", %d services, the last of which serves %.0f requests/s, the others twice as many", len(s.Services), s.last().Capacity())
 	}
-	return fmt.Sprintf("%s; a call ends after %v.", text, s.callTimeout())
+	return fmt.Sprintf("%s; a call ends after %v.", text, s.deadline())
 }

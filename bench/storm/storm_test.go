@@ -4,94 +4,118 @@
 package main
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
-// sketch is a storm that is easy to reckon with: a second of each kind.
-func sketch() storm {
-	return storm{name: "sketch", phases: []phase{
-		{kind: leadIn, length: time.Second, load: normal},
-		{kind: trouble, length: time.Second, load: pulse},
-		{kind: after, length: time.Second, load: normal},
-	}}
-}
-
-func TestAStormCountsFromTheTroubleAndRecoversAfterIt(t *testing.T) {
-	t.Parallel()
-	s := sketch()
-	if s.from() != time.Second || s.over() != 2*time.Second || s.length() != 3*time.Second {
-		t.Errorf("from %v, over at %v, length %v; want 1s, 2s, 3s", s.from(), s.over(), s.length())
-	}
-	s.phases = s.phases[:2]
-	if s.over() != s.length() {
-		t.Errorf("a storm that ends in trouble is over at %v; want %v", s.over(), s.length())
-	}
-}
-
-func TestCapacityIsOfAllBackendsTogether(t *testing.T) {
-	t.Parallel()
-	if got := (storm{}).shape().capacity(); got != 1000 {
-		t.Errorf("capacity %v; want 1000 requests per second", got)
-	}
-}
-
-func TestAFullFormTakesAtMostSevenMinutes(t *testing.T) {
-	t.Parallel()
-	s, err := parse(nil, t.Output())
+func allStorms(t *testing.T) []storm {
+	t.Helper()
+	all, err := storms()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := storms()
-	if one, two := planned(all[:1], 10, 5), planned(all[:1], 11, 5); one != 2*all[0].length() || two != 3*all[0].length() {
-		t.Errorf("10 and 11 clients, 5 at a time, take %v and %v; want 2 and 3 times %v", one, two, all[0].length())
+	return all
+}
+
+func TestStorms(t *testing.T) {
+	t.Parallel()
+	files, err := embedded.ReadDir("storms")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if took := planned(all, len(contenders(1)), s.beside); took > 7*time.Minute {
+	all := allStorms(t)
+	if len(files) != len(all) {
+		t.Errorf("%d files, %d storms; want each to be played", len(files), len(all))
+	}
+	var names []string
+	for _, s := range all {
+		if slices.Contains(names, s.Title) || s.About == "" {
+			t.Errorf("storm %q: want a name of its own, and a line that says what happens", s.Title)
+		}
+		names = append(names, s.Title)
+		if queue := s.last().Queue; queue != 75*s.last().Workers {
+			t.Errorf("storm %q: a queue of %d; want 1.5 s of work, more than any call waits there", s.Title, queue)
+		}
+	}
+}
+
+func TestAllStormsTakeAtMostSevenMinutes(t *testing.T) {
+	t.Parallel()
+	o, err := parse(nil, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := allStorms(t)
+	if one, two := planned(all[:1], 10, 5), planned(all[:1], 11, 5); one != 2*all[0].Length() || two != 3*all[0].Length() {
+		t.Errorf("10 and 11 clients, 5 at a time, take %v and %v; want 2 and 3 times %v", one, two, all[0].Length())
+	}
+	if took := planned(all, len(clients(1)), o.parallel); took > 7*time.Minute {
 		t.Errorf("all storms take %v; want at most 7m", took)
 	}
 }
 
-func TestStormsHaveNamesOfTheirOwn(t *testing.T) {
+// What the policies say to stagger is what the peers are told: they differ in the attempt timeout alone.
+func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 	t.Parallel()
-	var names []string
-	for _, s := range storms() {
-		if slices.Contains(names, s.name) || s.what == "" {
-			t.Errorf("storm %q: want a name of its own, and a line that says what happens", s.name)
+	set, err := policies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var timeouts []time.Duration
+	var first *policy.RetrySpec
+	for _, s := range allStorms(t) {
+		timeouts = append(timeouts, s.attemptTimeout)
+		for i := range s.Services {
+			for _, c := range s.Services[i].Calls {
+				if c.Method != s.Fleets[0].Call.Method {
+					t.Errorf("%s: %s calls %s, and the users %s; want one method", s.Title, s.Services[i].Name, c.Method, s.Fleets[0].Call.Method)
+				}
+			}
 		}
-		names = append(names, s.name)
+		p := set.Lookup(s.Fleets[0].Call.Method)
+		if p.MaxAttempts() != attempts {
+			t.Errorf("%s: %d attempts; want %d, as the peers have", s.Title, p.MaxAttempts(), attempts)
+		}
+		retry := *p.Spec().Retry
+		if b := retry.Backoff; b.Initial != initialBackoff || b.Max != maxBackoff {
+			t.Errorf("%s: backoff from %v to %v; want %v to %v, as the peers have", s.Title, b.Initial, b.Max, initialBackoff, maxBackoff)
+		}
+		retry.PerAttemptTimeout = 0
+		if first == nil {
+			first = &retry
+		}
+		if !reflect.DeepEqual(retry, *first) {
+			t.Errorf("%s: %+v; want what the first storm has: %+v", s.Title, retry, *first)
+		}
+	}
+	slices.Sort(timeouts)
+	if n := len(slices.Compact(timeouts)); n != len(set.Policies()) {
+		t.Errorf("%d policies for %d attempt timeouts", len(set.Policies()), n)
 	}
 }
 
-func TestTheSameSeedGivesTheSameCalls(t *testing.T) {
+func TestThePolicyFileHasNoWarningsAndTheBudgetOfTheTargets(t *testing.T) {
 	t.Parallel()
-	one, again, other := arrivals(sketch(), 1000, 7), arrivals(sketch(), 1000, 7), arrivals(sketch(), 1000, 8)
-	if !slices.Equal(one, again) {
-		t.Error("the calls of one seed differ")
+	set, err := policies()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if slices.Equal(one, other) {
-		t.Error("the calls of two seeds are the same")
+	if w := set.Warnings(); len(w) > 0 {
+		t.Errorf("warnings: %v", w)
 	}
-}
-
-func TestCallsArriveInOrderAtTheRateOfTheirPhase(t *testing.T) {
-	t.Parallel()
-	due := arrivals(sketch(), 10_000, 1)
-	if !slices.IsSorted(due) {
-		t.Error("calls are not in order")
+	if got := set.Budgets()[0].Ratio.Percent; got != 10 {
+		t.Errorf("the budget is %v %%; want 10, which the targets are for", got)
 	}
-	counts := make([]float64, 3)
-	for _, at := range due {
-		counts[at/time.Second]++
+	for _, s := range allStorms(t) {
+		if got := set.Budgets()[0].Ratio.Window; got != s.TroubleStart() {
+			t.Errorf("the budget's window is %v; want that of the lead-in, %v, in which it earns all that it can hold", got, s.TroubleStart())
+		}
 	}
-	for i, want := range []float64{5500, 15_000, 5500} {
-		near(t, "calls in a phase", counts[i], want, 400) // more than three standard deviations
-	}
-}
-
-func near(t *testing.T, what string, got, want, by float64) {
-	t.Helper()
-	if got < want-by || got > want+by {
-		t.Errorf("%s: %.4f; want %v, give or take %v", what, got, want, by)
+	if set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
+		t.Error("the calls that connect before a storm have a policy, and earn extra attempts; want none")
 	}
 }

@@ -22,34 +22,34 @@ this machine was too slow to say.
 const stormColumn = "storm"
 
 // table is the figures of a storm, a row for each client.
-func (t *tally) table() report.Table {
-	list := report.Table{Title: t.storm.name, Columns: []string{
+func (o *outcome) table() report.Table {
+	list := report.Table{Title: o.storm.Title, Columns: []string{
 		"client", "success\n%", "goodput\ncalls/s", "time to\nrecover, s", "peak arrivals\n/ capacity", "requests\nper call",
 		"p50\nms", "p99\nms", "p999\nms", "judged",
 	}}
-	for i, x := range t.results {
+	for i, x := range o.results {
 		list.Rows = append(list.Rows, []string{
-			t.who[i].name, fmt.Sprintf("%.2f", 100*x.success), fmt.Sprintf("%.0f", x.goodput), x.recovery.String(),
-			fmt.Sprintf("%.1f", x.peak), fmt.Sprintf("%.2f", x.perCall),
-			millis(x.p50), millis(x.p99), millis(x.p999), string(x.judgement()),
+			o.clients[i].name, fmt.Sprintf("%.2f", 100*x.Success), fmt.Sprintf("%.0f", x.Goodput), x.Recovery.String(),
+			fmt.Sprintf("%.1f", x.Peak), fmt.Sprintf("%.2f", x.PerCall),
+			millis(x.P50), millis(x.P99), millis(x.P999), string(x.judgement()),
 		})
 	}
 	return list
 }
 
 // verdictTable is every claim about stagger, with a column for each number of its connections.
-func verdictTable(tallies []*tally) report.Table {
+func verdictTable(outcomes []*outcome) report.Table {
 	list := report.Table{Title: "Verdicts", Columns: []string{stormColumn, "what should be", "measured by"}}
-	for _, c := range tallies[0].who {
+	for _, c := range outcomes[0].clients {
 		if c.ours {
 			list.Columns = append(list.Columns, c.name)
 		}
 	}
 	list.Columns = append(list.Columns, "judged", "why")
-	for _, t := range tallies {
-		ours := t.ours()
+	for _, o := range outcomes {
+		ours := o.ours()
 		for k, v := range ours[0].verdicts {
-			row := []string{t.storm.name, v.claim, v.beside}
+			row := append(make([]string, 0, len(list.Columns)), o.storm.Title, v.claim, v.beside)
 			all := result{}
 			why := ""
 			for _, r := range ours {
@@ -63,25 +63,14 @@ func verdictTable(tallies []*tally) report.Table {
 	return list
 }
 
-// ours is what became of stagger.
-func (t *tally) ours() []result {
-	var list []result
-	for i, c := range t.who {
-		if c.ours {
-			list = append(list, t.results[i])
-		}
-	}
-	return list
-}
-
 const worseText = `Stagger from one connection, beyond chance and rounding. Requests, peaks and latency are compared with those of
 clients whose success is not lower, since who lets calls fail is quicker and sends less.`
 
 // worseTable is what stagger does worse than a peer, and why.
-func worseTable(tallies []*tally) report.Table {
+func worseTable(outcomes []*outcome) report.Table {
 	list := report.Table{Title: "Worse than a peer", Columns: []string{stormColumn, "figure", "stagger", "better", "why"}}
-	for _, t := range tallies {
-		for _, w := range t.worse() {
+	for _, o := range outcomes {
+		for _, w := range o.worse() {
 			list.Rows = append(list.Rows, []string{w.storm, w.figure, w.is, w.peers, w.why})
 		}
 	}

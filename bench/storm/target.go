@@ -6,6 +6,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // target is what stagger should reach in a storm. A field that is zero is no target.
@@ -45,19 +47,19 @@ func (t target) judge(r, without result) []verdict {
 			list = append(list, judged(only.String(), is, beside, reached, measured...))
 		}
 	}
-	part(target{success: t.success}, percent(r), "", r.success >= t.success, r)
-	part(target{perCall: t.perCall}, fmt.Sprintf("%.3f", r.perCall), "", r.perCall <= t.perCall, r)
-	part(target{recovery: t.recovery}, r.recovery.String()+" s", "no retries "+without.recovery.String()+" s",
-		r.recovery.within(t.recovery, without.recovery), r, without)
-	part(target{share: t.share}, percent(r), "no retries "+percent(without), r.success >= t.share*without.success, r, without)
+	part(target{success: t.success}, percent(r), "", r.Success >= t.success, r)
+	part(target{perCall: t.perCall}, fmt.Sprintf("%.3f", r.PerCall), "", r.PerCall <= t.perCall, r)
+	part(target{recovery: t.recovery}, r.Recovery.String()+" s", "no retries "+without.Recovery.String()+" s",
+		within(t.recovery, r.Recovery, without.Recovery), r, without)
+	part(target{share: t.share}, percent(r), "no retries "+percent(without), r.Success >= t.share*without.Success, r, without)
 	return list
 }
 
-// within reports whether r took at most times as long as other. Whoever never recovers may be
-// compared with its like only.
-func (r recovery) within(times float64, other recovery) bool {
-	if r.state != returned {
-		return r.state == other.state
+// within reports whether r took at most times as long as other. Whoever never recovers may be compared with its
+// like only.
+func within(times float64, r, other sim.Recovered) bool {
+	if r.State != sim.Returned {
+		return r.State == other.State
 	}
-	return other.state != returned || r.took.Seconds() <= times*other.took.Seconds()
+	return other.State != sim.Returned || r.Took.Seconds() <= times*other.Took.Seconds()
 }

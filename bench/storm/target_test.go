@@ -6,43 +6,47 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 func TestATargetIsReachedAtItsEdgeAndMissedBeyond(t *testing.T) {
 	t.Parallel()
-	back := func(seconds float64) recovery {
-		return recovery{returned, time.Duration(seconds * float64(time.Second))}
+	back := func(seconds float64) sim.Recovered {
+		return sim.Recovered{State: sim.Returned, Took: time.Duration(seconds * float64(time.Second))}
 	}
-	none := recovery{state: never}
+	none := sim.Recovered{State: sim.Never}
 	pulse := target{recovery: 1.5, share: 0.9}
 	for name, row := range map[string]struct {
 		target     target
-		r, without result
+		r, without outage.Result
 		want       judgement
 	}{
-		"no target":                 {target{}, result{}, result{}, unjudged},
-		"success":                   {target{success: 0.995}, result{success: 0.995}, result{}, pass},
-		"less success":              {target{success: 0.995}, result{success: 0.9949}, result{}, miss},
-		"requests":                  {target{perCall: 1.12}, result{perCall: 1.12}, result{}, pass},
-		"more requests":             {target{perCall: 1.12}, result{perCall: 1.1201}, result{}, miss},
-		"recovery":                  {pulse, result{success: 0.9, recovery: back(0.75)}, result{success: 1, recovery: back(0.5)}, pass},
-		"slower":                    {pulse, result{success: 0.9, recovery: back(0.76)}, result{success: 1, recovery: back(0.5)}, miss},
-		"less than its share":       {pulse, result{success: 0.89, recovery: back(0.5)}, result{success: 1, recovery: back(0.5)}, miss},
-		"never":                     {pulse, result{success: 0.9, recovery: none}, result{success: 1, recovery: back(0.5)}, miss},
-		"never, nor without":        {pulse, result{success: 0.9, recovery: none}, result{success: 1, recovery: none}, pass},
-		"better than without":       {pulse, result{success: 0.9, recovery: back(9)}, result{success: 1, recovery: none}, pass},
-		"at once, as without":       {pulse, result{success: 0.9, recovery: back(0)}, result{success: 1, recovery: back(0)}, pass},
-		"not at once, as without":   {pulse, result{success: 0.9, recovery: back(0.1)}, result{success: 1, recovery: back(0)}, miss},
-		"nothing to recover from":   {pulse, result{success: 0.9}, result{success: 1}, pass},
-		"late but good":             {target{success: 0.9}, result{success: 1, late: tooLate}, result{}, pass},
-		"too late to be good":       {target{success: 0.9}, result{success: 1, late: tooLate + 1}, result{}, void},
-		"too late to be bad":        {target{success: 0.9}, result{late: tooLate + 1}, result{}, void},
-		"beside one that was late":  {pulse, result{success: 1, recovery: back(0)}, result{late: tooLate + 1}, void},
-		"not beside the late one":   {target{success: 0.9}, result{success: 1}, result{late: tooLate + 1}, pass},
-		"all of it, one part fails": {target{success: 0.9, perCall: 2}, result{success: 1, perCall: 3}, result{}, miss},
+		"no target":                 {target{}, outage.Result{}, outage.Result{}, unjudged},
+		"success":                   {target{success: 0.995}, outage.Result{Success: 0.995}, outage.Result{}, pass},
+		"less success":              {target{success: 0.995}, outage.Result{Success: 0.9949}, outage.Result{}, miss},
+		"requests":                  {target{perCall: 1.12}, outage.Result{PerCall: 1.12}, outage.Result{}, pass},
+		"more requests":             {target{perCall: 1.12}, outage.Result{PerCall: 1.1201}, outage.Result{}, miss},
+		"recovery":                  {pulse, outage.Result{Success: 0.9, Recovery: back(0.75)}, outage.Result{Success: 1, Recovery: back(0.5)}, pass},
+		"slower":                    {pulse, outage.Result{Success: 0.9, Recovery: back(0.76)}, outage.Result{Success: 1, Recovery: back(0.5)}, miss},
+		"less than its share":       {pulse, outage.Result{Success: 0.89, Recovery: back(0.5)}, outage.Result{Success: 1, Recovery: back(0.5)}, miss},
+		"never":                     {pulse, outage.Result{Success: 0.9, Recovery: none}, outage.Result{Success: 1, Recovery: back(0.5)}, miss},
+		"never, nor without":        {pulse, outage.Result{Success: 0.9, Recovery: none}, outage.Result{Success: 1, Recovery: none}, pass},
+		"better than without":       {pulse, outage.Result{Success: 0.9, Recovery: back(9)}, outage.Result{Success: 1, Recovery: none}, pass},
+		"at once, as without":       {pulse, outage.Result{Success: 0.9, Recovery: back(0)}, outage.Result{Success: 1, Recovery: back(0)}, pass},
+		"not at once, as without":   {pulse, outage.Result{Success: 0.9, Recovery: back(0.1)}, outage.Result{Success: 1, Recovery: back(0)}, miss},
+		"nothing to recover from":   {pulse, outage.Result{Success: 0.9}, outage.Result{Success: 1}, pass},
+		"late but good":             {target{success: 0.9}, outage.Result{Success: 1, Late: outage.TooLate}, outage.Result{}, pass},
+		"too late to be good":       {target{success: 0.9}, outage.Result{Success: 1, Late: outage.TooLate + 1}, outage.Result{}, void},
+		"too late to be bad":        {target{success: 0.9}, outage.Result{Late: outage.TooLate + 1}, outage.Result{}, void},
+		"beside one that was late":  {pulse, outage.Result{Success: 1, Recovery: back(0)}, outage.Result{Late: outage.TooLate + 1}, void},
+		"not beside the late one":   {target{success: 0.9}, outage.Result{Success: 1}, outage.Result{Late: outage.TooLate + 1}, pass},
+		"all of it, one part fails": {target{success: 0.9, perCall: 2}, outage.Result{Success: 1, PerCall: 3}, outage.Result{}, miss},
 	} {
-		row.r.verdicts = row.target.judge(row.r, row.without)
-		if got := row.r.judgement(); got != row.want {
+		r := result{Result: row.r}
+		r.verdicts = row.target.judge(r, result{Result: row.without})
+		if got := r.judgement(); got != row.want {
 			t.Errorf("%s: %s; want %s", name, got, row.want)
 		}
 	}

@@ -6,6 +6,9 @@ package main
 import (
 	"fmt"
 	"math"
+
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // judgement says whether a client reached what it should.
@@ -27,9 +30,6 @@ type verdict struct {
 	why       string // it was missed, as far as the figures tell
 }
 
-// tooLate is from when on calls that begin late speak of the machine and not of the client.
-const tooLate = 50 * ms
-
 // judged is pass or miss, unless the machine was too slow for one of those that are measured.
 func judged(claim, is, beside string, reached bool, measured ...result) verdict {
 	v := verdict{claim: claim, is: is, beside: beside, judgement: miss}
@@ -37,7 +37,7 @@ func judged(claim, is, beside string, reached bool, measured ...result) verdict 
 		v.judgement = pass
 	}
 	for _, r := range measured {
-		if r.late > tooLate {
+		if r.Late > outage.TooLate {
 			v.judgement = void
 		}
 	}
@@ -59,13 +59,13 @@ func (r *result) judgement() judgement {
 }
 
 // judge compares all clients with the storm's target, and stagger with its peers too.
-func (t *tally) judge() {
-	for i := range t.results {
+func (o *outcome) judge() {
+	for i := range o.results {
 		if i > 0 {
-			t.results[i].verdicts = t.storm.target.judge(t.results[i], t.results[0])
+			o.results[i].verdicts = o.storm.target.judge(o.results[i], o.results[0])
 		}
-		if t.who[i].ours {
-			t.results[i].verdicts = append(t.results[i].verdicts, t.besidePeers(t.results[i])...)
+		if o.clients[i].ours {
+			o.results[i].verdicts = append(o.results[i].verdicts, o.besidePeers(o.results[i])...)
 		}
 	}
 }
@@ -76,49 +76,49 @@ const slack = 0.1 // seconds
 
 // besidePeers judges stagger by its peers: those that recover, if there is something to recover from,
 // under the same attempt timeouts.
-func (t *tally) besidePeers(r result) []verdict {
+func (o *outcome) besidePeers(r result) []verdict {
 	success, soonest := -1, -1
-	for i, c := range t.who {
-		p := t.results[i]
-		if c.ours || !c.slow.fits(t.storm) || p.recovery.state == never {
+	for i, c := range o.clients {
+		p := o.results[i]
+		if c.ours || !c.onSlow.comparable(o.storm) || p.Recovery.State == sim.Never {
 			continue
 		}
-		if success < 0 || p.success > t.results[success].success {
+		if success < 0 || p.Success > o.results[success].Success {
 			success = i
 		}
-		if p.recovery.state == returned && (soonest < 0 || p.recovery.took < t.results[soonest].recovery.took) {
+		if p.Recovery.State == sim.Returned && (soonest < 0 || p.Recovery.Took < o.results[soonest].Recovery.Took) {
 			soonest = i
 		}
 	}
 	var verdicts []verdict
 	if success >= 0 {
-		best := t.results[success]
+		best := o.results[success]
 		v := judged("success no lower than that of any peer that recovers under the same attempt timeouts",
-			percent(r), t.who[success].name+" "+percent(best),
+			percent(r), o.clients[success].name+" "+percent(best),
 			!lower(r, best), r, best)
-		if v.judgement == miss && best.perCall > r.perCall {
-			v.why = fmt.Sprintf("its retries, at most %.1f capacities at a time, outlast the trouble; stagger's budget ends them, at %.1f", best.peak, r.peak)
+		if v.judgement == miss && best.PerCall > r.PerCall {
+			v.why = fmt.Sprintf("its retries, at most %.1f capacities at a time, outlast the trouble; stagger's budget ends them, at %.1f", best.Peak, r.Peak)
 		}
 		verdicts = append(verdicts, v)
 	}
 	if soonest >= 0 {
-		best := t.results[soonest]
+		best := o.results[soonest]
 		v := judged("time to recover no longer than that of the best such peer",
-			r.recovery.String()+" s", t.who[soonest].name+" "+best.recovery.String()+" s",
-			r.recovery.state == returned && r.recovery.took.Seconds() <= best.recovery.took.Seconds()+slack, r, best)
+			r.Recovery.String()+" s", o.clients[soonest].name+" "+best.Recovery.String()+" s",
+			r.Recovery.State == sim.Returned && r.Recovery.Took.Seconds() <= best.Recovery.Took.Seconds()+slack, r, best)
 		if v.judgement == miss && lower(best, r) {
-			v.why = fmt.Sprintf("it lets %.0f %% of the calls fail, stagger %.0f %%; what is not sent need not be served", 100-100*best.success, 100-100*r.success)
+			v.why = fmt.Sprintf("it lets %.0f %% of the calls fail, stagger %.0f %%; what is not sent need not be served", 100-100*best.Success, 100-100*r.Success)
 		}
 		verdicts = append(verdicts, v)
 	}
 	return verdicts
 }
 
-func percent(r result) string { return fmt.Sprintf("%.2f %%", 100*r.success) }
+func percent(r result) string { return fmt.Sprintf("%.2f %%", 100*r.Success) }
 
 // lower reports whether the success of a is lower than that of b by more than chance explains: two
 // standard deviations of the difference of two such shares.
 func lower(a, b result) bool {
-	of := func(r result) float64 { return r.success * (1 - r.success) / float64(max(r.calls, 1)) }
-	return b.success-a.success > 2*math.Sqrt(of(a)+of(b))
+	of := func(r result) float64 { return r.Success * (1 - r.Success) / float64(max(r.Calls, 1)) }
+	return b.Success-a.Success > 2*math.Sqrt(of(a)+of(b))
 }

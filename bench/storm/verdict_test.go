@@ -7,53 +7,59 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
-// after says how long a client took to recover.
-func afterwards(seconds float64) recovery {
-	return recovery{returned, time.Duration(seconds * float64(time.Second))}
+// afterwards says how long a client took to recover.
+func afterwards(seconds float64) sim.Recovered {
+	return sim.Recovered{State: sim.Returned, Took: time.Duration(seconds * float64(time.Second))}
 }
 
+// quiet is a storm without an overload.
+var quiet = &sim.Scenario{}
+
 // among returns stagger's result and its verdicts beside peers.
-func among(s storm, ours result, peers map[slowness]result) *tally {
-	t := &tally{storm: s, who: []contender{{name: "no retries"}, {name: "stagger", ours: true, connections: 1, slow: timesOut}}}
-	t.results = []result{{recovery: recovery{state: never}}, ours}
+func among(s storm, ours outage.Result, peers map[onSlow]outage.Result) *outcome {
+	o := &outcome{storm: s, clients: []client{{name: "no retries"}, {name: "stagger", ours: true, connections: 1, onSlow: onSlowTimeout}}}
+	o.results = []result{{Result: outage.Result{Recovery: sim.Recovered{State: sim.Never}}}, {Result: ours}}
 	for slow, r := range peers {
-		t.who = append(t.who, contender{name: "peer", slow: slow})
-		t.results = append(t.results, r)
+		o.clients = append(o.clients, client{name: "peer", onSlow: slow})
+		o.results = append(o.results, result{Result: r})
 	}
-	t.judge()
-	return t
+	o.judge()
+	return o
 }
 
 func TestStaggerIsJudgedByThePeersThatRecoverUnderTheSameTimeouts(t *testing.T) {
 	t.Parallel()
-	timeouts := storm{attemptTimeout: 100 * ms}
-	ours := result{calls: 10_000, success: 0.9, recovery: afterwards(1)}
-	better := result{calls: 10_000, success: 0.95, recovery: afterwards(1)}
-	sooner := result{calls: 10_000, success: 0.5, recovery: afterwards(0.89)}
-	lost := result{calls: 10_000, success: 0.95, recovery: recovery{state: never}}
+	timeouts := storm{Scenario: quiet, attemptTimeout: 100 * ms}
+	ours := outage.Result{Calls: 10_000, Success: 0.9, Recovery: afterwards(1)}
+	better := outage.Result{Calls: 10_000, Success: 0.95, Recovery: afterwards(1)}
+	sooner := outage.Result{Calls: 10_000, Success: 0.5, Recovery: afterwards(0.89)}
+	lost := outage.Result{Calls: 10_000, Success: 0.95, Recovery: sim.Recovered{State: sim.Never}}
 	late := better
-	late.late = tooLate + 1
+	late.Late = outage.TooLate + 1
 	for name, row := range map[string]struct {
 		storm storm
-		ours  result
-		peers map[slowness]result
+		ours  outage.Result
+		peers map[onSlow]outage.Result
 		want  judgement
 	}{
-		"nobody else recovers":        {timeouts, ours, map[slowness]result{timesOut: lost}, unjudged},
-		"a peer succeeds more often":  {timeouts, ours, map[slowness]result{timesOut: better}, miss},
-		"but it does not time out":    {timeouts, ours, map[slowness]result{waits: better}, unjudged},
-		"or it hedges without need":   {storm{}, ours, map[slowness]result{hedges: better}, unjudged},
-		"it hedges in its place":      {timeouts, ours, map[slowness]result{hedges: better}, miss},
-		"nobody times out":            {storm{}, ours, map[slowness]result{waits: better}, miss},
-		"within chance":               {timeouts, ours, map[slowness]result{timesOut: {calls: 10_000, success: 0.908, recovery: afterwards(1)}}, pass},
-		"beyond it":                   {timeouts, ours, map[slowness]result{timesOut: {calls: 10_000, success: 0.909, recovery: afterwards(1)}}, miss},
-		"a peer recovers sooner":      {timeouts, ours, map[slowness]result{timesOut: sooner}, miss},
-		"hardly sooner":               {timeouts, ours, map[slowness]result{timesOut: {calls: 10_000, success: 0.5, recovery: afterwards(0.9)}}, pass},
-		"stagger never does":          {timeouts, lost, map[slowness]result{timesOut: sooner}, miss},
-		"the peer's calls were late":  {timeouts, ours, map[slowness]result{timesOut: late}, void},
-		"there is nothing to recover": {timeouts, result{calls: 10, success: 1}, map[slowness]result{timesOut: {calls: 10, success: 1}}, pass},
+		"nobody else recovers":        {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: lost}, unjudged},
+		"a peer succeeds more often":  {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: better}, miss},
+		"but it does not time out":    {timeouts, ours, map[onSlow]outage.Result{onSlowWait: better}, unjudged},
+		"or it hedges without need":   {storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowHedge: better}, unjudged},
+		"it hedges in its place":      {timeouts, ours, map[onSlow]outage.Result{onSlowHedge: better}, miss},
+		"nobody times out":            {storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: better}, miss},
+		"within chance":               {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: {Calls: 10_000, Success: 0.908, Recovery: afterwards(1)}}, pass},
+		"beyond it":                   {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: {Calls: 10_000, Success: 0.909, Recovery: afterwards(1)}}, miss},
+		"a peer recovers sooner":      {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: sooner}, miss},
+		"hardly sooner":               {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: {Calls: 10_000, Success: 0.5, Recovery: afterwards(0.9)}}, pass},
+		"stagger never does":          {timeouts, lost, map[onSlow]outage.Result{onSlowTimeout: sooner}, miss},
+		"the peer's calls were late":  {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: late}, void},
+		"there is nothing to recover": {timeouts, outage.Result{Calls: 10, Success: 1}, map[onSlow]outage.Result{onSlowTimeout: {Calls: 10, Success: 1}}, pass},
 	} {
 		if got := among(row.storm, row.ours, row.peers).results[1].judgement(); got != row.want {
 			t.Errorf("%s: %s; want %s", name, got, row.want)
@@ -64,7 +70,7 @@ func TestStaggerIsJudgedByThePeersThatRecoverUnderTheSameTimeouts(t *testing.T) 
 func TestVerdictsCountForStaggerAndVoidIsNotReached(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[judgement]bool{pass: true, unjudged: true, miss: false, void: false} {
-		r := tally{who: []contender{{}, {ours: true}}, results: []result{{verdicts: []verdict{{judgement: miss}}}, {}}}
+		r := outcome{clients: []client{{}, {ours: true}}, results: []result{{verdicts: []verdict{{judgement: miss}}}, {}}}
 		if own != unjudged {
 			r.results[1].verdicts = []verdict{{judgement: pass}, {judgement: own}, {judgement: pass}}
 		}
@@ -76,9 +82,9 @@ func TestVerdictsCountForStaggerAndVoidIsNotReached(t *testing.T) {
 
 func TestWhatPeersDoBetterIsListed(t *testing.T) {
 	t.Parallel()
-	ours := result{calls: 10_000, success: 0.9, recovery: afterwards(1), perCall: 1.2, p99: 300 * ms}
-	got := among(storm{name: "x"}, ours, map[slowness]result{waits: {
-		calls: 10_000, success: 0.95, recovery: recovery{state: never}, perCall: 1.1, p99: 200 * ms,
+	ours := outage.Result{Calls: 10_000, Success: 0.9, Recovery: afterwards(1), PerCall: 1.2, P99: 300 * ms}
+	got := among(storm{Scenario: &sim.Scenario{Title: "x"}}, ours, map[onSlow]outage.Result{onSlowWait: {
+		Calls: 10_000, Success: 0.95, Recovery: sim.Recovered{State: sim.Never}, PerCall: 1.1, P99: 200 * ms,
 	}}).worse()
 	var names []string
 	for _, w := range got {
@@ -89,10 +95,10 @@ func TestWhatPeersDoBetterIsListed(t *testing.T) {
 		t.Errorf("got %s; want %s", text, want)
 	}
 	// One that lets more calls fail is cheap; and a machine that was too slow says nothing.
-	if got := among(storm{}, ours, map[slowness]result{waits: {calls: 10_000, success: 0.8, perCall: 1, recovery: afterwards(1)}}).worse(); len(got) != 0 {
+	if got := among(storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: {Calls: 10_000, Success: 0.8, PerCall: 1, Recovery: afterwards(1)}}).worse(); len(got) != 0 {
 		t.Errorf("%+v; want nothing beside a peer that succeeds less often", got)
 	}
-	if got := among(storm{}, ours, map[slowness]result{waits: {calls: 10_000, success: 1, late: tooLate + 1}}).worse(); len(got) != 0 {
+	if got := among(storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: {Calls: 10_000, Success: 1, Late: outage.TooLate + 1}}).worse(); len(got) != 0 {
 		t.Errorf("%+v; want nothing beside a peer whose calls were late", got)
 	}
 }

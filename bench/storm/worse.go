@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
 // figure is one of those that clients are compared by.
@@ -26,40 +29,40 @@ func figures() []figure {
 		return figure{
 			name: name, why: whySlower, equals: true,
 			print:  func(r result) string { return millis(of(r)) + " ms" },
-			better: func(a, b result) bool { return float64(of(b)) < 0.9*float64(of(a)) && of(a)-of(b) > 5*ms },
+			better: func(a, b result) bool { return float64(of(b)) < 0.9*float64(of(a)) && of(a)-of(b) > 5*time.Millisecond },
 		}
 	}
 	return []figure{
 		{
 			name: "success", why: whyFewer, better: lower,
-			print: func(r result) string { return fmt.Sprintf("%.1f %%", 100*r.success) },
+			print: func(r result) string { return fmt.Sprintf("%.1f %%", 100*r.Success) },
 		},
 		{
 			name: "time to recover", why: whyLater, better: later,
-			print: func(r result) string { return r.recovery.String() + " s" },
+			print: func(r result) string { return r.Recovery.String() + " s" },
 		},
 		{
 			name: "requests per call", why: whyMore, equals: true,
-			print:  func(r result) string { return fmt.Sprintf("%.2f", r.perCall) },
-			better: func(a, b result) bool { return b.perCall < a.perCall-0.02 },
+			print:  func(r result) string { return fmt.Sprintf("%.2f", r.PerCall) },
+			better: func(a, b result) bool { return b.PerCall < a.PerCall-0.02 },
 		},
 		{
 			name: "peak arrivals", why: whyHigher, equals: true,
-			print:  func(r result) string { return fmt.Sprintf("%.1f", r.peak) },
-			better: func(a, b result) bool { return b.peak < 0.8*a.peak },
+			print:  func(r result) string { return fmt.Sprintf("%.1f", r.Peak) },
+			better: func(a, b result) bool { return b.Peak < 0.8*a.Peak },
 		},
-		took("p50", func(r result) time.Duration { return r.p50 }),
-		took("p99", func(r result) time.Duration { return r.p99 }),
-		took("p999", func(r result) time.Duration { return r.p999 }),
+		took("p50", func(r result) time.Duration { return r.P50 }),
+		took("p99", func(r result) time.Duration { return r.P99 }),
+		took("p999", func(r result) time.Duration { return r.P999 }),
 	}
 }
 
 // later reports whether a recovered later than b.
 func later(a, b result) bool {
-	if b.recovery.state != returned {
+	if b.Recovery.State != sim.Returned {
 		return false
 	}
-	return a.recovery.state == never || a.recovery.took.Seconds() > b.recovery.took.Seconds()+slack
+	return a.Recovery.State == sim.Never || a.Recovery.Took.Seconds() > b.Recovery.Took.Seconds()+slack
 }
 
 // worse is a figure in which peers do better than stagger.
@@ -69,27 +72,75 @@ type worse struct {
 
 // worse lists what stagger, from one connection, does worse than its peers, whatever they time out.
 // Figures of clients that a slow machine has spoilt are left out.
-func (t *tally) worse() []worse {
+func (o *outcome) worse() []worse {
 	var list []worse
-	for i, c := range t.who {
-		if !c.ours || c.connections != 1 || t.results[i].late > tooLate {
+	for i, c := range o.clients {
+		if !c.ours || c.connections != 1 || o.results[i].Late > outage.TooLate {
 			continue
 		}
 		for _, f := range figures() {
 			var peers []string
-			for k, p := range t.who {
-				r := t.results[k]
-				if p.ours || r.late > tooLate || f.equals && lower(r, t.results[i]) {
+			for k, p := range o.clients {
+				r := o.results[k]
+				if p.ours || r.Late > outage.TooLate || f.equals && lower(r, o.results[i]) {
 					continue
 				}
-				if f.better(t.results[i], r) {
+				if f.better(o.results[i], r) {
 					peers = append(peers, p.name+" "+f.print(r))
 				}
 			}
 			if len(peers) > 0 {
-				list = append(list, worse{t.storm.name, f.name, f.print(t.results[i]), strings.Join(peers, ", "), f.why(t.storm, t.results[i])})
+				list = append(list, worse{o.storm.Title, f.name, f.print(o.results[i]), strings.Join(peers, ", "), f.why(o.storm, o.results[i])})
 			}
 		}
 	}
 	return list
+}
+
+// Why stagger is worse in a figure than a peer, by what kind of storm it is.
+
+// lasts reports whether the trouble was more than the retries of most calls can outlast.
+func lasts(r result) bool { return r.Success < 0.5 }
+
+const takes = "attempts that it sends beside slow ones take some of the servers' work from other calls"
+
+func whyFewer(s storm, _ result) string {
+	if s.overloads() {
+		return takes
+	}
+	return "its budget ends the retries of an outage that lasts, before the servers are back"
+}
+
+func whyLater(s storm, _ result) string {
+	if s.overloads() {
+		return takes + ", and stand in the queue when it is over; who sends none, or refuses calls, has less before it"
+	}
+	return "retries that still wait when the trouble is over come on top of the calls"
+}
+
+func whyMore(_ storm, ours result) string {
+	if lasts(ours) {
+		return "its budget lets a tenth of the calls be retried for as long as it lasts; throttling and breaker end that"
+	}
+	return "full jitter waits less on average, so that more retries come while the trouble lasts"
+}
+
+func whyHigher(s storm, _ result) string {
+	if s.overloads() {
+		return takes
+	}
+	return "full jitter may draw a wait of nearly nothing, so that some retries come at once"
+}
+
+func whySlower(s storm, ours result) string {
+	switch {
+	case s.overloads():
+		return takes
+	case lasts(ours):
+		return "calls that are retried in vain fail later than those that are not"
+	case s.attemptTimeout > 0:
+		return "it waits out a backoff after the attempt timeout before it sends the next attempt; a hedge is sent at once"
+	default:
+		return "full jitter may draw several short waits, so that some calls need more retries than with waits of at least 80 %"
+	}
 }

@@ -14,30 +14,32 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
-// inVirtualTime plays a storm over the first contender, which does not retry, and those named. Calls come at the same times in every run, and jitter is drawn from a seed.
-func inVirtualTime(t *testing.T, s storm, names ...string) *tally {
+// inVirtualTime plays a storm over the first client, which does not retry, and those named. Calls come at the same times in every run, and jitter is drawn from a seed.
+func inVirtualTime(t *testing.T, s storm, names ...string) *outcome {
 	t.Helper()
-	all := contenders(1)
+	all := clients(1)
 	who := all[:1:1]
 	for _, name := range names {
-		i := slices.IndexFunc(all, func(c contender) bool { return c.name == name })
+		i := slices.IndexFunc(all, func(c client) bool { return c.name == name })
 		if i < 0 {
-			t.Fatalf("no contender is named %q", name)
+			t.Fatalf("no client is named %q", name)
 		}
 		who = append(who, all[i])
 	}
-	var r *tally
+	var r *outcome
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if r, err = run(t.Context(), s, who, settings{seed: 1, beside: len(who)}); err != nil {
+		if r, err = run(t.Context(), s, who, options{seed: 1, parallel: len(who)}, func() {}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	printTally(t.Output(), r, false)
+	printOutcome(t.Output(), r, false)
 	if len(r.ours()) > 0 {
-		printVerdicts(t.Output(), []*tally{r}, false)
+		printVerdicts(t.Output(), []*outcome{r}, false)
 	}
 	return r
 }
@@ -52,16 +54,16 @@ var misses = map[string][2]string{
 }
 
 var (
-	everyPeer = flag.Bool("all", false, "play the storms over every contender")
+	everyPeer = flag.Bool("all", false, "play the storms over every client")
 	folder    = flag.String("write", "", "write the report of the storms in virtual time to this folder")
 )
 
 // rivals are stagger, and the peers that it is compared with; of those that do alike, one.
 func rivals(s storm) []string {
 	var names []string
-	for _, c := range contenders(1)[1:] {
+	for _, c := range clients(1)[1:] {
 		alike := slices.Contains([]string{"failsafe", "failsafe, budget", "gRPC, throttling"}, c.name)
-		if *everyPeer || c.slow.fits(s) && !alike {
+		if *everyPeer || c.onSlow.comparable(s) && !alike {
 			names = append(names, c.name)
 		}
 	}
@@ -74,32 +76,34 @@ func rivals(s storm) []string {
 //	go test ./storm -run BesideItsPeers -v -args -all -write /tmp/storm
 func TestStaggerReachesItsTargetsBesideItsPeers(t *testing.T) {
 	t.Parallel()
-	tallies := make([]*tally, len(storms()))
+	all := allStorms(t)
+	outcomes := make([]*outcome, len(all))
 	t.Cleanup(func() {
-		if *folder == "" || slices.Contains(tallies, nil) {
+		if *folder == "" || slices.Contains(outcomes, nil) {
 			return
 		}
 		path := func(name string) string { return filepath.Join(*folder, name) }
-		if err := export(t.Output(), settings{seed: 1, html: path("storm.html"), csv: path("storm.csv"), json: path("storm.json")}, tallies); err != nil {
+		if err := export(t.Output(), options{seed: 1, html: path("storm.html"), csv: path("storm.csv"), json: path("storm.json")}, outcomes); err != nil {
 			t.Error(err)
 		}
-		printVerdicts(t.Output(), tallies, true)
-		printWorse(t.Output(), tallies, true)
+		printVerdicts(t.Output(), outcomes, true)
+		printWorse(t.Output(), outcomes, true)
 	})
-	for i, s := range storms() {
-		t.Run(s.name, func(t *testing.T) {
+	for i, s := range all {
+		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			tallies[i] = inVirtualTime(t, s, rivals(s)...)
-			checkClaims(t, tallies[i])
+			outcomes[i] = inVirtualTime(t, s, rivals(s)...)
+			checkClaims(t, outcomes[i])
+			checkSimulator(t, outcomes[i])
 		})
 	}
 }
 
 // checkClaims fails the test for every claim about stagger that does not hold, but those known.
-func checkClaims(t *testing.T, r *tally) {
+func checkClaims(t *testing.T, r *outcome) {
 	t.Helper()
-	known, ok := misses[r.storm.name]
-	for i, c := range r.who {
+	known, ok := misses[r.storm.Title]
+	for i, c := range r.clients {
 		for _, v := range r.results[i].verdicts {
 			excused := ok && strings.HasPrefix(v.claim, known[0]) && strings.Contains(v.why, known[1])
 			if c.ours && v.judgement != pass && !excused {
@@ -119,32 +123,39 @@ func TestStormsBite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			some, err := choose(storms(), name)
+			some, err := choose(allStorms(t), name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := inVirtualTime(t, some[0], "grpc-middleware")
 			none, peer := r.results[0], r.results[1]
-			near(t, "success without retries", none.success, want.success, 0.02)
-			near(t, "requests per call without retries", none.perCall, want.perCall, 0.001)
-			near(t, "requests per call with them", peer.perCall, want.peer, 0.03)
+			near(t, "success without retries", none.Success, want.success, 0.02)
+			near(t, "requests per call without retries", none.PerCall, want.perCall, 0.001)
+			near(t, "requests per call with them", peer.PerCall, want.peer, 0.03)
 		})
 	}
 }
 
 func TestRetriesWithoutABudgetMissTheirTargetInAPulse(t *testing.T) {
 	t.Parallel()
-	some, err := choose(storms(), "^pulse$")
+	some, err := choose(allStorms(t), "^pulse$")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := inVirtualTime(t, some[0], "grpc-middleware")
 	none, peer := r.results[0], r.results[1]
-	if peer.judgement() != miss || peer.recovery.state != never {
-		t.Errorf("%s, recovered after %v; want %s, never", peer.judgement(), peer.recovery, miss)
+	if peer.judgement() != miss || peer.Recovery.State != sim.Never {
+		t.Errorf("%s, recovered after %v; want %s, never", peer.judgement(), peer.Recovery, miss)
 	}
-	if none.recovery.state != returned || none.judgement() != unjudged {
-		t.Errorf("without retries: %s, recovered after %v; want it to recover, and no judgement", none.judgement(), none.recovery)
+	if none.Recovery.State != sim.Returned || none.judgement() != unjudged {
+		t.Errorf("without retries: %s, recovered after %v; want it to recover, and no judgement", none.judgement(), none.Recovery)
 	}
-	near(t, "arrivals without retries, in capacities", none.peak, pulse, 0.3)
+	near(t, "arrivals without retries, in capacities", none.Peak, 1.5, 0.3)
+}
+
+func near(t *testing.T, what string, got, want, by float64) {
+	t.Helper()
+	if got < want-by || got > want+by {
+		t.Errorf("%s: %.4f; want %v, give or take %v", what, got, want, by)
+	}
 }

@@ -16,35 +16,37 @@ import (
 	"github.com/failsafe-go/failsafe-go/timeout"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/internal/outage"
 )
 
 // throttling is the example of gRFC A6.
 const throttling = `"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},`
 
 // builtIn is gRPC's own retries, which know no attempt timeout.
-func builtIn(extra string) func(time.Duration) (gear, error) {
+func builtIn(extra string) func(time.Duration) (outage.Options, error) {
 	config := fmt.Sprintf(`{
 		"loadBalancingConfig": [{"round_robin": {}}], %s
 		"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": %d, "initialBackoff": "%gs", "maxBackoff": "%gs", "backoffMultiplier": 2,
 			"retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}}]}`,
 		extra, attempts, initialBackoff.Seconds(), maxBackoff.Seconds())
-	return func(time.Duration) (gear, error) {
-		return gear{dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}}, nil
+	return func(time.Duration) (outage.Options, error) {
+		return outage.Options{Dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}}, nil
 	}
 }
 
 // intercepted is a client with an interceptor in the place of gRPC's retries.
-func intercepted(unary grpc.UnaryClientInterceptor) gear {
-	return gear{dial: []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)}}
+func intercepted(unary grpc.UnaryClientInterceptor) outage.Options {
+	return outage.Options{Dial: []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)}}
 }
 
 // middleware is go-grpc-middleware's retry interceptor. It retries UNAVAILABLE and
 // RESOURCE_EXHAUSTED, and the attempts that time out.
-func middleware(attemptTimeout time.Duration) (gear, error) {
+func middleware(attemptTimeout time.Duration) (outage.Options, error) {
 	return intercepted(retry.UnaryClientInterceptor(
 		retry.WithMax(attempts),
-		retry.WithBackoff(retry.BackoffExponentialWithJitter(initialBackoff, spread)),
+		retry.WithBackoff(retry.BackoffExponentialWithJitter(initialBackoff, jitter)),
 		retry.WithPerRetryTimeout(attemptTimeout),
 	)), nil
 }
@@ -64,13 +66,13 @@ const hedgeDelay = 200 * time.Millisecond
 
 // failsafeRetry is failsafe-go's retry policy for gRPC, around its timeout policy. It retries
 // UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
-func failsafeRetry(kind failsafeKind) func(time.Duration) (gear, error) {
-	return func(attemptTimeout time.Duration) (gear, error) {
+func failsafeRetry(kind failsafeKind) func(time.Duration) (outage.Options, error) {
+	return func(attemptTimeout time.Duration) (outage.Options, error) {
 		builder := failsafegrpc.NewRetryPolicyBuilder[any]().
 			HandleErrors(timeout.ErrExceeded).
 			WithMaxAttempts(attempts).
 			WithBackoff(initialBackoff, maxBackoff).
-			WithJitterFactor(spread).
+			WithJitterFactor(jitter).
 			ReturnLastFailure()
 		var inside []failsafe.Policy[any]
 		switch kind {

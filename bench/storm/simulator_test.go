@@ -1,0 +1,106 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+// How far the simulator may be off.
+const (
+	successOff = 0.03 // of all calls
+	perCallOff = 0.05 // of the requests per call
+)
+
+// simulated are the figures of the simulator by client: success, and requests per call at the last service.
+func simulated(t *testing.T, s storm) map[string]outage.Result {
+	t.Helper()
+	r, err := s.Run(t.Context(), sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]outage.Result{}
+	for _, run := range r.Runs {
+		results[run.Name] = outage.Result{Success: run.Fleets[0].Success, PerCall: run.Services[len(run.Services)-1].PerCall}
+	}
+	return results
+}
+
+// compare fails the test if the simulator is further off than it may be.
+func compare(t *testing.T, client, where string, sim, played outage.Result) {
+	t.Helper()
+	t.Logf("%-10s simulator %6.2f %%, %.3f requests a call; %s %6.2f %%, %.3f", client, 100*sim.Success, sim.PerCall, where, 100*played.Success, played.PerCall)
+	if math.Abs(sim.Success-played.Success) > successOff {
+		t.Errorf("%s: success %.2f %% in the simulator, %.2f %% in %s; want within 3 points", client, 100*sim.Success, 100*played.Success, where)
+	}
+	if math.Abs(sim.PerCall-played.PerCall) > perCallOff*played.PerCall {
+		t.Errorf("%s: %.3f requests a call in the simulator, %.3f in %s; want within 5 %%", client, sim.PerCall, played.PerCall, where)
+	}
+}
+
+// checkSimulator compares a storm over real gRPC in virtual time with the simulator's.
+func checkSimulator(t *testing.T, o *outcome) {
+	t.Helper()
+	found := simulated(t, o.storm)
+	if len(found) != 2 {
+		t.Errorf("the simulator plays %d variants; want two, which are named after clients", len(found))
+	}
+	for i, c := range o.clients {
+		if sim, ok := found[c.name]; ok {
+			compare(t, c.name, "real gRPC", sim, o.results[i].Result)
+			delete(found, c.name)
+		}
+	}
+	if len(found) > 0 {
+		t.Errorf("no client is called as the simulator's variants: %v", found)
+	}
+}
+
+var measured = flag.String("measured", "testdata/storm.json", "the `file` that make storm wrote with -json")
+
+// The simulator agrees with what make storm has measured in real time too, of the storms as they are.
+func TestSimulatorAgreesWithRealTime(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(*measured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f file
+	if err := json.Unmarshal(text, &f); err != nil {
+		t.Fatal(err)
+	}
+	compared := map[string]int{}
+	for _, s := range allStorms(t) {
+		for _, l := range f.Storms {
+			if l.Name == s.Title && !reflect.DeepEqual(l, newStormLine(s)) {
+				t.Errorf("%s has changed since it was measured: %+v; was %+v", s.Title, newStormLine(s), l)
+			}
+		}
+		found := simulated(t, s)
+		for _, l := range f.Results {
+			sim, ok := found[l.Client]
+			switch {
+			case l.Storm != s.Title || !ok:
+			case l.Late > inMillis(outage.TooLate):
+				t.Logf("%s, %s: the machine could not keep up", l.Storm, l.Client)
+			default:
+				compared[l.Storm]++
+				compare(t, l.Client, "make storm, "+l.Storm, sim, outage.Result{Success: l.Success, PerCall: l.PerCall})
+			}
+		}
+	}
+	if len(compared) != len(allStorms(t)) {
+		t.Errorf("%d storms were compared; want all", len(compared))
+	}
+}
