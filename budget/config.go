@@ -13,7 +13,7 @@ import (
 // Config is what a budget is made from: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig] or
 // [RefundConfig].
 type Config interface {
-	// Name is what a policy file calls budgets of this kind, such as "ratio".
+	// Name is what a policy file calls budgets of this kind: one of [Names].
 	Name() string
 	// Fields lists the values and their bounds.
 	Fields() []Field
@@ -23,6 +23,9 @@ type Config interface {
 	// budget makes a budget. The config has been checked.
 	budget() Reloadable
 }
+
+// Names lists the kinds of budgets, as policy files call them.
+func Names() []string { return []string{"ratio", "throttle", "concurrent", "refund"} }
 
 // New makes a budget of the config's kind. The error is that of [Config.Check].
 func New(c Config) (Reloadable, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -100,6 +101,13 @@ func TestNew(t *testing.T) {
 		if err != nil || b.Balance(t0) <= 0 {
 			t.Errorf("New(%+v): %v, %v", c, b, err)
 		}
+	}
+	var names []string
+	for _, c := range configs() {
+		names = append(names, c.Name())
+	}
+	if !slices.Equal(names, budget.Names()) {
+		t.Errorf("configs of %q; want %q", names, budget.Names())
 	}
 	if b, err := budget.New(nil); err == nil || b != nil {
 		t.Errorf("New(nil) = %v, %v; want an error", b, err)

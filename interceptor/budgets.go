@@ -16,75 +16,121 @@ import (
 // budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
 	given map[string]budget.Budget // by name, from WithBudget; fixed after New
-	table sync.Map                 // place → budget.Budget
+	table sync.Map                 // budgetKey → budget.Reloadable; changed under Retrier.reloading
+
+	rules   map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
+	drained map[string]bool       // names whose new balances begin with nothing; the same
 }
 
-// place is what one balance is for.
-type place struct {
-	name            string
-	kind            budgetKind
-	target, service string
+// budgetKey says which calls share a balance.
+type budgetKey struct {
+	name, kind      string
+	target, service string // "" if all do
 }
 
-// payer returns the budget that pays for a call.
-func (r *Retrier) payer(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
-	b, known := r.budgets.find(of, p, target(cc), method)
-	if !known {
-		r.warnUnknownBudget(p.Budget())
+// budgetFor returns the budget that pays for a call.
+func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
+	name := target(cc)
+	cached := of.cachedBudget(p)
+	if b := cached.load(name); b != nil {
+		return b
+	}
+	b := r.findBudget(of, p, name, method)
+	if of.budgets[p.Budget()].scope != policy.ScopeService {
+		cached.store(name, b)
 	}
 	return b
 }
 
-// find returns the budget for a call; known is false if its policy names one that is not there.
-func (b *budgets) find(r *rules, p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
-	i := p.Index()
-	if i < 0 || i >= len(r.seats) || r.seats[i].policy != p { // given with the call, or just reloaded
-		return b.lookup(r, p, target, method)
+// findBudget finds or makes the balance for a call; it stays for as long as the Retrier. A policy without
+// retries needs none, unless the file throttles: then its successes and failures count too.
+func (r *Retrier) findBudget(of *rules, p *policy.Policy, target, method string) budget.Budget {
+	name := p.Budget()
+	if name == policy.NoBudget || p.MaxAttempts() < 2 && !of.throttled {
+		return budget.Unlimited
 	}
-	s := &r.seats[i]
-	taken := s.taken.Load()
-	if taken != nil && taken.target == target {
-		return taken.budget, true
+	if own := r.budgets.given[name]; own != nil {
+		return own
 	}
-	found, known := b.lookup(r, p, target, method)
-	if taken == nil && r.specs[p.Budget()].Scope != policy.ScopeService {
-		s.taken.CompareAndSwap(nil, &balance{target: target, budget: found})
+	if _, known := of.budgets[name]; !known {
+		r.warnUnknownBudget(name)
 	}
-	return found, known
+	key, _ := of.budgetKey(name, target, method)
+	if b := r.budgets.find(key); b != nil && of.settingsHold(key) {
+		return b
+	}
+	return r.newBudget(of, name, target, method)
 }
 
-// lookup finds or makes the balance for a place; it stays for as long as the Retrier. A policy without
-// retries needs none, unless the file throttles: then its successes and failures count too.
-func (b *budgets) lookup(r *rules, p *policy.Policy, target, method string) (_ budget.Budget, known bool) {
-	name := p.Budget()
-	if name == policy.NoBudget || p.MaxAttempts() < 2 && !r.throttled {
-		return budget.Unlimited, true
+// newBudget makes a balance, or gives one that is there the settings that a service config has delivered.
+// It follows the newest rules: a reload may have come since the call read its own.
+func (r *Retrier) newBudget(of *rules, name, target, method string) budget.Budget {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	of = of.newest(r.rules.Load())
+	key, rule := of.budgetKey(name, target, method)
+	b := r.budgets.find(key)
+	switch {
+	case b == nil:
+		var err error
+		if b, err = budget.New(rule.config); err != nil {
+			return budget.Empty // it has been checked
+		}
+		if r.budgets.drained[key.name] || of.delivered() && r.budgets.ofAnotherKind(key) {
+			b.Drain(budget.Now())
+		}
+		r.budgets.table.Store(key, b)
+	case of.delivered():
+		_ = b.Reload(budget.Now(), rule.config) // it has been checked
 	}
-	if own := b.given[name]; own != nil {
-		return own, true
+	of.applied.Store(key, true)
+	return b
+}
+
+// find returns the balance for a key; nil if there is none.
+func (b *budgets) find(key budgetKey) budget.Reloadable {
+	found, _ := b.table.Load(key)
+	held, _ := found.(budget.Reloadable)
+	return held
+}
+
+// ofAnotherKind reports whether there is a balance of another kind for the same calls.
+func (b *budgets) ofAnotherKind(key budgetKey) bool {
+	own := key.kind
+	for _, key.kind = range budget.Names() {
+		if key.kind != own && b.find(key) != nil {
+			return true
+		}
 	}
-	name, spec, known := r.spec(name)
-	at := place{name: name, kind: kindOfBudget(spec)}
-	switch spec.Scope {
-	case policy.ScopeProcess:
-	case policy.ScopeService:
-		at.target, at.service = target, serviceOf(method)
-	default:
-		at.target = target
+	return false
+}
+
+// reload gives balances the settings of the policy file's new rules, if they have changed. A balance whose
+// budget has become another kind or scope is forgotten, and those that take its place begin with nothing.
+// Where the file does not name a budget any more, its balance waits for it to come back. It requires
+// Retrier.reloading.
+func (b *budgets) reload(rules map[string]budgetRule) {
+	changed := map[string]budgetRule{} // what they were
+	for name, rule := range rules {
+		if before, ok := b.rules[name]; ok && before != rule {
+			changed[name] = before
+			b.drained[name] = b.drained[name] || !before.alike(rule)
+		}
+		b.rules[name] = rule
 	}
-	if found, ok := b.table.Load(at); ok {
-		r.settle(at, found.(budget.Budget), spec) //nolint:errcheck,forcetypeassert // only budgets are stored
-		return found.(budget.Budget), known       //nolint:errcheck,forcetypeassert // only budgets are stored
-	}
-	made, err := build(spec)
-	if err != nil { // New has refused it
-		made = budget.Empty
-	}
-	if r.empty[name] || r.delivered() && b.others(at) {
-		drain(made)
-	}
-	found, _ := b.table.LoadOrStore(at, made)
-	return found.(budget.Budget), known //nolint:errcheck,forcetypeassert // only budgets are stored
+	b.table.Range(func(k, v any) bool {
+		key, _ := k.(budgetKey)
+		held, _ := v.(budget.Reloadable)
+		rule := rules[key.name]
+		switch before, ok := changed[key.name]; {
+		case !ok || before.config.Name() != key.kind: // it is as it was, or of a service config
+		case before.alike(rule):
+			_ = held.Reload(budget.Now(), rule.config) // it has been checked
+		default:
+			b.table.Delete(key)
+		}
+		return true
+	})
 }
 
 // serviceOf cuts "/service/method" to "service".

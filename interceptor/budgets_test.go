@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
@@ -36,9 +37,9 @@ func sharing(scope policy.Scope) policy.Config {
 	return c
 }
 
-// TestScopeIsWhoSharesABalance lets calls of two services fail on two connections to each of two
+// TestBudgetScope lets calls of two services fail on two connections to each of two
 // servers, one after the other. A balance of its own allows two extra attempts.
-func TestScopeIsWhoSharesABalance(t *testing.T) {
+func TestBudgetScope(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[policy.Scope]int{
 		policy.ScopeProcess: 2,
@@ -71,7 +72,7 @@ func TestScopeIsWhoSharesABalance(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatNamesNoBudgetGetsTheDefaultOne(t *testing.T) {
+func TestBudgetDefault(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) {
@@ -85,7 +86,7 @@ func TestAPolicyThatNamesNoBudgetGetsTheDefaultOne(t *testing.T) {
 	})
 }
 
-func TestTheDefaultBudgetIsTheSameInBothPackages(t *testing.T) {
+func TestBudgetDefaultInPolicy(t *testing.T) {
 	t.Parallel()
 	if a, b := budget.RatioConfig(policy.DefaultRatio()), budget.DefaultRatio(); a != b {
 		t.Errorf("policy says %+v, budget says %+v", a, b)
@@ -93,7 +94,7 @@ func TestTheDefaultBudgetIsTheSameInBothPackages(t *testing.T) {
 }
 
 // gRFC A6 with maxTokens 4: each failure takes one; extra attempts while more than two are left.
-func TestRetryThrottlingIsTheBudgetOfPoliciesThatNameNone(t *testing.T) {
+func TestBudgetRetryThrottling(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	c := config(retry)
@@ -117,7 +118,7 @@ func TestRetryThrottlingIsTheBudgetOfPoliciesThatNameNone(t *testing.T) {
 	})
 }
 
-func TestAStopCountsAsAFailureForTheThrottleAfterAnyCode(t *testing.T) {
+func TestBudgetRetryThrottlingCountsStops(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	c := config(retry)
@@ -133,7 +134,7 @@ func TestAStopCountsAsAFailureForTheThrottleAfterAnyCode(t *testing.T) {
 	})
 }
 
-func TestABudgetGivenInCodeIsSharedByWhoeverHasIt(t *testing.T) {
+func TestBudgetGivenInCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		two, err := budget.NewRatio(budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5})
@@ -155,7 +156,7 @@ func TestABudgetGivenInCodeIsSharedByWhoeverHasIt(t *testing.T) {
 	})
 }
 
-func TestACallsPolicyThatNamesAnUnknownBudgetIsReportedAndPaysFromTheDefault(t *testing.T) {
+func TestBudgetUnknown(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down())
 		retry := plain()
@@ -173,7 +174,7 @@ func TestACallsPolicyThatNamesAnUnknownBudgetIsReportedAndPaysFromTheDefault(t *
 	})
 }
 
-func TestManyCallsShareOneBudgetExactly(t *testing.T) {
+func TestBudgetOfManyCalls(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) {
@@ -193,6 +194,49 @@ func TestManyCallsShareOneBudgetExactly(t *testing.T) {
 			t.Errorf("%d extra attempts of %d calls at once; want 110", extra, calls)
 		}
 	})
+}
+
+// opaqueOption hides what it embeds. The Retrier warns of that while it reads a call's options: after it has
+// found the policy, and before it looks for the budget.
+type (
+	opaqueOption struct{ *plainOption }
+	plainOption  struct{ grpc.EmptyCallOption }
+)
+
+// A balance that a call makes while a reload comes in between has the new settings.
+func TestBudgetMadeDuringReload(t *testing.T) {
+	t.Parallel()
+	refund := policy.DefaultRefund()
+	perService := reserve(5)
+	perService.Scope = policy.ScopeService
+	for name, row := range map[string]struct {
+		after       policy.BudgetSpec
+		least, most float64 // of the balance
+	}{
+		"more":          {reserve(5), 50, 50.1},
+		"another kind":  {policy.BudgetSpec{Refund: &refund}, 0, 0.3},
+		"another scope": {perService, 0, 0.1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var reload func()
+			play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+				reload = func() { s.reload(t, budgeted(row.after)) }
+				_, _ = s.call(t.Context(), get, opaqueOption{new(plainOption)})
+				b := s.retrier.Budgets()
+				if len(b) != 1 || b[0].Balance < row.least || b[0].Balance > row.most {
+					t.Errorf("budgets %+v; want one balance of %v to %v", b, row.least, row.most)
+				}
+				_, _ = s.call(t.Context(), get)
+				if again := s.retrier.Budgets(); len(again) != 1 {
+					t.Errorf("budgets %+v after another call; want one", again)
+				}
+			}, interceptor.WithObserver(interceptor.Observer{Warning: func(d policy.Diagnostic) {
+				if d.Field == "call option" {
+					reload()
+				}
+			}}))
+		})
+	}
 }
 
 func ExampleWithBudget() {

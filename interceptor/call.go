@@ -171,7 +171,7 @@ func (c *call) catchUp() bool {
 	}
 	c.flags &^= configPending
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
-	if b := c.retrier.payer(f.rules, f.policy, c.cc, c.method); b != c.budget {
+	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method); b != c.budget {
 		b.Start(c.start)
 		c.budget.Finish(budget.Now(), budget.EndFailed)
 		c.budget = b

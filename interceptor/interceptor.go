@@ -43,7 +43,7 @@ import (
 // use.
 type Retrier struct {
 	rules                     atomic.Pointer[rules]
-	reloading                 sync.Mutex // one reload at a time
+	reloading                 sync.Mutex // held by a reload, and to add a balance
 	refusal                   atomic.Pointer[error]
 	single                    *policy.Policy // for methods without a policy: one attempt
 	budgets                   budgets
@@ -74,7 +74,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	}
 	r := &Retrier{
 		single:      single,
-		budgets:     budgets{given: map[string]budget.Budget{}},
+		budgets:     budgets{given: map[string]budget.Budget{}, rules: map[string]budgetRule{}, drained: map[string]bool{}},
 		maxAttempts: DefaultMaxAttempts,
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
@@ -94,10 +94,11 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
 		return nil, err
 	}
-	r.rules.Store(newRules(set))
-	if err := r.rules.Load().check(); err != nil {
+	fresh := newRules(set)
+	if err := fresh.check(); err != nil {
 		return nil, err
 	}
+	r.follow(fresh)
 	r.watched = r.tellsAttempts || r.breaker != nil || r.classifier != nil
 	for _, w := range r.warnings() {
 		r.warn(w)
@@ -112,8 +113,6 @@ func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
 		return policy.NewSet(policy.Config{})
 	case set == nil:
 		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
-	case !r.ownMaxWaiting:
-		r.waitLimit.slots.Store(int64(set.MaxWaiting()))
 	}
 	return set, nil
 }

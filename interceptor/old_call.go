@@ -223,7 +223,7 @@ func (c *oldCall) catchUp() bool {
 	}
 	c.policy, c.state.MaxAttempts = f.policy, min(c.state.MaxAttempts, f.maxAttempts)
 	c.state.InPlace = true // it was not begun as a race
-	if b := c.retrier.payer(f.rules, f.policy, c.cc, c.method); b != c.gates.budget {
+	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method); b != c.gates.budget {
 		c.gates.budget.Finish(budget.Now(), budget.EndFailed)
 		b.Start(c.start)
 		c.gates.budget = b

@@ -6,7 +6,6 @@ package interceptor
 import (
 	"errors"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -27,48 +26,20 @@ func (r *Retrier) Reload(set *policy.Set) error {
 	if err := fresh.check(); err != nil {
 		return err
 	}
-	r.reloading.Lock()
-	defer r.reloading.Unlock()
-	old := r.rules.Load()
-	for name := range old.empty {
-		fresh.empty[name] = true
-	}
-	for name, spec := range fresh.specs {
-		if before, ok := old.specs[name]; ok && !before.Alike(spec) {
-			fresh.empty[name] = true
-		}
-	}
-	if !r.ownMaxWaiting {
-		r.waitLimit.slots.Store(int64(set.MaxWaiting()))
-	}
-	if err := r.budgets.reload(fresh); err != nil {
-		return err
-	}
-	r.rules.Store(fresh)
+	r.follow(fresh)
 	for _, w := range r.warnings() {
 		r.warn(w)
 	}
 	return nil
 }
 
-// reload scales the balances that there are, and forgets those whose budget has become one of another
-// kind. Where a file does not name a budget any more, its balance waits for it to come back.
-func (b *budgets) reload(r *rules) error {
-	var (
-		now  = budget.Now()
-		errs []error
-	)
-	b.table.Range(func(key, one any) bool {
-		at := key.(place) //nolint:errcheck,forcetypeassert // nothing else is stored
-		spec, ok := r.specs[at.name]
-		switch {
-		case !ok:
-		case kindOfBudget(spec) == at.kind:
-			errs = append(errs, reload(one.(budget.Budget), now, spec)) //nolint:errcheck,forcetypeassert // nothing else is stored
-		default:
-			b.table.Delete(key)
-		}
-		return true
-	})
-	return errors.Join(errs...)
+// follow puts rules in the place of those that the Retrier follows, and gives the balances their settings.
+func (r *Retrier) follow(fresh *rules) {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	if !r.ownMaxWaiting {
+		r.waitLimit.slots.Store(int64(fresh.set.MaxWaiting()))
+	}
+	r.budgets.reload(fresh.budgets)
+	r.rules.Store(fresh)
 }

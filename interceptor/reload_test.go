@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -49,7 +50,7 @@ func (s scene) reload(t *testing.T, c policy.Config) {
 	}
 }
 
-func TestAReloadChangesWhatFollowsAndNotWhatHasBegun(t *testing.T) {
+func TestReload(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down())
 		time.AfterFunc(150*ms, func() {
@@ -67,7 +68,7 @@ func TestAReloadChangesWhatFollowsAndNotWhatHasBegun(t *testing.T) {
 	})
 }
 
-func TestAReloadNeverRefillsABudget(t *testing.T) {
+func TestReloadRefillsNothing(t *testing.T) {
 	bucket := policy.BudgetSpec{Throttle: &policy.ThrottleSpec{MaxTokens: 10, TokenRatio: 0.1}}
 	refund := policy.DefaultRefund()
 	perService := reserve(5)
@@ -88,7 +89,7 @@ func TestAReloadNeverRefillsABudget(t *testing.T) {
 	}
 }
 
-func TestABudgetThatIsNotNamedForAWhileKeepsItsBalance(t *testing.T) {
+func TestReloadWithoutTheBudgetsName(t *testing.T) {
 	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
 		s.exhaust(t)
 		s.reload(t, config(plain()))
@@ -99,7 +100,44 @@ func TestABudgetThatIsNotNamedForAWhileKeepsItsBalance(t *testing.T) {
 	})
 }
 
-func TestARefusedReloadChangesNothing(t *testing.T) {
+// What a service config has delivered is not the file's: a throttle is as empty after the reload.
+func TestReloadBesideAServiceConfig(t *testing.T) {
+	playLive(t, mustSet(t, policy.Config{}), func(t *testing.T, s scene) {
+		s.Default(down())
+		l := dialLive(t, s, retries("2", `, "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}`), s.retrier.Resolver)
+		l.wants(t, "4 tokens, then 3", get, 2, policy.ReasonAttemptsExhausted)
+		l.wants(t, "2 tokens", get, 1, policy.ReasonBudgetExhausted)
+		s.reload(t, policy.Config{MaxWaiting: 7})
+		l.wants(t, "after a reload", get, 1, policy.ReasonBudgetExhausted)
+		s.reload(t, policy.Config{Budgets: budgeted(reserve(1)).Budgets})
+		l.wants(t, "after another one", get, 1, policy.ReasonBudgetExhausted)
+	})
+}
+
+// An observer may make a call when a reload warns it.
+func TestReloadWarnsOutsideOfItsLock(t *testing.T) {
+	var warned func()
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		calls := 0
+		warned = func() {
+			_, _ = s.call(t.Context(), get)
+			calls++
+		}
+		s.Default(testserver.OK())
+		many := plain()
+		many.MaxAttempts = 9
+		s.reload(t, config(many))
+		if calls == 0 {
+			t.Error("no warning")
+		}
+	}, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {
+		if warned != nil {
+			warned()
+		}
+	}}))
+}
+
+func TestReloadRefused(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		if s.retrier.Reload(nil) == nil {
 			t.Error("nil is taken for a set")
@@ -111,7 +149,7 @@ func TestARefusedReloadChangesNothing(t *testing.T) {
 	})
 }
 
-func TestTenThousandReloadsUnderLoadFailNoCall(t *testing.T) {
+func TestReloadUnderLoad(t *testing.T) {
 	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
 		srv := testserver.Start(t, testserver.NoRecord())
 		conn := srv.Dial(t, s.retrier.DialOptions()...)

@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -16,58 +17,141 @@ import (
 // that they began with.
 type rules struct {
 	set       *policy.Set
-	specs     map[string]policy.BudgetSpec // by name; "" is the default budget
-	empty     map[string]bool              // budgets by name that begin with nothing
-	throttled bool                         // the file throttles every call, those without retries too
-	seats     []seat                       // one for each policy of the set, by its index
-	file      *rules                       // those of the policy file, beside which these were delivered; nil for those
-	settled   sync.Map                     // places whose balance has the settings that were delivered
+	budgets   map[string]budgetRule // by name; "" is the default budget
+	throttled bool                  // every call counts for the budget, those without retries too
+	cached    []cachedBudget        // one for each policy of the set, by its index
+
+	// Only of rules that a service config has delivered.
+	config  *configSet
+	file    *rules   // those of the policy file, beside which these hold
+	applied sync.Map // keys of balances that have these settings
 }
 
-// seat remembers the balance that a policy's calls used first, which for most is the only one: a
-// call then needs no look-up, and nobody writes.
-type seat struct {
-	policy *policy.Policy
-	taken  atomic.Pointer[balance]
+// budgetRule says how a budget is made, and which calls share a balance.
+type budgetRule struct {
+	config budget.Config
+	scope  policy.Scope
 }
 
-// balance is the budget for a target.
-type balance struct {
-	target string
-	budget budget.Budget
+// alike reports whether what one budget has earned means the same to the other.
+func (b budgetRule) alike(other budgetRule) bool {
+	return b.scope == other.scope && b.config.Name() == other.config.Name()
 }
 
 func newRules(set *policy.Set) *rules {
-	r := &rules{set: set, specs: map[string]policy.BudgetSpec{}, empty: map[string]bool{}, seats: make([]seat, len(set.Policies()))}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudget, len(set.Policies()))}
 	for i, p := range set.Policies() {
-		r.seats[i].policy = p
+		r.cached[i].policy = p
 	}
-	ratio := policy.DefaultRatio()
-	r.specs[""] = policy.BudgetSpec{Ratio: &ratio}
+	r.budgets[""] = budgetRule{config: budget.DefaultRatio(), scope: policy.ScopeTarget}
 	if t := set.Throttling(); t != nil {
-		r.specs[""] = policy.BudgetSpec{Throttle: t}
+		r.budgets[""] = budgetRule{config: budget.ThrottleConfig(*t), scope: policy.ScopeTarget}
 		r.throttled = true
 	}
 	for _, spec := range set.Budgets() {
-		r.specs[spec.Name] = spec
+		r.budgets[spec.Name] = budgetRule{config: configOf(spec), scope: cmp.Or(spec.Scope, policy.ScopeTarget)}
 	}
 	return r
 }
 
-// check makes one budget of each kind, so that a bad one is refused now and not in a call.
+func configOf(spec policy.BudgetSpec) budget.Config {
+	switch {
+	case spec.Throttle != nil:
+		return budget.ThrottleConfig(*spec.Throttle)
+	case spec.Concurrent != nil:
+		return budget.ConcurrentConfig(*spec.Concurrent)
+	case spec.Refund != nil:
+		return budget.RefundConfig(*spec.Refund)
+	default:
+		return budget.RatioConfig(*spec.Ratio)
+	}
+}
+
+// check refuses a bad budget now and not in a call.
 func (r *rules) check() error {
-	for name, spec := range r.specs {
-		if _, err := build(spec); err != nil {
+	for name, b := range r.budgets {
+		if err := b.config.Check(); err != nil {
 			return fmt.Errorf("interceptor: budget %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// spec is the budget of that name, or the default one; known is false if there is none.
-func (r *rules) spec(name string) (_ string, spec policy.BudgetSpec, known bool) {
-	if spec, known = r.specs[name]; known {
-		return name, spec, true
+// delivered reports whether the rules come from a service config.
+func (r *rules) delivered() bool { return r.config != nil }
+
+// newest returns the rules that have taken the place of these, if any have, beside those of the policy file.
+func (r *rules) newest(file *rules) *rules {
+	if r.delivered() {
+		return r.config.beside(file)
 	}
-	return "", r.specs[""], false
+	return file
+}
+
+// budgetKey returns which balance pays for a call whose policy names a budget, and the budget: the default
+// one if there is none of that name.
+func (r *rules) budgetKey(name, target, method string) (budgetKey, budgetRule) {
+	rule, known := r.budgets[name]
+	if !known {
+		name, rule = "", r.budgets[""]
+	}
+	key := budgetKey{name: name, kind: rule.config.Name()}
+	switch rule.scope {
+	case policy.ScopeProcess:
+	case policy.ScopeService:
+		key.target, key.service = target, serviceOf(method)
+	default:
+		key.target = target
+	}
+	return key, rule
+}
+
+// settingsHold reports whether a balance has the settings of these rules. A reload gives them those of the
+// policy file; those that a service config delivers are given with the first call.
+func (r *rules) settingsHold(key budgetKey) bool {
+	if !r.delivered() {
+		return true
+	}
+	_, applied := r.applied.Load(key)
+	return applied
+}
+
+// cachedBudget remembers the budget that a policy's calls used first, which for most is the only one: a
+// call then needs no look-up, and nobody writes.
+type cachedBudget struct {
+	policy *policy.Policy
+	first  atomic.Pointer[targetBudget]
+}
+
+// targetBudget is the budget for a target.
+type targetBudget struct {
+	target string
+	budget budget.Budget
+}
+
+// cachedBudget returns nil for a policy of other rules, or of a single call.
+func (r *rules) cachedBudget(p *policy.Policy) *cachedBudget {
+	i := p.Index()
+	if i < 0 || i >= len(r.cached) || r.cached[i].policy != p {
+		return nil
+	}
+	return &r.cached[i]
+}
+
+// load returns nil if it holds no budget for the target.
+func (c *cachedBudget) load(target string) budget.Budget {
+	if c == nil {
+		return nil
+	}
+	if b := c.first.Load(); b != nil && b.target == target {
+		return b.budget
+	}
+	return nil
+}
+
+// store keeps the first budget.
+func (c *cachedBudget) store(target string, b budget.Budget) {
+	if c != nil && c.first.Load() == nil {
+		c.first.CompareAndSwap(nil, &targetBudget{target: target, budget: b})
+	}
 }

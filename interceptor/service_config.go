@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -57,9 +56,9 @@ func (c *configSet) beside(file *rules) *rules {
 	r := c.rules.Load()
 	if r == nil || r.file != file {
 		r = newRules(c.set)
-		r.file = file
+		r.config, r.file = c, file
 		if !r.throttled {
-			r.specs[""], r.throttled, r.empty = file.specs[""], file.throttled, file.empty
+			r.budgets[""], r.throttled = file.budgets[""], file.throttled
 		}
 		c.rules.Store(r)
 	}
@@ -114,30 +113,4 @@ func (r *Retrier) received(cc *grpc.ClientConn, method string, mc *grpc.MethodCo
 		return nil // a timeout alone is gRPC's business
 	}
 	return r.entrySet(cc, method, mc)
-}
-
-// delivered reports whether the rules come from a service config.
-func (r *rules) delivered() bool { return r.file != nil }
-
-// settle gives a balance that was there before the settings that were delivered, once: its tokens are
-// scaled, and never refilled.
-func (r *rules) settle(at place, b budget.Budget, spec policy.BudgetSpec) {
-	if !r.delivered() {
-		return
-	}
-	if _, done := r.settled.LoadOrStore(at, true); !done {
-		_ = reload(b, budget.Now(), spec) // the settings have been checked
-	}
-}
-
-// others reports whether the place has had a balance of another kind: that which takes its place begins with
-// nothing.
-func (b *budgets) others(at place) bool {
-	own := at.kind
-	for at.kind = range refund + 1 {
-		if _, ok := b.table.Load(at); ok && at.kind != own {
-			return true
-		}
-	}
-	return false
 }

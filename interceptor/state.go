@@ -23,15 +23,17 @@ type BudgetState struct {
 // service; those from [WithBudget] have no target. It is safe for concurrent use.
 func (r *Retrier) Budgets() []BudgetState {
 	now := budget.Now()
-	state := func(at place, b budget.Budget) BudgetState {
-		return BudgetState{Name: at.name, Target: at.target, Service: at.service, Balance: b.Balance(now), Denied: b.Denied()}
+	state := func(key budgetKey, b budget.Budget) BudgetState {
+		return BudgetState{Name: key.name, Target: key.target, Service: key.service, Balance: b.Balance(now), Denied: b.Denied()}
 	}
 	var list []BudgetState
 	for name, b := range r.budgets.given {
-		list = append(list, state(place{name: name}, b))
+		list = append(list, state(budgetKey{name: name}, b))
 	}
-	r.budgets.table.Range(func(at, b any) bool {
-		list = append(list, state(at.(place), b.(budget.Budget))) //nolint:errcheck,forcetypeassert // nothing else is stored
+	r.budgets.table.Range(func(k, v any) bool {
+		key, _ := k.(budgetKey)
+		b, _ := v.(budget.Budget)
+		list = append(list, state(key, b))
 		return true
 	})
 	slices.SortFunc(list, func(a, b BudgetState) int {

@@ -72,7 +72,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		o.shared = append(o.shared, grpc.ForceCodecV2(&s.codec))
 		o.header = true
 		s.options = o
-		s.prepare(r, method, cc, with, r.payer(of, p, cc, method), budget.Now(), a)
+		s.prepare(r, method, cc, with, r.budgetFor(of, p, cc, method), budget.Now(), a)
 		s.changed.L = &s.mu
 		s.through = desc.ServerStreams && s.resumption.next == nil
 		s.codec = codec{found, name, s}

@@ -32,7 +32,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		first := o.forAttempt(&a.attemptOptions)
-		b := r.payer(of, p, cc, method)
+		b := r.budgetFor(of, p, cc, method)
 		start := budget.Now()
 		var err error
 		if w&fast != 0 && !r.watched {
