@@ -52,7 +52,7 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 	@echo '== comparisons, without the race detector'
 	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge
 	@echo '== allocations, without the race detector'
-	@$(OFF) go test -run Allocat -count=1 ./budget/ ./interceptor/
+	@$(OFF) go test -run Allocat -count=1 ./balancer/ ./budget/ ./interceptor/
 
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user
@@ -99,7 +99,7 @@ generated: ## Check that the generated code is up to date
 .PHONY: bench
 bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
 	@mkdir -p .tmp
-	@$(OFF) go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./budget/ ./interceptor/ | tee .tmp/bench.txt
+	@$(OFF) go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./balancer/ ./budget/ ./interceptor/ | tee .tmp/bench.txt
 	@$(TOOL) benchstat .tmp/bench.txt
 
 .PHONY: fuzz

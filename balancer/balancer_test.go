@@ -1,0 +1,492 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/balancer"
+	"github.com/stagger-go/stagger/internal/lbtest"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const method = "/acme.orders.v1.OrderService/GetOrder"
+
+func elsewhere(leaf string) string {
+	return fmt.Sprintf(`{"loadBalancingConfig": [{%q: {"childPolicy": [{%q: {}}]}}]}`, balancer.Name, leaf)
+}
+
+var (
+	roundRobin   = elsewhere("round_robin")
+	leastRequest = elsewhere("least_request_experimental")
+)
+
+// retrying retries until a call succeeds, at most attempts times in all, with the record that an interceptor makes.
+func retrying(attempts int) grpc.DialOption {
+	return grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ctx = balancer.NewContext(ctx)
+		var err error
+		for range attempts {
+			if err = attempt(ctx, method, req, reply, cc, invoker, opts); err == nil {
+				return nil
+			}
+		}
+		return err
+	})
+}
+
+// attempt has a context of its own, as the attempts of an interceptor that cancels them.
+func attempt(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts []grpc.CallOption) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return invoker(ctx, method, req, reply, cc, opts...)
+}
+
+// hedging sends all attempts at once, and waits for the first that succeeds.
+func hedging(attempts int) grpc.DialOption {
+	return grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, _ any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ctx, cancel := context.WithCancel(balancer.NewContext(ctx))
+		errs := make(chan error, attempts)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		for range attempts {
+			wg.Go(func() { errs <- attempt(ctx, method, req, &emptypb.Empty{}, cc, invoker, opts) })
+		}
+		var err error
+		for range attempts {
+			if err = <-errs; err == nil {
+				return nil
+			}
+		}
+		return err
+	})
+}
+
+func call(ctx context.Context, b *lbtest.Backends) error {
+	return b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+}
+
+// play runs a test in virtual time, with n backends that have all served a call.
+func play(t *testing.T, n int, config string, test func(t *testing.T, b *lbtest.Backends), options ...grpc.DialOption) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := lbtest.Start(t, n, config, options...)
+		b.Settle(t, func() error { return call(t.Context(), b) })
+		synctest.Wait() // for hedges that are cancelled on their way
+		b.Visits()
+		test(t, b)
+	})
+}
+
+func failAt(b *lbtest.Backends, backends ...int) {
+	for _, i := range backends {
+		b.Servers[i].Default(testserver.Fail(codes.Unavailable))
+	}
+}
+
+var all = []int{0, 1, 2, 3}
+
+func TestRetryGoesToAnotherBackend(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]string{"round_robin": roundRobin, "least_request": leastRequest} {
+		t.Run(name+"/one fails", func(t *testing.T) {
+			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
+				failAt(b, 2)
+				failed := 0
+				for range 200 {
+					if err := call(t.Context(), b); err != nil {
+						t.Fatal(err)
+					}
+					visits := b.Visits()
+					if visits[0] == 2 {
+						failed++
+					}
+					if len(visits) == 2 && visits[0] != 2 || len(visits) > 2 {
+						t.Fatalf("a call went to %v, want one retry after 2", visits)
+					}
+				}
+				if failed == 0 {
+					t.Error("no call went to the backend that fails")
+				}
+			}, retrying(2))
+		})
+		t.Run(name+"/all fail", func(t *testing.T) {
+			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
+				failAt(b, all...)
+				if err := call(t.Context(), b); status.Code(err) != codes.Unavailable {
+					t.Errorf("error %v, want UNAVAILABLE", err)
+				}
+				visits := b.Visits()
+				if len(visits) != 9 || !slices.Equal(slices.Sorted(slices.Values(visits[:4])), all) ||
+					!slices.Equal(visits[:4], visits[4:8]) || visits[8] != visits[0] {
+					t.Errorf("visited %v, want all, and then again in the same order", visits)
+				}
+			}, retrying(9))
+		})
+		t.Run(name+"/one backend only", func(t *testing.T) {
+			play(t, 1, config, func(t *testing.T, b *lbtest.Backends) {
+				b.Servers[0].Default(testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
+				if err := call(t.Context(), b); err != nil {
+					t.Error(err)
+				}
+				if visits := b.Visits(); !slices.Equal(visits, []int{0, 0, 0}) {
+					t.Errorf("visited %v, want 0 three times", visits)
+				}
+			}, retrying(3))
+		})
+		t.Run(name+"/hedges that start together part", func(t *testing.T) {
+			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
+				for _, s := range b.Servers {
+					s.Default(testserver.Hang())
+				}
+				b.Servers[3].Default(testserver.OK().Delay(time.Second))
+				for range 20 {
+					if err := call(t.Context(), b); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
+						t.Fatalf("four hedges went to %v, want to four backends", visits)
+					}
+				}
+			}, hedging(4))
+		})
+	}
+}
+
+// The calls of TestRetryGoesToAnotherBackend need the policy and the record: without either a retry may go back.
+func TestRetryMayGoBackWithoutTheRecordOrThePolicy(t *testing.T) {
+	t.Parallel()
+	noRecord := grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return errors.Join(invoker(ctx, method, req, reply, cc, opts...), invoker(ctx, method, req, reply, cc, opts...))
+	})
+	for name, tc := range map[string]struct {
+		config string
+		option grpc.DialOption
+	}{
+		"no record": {leastRequest, noRecord},
+		"no policy": {`{"loadBalancingConfig": [{"least_request_experimental": {}}]}`, retrying(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, 4, tc.config, func(t *testing.T, b *lbtest.Backends) {
+				failAt(b, all...)
+				for range 1000 {
+					_ = call(t.Context(), b)
+					if v := b.Visits(); v[0] == v[1] {
+						return
+					}
+				}
+				t.Error("none of 1000 retries went back")
+			}, tc.option)
+		})
+	}
+}
+
+func TestStreamRetryGoesToAnotherBackend(t *testing.T) {
+	play(t, 4, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+		failAt(b, all...)
+		ctx, cancel := context.WithCancel(balancer.NewContext(t.Context()))
+		defer cancel()
+		for range 4 {
+			stream, err := b.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = stream.SendMsg(&emptypb.Empty{})
+			_ = stream.CloseSend()
+			if err := stream.RecvMsg(&emptypb.Empty{}); status.Code(err) != codes.Unavailable {
+				t.Fatalf("error %v, want UNAVAILABLE", err)
+			}
+		}
+		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
+			t.Errorf("four attempts went to %v, want to four backends", visits)
+		}
+	})
+}
+
+// gRPC's own retries pick again in the context of the attempt.
+func TestRetryOfGRPCGoesToAnotherBackend(t *testing.T) {
+	config := fmt.Sprintf(`{"loadBalancingConfig": [{%q: {"childPolicy": [{"least_request_experimental": {}}]}}], "methodConfig": [{"name": [{}],
+		"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`, balancer.Name)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := lbtest.Start(t, 4, config)
+		b.Settle(t, func() error { return call(t.Context(), b) })
+		failAt(b, all...)
+		_ = call(balancer.NewContext(t.Context()), b)
+		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
+			t.Errorf("four attempts went to %v, want to four backends", visits)
+		}
+	})
+}
+
+func TestHangingBackendIsPassedOver(t *testing.T) {
+	play(t, 4, leastRequest, func(t *testing.T, b *lbtest.Backends) {
+		for _, s := range b.Servers {
+			s.Default(testserver.Hang())
+		}
+		ctx, cancel := context.WithCancel(balancer.NewContext(t.Context()))
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { _ = b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}) })
+			synctest.Wait()
+		}
+		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
+			t.Errorf("four attempts beside each other went to %v, want to four backends", visits)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestBackendsChangeInMidCall(t *testing.T) {
+	t.Parallel()
+	// begin starts a call that goes to a backend and hangs there until it is cancelled.
+	begin := func(ctx context.Context, b *lbtest.Backends) (backend int, end func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = call(ctx, b) })
+		synctest.Wait()
+		return b.Visits()[0], func() { cancel(); wg.Wait() }
+	}
+	hang := func(b *lbtest.Backends) {
+		for _, s := range b.Servers {
+			s.Default(testserver.Hang())
+		}
+	}
+
+	t.Run("a backend comes", func(t *testing.T) {
+		play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+			b.Resolve("", 0)
+			synctest.Wait()
+			hang(b)
+			ctx := balancer.NewContext(t.Context())
+			first, end := begin(ctx, b)
+			b.Resolve("", 0, 1)
+			synctest.Wait()
+			second, end2 := begin(ctx, b)
+			if first != 0 || second != 1 {
+				t.Errorf("visited %d, %d; want 0, and then the new one", first, second)
+			}
+			end2()
+			end()
+		})
+	})
+	t.Run("a backend goes", func(t *testing.T) {
+		play(t, 3, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+			hang(b)
+			ctx := balancer.NewContext(t.Context())
+			first, end := begin(ctx, b)
+			left := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == (first+1)%3 })
+			b.Resolve("", left...)
+			synctest.Wait()
+			second, end2 := begin(ctx, b)
+			if want := (first + 2) % 3; second != want {
+				t.Errorf("visited %d, %d; want then %d, the only one left", first, second, want)
+			}
+			third, end3 := begin(ctx, b)
+			if third != first {
+				t.Errorf("then %d, want %d, which was used longest ago", third, first)
+			}
+			end3()
+			end2()
+			end()
+		})
+	})
+	t.Run("a connection breaks", func(t *testing.T) {
+		play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+			hang(b)
+			ctx := balancer.NewContext(t.Context())
+			first, end := begin(ctx, b)
+			b.Servers[first].Down()
+			b.Servers[first].Up()
+			time.Sleep(time.Minute) // it connects again
+			for range 10 {
+				second, end2 := begin(ctx, b)
+				if second != 1-first {
+					t.Fatalf("visited %d, %d; want another", first, second)
+				}
+				end2()
+				ctx = balancer.NewContext(t.Context())
+				first, end2 = begin(ctx, b)
+				end2()
+			}
+			end()
+		})
+	})
+	for name, configs := range map[string][2]string{
+		"the policy comes":  {`{"loadBalancingConfig": [{"round_robin": {}}]}`, roundRobin},
+		"the policy goes":   {roundRobin, `{"loadBalancingConfig": [{"round_robin": {}}]}`},
+		"the child changes": {roundRobin, leastRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, 4, configs[0], func(t *testing.T, b *lbtest.Backends) {
+				for _, s := range b.Servers {
+					s.Default(testserver.OK().Delay(time.Minute))
+				}
+				errs := make(chan error, 8)
+				for range cap(errs) {
+					go func() { errs <- call(t.Context(), b) }()
+				}
+				synctest.Wait()
+				b.Resolve(configs[1], all...)
+				synctest.Wait()
+				ctx := balancer.NewContext(t.Context()) // begins with the old policy's connections or the new one's
+				for range 8 {
+					_ = b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+				}
+				for range cap(errs) {
+					if err := <-errs; err != nil {
+						t.Errorf("a call that ran meanwhile failed: %v", err)
+					}
+				}
+			}, retrying(2))
+		})
+	}
+	t.Run("with the new child too", func(t *testing.T) {
+		play(t, 4, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+			b.Resolve(leastRequest, all...)
+			synctest.Wait()
+			failAt(b, all...)
+			_ = call(t.Context(), b)
+			if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
+				t.Errorf("four attempts went to %v, want to four backends", visits)
+			}
+		}, retrying(4))
+	})
+}
+
+func TestResolverFails(t *testing.T) {
+	play(t, 4, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+		b.ReportError(errors.New("no such host"))
+		synctest.Wait()
+		if err := call(t.Context(), b); err != nil {
+			t.Errorf("error %v, want backends that are known", err)
+		}
+	})
+}
+
+func TestChannelLeavesIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := lbtest.Start(t, 4, roundRobin, grpc.WithIdleTimeout(time.Minute), retrying(4))
+		target := b.Conn.CanonicalTarget()
+		want := func(state connectivity.State, inUse bool) {
+			t.Helper()
+			synctest.Wait()
+			if got := b.Conn.GetState(); got != state || balancer.InUse(target) != inUse {
+				t.Errorf("state %v, in use %v; want %v, %v", got, !inUse, state, inUse)
+			}
+		}
+		want(connectivity.Idle, false)
+		b.Conn.Connect()
+		want(connectivity.Ready, true)
+		time.Sleep(3 * time.Minute)
+		want(connectivity.Idle, false)
+		failAt(b, all...)
+		_ = call(t.Context(), b)
+		want(connectivity.Ready, true)
+		time.Sleep(time.Second)
+		b.Visits()
+		_ = call(t.Context(), b)
+		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
+			t.Errorf("four attempts went to %v, want to four backends", visits)
+		}
+		_ = b.Conn.Close()
+		want(connectivity.Shutdown, false)
+	})
+}
+
+func TestAllBackendsDown(t *testing.T) {
+	play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
+		for _, s := range b.Servers {
+			s.Down()
+		}
+		time.Sleep(time.Second)
+		if err := call(t.Context(), b); status.Code(err) != codes.Unavailable {
+			t.Errorf("error %v, want UNAVAILABLE at once", err)
+		}
+		for _, s := range b.Servers {
+			s.Up()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true)); err != nil {
+			t.Errorf("error %v after the backends came back", err)
+		}
+	}, retrying(3))
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	t.Parallel()
+	conn, err := grpc.NewClient("passthrough:///orders", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"stagger_retry_elsewhere": {}}]}`))
+	if err == nil {
+		_ = conn.Close()
+		t.Fatal("no error")
+	}
+	if want := `policy "stagger_retry_elsewhere": childPolicy is missing; want {"childPolicy": [{"round_robin": {}}]}`; !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q in it", err, want)
+	}
+}
+
+var around = lbtest.Count(balancer.Name)
+
+// A policy around this one, outlier detection for one, sees one pick an attempt, and how that attempt ended.
+func TestPolicyAroundSeesAttemptsOnly(t *testing.T) {
+	config := fmt.Sprintf(`{"loadBalancingConfig": [{"counted_%s": {"childPolicy": [{"least_request_experimental": {}}]}}]}`, balancer.Name)
+	play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
+		failAt(b, all...)
+		read := func() []int64 {
+			return []int64{around.Picked.Load(), around.Done.Load(), around.Failed.Load(), around.Twice.Load()}
+		}
+		before := read()
+		for range 50 {
+			_ = call(t.Context(), b)
+		}
+		for i, want := range []int64{200, 200, 200, 0} {
+			if got := read()[i] - before[i]; got != want {
+				t.Errorf("%d %s, want %d", got, []string{"picks", "done", "failed", "again"}[i], want)
+			}
+		}
+	}, retrying(4))
+}
+
+var counted = map[string]*lbtest.Picks{
+	"round_robin":                lbtest.Count("round_robin"),
+	"least_request_experimental": lbtest.Count("least_request_experimental"),
+	"pick_first":                 lbtest.Count("pick_first"),
+}
+
+// Backends come, go, fail and break their connections while calls retry and hedge.
+func TestChurn(t *testing.T) {
+	t.Parallel()
+	for leaf, picks := range counted {
+		t.Run(leaf, func(t *testing.T) {
+			t.Parallel()
+			lbtest.Churn(t, elsewhere("counted_"+leaf), elsewhere("round_robin"), balancer.NewContext)
+			if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 || done != picked || twice != 0 {
+				t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
+			}
+		})
+	}
+}
