@@ -1,0 +1,82 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package childpolicy
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	_ "google.golang.org/grpc/balancer/weightedroundrobin" // the policy weighted_round_robin
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/balancer"
+	"github.com/stagger-go/stagger/internal/lbtest"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const (
+	weighted = `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"weighted_round_robin": {}}]}}]}`
+	counted  = `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"counted_weighted_round_robin": {}}]}}]}`
+)
+
+var picks = lbtest.Count("weighted_round_robin")
+
+// call makes up to attempts attempts.
+func call(ctx context.Context, b *lbtest.Backends, attempts int) error {
+	ctx = balancer.NewContext(ctx)
+	var err error
+	for range attempts {
+		if err = b.Conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func TestWeightedRoundRobin(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]func(t *testing.T, b *lbtest.Backends){
+		"one fails": func(t *testing.T, b *lbtest.Backends) {
+			b.Servers[1].Default(testserver.Fail(codes.Unavailable))
+			for range 200 {
+				if err := call(t.Context(), b, 2); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if visits := b.Visits(); !slices.Contains(visits, 1) {
+				t.Error("no call went to the backend that fails")
+			}
+		},
+		"all fail": func(t *testing.T, b *lbtest.Backends) {
+			for _, s := range b.Servers {
+				s.Default(testserver.Fail(codes.Unavailable))
+			}
+			_ = call(t.Context(), b, 8)
+			visits := b.Visits()
+			if len(visits) != 8 || !slices.Equal(slices.Sorted(slices.Values(visits[:4])), []int{0, 1, 2, 3}) || !slices.Equal(visits[:4], visits[4:]) {
+				t.Errorf("visited %v, want all, and then again in the same order", visits)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := lbtest.Start(t, 4, weighted)
+				b.Settle(t, func() error { return call(t.Context(), b, 1) })
+				test(t, b)
+			})
+		})
+	}
+}
+
+func TestChurn(t *testing.T) {
+	t.Parallel()
+	lbtest.Churn(t, counted, weighted, balancer.NewContext)
+	if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 || done != picked || twice != 0 {
+		t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
+	}
+}
