@@ -57,7 +57,7 @@ func newTable(from report.Table) table.Writer {
 	for i, name := range from.Columns {
 		header[i] = name
 		columns[i] = table.ColumnConfig{Number: i + 1, WidthMax: widestColumn, WidthMaxEnforcer: text.WrapSoft}
-		if i > 0 && figures(from.Rows, i) {
+		if figures(from.Rows, i) {
 			columns[i].Align, columns[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
 	}

@@ -4,81 +4,64 @@
 package demo
 
 import (
+	"math/rand/v2"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/testserver"
+	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
 )
 
-// day is what happens to every contender alike.
-type day struct {
-	fleet  shape
-	phases []phase
-}
+// day is what happens to every client alike. The name of a phase is what the tables call it, a colon, and what
+// happens; a phase without a colon is not in the tables.
+type day struct{ *sim.Scenario }
 
-// phase is a part of the day.
-type phase struct {
-	name   string
-	label  string // short, for the chart and the columns of the table; "" for a phase without a column
-	length time.Duration
-	load   float64 // calls per second as a part of the capacity
-	ill    int     // backends, from the first, that answer UNAVAILABLE at once
-}
-
-// shape is how a contender's servers are built.
-type shape struct {
-	backends int
-	workers  int           // of each backend
-	service  time.Duration // of each request
-	queue    int           // requests that may wait at each backend
-}
-
-// capacity is in requests per second, of all backends together.
-func (s shape) capacity() float64 {
-	return float64(s.backends*s.workers) / s.service.Seconds()
-}
-
-// Of each client.
 const (
-	backends = 4
-	workers  = 5
+	workers     = 5 // of each backend
+	callTimeout = time.Second
 )
 
 // newDay is the scripted day, at 200 requests per second of capacity for each worker of a backend.
-// The queue of a backend holds a second's work, five times what the clients wait for one attempt.
+// The queue of a backend holds 1.5 s of work, more than any call waits there.
 func newDay(workers int) day {
 	const calm, normal = "calm", 0.55
-	return day{
-		fleet: shape{backends: backends, workers: workers, service: 20 * time.Millisecond, queue: 75 * workers},
-		phases: []phase{
-			{name: calm, length: 3 * time.Second, load: normal},
-			{name: "a blip: every backend fails", label: "blip", length: 150 * time.Millisecond, load: normal, ill: backends},
-			{name: calm, length: 1250 * time.Millisecond, load: normal},
-			{name: "one backend of four fails", label: "one of four", length: 3 * time.Second, load: normal, ill: 1},
-			{name: calm, length: 600 * time.Millisecond, load: normal},
-			{name: "a total outage", label: "outage", length: 4 * time.Second, load: normal, ill: backends},
-			{name: calm, length: time.Second, load: normal},
-			{name: "a pulse of 1.5 times the capacity", label: "pulse", length: 2500 * time.Millisecond, load: 1.5},
-			{name: "normal load again", label: "after the pulse", length: 2500 * time.Millisecond, load: normal},
+	service := sim.Service{
+		Name: "orders", Backends: 4, Workers: workers, Queue: 75 * workers, Time: &sim.Distribution{A: 20 * time.Millisecond}, Refuse: codes.ResourceExhausted,
+	}
+	down := func(backends ...int) []sim.Fault {
+		return []sim.Fault{{Service: service.Name, Backends: backends, Down: true, Code: codes.Unavailable}}
+	}
+	return day{&sim.Scenario{
+		Title:    "the day",
+		Bucket:   200 * time.Millisecond,
+		Recovery: sim.Recovery{Success: 0.99, Window: 250 * time.Millisecond},
+		Services: []sim.Service{service},
+		Fleets: []sim.Fleet{{
+			Name: "users", Clients: 1, Rate: service.Capacity(),
+			Call: sim.Call{Service: service.Name, Method: orders.GetOrder, Deadline: callTimeout},
+		}},
+		Phases: []sim.Phase{
+			{Name: calm, Length: 3 * time.Second, Load: normal},
+			{Name: "blip: every backend fails", Length: 150 * time.Millisecond, Load: normal, Faults: down()},
+			{Name: calm, Length: 1250 * time.Millisecond, Load: normal},
+			{Name: "one of four: one backend fails", Length: 3 * time.Second, Load: normal, Faults: down(0)},
+			{Name: calm, Length: 600 * time.Millisecond, Load: normal},
+			{Name: "outage: every backend fails", Length: 4 * time.Second, Load: normal, Faults: down()},
+			{Name: calm, Length: time.Second, Load: normal},
+			{Name: "pulse: 1.5 times the capacity", Length: 2500 * time.Millisecond, Load: 1.5},
+			{Name: "after the pulse: normal load again", Kind: sim.After, Length: 2500 * time.Millisecond, Load: normal},
 		},
-	}
+	}}
 }
 
-// length is that of all phases.
-func (d day) length() time.Duration {
-	var sum time.Duration
-	for _, p := range d.phases {
-		sum += p.length
-	}
-	return sum
-}
-
-// span is when a phase begins and ends, from the day's start.
+// span is when a phase that is in the tables begins and ends, from the day's start.
 func (d day) span(label string) (from, to time.Duration) {
-	for _, p := range d.phases {
-		to = from + p.length
-		if p.label == label {
+	for _, p := range d.Phases {
+		to = from + p.Length
+		if strings.HasPrefix(p.Name, label+":") {
 			return from, to
 		}
 		from = to
@@ -86,16 +69,28 @@ func (d day) span(label string) (from, to time.Duration) {
 	return 0, 0
 }
 
-// labels are the phases that have a name of their own in the tables.
+// labels are the phases that are in the tables.
 func (d day) labels() []string {
 	var list []string
-	for _, p := range d.phases {
-		if p.label != "" {
-			list = append(list, p.label)
+	for _, p := range d.Phases {
+		if label, _, ok := strings.Cut(p.Name, ":"); ok {
+			list = append(list, label)
 		}
 	}
 	return list
 }
 
-// ill is what a backend that is ill does: it fails at once, without any work.
-func ill() testserver.Step { return testserver.Fail(codes.Unavailable, "the backend is down") }
+// orderShare is the part of the calls that creates an order, which nobody has declared safe.
+const orderShare = 0.02
+
+// calls draws the calls of the day. The same seed gives the same calls.
+func (d day) calls(seed uint64) []outage.Call {
+	list := outage.Arrivals(d.Scenario, seed)
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a demo must repeat
+	for i := range list {
+		if random.Float64() < orderShare {
+			list[i].Method = orders.CreateOrder
+		}
+	}
+	return list
+}

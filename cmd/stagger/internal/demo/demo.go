@@ -5,8 +5,10 @@ package demo
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/outage"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -15,59 +17,55 @@ func run(ctx context.Context, set *policy.Set, seed uint64, out screen) error {
 	if _, err := showDay(ctx, newDay(workers), set, seed, out); err != nil {
 		return err
 	}
-	return tell(ctx, set, out)
+	return showStories(ctx, set, out)
 }
 
 // showDay plays the day and shows what was measured.
 func showDay(ctx context.Context, d day, set *policy.Set, seed uint64, out screen) ([]result, error) {
 	var why reasons
-	who, err := contenders(set, why.observer()) //nolint:contextcheck // it only makes clients
+	clients, err := newClients(set, why.observer()) //nolint:contextcheck // it only makes clients
 	if err != nil {
 		return nil, err
 	}
-	calls := schedule(d, seed)
-	introduce(out, d, calls, who, seed)
-	show := newProgress(out, who, len(calls))
-	records, err := play(ctx, d, calls, who, show)
-	show.close()
+	calls := d.calls(seed)
+	introduce(out, d, len(calls), clients, seed)
+	shown := newProgress(out, len(clients)*len(calls))
+	o := outage.Outage{Scenario: d.Scenario, Calls: calls, OnPhase: shown.enter, OnEnd: shown.end}
+	for _, c := range clients {
+		o.Clients = append(o.Clients, c.played())
+	}
+	records, err := o.Play(ctx)
+	shown.close()
 	if err != nil {
 		return nil, err
 	}
-	results := make([]result, len(who))
-	for i := range who {
-		results[i] = measure(d, who[i].name, &records[i])
+	results := make([]result, len(clients))
+	for i := range clients {
+		results[i] = newResult(d, clients[i].name, &records[i])
 	}
 	printResults(out, d, results)
-	printCharts(out, d, who, records)
+	printCharts(out, d, clients, records)
 	out.printf("\nWhy calls of stagger that failed got no other attempt:\n%s", why.String())
-	warnLate(out, calls, records)
+	warnLate(out, results)
 	return results, nil
 }
 
-func introduce(out screen, d day, calls []arrival, who []contender, seed uint64) {
+func introduce(out screen, d day, calls int, clients []client, seed uint64) {
+	s := &d.Services[0]
 	out.printf("Four clients make the same %d calls in %g s (seed %d), each to %d backends of its own that\n"+
 		"serve %.0f requests/s together. Normal load is %.0f %% of that. A call ends after %g s at the latest.\n"+
 		"%.0f %% of the calls create an order, the others read one.\n\n",
-		len(calls), d.length().Seconds(), seed, d.fleet.backends, d.fleet.capacity(),
-		100*d.phases[0].load, callTimeout.Seconds(), 100*orderShare)
-	for _, c := range who {
+		calls, d.Length().Seconds(), seed, s.Backends, s.Capacity(), 100*d.Phases[0].Load, callTimeout.Seconds(), 100*orderShare)
+	for _, c := range clients {
 		out.printf("  %-12s %s\n", c.name, c.what)
 	}
 	out.printf("\n")
 }
 
-// late is from when on a call that began late speaks of the machine and not of the clients.
-const late = 50 * time.Millisecond
-
 // warnLate says so if the machine could not keep up.
-func warnLate(out screen, calls []arrival, records []record) {
-	behind := make([]call, 0, len(records)*len(calls))
-	for i, due := range calls {
-		for _, r := range records {
-			behind = append(behind, call{took: r.calls[i].at - due.at})
-		}
-	}
-	if worst := quantile(behind, 0.99); worst > late {
+func warnLate(out screen, results []result) {
+	worst := slices.MaxFunc(results, func(a, b result) int { return int(a.Late - b.Late) }).Late
+	if worst > outage.TooLate {
 		out.printf("\nThis machine could not keep up: 1 %% of the calls began %v or more after their time.\n"+
 			"The numbers above are partly about the machine; close other programs and try again.\n", worst.Round(time.Millisecond))
 	}

@@ -13,9 +13,15 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.uber.org/goleak"
+
 	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func builtIn(t *testing.T) *policy.Set {
 	t.Helper()
@@ -55,20 +61,21 @@ func TestTheDayShowsWhatRetriesDo(t *testing.T) {
 			}
 		}
 		none, plain, exponential, ours := by["no retries"], by["retry loop"], by["exponential"], by[stagger]
-		within("no retries, requests per call", none.perCall, 1, 1)
+		within("no retries, requests per call", none.PerCall, 1, 1)
 		within("no retries, one of four", none.phases["one of four"], 0.7, 0.8)
-		within("loop, requests per call in the outage", plain.outage, 3.99, 4.01)
+		within("loop, requests per call in the outage", plain.perOutage, 3.99, 4.01)
 		within("loop, after the pulse", plain.phases["after the pulse"], 0, 0.1)
 		within("loop, orders made twice", float64(plain.twice), 1, 1000)
 		within("exponential, after the pulse", exponential.phases["after the pulse"], 0, 0.1)
 		within("stagger, blip", ours.phases["blip"], 0.8, 1)
 		within("stagger, one of four", ours.phases["one of four"], 0.97, 1)
-		within("stagger, requests per call in the outage", ours.outage, 1, 1.3)
+		within("stagger, requests per call in the outage", ours.perOutage, 1, 1.3)
 		within("stagger, pulse less than without retries", none.phases["pulse"]-ours.phases["pulse"], -1, 0.15)
 		within("stagger, orders made twice", float64(ours.twice), 0, 0)
-		if plain.returned || exponential.returned || !none.returned || !ours.returned {
-			t.Errorf("recovered: no retries %v, loop %v, exponential %v, stagger %v; want true, false, false, true",
-				none.returned, plain.returned, exponential.returned, ours.returned)
+		for _, r := range []*result{&none, &plain, &exponential, &ours} {
+			if back := r == &none || r == &ours; back != (r.Recovery.State == sim.Returned) {
+				t.Errorf("%s: recovered %v; want %v", r.name, r.Recovery, back)
+			}
 		}
 		checkScreen(t, text.String())
 	})
@@ -85,7 +92,7 @@ func checkScreen(t *testing.T, text string) {
 			t.Errorf("%q has %d charts; want 1", name, got)
 		}
 	}
-	for _, want := range []string{"budget_exhausted", "a total outage", "└after the pulse"} {
+	for _, want := range []string{"budget_exhausted", "outage: every backend fails", "└after the pulse"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the screen lacks %q", want)
 		}
@@ -124,9 +131,9 @@ func TestAMachineThatIsTooSlowIsNamed(t *testing.T) {
 	for _, row := range []struct {
 		behind time.Duration
 		warned bool
-	}{{late, false}, {late + time.Millisecond, true}} {
+	}{{outage.TooLate, false}, {outage.TooLate + ms, true}} {
 		var text bytes.Buffer
-		warnLate(screen{Writer: &text}, []arrival{{at: ms}}, []record{{calls: []call{{at: ms + row.behind}}}})
+		warnLate(screen{Writer: &text}, []result{{}, {Result: outage.Result{Late: row.behind}}, {}})
 		if got := strings.Contains(text.String(), "could not keep up"); got != row.warned {
 			t.Errorf("%v behind: warned %v; want %v", row.behind, got, row.warned)
 		}

@@ -5,6 +5,8 @@ package demo
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,6 +16,8 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -26,40 +30,43 @@ type story struct {
 	spent  bool // the budget is
 }
 
+// down is a server that fails at once.
+func down() testserver.Step { return testserver.Fail(codes.Unavailable, "the backend is down") }
+
 func stories() []story {
 	return []story{
 		{
 			title:  "GetOrder: the server is down, then full (\"come back in 300 ms\"), then hangs, then answers",
 			method: orders.GetOrder,
 			script: []testserver.Step{
-				ill().Times(1),
+				down().Times(1),
 				testserver.Fail(codes.ResourceExhausted, "too many orders").RetryInfo(300 * time.Millisecond).Times(1),
 				testserver.Hang().Times(1),
 				testserver.OK(),
 			},
 		},
-		{title: "CreateOrder, which nobody has declared safe: the server is down", method: orders.CreateOrder, script: []testserver.Step{ill()}},
-		{title: "GetOrder in a long outage: the budget is spent", method: orders.GetOrder, script: []testserver.Step{ill()}, spent: true},
+		{title: "CreateOrder, which nobody has declared safe: the server is down", method: orders.CreateOrder, script: []testserver.Step{down()}},
+		{title: "GetOrder in a long outage: the budget is spent", method: orders.GetOrder, script: []testserver.Step{down()}, spent: true},
 	}
 }
 
-// tell makes the calls of the stories and shows what happened.
-func tell(ctx context.Context, set *policy.Set, out screen) error {
+// showStories makes the calls of the stories and shows what happened.
+func showStories(ctx context.Context, set *policy.Set, out screen) error {
 	out.printf("\nSingle calls through stagger, attempt by attempt\n")
 	for _, s := range stories() {
-		notes, err := s.play(ctx, set)
+		t, err := s.play(ctx, set)
 		if err != nil {
 			return err
 		}
-		printStory(out, s.title, notes)
+		printStory(out, s.title, t)
 	}
 	return nil
 }
 
-// play makes the call, to a server of its own, and returns what the Retrier told of it.
-func (s story) play(ctx context.Context, set *policy.Set) (*notebook, error) {
-	var notes notebook
-	options := []interceptor.Option{interceptor.WithObserver(notes.observer())}
+// play makes the call, to a server of its own, and returns what the Retrier says of it.
+func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {
+	var t trace
+	options := []interceptor.Option{interceptor.WithObserver(t.observer())}
 	if s.spent {
 		options = append(options, interceptor.WithBudget(set.Lookup(s.method).Budget(), budget.Empty))
 	}
@@ -83,8 +90,8 @@ func (s story) play(ctx context.Context, set *policy.Set) (*notebook, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storyTimeout)
 	defer cancel()
-	_ = conn.Invoke(ctx, s.method, &emptypb.Empty{}, &emptypb.Empty{}) // the notes say how it ended
-	return &notes, nil
+	_ = conn.Invoke(ctx, s.method, &emptypb.Empty{}, &emptypb.Empty{}) // the trace says how it ended
+	return &t, nil
 }
 
 // storyTimeout is that of the policy file: longer than that of the day's calls, to show all.
@@ -94,4 +101,74 @@ const storyTimeout = 2 * time.Second
 // method.
 func connect(ctx context.Context, conn *grpc.ClientConn) error {
 	return conn.Invoke(ctx, "/demo.Demo/Connect", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true), interceptor.Disable())
+}
+
+// traceLine is one line of a trace.
+type traceLine struct {
+	at      time.Time
+	attempt int
+	outcome string
+	then    string
+	reason  string
+}
+
+// trace is what the Retrier says of one call.
+type trace struct {
+	begin time.Time // of the call
+	lines []traceLine
+}
+
+// observer needs no lock: the Retrier says one thing at a time of a call.
+func (t *trace) observer() interceptor.Observer {
+	return interceptor.Observer{
+		Attempt:  t.attempt,
+		Decision: t.decision,
+		Call:     t.call,
+		Warning:  func(policy.Diagnostic) {},
+	}
+}
+
+func (t *trace) attempt(_ context.Context, e interceptor.AttemptEvent) {
+	l := traceLine{at: e.Start.Add(e.Elapsed), attempt: e.Number, outcome: policy.CodeName(e.Code)}
+	if e.Place == interceptor.PlaceAbandoned || e.Place == interceptor.PlaceCancelled {
+		l.outcome = "given up"
+	}
+	t.lines = append(t.lines, l)
+}
+
+// decision completes the line of its attempt, unless that still runs.
+func (t *trace) decision(_ context.Context, e interceptor.DecisionEvent) {
+	if e.TimedOut {
+		t.lines = append(t.lines, traceLine{at: time.Now(), attempt: e.Attempt, outcome: "slow"})
+	}
+	l := &t.lines[len(t.lines)-1]
+	l.then, l.reason = "no other attempt", string(e.Decision.Reason)
+	if e.Decision.Retry {
+		l.then = fmt.Sprintf("again in %d ms", e.Decision.Delay.Milliseconds())
+		l.reason = "backoff"
+		if source := e.Decision.Pushback.Source; source != "" {
+			l.reason = "the server's word: " + source
+		}
+	}
+}
+
+func (t *trace) call(_ context.Context, e interceptor.CallEvent) {
+	t.lines = append(t.lines, traceLine{
+		at: e.Start.Add(e.Elapsed), outcome: "call ends: " + policy.CodeName(e.Code),
+		then: fmt.Sprintf("attempts: %d", e.Attempts), reason: string(e.Reason),
+	})
+	t.begin = e.Start
+}
+
+func printStory(out screen, title string, t *trace) {
+	table := report.Table{Title: title, Columns: []string{"ms", "attempt", "outcome", "then", "reason"}}
+	for _, l := range t.lines {
+		attempt := ""
+		if l.attempt > 0 {
+			attempt = strconv.Itoa(l.attempt)
+		}
+		ms := strconv.FormatInt(l.at.Sub(t.begin).Milliseconds(), 10)
+		table.Rows = append(table.Rows, []string{ms, attempt, l.outcome, l.then, l.reason})
+	}
+	out.printf("\n%s\n", terminal.Table(table, out.style, ""))
 }

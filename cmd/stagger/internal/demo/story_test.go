@@ -29,19 +29,19 @@ func TestAStoryTellsWhatFollowedEachAttempt(t *testing.T) {
 		t.Run(s.title, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				notes, err := s.play(t.Context(), set)
+				told, err := s.play(t.Context(), set)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var got []string
-				for k, m := range notes.moments {
-					got = append(got, fmt.Sprintf("%d %s: %s", m.attempt, m.what, m.why))
-					if m.at.Before(notes.begin) || k > 0 && m.at.Before(notes.moments[k-1].at) {
-						t.Errorf("moment %d at %v is before the one above", k, m.at)
+				for k, l := range told.lines {
+					got = append(got, fmt.Sprintf("%d %s: %s", l.attempt, l.outcome, l.reason))
+					if l.at.Before(told.begin) || k > 0 && l.at.Before(told.lines[k-1].at) {
+						t.Errorf("line %d at %v is before the one above", k, l.at)
 					}
 				}
 				if !slices.Equal(got, want[i]) {
-					t.Errorf("moments %q; want %q", got, want[i])
+					t.Errorf("lines %q; want %q", got, want[i])
 				}
 			})
 		})
@@ -52,13 +52,13 @@ func TestASlowAttemptIsOverAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	set := builtIn(t)
 	synctest.Test(t, func(t *testing.T) {
-		notes, err := stories()[0].play(t.Context(), set)
+		told, err := stories()[0].play(t.Context(), set)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := notes.moments
+		l := told.lines
 		// From the second attempt's end: at least the server's 300 ms, at most a tenth more, and the timeout.
-		if got := m[2].at.Sub(m[1].at); got < 500*ms || got > 530*ms {
+		if got := l[2].at.Sub(l[1].at); got < 500*ms || got > 530*ms {
 			t.Errorf("attempt 3 was slow %v after attempt 2 ended; want 500ms to 530ms", got)
 		}
 	})

@@ -23,8 +23,8 @@ func TestALoopWaitsAsItSays(t *testing.T) {
 		step testserver.Step
 		want string // between attempts
 	}{
-		"no wait":                 {loop{}, ill(), "[0s 0s 0s]"},
-		"exponential":             {loop{initial: 100 * ms}, ill(), "[100ms 200ms 400ms]"},
+		"no wait":                 {loop{}, down(), "[0s 0s 0s]"},
+		"exponential":             {loop{initial: 100 * ms}, down(), "[100ms 200ms 400ms]"},
 		"after attempt timeouts":  {loop{}, testserver.Hang(), "[200ms 200ms 200ms]"},
 		"not for other failures":  {loop{}, testserver.Fail(codes.InvalidArgument), "[]"},
 		"not when it is answered": {loop{}, testserver.OK(), "[]"},

@@ -1,0 +1,60 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+func TestPhasesStandBelowTheirTime(t *testing.T) {
+	t.Parallel()
+	d := day{&sim.Scenario{Bucket: 200 * ms, Phases: []sim.Phase{
+		{Name: "calm", Length: time.Second}, {Name: "blip: short", Length: ms}, {Name: "pulse: long", Length: time.Second},
+	}}}
+	// A second is five buckets; what would lie on its neighbour moves to the right.
+	if got, want := timeline(d), strings.Repeat(" ", terminal.ChartMargin+5)+"└blip └pulse"; got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
+
+func TestTablesShowUnitsAndWhoNeverRecovered(t *testing.T) {
+	t.Parallel()
+	d := day{&sim.Scenario{Phases: []sim.Phase{{Name: "blip: short"}}}}
+	results := []result{
+		{
+			name: "one", perOutage: 3.99, twice: 7, phases: map[string]float64{"blip": 0.123},
+			Result: outage.Result{Success: 0.5, PerCall: 4, Peak: 12.34, P99: 800 * ms, Recovery: sim.Recovered{State: sim.Never}},
+		},
+		{
+			name: stagger, perOutage: 1.1,
+			Result: outage.Result{Success: 1, PerCall: 1, Recovery: sim.Recovered{State: sim.Returned, Took: 1500 * ms}},
+		},
+	}
+	var text bytes.Buffer
+	printResults(screen{Writer: &text}, d, results)
+	for _, want := range []string{
+		"one │ 50.0 │ 4.00 │ 3.99 │ 12.3 │ never │ 800 │ 7 │",
+		"stagger │ 100.0 │ 1.00 │ 1.10 │ 0.0 │ 1.50 │ 0 │ 0 │",
+		"one │ 12.3 │",
+	} {
+		if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text.String())
+		}
+	}
+	if strings.Contains(text.String(), "\x1b") {
+		t.Error("colours where there are none")
+	}
+	text.Reset()
+	printResults(screen{&text, terminal.Coloured()}, d, results)
+	if !strings.Contains(text.String(), "\x1b[32mstagger") {
+		t.Errorf("stagger does not stand out:\n%q", text.String())
+	}
+}
