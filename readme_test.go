@@ -5,7 +5,9 @@ package stagger_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,19 +51,38 @@ func TestTheREADMEShowsWhatABadFileReallyGives(t *testing.T) {
 	}
 }
 
-func TestTheREADMENamesEveryReason(t *testing.T) {
+// The README explains every reason, and no page nor the schema names one that does not exist.
+func TestReasonsInTexts(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
+	section := regexp.MustCompile("(?s)\n## Why was this call not retried\\?\n(.*?)\n## ").FindStringSubmatch(read(t, "README.md"))
+	if section == nil {
+		t.Fatal("the README has no section on reasons")
+	}
+	var explained []policy.Reason
+	for _, m := range regexp.MustCompile("(?m)^\\|.*\\| `([a-z_]+)` \\|$").FindAllStringSubmatch(section[1], -1) {
+		explained = append(explained, policy.Reason(m[1]))
+	}
+	if want := policy.Reasons(); !slices.Equal(explained, want) {
+		t.Errorf("the README explains %q\nwant %q", explained, want)
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no pages", err)
+	}
+	for _, page := range append(pages, "README.md", "schema/policy.json") {
+		for _, m := range regexp.MustCompile("\\breasons? `?([a-z]+_[a-z_]+)`?").FindAllStringSubmatch(read(t, page), -1) {
+			if !slices.Contains(policy.Reasons(), policy.Reason(m[1])) {
+				t.Errorf("%s names the reason %s, which does not exist", page, m[1])
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []policy.Reason{
-		policy.ReasonFollowed, policy.ReasonChainStop, policy.ReasonBreakerOpen, policy.ReasonTooManyWaiting, policy.ReasonHedge,
-		policy.ReasonNonRetryable, policy.ReasonCommitted, policy.ReasonAttemptsExhausted, policy.ReasonNotIdempotent, policy.ReasonPushbackStop,
-		policy.ReasonDeadlineTooClose, policy.ReasonBudgetExhausted, policy.ReasonCancelled, policy.ReasonClosed,
-	} {
-		if !strings.Contains(string(readme), "`"+string(r)+"`") {
-			t.Errorf("the README does not explain %s", r)
-		}
-	}
+	return string(text)
 }

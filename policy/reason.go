@@ -3,6 +3,8 @@
 
 package policy
 
+import "slices"
+
 // Reason names what ended a call, or let it go on. The names are the vocabulary of the whole
 // project: metric labels, log fields and explanations print them as they stand here.
 type Reason string
@@ -32,3 +34,15 @@ const (
 	ReasonClosed           Reason = "closed"            // the ClientConn was closed
 	ReasonNotConnected     Reason = "not_connected"     // the wait for a connection was as long as it may be
 )
+
+// reasons are all of them, in the order in which they stand above.
+var reasons = []Reason{
+	ReasonNonRetryable, ReasonCommitted, ReasonAttemptsExhausted, ReasonNotIdempotent, ReasonPushbackStop, ReasonFollowed,
+	ReasonChainStop, ReasonBreakerOpen, ReasonDeadlineTooClose, ReasonTooManyWaiting, ReasonBudgetExhausted,
+	ReasonRetry, ReasonHedge,
+	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected,
+}
+
+// Reasons returns all reasons: first those of [Policy.Decide], in the order of its questions ([Steps]), then those
+// that need none.
+func Reasons() []Reason { return slices.Clone(reasons) }

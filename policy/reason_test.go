@@ -1,0 +1,67 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	t.Run("every constant, in its order", func(t *testing.T) {
+		t.Parallel()
+		if got, want := policy.Reasons(), reasonConstants(t); !slices.Equal(got, want) {
+			t.Errorf("%q; the constants are %q", got, want)
+		}
+	})
+	t.Run("the questions' come first", func(t *testing.T) {
+		t.Parallel()
+		for i, step := range policy.Steps() {
+			if got := policy.Reasons()[i]; got != step.No {
+				t.Errorf("reason %d is %s; the question %q has %s", i, got, step.Question, step.No)
+			}
+		}
+	})
+	t.Run("a change of the list changes no other", func(t *testing.T) {
+		t.Parallel()
+		policy.Reasons()[0] = ""
+		if policy.Reasons()[0] == "" {
+			t.Error("the list is shared")
+		}
+	})
+}
+
+// reasonConstants are the constants of type Reason in the source, in its order.
+func reasonConstants(t *testing.T) (reasons []policy.Reason) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		kind, _ := spec.Type.(*ast.Ident)
+		value, _ := spec.Values[0].(*ast.BasicLit)
+		if kind == nil || kind.Name != "Reason" || value == nil {
+			return true
+		}
+		text, err := strconv.Unquote(value.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reasons = append(reasons, policy.Reason(text))
+		return true
+	})
+	return reasons
+}
