@@ -55,7 +55,7 @@ func (f *fields) has(key string) bool {
 
 // keys are those that the file has, in its order.
 func (f *fields) keys() []string {
-	var list []string
+	list := make([]string, 0, len(f.node.Entries))
 	for _, e := range f.node.Entries {
 		list = append(list, e.Key)
 	}

@@ -159,7 +159,6 @@ func (f *fields) distribution(key string) *Distribution {
 		d.A, d.B = in.pair("lognormal", "median", "p99")
 		in.ordered("lognormal", "p99", d.A > 0 && d.A <= d.B, "median, which must be more than 0s")
 	default:
-		in.asked = []string{"exponential", "uniform", "normal", "lognormal"}
 		f.Skip(f.under(key))
 	}
 	return d
