@@ -32,7 +32,7 @@ func sharing(scope policy.Scope) policy.Config {
 	})
 	c.Budgets = []policy.BudgetSpec{{
 		Name: "two", Scope: scope,
-		Ratio: &policy.RatioSpec{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5, TimeoutBonus: 2.5},
+		Config: budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5, TimeoutBonus: 2.5},
 	}}
 	return c
 }
@@ -86,19 +86,12 @@ func TestBudgetDefault(t *testing.T) {
 	})
 }
 
-func TestBudgetDefaultInPolicy(t *testing.T) {
-	t.Parallel()
-	if a, b := budget.RatioConfig(policy.DefaultRatio()), budget.DefaultRatio(); a != b {
-		t.Errorf("policy says %+v, budget says %+v", a, b)
-	}
-}
-
 // gRFC A6 with maxTokens 4: each failure takes one; extra attempts while more than two are left.
 func TestBudgetRetryThrottling(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	c := config(retry)
-	c.Throttling = &policy.ThrottleSpec{MaxTokens: 4, TokenRatio: 0.5}
+	c.Throttling = &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 0.5}
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, down())
 		_, err := s.call(t.Context(), get) // 4 → 3: retry; 3 → 2: no
@@ -122,7 +115,7 @@ func TestBudgetRetryThrottlingCountsStops(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	c := config(retry)
-	c.Throttling = &policy.ThrottleSpec{MaxTokens: 4, TokenRatio: 0.5}
+	c.Throttling = &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 0.5}
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.NotFound).Pushback("-1").Times(2), down()) // 4 → 2
 		for range 2 {
@@ -206,7 +199,7 @@ type (
 // A balance that a call makes while a reload comes in between has the new settings.
 func TestBudgetMadeDuringReload(t *testing.T) {
 	t.Parallel()
-	refund := policy.DefaultRefund()
+	refund := budget.DefaultRefund()
 	perService := reserve(5)
 	perService.Scope = policy.ScopeService
 	for name, row := range map[string]struct {
@@ -214,7 +207,7 @@ func TestBudgetMadeDuringReload(t *testing.T) {
 		least, most float64 // of the balance
 	}{
 		"more":          {reserve(5), 50, 50.1},
-		"another kind":  {policy.BudgetSpec{Refund: &refund}, 0, 0.3},
+		"another kind":  {policy.BudgetSpec{Config: refund}, 0, 0.3},
 		"another scope": {perService, 0, 0.1},
 	} {
 		t.Run(name, func(t *testing.T) {

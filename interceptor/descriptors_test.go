@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -106,7 +107,7 @@ func TestWithDescriptorsTakesItsPlaceAmongTheOptionsAsItComes(t *testing.T) {
 }
 
 func TestAPolicyOfAnAPIIsPaidFromTheDefaultBudget(t *testing.T) {
-	play(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 2, TokenRatio: 0.1}}, func(t *testing.T, s scene) {
+	play(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 2, TokenRatio: 0.1}}, func(t *testing.T, s scene) {
 		s.Default(testserver.Fail(codes.Unavailable, "down"))
 		_, err := s.call(t.Context(), getParcel)
 		if n := len(s.Attempts()); n != 1 || reasonOf(err) != policy.ReasonBudgetExhausted {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -26,9 +27,9 @@ func budgeted(spec policy.BudgetSpec) policy.Config {
 }
 
 func reserve(perSecond float64) policy.BudgetSpec {
-	r := policy.DefaultRatio()
+	r := budget.DefaultRatio()
 	r.Percent, r.MinPerSecond = 0.0001, perSecond
-	return policy.BudgetSpec{Ratio: &r}
+	return policy.BudgetSpec{Config: r}
 }
 
 // exhaust makes calls until the budget refuses.
@@ -69,12 +70,12 @@ func TestReload(t *testing.T) {
 }
 
 func TestReloadRefillsNothing(t *testing.T) {
-	bucket := policy.BudgetSpec{Throttle: &policy.ThrottleSpec{MaxTokens: 10, TokenRatio: 0.1}}
-	refund := policy.DefaultRefund()
+	bucket := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
+	refund := budget.DefaultRefund()
 	perService := reserve(5)
 	perService.Scope = policy.ScopeService
 	for name, after := range map[string]policy.BudgetSpec{
-		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another kind, too": {Refund: &refund}, "another scope": perService,
+		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another kind, too": {Config: refund}, "another scope": perService,
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {

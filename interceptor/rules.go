@@ -45,26 +45,13 @@ func newRules(set *policy.Set) *rules {
 	}
 	r.budgets[""] = budgetRule{config: budget.DefaultRatio(), scope: policy.ScopeTarget}
 	if t := set.Throttling(); t != nil {
-		r.budgets[""] = budgetRule{config: budget.ThrottleConfig(*t), scope: policy.ScopeTarget}
+		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget}
 		r.throttled = true
 	}
 	for _, spec := range set.Budgets() {
-		r.budgets[spec.Name] = budgetRule{config: configOf(spec), scope: cmp.Or(spec.Scope, policy.ScopeTarget)}
+		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: cmp.Or(spec.Scope, policy.ScopeTarget)}
 	}
 	return r
-}
-
-func configOf(spec policy.BudgetSpec) budget.Config {
-	switch {
-	case spec.Throttle != nil:
-		return budget.ThrottleConfig(*spec.Throttle)
-	case spec.Concurrent != nil:
-		return budget.ConcurrentConfig(*spec.Concurrent)
-	case spec.Refund != nil:
-		return budget.RefundConfig(*spec.Refund)
-	default:
-		return budget.RatioConfig(*spec.Ratio)
-	}
 }
 
 // check refuses a bad budget now and not in a call.

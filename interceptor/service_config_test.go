@@ -246,7 +246,7 @@ func TestServiceConfig_MaxCallAttemptsOfTheConnection(t *testing.T) {
 // another budget.
 func TestServiceConfig_FirstBudgetIsFinished(t *testing.T) {
 	p := &purse{Budget: budget.Unlimited, grants: 9}
-	set := mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}})
+	set := mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})
 	playLive(t, set, func(t *testing.T, s scene) {
 		s.Default(down())
 		own := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"minPerSecond": 100}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
@@ -303,16 +303,16 @@ func TestServiceConfig_SetMayBeNil(t *testing.T) {
 }
 
 func TestServiceConfig_ReloadChangesTheBudget(t *testing.T) {
-	playLive(t, mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
+	playLive(t, mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
 		s.Default(down())
 		for _, wrap := range []func(resolver.Builder) resolver.Builder{nil, s.retrier.Resolver} {
 			l := dialLive(t, s, retries("4", ""), wrap)
 			l.wants(t, "with 100 tokens", get, 4, policy.ReasonAttemptsExhausted)
-			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 4, TokenRatio: 1}})); err != nil {
+			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})); err != nil {
 				t.Fatal(err)
 			}
 			l.wants(t, "with 4", get, 2, policy.ReasonBudgetExhausted)
-			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}})); err != nil {
+			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})); err != nil {
 				t.Fatal(err)
 			}
 			s.Default(testserver.OK())
@@ -325,7 +325,7 @@ func TestServiceConfig_ReloadChangesTheBudget(t *testing.T) {
 }
 
 func TestServiceConfig_ReloadRefillsNothing(t *testing.T) {
-	playLive(t, mustSet(t, policy.Config{Throttling: &policy.ThrottleSpec{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
+	playLive(t, mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		l.wants(t, "with tokens", get, 4, policy.ReasonAttemptsExhausted)

@@ -8,15 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func TestBalancesAndDenialsCanBeRead(t *testing.T) {
 	specs := map[string]policy.BudgetSpec{
-		"target":  {Throttle: &policy.ThrottleSpec{MaxTokens: 4, TokenRatio: 1}},
-		"process": {Scope: policy.ScopeProcess, Refund: &policy.RefundSpec{Capacity: 10, RetryCost: 5, TimeoutCost: 5}},
-		"service": {Scope: policy.ScopeService, Concurrent: &policy.ConcurrentSpec{Percent: 100, Min: 2}},
+		"target":  {Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}},
+		"process": {Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}},
+		"service": {Scope: policy.ScopeService, Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
 		"target":  {Name: "orders", Target: "T", Balance: 0, Denied: 1},
@@ -43,7 +44,7 @@ func TestBalancesAndDenialsCanBeRead(t *testing.T) {
 }
 
 func TestReadingsAreInTheOrderOfNames(t *testing.T) {
-	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Refund: &policy.RefundSpec{Capacity: 10, RetryCost: 5, TimeoutCost: 5}})
+	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}})
 	other := *c.Methods[1].Retry
 	other.Budget = ""
 	c.Methods[1].Retry = &other

@@ -146,7 +146,7 @@ func TestAnAttemptThatTimesOutGoesOnWhenNoOtherMayFollow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config(row.retry)
-			c.Budgets = []policy.BudgetSpec{{Name: "empty", Ratio: new(policy.DefaultRatio())}}
+			c.Budgets = []policy.BudgetSpec{{Name: "empty", Config: budget.DefaultRatio()}}
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(row.method, row.script...)
 				ctx, cancel := context.WithTimeout(t.Context(), row.timeout)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
@@ -23,7 +24,7 @@ func ExampleSlog() {
 		},
 	}))
 	set, err := policy.NewSet(policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "spare", Ratio: new(policy.DefaultRatio())}},
+		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.DefaultRatio()}},
 	})
 	if err != nil {
 		fmt.Println(err)

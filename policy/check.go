@@ -6,8 +6,10 @@ package policy
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
 )
 
@@ -91,7 +93,7 @@ func checkCode(report *document.Report, policy, path string, c CodeSpec, r Retry
 		checkBackoff(report, path, *c.Backoff)
 	}
 	if c.CostFactor != 0 || report.Written(path+"costFactor") {
-		checkNumber(report, path+"costFactor", c.CostFactor, 0.01, 100, 2)
+		checkNumber(report, path+"costFactor", c.CostFactor, 0.01, budget.MaxFactor, 2)
 	}
 }
 
@@ -134,5 +136,17 @@ const notFailure = "is not a failure; list codes such as UNAVAILABLE"
 func checkPositive(report *document.Report, field string, d time.Duration) {
 	if d < 0 || d == 0 && report.Written(field) {
 		report.Errorf(field, d, "must be more than 0s")
+	}
+}
+
+// checkNumber wants so many decimals at most: nothing may be rounded in silence.
+func checkNumber(report *document.Report, field string, v, low, high float64, decimals int) {
+	scale := math.Pow10(decimals)
+	scaled := math.Round(v*scale) / scale
+	switch {
+	case !(v >= low && v <= high): // NaN too
+		report.Errorf(field, v, "must be %v to %s", low, strconv.FormatFloat(high, 'f', -1, 64))
+	case scaled != v:
+		report.Errorf(field, v, "must have at most %d decimals, such as %v", decimals, scaled)
 	}
 }

@@ -11,19 +11,20 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // goodConfig is a config that each row of the test spoils.
 func goodConfig() policy.Config {
-	retry, ratio := policy.DefaultRetry(), policy.DefaultRatio()
+	retry, ratio := policy.DefaultRetry(), budget.DefaultRatio()
 	retry.Budget = "b"
 	return policy.Config{
 		Methods: []policy.MethodConfig{{
 			Names: []policy.Name{{Service: "a.B", Method: "C"}},
 			Spec:  policy.Spec{Retry: &retry},
 		}},
-		Budgets: []policy.BudgetSpec{{Name: "b", Ratio: &ratio}},
+		Budgets: []policy.BudgetSpec{{Name: "b", Config: ratio}},
 	}
 }
 
@@ -57,13 +58,17 @@ func TestNewSetRefusesWhatAFileCannotSay(t *testing.T) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
 		}},
 		{"budgets[0].scope: 4: must be TARGET, PROCESS or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 4 }},
-		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Ratio.Percent = math.NaN() }},
-		{"budgets[0].throttle: a budget is of one kind: ratio, throttle, concurrent or refund, not two of them", func(c *policy.Config, _ *policy.RetrySpec) {
-			c.Budgets[0].Throttle = &policy.ThrottleSpec{MaxTokens: 1, TokenRatio: 1}
+		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) {
+			ratio := budget.DefaultRatio()
+			ratio.Percent = math.NaN()
+			c.Budgets[0].Config = ratio
 		}},
-		{"budgets[0]: must have a kind: ratio, throttle, concurrent or refund", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Ratio = nil }},
-		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001: decimals beyond the third are dropped", func(c *policy.Config, _ *policy.RetrySpec) {
-			c.Throttling = &policy.ThrottleSpec{MaxTokens: 1, TokenRatio: math.Inf(1)}
+		{"budgets[0]: must have a config of package budget, and not a pointer to one", func(c *policy.Config, _ *policy.RetrySpec) {
+			c.Budgets[0].Config = new(budget.DefaultRatio())
+		}},
+		{"budgets[0]: must have a kind: ratio, throttle, concurrent or refund", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
+		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001, and finite", func(c *policy.Config, _ *policy.RetrySpec) {
+			c.Throttling = &budget.ThrottleConfig{MaxTokens: 1, TokenRatio: math.Inf(1)}
 		}},
 	} {
 		c := goodConfig()

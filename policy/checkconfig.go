@@ -22,7 +22,7 @@ func checkConfig(report *document.Report, c Config) {
 	budgets := budgetNames(report, c.Budgets)
 	checkChannel(report, c.channel)
 	if c.Throttling != nil {
-		checkThrottle(report, "retryThrottling.", *c.Throttling)
+		checkBudget(report, "retryThrottling", *c.Throttling)
 	}
 	names := map[Name]string{}
 	for i, m := range c.Methods {

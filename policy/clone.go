@@ -26,15 +26,11 @@ func (s Spec) clone() Spec {
 	return s
 }
 
-// cloneBudgets copies what budgets point to, and names a scope that is left at zero.
+// cloneBudgets copies budgets, and names a scope that is left at zero.
 func cloneBudgets(budgets []BudgetSpec) []BudgetSpec {
 	budgets = slices.Clone(budgets)
 	for i := range budgets {
 		budgets[i].Scope = cmp.Or(budgets[i].Scope, ScopeTarget)
-		budgets[i].Ratio = cloned(budgets[i].Ratio)
-		budgets[i].Throttle = cloned(budgets[i].Throttle)
-		budgets[i].Concurrent = cloned(budgets[i].Concurrent)
-		budgets[i].Refund = cloned(budgets[i].Refund)
 	}
 	return budgets
 }

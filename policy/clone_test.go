@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,8 +24,8 @@ func TestChangingAConfigAfterwardsChangesNothing(t *testing.T) {
 			Names: []policy.Name{{Service: "a.B", Method: "C"}},
 			Spec:  policy.Spec{Retry: &retry, MaxRequestBytes: new(7)},
 		}},
-		Budgets:    []policy.BudgetSpec{{Name: "b", Ratio: new(policy.DefaultRatio())}},
-		Throttling: &policy.ThrottleSpec{MaxTokens: 10, TokenRatio: 1},
+		Budgets:    []policy.BudgetSpec{{Name: "b", Config: budget.DefaultRatio()}},
+		Throttling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
 	set, err := policy.NewSet(config)
 	if err != nil {
@@ -34,7 +35,7 @@ func TestChangingAConfigAfterwardsChangesNothing(t *testing.T) {
 	slow.Initial = 0
 	retry.PerCode[0].Codes = 0
 	*config.Methods[0].MaxRequestBytes = 0
-	config.Budgets[0].Ratio.Percent = 0
+	config.Budgets[0].Config = nil
 	config.Throttling.MaxTokens = 0
 
 	p := set.Lookup("/a.B/C")
@@ -42,8 +43,8 @@ func TestChangingAConfigAfterwardsChangesNothing(t *testing.T) {
 	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Delay != time.Second {
 		t.Errorf("Decide = %+v; want a retry in 1s", d)
 	}
-	if p.MaxAttempts() != 3 || *p.Spec().MaxRequestBytes != 7 || set.Budgets()[0].Ratio.Percent != 10 || set.Throttling().MaxTokens != 10 {
+	if p.MaxAttempts() != 3 || *p.Spec().MaxRequestBytes != 7 || set.Budgets()[0].Config != budget.DefaultRatio() || set.Throttling().MaxTokens != 10 {
 		t.Errorf("%d attempts, %d bytes, %v %%, %d tokens; want 3, 7, 10, 10",
-			p.MaxAttempts(), *p.Spec().MaxRequestBytes, set.Budgets()[0].Ratio.Percent, set.Throttling().MaxTokens)
+			p.MaxAttempts(), *p.Spec().MaxRequestBytes, set.Budgets()[0].Config, set.Throttling().MaxTokens)
 	}
 }

@@ -22,7 +22,7 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 		c.Budgets = append(c.Budgets, convertBudget(b))
 	}
 	if t := f.GetRetryThrottling(); t != nil {
-		c.Throttling = convertThrottle(t)
+		c.Throttling = new(convertThrottle(t))
 	}
 	c.channel = channelOf(f)
 	return c

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -73,14 +74,8 @@ func use(t *testing.T, set *policy.Set) {
 	declared := map[string]bool{"": true, policy.NoBudget: true}
 	for _, b := range set.Budgets() {
 		declared[b.Name] = true
-		kinds := 0
-		for _, set := range []bool{b.Ratio != nil, b.Throttle != nil, b.Concurrent != nil, b.Refund != nil} {
-			if set {
-				kinds++
-			}
-		}
-		if kinds != 1 {
-			t.Errorf("budget %+v is not of one kind", b)
+		if made, err := budget.New(b.Config); err != nil || made == nil {
+			t.Errorf("budget %+v cannot be made: %v", b, err)
 		}
 	}
 	out := policy.Outcome{Status: status.New(codes.Unavailable, "")}

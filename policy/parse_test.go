@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -58,9 +59,9 @@ func TestLoadReadsTheDesignsExample(t *testing.T) {
 			t.Errorf("Lookup(%s) = %+v; want %+v", method, p, want)
 		}
 	}
-	ratio := policy.DefaultRatio()
+	ratio := budget.DefaultRatio()
 	ratio.MinPerSecond = 5
-	if got := set.Budgets(); !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: policy.ScopeTarget, Ratio: &ratio}}) {
+	if got := set.Budgets(); !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: policy.ScopeTarget, Config: ratio}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
 	if got := set.Warnings(); len(got) > 0 {
@@ -85,7 +86,7 @@ func TestLoadReadsAPlainServiceConfig(t *testing.T) {
 	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
 		t.Errorf("Lookup = %+v; want %+v", p, want)
 	}
-	if got := set.Throttling(); got == nil || *got != (policy.ThrottleSpec{MaxTokens: 10, TokenRatio: 0.1}) {
+	if got := set.Throttling(); got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
 		t.Errorf("Throttling = %+v", got)
 	}
 }
@@ -122,12 +123,12 @@ func TestLoadReadsEveryKey(t *testing.T) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
 	}
 	wantBudgets := []policy.BudgetSpec{
-		{Name: "shared", Scope: policy.ScopeProcess, Ratio: &policy.RatioSpec{
+		{Name: "shared", Scope: policy.ScopeProcess, Config: budget.RatioConfig{
 			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
 		}},
-		{Name: "bucket", Scope: policy.ScopeService, Throttle: &policy.ThrottleSpec{MaxTokens: 1000, TokenRatio: 0.001}},
-		{Name: "beside", Scope: policy.ScopeTarget, Concurrent: &policy.ConcurrentSpec{Percent: 12.5}},
-		{Name: "refund", Scope: policy.ScopeTarget, Refund: &policy.RefundSpec{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
+		{Name: "bucket", Scope: policy.ScopeService, Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
+		{Name: "beside", Scope: policy.ScopeTarget, Config: budget.ConcurrentConfig{Percent: 12.5}},
+		{Name: "refund", Scope: policy.ScopeTarget, Config: budget.RefundConfig{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 	}
 	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
 )
 
@@ -20,7 +21,7 @@ type Set struct {
 	byEntry  map[string]*Policy // those of them that stand in the config
 	fallback *Policy            // nil if no entry names everything
 	budgets  []BudgetSpec
-	throttle *ThrottleSpec
+	throttle *budget.ThrottleConfig
 	assumed  Idempotency // for entries that say nothing of it
 	waiting  int
 	methods  []MethodConfig // the config's entries
@@ -109,7 +110,7 @@ func (s *Set) Budgets() []BudgetSpec { return cloneBudgets(s.budgets) }
 
 // Throttling returns what the file's retryThrottling says, or nil: the budget of policies that
 // name none.
-func (s *Set) Throttling() *ThrottleSpec { return cloned(s.throttle) }
+func (s *Set) Throttling() *budget.ThrottleConfig { return cloned(s.throttle) }
 
 // MaxWaiting is how many calls may wait in a backoff at a time.
 func (s *Set) MaxWaiting() int { return s.waiting }

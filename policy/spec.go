@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
 )
 
 // Config is a whole policy file as plain data; its fields stand where the file's keys do. [Parse]
@@ -16,9 +18,9 @@ import (
 type Config struct {
 	Methods     []MethodConfig
 	Budgets     []BudgetSpec
-	Throttling  *ThrottleSpec // the budget of every policy that names none; nil: the default budget
-	Idempotency Idempotency   // for entries that say nothing of it
-	MaxWaiting  int           // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
+	Throttling  *budget.ThrottleConfig // the budget of every policy that names none; nil: the default budget
+	Idempotency Idempotency            // for entries that say nothing of it
+	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
 
 	channel channel // what a file says of the channel
 }
@@ -175,9 +177,6 @@ func (c CommitOn) String() string { return nameOf(c, "SEEN", "SEEN", "HEADERS") 
 
 // DefaultIdempotencyHeader is the header of an idempotency key, unless a policy names another.
 const DefaultIdempotencyHeader = "idempotency-key"
-
-// NoBudget is the budget's name that means no limit: "budget: NONE".
-const NoBudget = "NONE"
 
 // DefaultMaxWaiting is how many calls may wait in a backoff at a time if a [Config] leaves it at zero.
 const DefaultMaxWaiting = 10_000

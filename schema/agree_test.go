@@ -17,7 +17,7 @@ import (
 
 // unsaid are the reasons for which policy.Parse refuses what an editor takes.
 var unsaid = []*regexp.Regexp{
-	regexp.MustCompile(`: must have at most (two|three|four) decimals`),
+	regexp.MustCompile(`: must have at most [234] decimals`),
 	regexp.MustCompile(`: must be a whole number, written without point`),
 	regexp.MustCompile(`: must be a status code's name such as UNAVAILABLE, or its number`), // 14.0
 	regexp.MustCompile(`: must be at most 9223372035s`),

@@ -65,6 +65,9 @@ func (w *writer) field(f *protogen.Field) (*schema, error) {
 	if s.Description = text(f.Comments); s.Description == "" {
 		return nil, fmt.Errorf("%s has no comment", f.Desc.FullName())
 	}
+	if said := strings.Trim(string(s.Default), `"`) + " when absent"; s.Default != nil && !strings.Contains(s.Description, said) {
+		return nil, fmt.Errorf("%s: the comment does not say %q", f.Desc.FullName(), said)
+	}
 	return s, nil
 }
 

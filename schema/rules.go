@@ -3,7 +3,18 @@
 
 package main
 
-import "google.golang.org/protobuf/reflect/protoreflect"
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/stagger-go/stagger/budget"
+)
 
 // rule adds to the schema of a field, a list or a message what the proto says in comments only.
 type rule func(*schema)
@@ -36,36 +47,79 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"CodePolicy.codes[]":            notEmpty,
 		"CodePolicy.max_attempts":       least(1),
 		"CodePolicy.backoff_multiplier": positive,
-		"CodePolicy.cost_factor":        between(0.01, 100),
+		"CodePolicy.cost_factor":        between(0.01, budget.MaxFactor),
 
 		"HedgingPolicy.max_attempts":  least(2),
 		"HedgingPolicy.hedging_delay": zeroToo,
 		"HedgingPolicy.budget":        notEmpty,
 		"HedgingQuantile.quantile":    both(positive, func(s *schema) { s.ExclusiveMaximum = new(1.0) }),
 
-		"RetryThrottling.max_tokens":  between(1, 1000),
-		"RetryThrottling.token_ratio": least(0.001),
-
 		"Budget":      oneKind,
 		"Budget.name": both(notEmpty, not("^"+folded("NONE")+"$", "must be a name, and not NONE, which means no budget")),
-
-		"RatioBudget.percent":        between(0.0001, 1000),
-		"RatioBudget.min_per_second": between(0, 1e6),
-		"RatioBudget.window":         pattern(`^0*(([1-9]|[1-5][0-9])(\.[0-9]{1,9})?|60(\.0{1,9})?)s$`, "must be 1s to 60s"),
-		"RatioBudget.timeout_cost":   between(1, 1000),
-		"RatioBudget.timeout_bonus":  between(0, 1000),
-
-		"ConcurrentBudget.percent": between(0.0001, 1000),
-		"ConcurrentBudget.min":     between(0, 1e6),
-
-		"RefundBudget.capacity":     between(1, 1e6),
-		"RefundBudget.retry_cost":   between(0.001, 1e6),
-		"RefundBudget.timeout_cost": between(0.001, 1e6),
-		"RefundBudget.success":      between(0, 1e6),
 	} {
 		rules["stagger.policy.v1."+name] = r
 	}
+	for _, b := range []struct {
+		message          protoreflect.FullName
+		bounds, defaults budget.Config
+	}{
+		{"RetryThrottling", budget.ThrottleConfig{}, nil},
+		{"RatioBudget", budget.RatioConfig{}, budget.DefaultRatio()},
+		{"ConcurrentBudget", budget.ConcurrentConfig{}, budget.DefaultConcurrent()},
+		{"RefundBudget", budget.RefundConfig{}, budget.DefaultRefund()},
+	} {
+		for i, f := range b.bounds.Fields() {
+			r := bounds(f)
+			if b.defaults != nil {
+				r = both(r, fallback(b.defaults.Fields()[i]))
+			}
+			rules["stagger.policy.v1."+b.message+"."+protoreflect.FullName(snake(f.Name))] = r
+		}
+	}
 	return rules
+}
+
+// fallback is what a setting of a budget is when it is absent.
+func fallback(f budget.Field) rule {
+	text := strconv.FormatFloat(f.Value, 'f', -1, 64)
+	if f.Unit != "" {
+		text = strconv.Quote(text + f.Unit)
+	}
+	return func(s *schema) { s.Default = json.RawMessage(text) }
+}
+
+// bounds are those of a setting of a budget.
+func bounds(f budget.Field) rule {
+	switch {
+	case f.Unit == "s":
+		return seconds(int(f.Low), int(f.High))
+	case f.High == math.MaxFloat64:
+		return least(f.Low)
+	default:
+		return between(f.Low, f.High)
+	}
+}
+
+// seconds takes durations between two whole numbers of seconds, both more than 0.
+func seconds(low, high int) rule {
+	var whole []string
+	for n := low; n < high; n++ {
+		whole = append(whole, strconv.Itoa(n))
+	}
+	return pattern(fmt.Sprintf(`^0*((%s)(\.[0-9]{1,9})?|%d(\.0{1,9})?)s$`, strings.Join(whole, "|"), high),
+		fmt.Sprintf("must be %ds to %ds", low, high))
+}
+
+// snake is the name of a field in the proto: max_tokens of MaxTokens.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }
 
 func both(one, other rule) rule { return func(s *schema) { one(s); other(s) } }

@@ -6,6 +6,7 @@ package main
 import (
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -17,13 +18,13 @@ const (
 )
 
 // retries is a stagger that follows the plan.
-func retries(budget string) func(plan) (client, error) {
+func retries(budgetName string) func(plan) (client, error) {
 	return func(p plan) (client, error) {
-		return retrier(p, budget, policy.Spec{Retry: &policy.RetrySpec{
+		return retrier(p, budgetName, policy.Spec{Retry: &policy.RetrySpec{
 			MaxAttempts: attempts,
 			Backoff:     policy.Backoff{Initial: p.backoff, Max: p.backoff, Multiplier: 1, Jitter: policy.JitterNone},
 			Codes:       policy.Codes(codes.Unavailable),
-			Budget:      budget,
+			Budget:      budgetName,
 		}})
 	}
 }
@@ -39,7 +40,7 @@ func staggerHedge(tail bool) func(plan) (client, error) {
 	}
 }
 
-func retrier(p plan, budget string, spec policy.Spec) (client, error) {
+func retrier(p plan, budgetName string, spec policy.Spec) (client, error) {
 	config := policy.Config{
 		MaxWaiting: p.waiting,
 		Methods: []policy.MethodConfig{{
@@ -47,10 +48,10 @@ func retrier(p plan, budget string, spec policy.Spec) (client, error) {
 			Spec:  spec,
 		}},
 	}
-	if budget == budgetRatio {
-		ratio := policy.DefaultRatio()
+	if budgetName == budgetRatio {
+		ratio := budget.DefaultRatio()
 		ratio.Percent, ratio.MinPerSecond = 100, 1e6
-		config.Budgets = []policy.BudgetSpec{{Name: budgetRatio, Ratio: &ratio}}
+		config.Budgets = []policy.BudgetSpec{{Name: budgetRatio, Config: ratio}}
 	}
 	set, err := policy.NewSet(config)
 	if err != nil {

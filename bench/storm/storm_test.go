@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -107,11 +108,12 @@ func TestThePolicyFileHasNoWarningsAndTheBudgetOfTheTargets(t *testing.T) {
 	if w := set.Warnings(); len(w) > 0 {
 		t.Errorf("warnings: %v", w)
 	}
-	if got := set.Budgets()[0].Ratio.Percent; got != 10 {
+	config, _ := set.Budgets()[0].Config.(budget.RatioConfig)
+	if got := config.Percent; got != 10 {
 		t.Errorf("the budget is %v %%; want 10, which the targets are for", got)
 	}
 	for _, s := range allStorms(t) {
-		if got := set.Budgets()[0].Ratio.Window; got != s.TroubleStart() {
+		if got := config.Window; got != s.TroubleStart() {
 			t.Errorf("the budget's window is %v; want that of the lead-in, %v, in which it earns all that it can hold", got, s.TroubleStart())
 		}
 	}

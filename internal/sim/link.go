@@ -106,26 +106,25 @@ func (l *link) setBudget(set *policy.Set) error {
 	if name == policy.NoBudget || l.policy.MaxAttempts() < 2 && throttle == nil {
 		return nil
 	}
-	ratio := policy.DefaultRatio()
-	spec := policy.BudgetSpec{Ratio: &ratio}
+	var config budget.Config = budget.DefaultRatio()
 	if throttle != nil {
-		spec = policy.BudgetSpec{Throttle: throttle}
+		config = *throttle
 	}
 	for _, named := range set.Budgets() {
 		if named.Name == name {
-			spec = named
+			config = named.Config
 		}
 	}
-	if _, err := newBudget(spec); err != nil {
+	if _, err := budget.New(config); err != nil {
 		return fmt.Errorf("sim: budget %q: %w", name, err)
 	}
-	l.budgets = &budgets{spec: spec, list: make([]budget.Budget, len(l.processes))}
+	l.budgets = &budgets{config: config, list: make([]budget.Budget, len(l.processes))}
 	return nil
 }
 
 // budgets are the balances of one budget: one for each process, made when that makes its first call.
 type budgets struct {
-	spec      policy.BudgetSpec
+	config    budget.Config
 	unlimited bool
 	list      []budget.Budget
 }
@@ -135,22 +134,7 @@ func (b *budgets) of(client int) budget.Budget {
 		return budget.Unlimited
 	}
 	if b.list[client] == nil {
-		b.list[client], _ = newBudget(b.spec) // it has been tried
+		b.list[client], _ = budget.New(b.config) // it has been tried
 	}
 	return b.list[client]
-}
-
-func newBudget(spec policy.BudgetSpec) (budget.Budget, error) {
-	switch {
-	case spec.Throttle != nil:
-		return budget.NewThrottle(budget.ThrottleConfig(*spec.Throttle))
-	case spec.Concurrent != nil:
-		return budget.NewConcurrent(budget.ConcurrentConfig(*spec.Concurrent))
-	case spec.Refund != nil:
-		return budget.NewRefund(budget.RefundConfig(*spec.Refund))
-	case spec.Ratio != nil:
-		return budget.NewRatio(budget.RatioConfig(*spec.Ratio))
-	default:
-		return nil, fmt.Errorf("sim: budget %q is of no kind", spec.Name)
-	}
 }

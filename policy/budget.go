@@ -1,0 +1,154 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// BudgetSpec describes one budget.
+type BudgetSpec struct {
+	Name   string
+	Scope  Scope
+	Config budget.Config // of its kind: [budget.RatioConfig], or another
+}
+
+// NoBudget is the budget's name that means no limit: "budget: NONE".
+const NoBudget = "NONE"
+
+// Scope is which calls share one balance of a budget. The zero value means [ScopeTarget].
+type Scope uint8
+
+// The scopes.
+const (
+	ScopeProcess Scope = iota + 1 // all calls of the Retrier
+	ScopeTarget                   // all calls to one target, over all connections
+	ScopeService                  // all calls to one service of one target
+)
+
+// String spells the scope as a policy file does.
+func (s Scope) String() string { return nameOf(s, "TARGET", "PROCESS", "TARGET", "SERVICE") }
+
+func convertBudget(b *policyv1.Budget) BudgetSpec {
+	spec := BudgetSpec{Name: b.GetName(), Scope: enum[Scope](b.GetScope())}
+	switch {
+	case b.GetRatio() != nil:
+		spec.Config = convertRatio(b.GetRatio())
+	case b.GetThrottle() != nil:
+		spec.Config = convertThrottle(b.GetThrottle())
+	case b.GetConcurrent() != nil:
+		spec.Config = convertConcurrent(b.GetConcurrent())
+	case b.GetRefund() != nil:
+		spec.Config = convertRefund(b.GetRefund())
+	}
+	return spec
+}
+
+// convertRatio takes the defaults for what the file leaves out.
+func convertRatio(r *policyv1.RatioBudget) budget.RatioConfig {
+	c := budget.DefaultRatio()
+	take(&c.Percent, r.Percent)
+	take(&c.MinPerSecond, r.MinPerSecond)
+	take(&c.TimeoutCost, r.TimeoutCost)
+	take(&c.TimeoutBonus, r.TimeoutBonus)
+	if r.GetWindow() != nil {
+		c.Window = r.GetWindow().AsDuration()
+	}
+	return c
+}
+
+func convertThrottle(t *policyv1.RetryThrottling) budget.ThrottleConfig {
+	return budget.ThrottleConfig{MaxTokens: toInt(t.GetMaxTokens()), TokenRatio: t.GetTokenRatio()}
+}
+
+func convertConcurrent(b *policyv1.ConcurrentBudget) budget.ConcurrentConfig {
+	c := budget.DefaultConcurrent()
+	take(&c.Percent, b.Percent)
+	if b.Min != nil {
+		c.Min = toInt(b.GetMin())
+	}
+	return c
+}
+
+func convertRefund(r *policyv1.RefundBudget) budget.RefundConfig {
+	c := budget.DefaultRefund()
+	take(&c.Capacity, r.Capacity)
+	take(&c.RetryCost, r.RetryCost)
+	take(&c.TimeoutCost, r.TimeoutCost)
+	take(&c.Success, r.Success)
+	return c
+}
+
+// take puts what a file says in place of the default.
+func take(field, said *float64) {
+	if said != nil {
+		*field = *said
+	}
+}
+
+func checkBudgets(report *document.Report, budgets []BudgetSpec) {
+	names := map[string]bool{}
+	for i, b := range budgets {
+		path := document.Item("budgets", i)
+		switch {
+		case b.Name == "":
+			report.Errorf(path+".name", nil, "must be the name that policies use")
+		case strings.EqualFold(b.Name, NoBudget):
+			report.Errorf(path+".name", b.Name, "must not be NONE, which means no budget")
+		case names[b.Name]:
+			report.Errorf(path+".name", b.Name, "another budget has that name")
+		}
+		names[b.Name] = true
+		if b.Scope > ScopeService {
+			report.Errorf(path+".scope", uint8(b.Scope), "must be TARGET, PROCESS or SERVICE")
+		}
+		switch b.Config.(type) {
+		case nil:
+		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig, budget.RefundConfig:
+			checkBudget(report, path+"."+b.Config.Name(), b.Config)
+			continue
+		default:
+			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
+			continue
+		}
+		if !slices.ContainsFunc(budget.Names(), func(kind string) bool { return !report.Whole(path + "." + kind) }) {
+			report.Errorf(path, nil, "must have a kind: %s", document.OneOf(budget.Names()))
+		}
+	}
+}
+
+// checkBudget reports what the budget's own package finds, by the keys of the file.
+func checkBudget(report *document.Report, path string, c budget.Config) {
+	err := c.Check()
+	if err == nil {
+		return
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		report.Errorf(path, nil, "%v", err)
+		return
+	}
+	for _, err := range joined.Unwrap() {
+		if f, ok := errors.AsType[*budget.FieldError](err); ok {
+			report.Errorf(path+"."+keyOf(f.Field), verbatim(f.Value), "%s", f.Message)
+		}
+	}
+}
+
+// keyOf is the key of a config's field: maxTokens of MaxTokens.
+func keyOf(field string) string {
+	name := []rune(field)
+	name[0] = unicode.ToLower(name[0])
+	return string(name)
+}
+
+// verbatim is a value that is shown as it is.
+type verbatim string
