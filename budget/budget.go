@@ -30,7 +30,10 @@
 // change while calls use it: see [Reloadable].
 package budget
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Budget is shared by calls; all of its methods are safe for concurrent use and none waits.
 //
@@ -63,9 +66,22 @@ type Budget interface {
 	// and metrics: to decide by it, and then to withdraw, is a race. It is never negative, and may
 	// be a fraction or infinite.
 	Balance(now time.Duration) float64
+	// Capacity is what Balance would be if nothing were spent or in flight.
+	Capacity(now time.Duration) float64
+	// Granted is how many withdrawals have been granted so far, those that were given back too.
+	Granted() uint64
 	// Denied is how many withdrawals have been refused so far.
 	Denied() uint64
 }
+
+// tally counts withdrawals.
+type tally struct{ granted, denied atomic.Uint64 }
+
+// Granted is how many withdrawals have been granted so far, those that were given back too.
+func (t *tally) Granted() uint64 { return t.granted.Load() }
+
+// Denied is how many withdrawals have been refused so far.
+func (t *tally) Denied() uint64 { return t.denied.Load() }
 
 // End is how a call ended.
 type End uint8

@@ -264,7 +264,7 @@ func TestBudget(t *testing.T) {
 			t.Helper()
 			const each = 200
 			var yes atomic.Uint64
-			before := b.Denied()
+			granted, before := b.Granted(), b.Denied()
 			together(func(g int) {
 				for i := range each {
 					now := at(float64(i) / 10)
@@ -284,6 +284,9 @@ func TestBudget(t *testing.T) {
 			})
 			if got := yes.Load() + b.Denied() - before; got != goroutines*each {
 				t.Errorf("granted and denied %d; want %d", got, goroutines*each)
+			}
+			if got := b.Granted() - granted; got != yes.Load() && b != budget.Unlimited { // which counts nothing
+				t.Errorf("granted %d; want %d", got, yes.Load())
 			}
 		},
 		"an attempt that did not help gives nothing back, but its place": func(t *testing.T, b budget.Budget) {
@@ -310,6 +313,20 @@ func TestBudget(t *testing.T) {
 			}
 			if got := b.Balance(t0); got != before {
 				t.Errorf("balance %v; want %v", got, before)
+			}
+		},
+		"the capacity is what the balance is while nothing is spent": func(t *testing.T, b budget.Budget) {
+			t.Helper()
+			for range 20 {
+				b.Start(t0)
+			}
+			full := b.Capacity(t0)
+			if got := b.Balance(t0); got != full {
+				t.Errorf("balance %v; want %v", got, full)
+			}
+			spend(b, t0, 2)
+			if got := b.Capacity(t0); got != full {
+				t.Errorf("capacity %v after spending; want %v", got, full)
 			}
 		},
 		"a refusal changes nothing but the count": func(t *testing.T, b budget.Budget) {
@@ -394,7 +411,7 @@ func TestBudgetAllocatesNothing(t *testing.T) {
 					b.Return(now, p)
 				}
 			},
-			"Balance": func() { _ = b.Balance(now) },
+			"Balance": func() { _, _ = b.Balance(now), b.Capacity(now) },
 		} {
 			if n := testing.AllocsPerRun(1000, f); n != 0 {
 				t.Errorf("%s: %s allocates %v times; want 0", name, what, n)

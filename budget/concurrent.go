@@ -53,9 +53,9 @@ type Concurrent struct {
 	calls counter // in flight
 	rates atomic.Pointer[concurrentRates]
 
-	_      [128]byte    // failing calls write below, all calls read above
-	extra  atomic.Int64 // attempts in flight
-	denied atomic.Uint64
+	_     [128]byte    // failing calls write below, all calls read above
+	extra atomic.Int64 // attempts in flight
+	tally
 }
 
 // concurrentRates are a ConcurrentConfig in millionths of an extra attempt.
@@ -113,6 +113,7 @@ func (b *Concurrent) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 			return Permit{}, false
 		}
 		if b.extra.CompareAndSwap(extra, extra+1) {
+			b.granted.Add(1)
 			return Permit{Kind: c.Kind, At: now, Cost: 1}, true
 		}
 	}
@@ -145,5 +146,5 @@ func (b *Concurrent) Balance(time.Duration) float64 {
 	return float64(max(b.limit()-b.extra.Load(), 0))
 }
 
-// Denied is how many withdrawals have been refused so far.
-func (b *Concurrent) Denied() uint64 { return b.denied.Load() }
+// Capacity is how many extra attempts may be in flight at a time, for the calls that are in flight now.
+func (b *Concurrent) Capacity(time.Duration) float64 { return float64(b.limit()) }

@@ -3,16 +3,13 @@
 
 package budget
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // Empty grants no extra attempt. It is one value for the whole process, and so is its count of
 // denials.
 var Empty Budget = new(empty)
 
-type empty struct{ denied atomic.Uint64 }
+type empty struct{ tally }
 
 func (*empty) Start(time.Duration)                {}
 func (*empty) Fail(time.Duration)                 {}
@@ -25,5 +22,5 @@ func (e *empty) Withdraw(time.Duration, Charge) (Permit, bool) {
 	return Permit{}, false
 }
 
-func (*empty) Balance(time.Duration) float64 { return 0 }
-func (e *empty) Denied() uint64              { return e.denied.Load() }
+func (*empty) Balance(time.Duration) float64  { return 0 }
+func (*empty) Capacity(time.Duration) float64 { return 0 }

@@ -31,8 +31,8 @@ type Ratio struct {
 	calls   counter      // since the beginning
 	slotEnd atomic.Int64 // the end of the window's newest slot; written under mu
 
-	_      [128]byte // failing calls write below, all calls read above
-	denied atomic.Uint64
+	_ [128]byte // failing calls write below, all calls read above
+	tally
 
 	mu         sync.Mutex // guards all below
 	config     RatioConfig
@@ -92,6 +92,7 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		return Permit{}, false
 	}
 	r.window.slots[0].spent += cost
+	r.granted.Add(1)
 	return Permit{Kind: c.Kind, Generation: r.generation, At: max(now, r.window.start), Cost: cost}, true
 }
 
@@ -175,16 +176,27 @@ func (r *Ratio) Drain(now time.Duration) {
 // Balance is in extra attempts [KindFailure], with fractions. It is 0 while more was spent in the
 // window than its calls have earned, as may be after a burst whose calls left the window first.
 func (r *Ratio) Balance(now time.Duration) float64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.window // to read moves nothing on
-	w.advance(now, r.calls.sum())
-	earned, spent := r.totals(&w)
-	return float64(max(earned-spent, 0)) / float64(r.rates.cost)
+	balance, _ := r.read(now)
+	return balance
 }
 
-// Denied is how many withdrawals have been refused so far.
-func (r *Ratio) Denied() uint64 { return r.denied.Load() }
+// Capacity is what the calls and bonuses of the window and the reserve have earned, in extra attempts
+// [KindFailure].
+func (r *Ratio) Capacity(now time.Duration) float64 {
+	_, capacity := r.read(now)
+	return capacity
+}
+
+// read returns balance and capacity. To read moves nothing on.
+func (r *Ratio) read(now time.Duration) (balance, capacity float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.window
+	w.advance(now, r.calls.sum())
+	earned, spent := r.totals(&w)
+	cost := float64(r.rates.cost)
+	return float64(max(earned-spent, 0)) / cost, float64(earned+w.bonus()) / cost
+}
 
 // totals are what the calls of a window and the reserve have earned, and what was spent less the bonuses. It
 // requires mu.

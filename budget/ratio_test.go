@@ -461,6 +461,23 @@ func TestRatioReturnUnderStress(t *testing.T) {
 	}
 }
 
+// What calls, reserve and bonuses have earned in the window is the capacity.
+func TestRatioCapacity(t *testing.T) {
+	t.Parallel()
+	b := ratio(t, 10, 1)
+	for range 20 {
+		b.Start(t0)
+	}
+	p, _ := b.Withdraw(t0, charge(timeout))
+	b.Settle(at(1), p, true) // 5 back, and 2.5 on top
+	spend(b, at(1), 4)
+	for seconds, want := range map[float64][2]float64{1: {10.5, 14.5}, 10.5: {8.5, 12.5}, 11.5: {10, 10}} {
+		if balance, capacity := b.Balance(at(seconds)), b.Capacity(at(seconds)); balance != want[0] || capacity != want[1] {
+			t.Errorf("after %v s: balance %v of %v; want %v of %v", seconds, balance, capacity, want[0], want[1])
+		}
+	}
+}
+
 // The balance keeps its part of what was earned; what was spent counts for a whole window from the reload.
 func TestRatioReload(t *testing.T) {
 	t.Parallel()

@@ -79,6 +79,14 @@ func (w *window) sum() (calls, spent int64) {
 	return calls, spent
 }
 
+// bonus adds up what was earned beside the calls.
+func (w *window) bonus() (bonus int64) {
+	for _, s := range w.slots {
+		bonus += s.bonus
+	}
+	return bonus
+}
+
 // resize gives the slots another width, and keeps nothing but the calls. They go to the slot that begins
 // when theirs did or earlier, so that none counts for longer than it should.
 func (w *window) resize(width time.Duration) {

@@ -3,10 +3,7 @@
 
 package budget
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // RefundConfig is what a [Refund] is made from, in tokens with at most three decimals, which the budget
 // keeps exactly. The fields are taken as they are, zeros too: start from [DefaultRefund] and change what
@@ -55,10 +52,11 @@ func (c RefundConfig) budget() Reloadable { return newRefund(c) }
 // With a bucket that is full, a call that succeeds only reads. The zero value is not usable: see
 // [NewRefund].
 type Refund struct {
+	tally
+
 	bucket     bucket
 	config     RefundConfig // guarded by the bucket's mu, as is the next
 	generation uint32
-	denied     atomic.Uint64
 }
 
 var _ Reloadable = (*Refund)(nil)
@@ -118,6 +116,7 @@ func (b *Refund) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		return Permit{}, false
 	}
 	b.bucket.add(-cost)
+	b.granted.Add(1)
 	return Permit{Kind: c.Kind, Generation: b.generation, At: now, Cost: cost}, true
 }
 
@@ -154,11 +153,15 @@ func (b *Refund) Balance(time.Duration) float64 {
 	return float64(b.bucket.tokens) / float64(milli(b.config.RetryCost))
 }
 
+// Capacity is how many extra attempts [KindFailure] a full bucket pays for.
+func (b *Refund) Capacity(time.Duration) float64 {
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	return float64(b.bucket.capacity) / float64(milli(b.config.RetryCost))
+}
+
 // Tokens is what the bucket holds: 0 to Capacity, with three decimals.
 func (b *Refund) Tokens() float64 {
 	tokens, _ := b.bucket.read()
 	return float64(tokens) / 1000
 }
-
-// Denied is how many withdrawals have been refused so far.
-func (b *Refund) Denied() uint64 { return b.denied.Load() }

@@ -5,7 +5,6 @@ package budget
 
 import (
 	"math"
-	"sync/atomic"
 	"time"
 )
 
@@ -53,9 +52,10 @@ func (c ThrottleConfig) success() int64 {
 // With a bucket that is full, a call that succeeds only reads. The zero value is not usable: see
 // [NewThrottle].
 type Throttle struct {
+	tally
+
 	bucket  bucket
 	success int64 // guarded by the bucket's mu
-	denied  atomic.Uint64
 }
 
 var _ Reloadable = (*Throttle)(nil)
@@ -115,6 +115,7 @@ func (t *Throttle) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
+	t.granted.Add(1)
 	return Permit{Kind: c.Kind, At: now}, true
 }
 
@@ -141,11 +142,14 @@ func (t *Throttle) Balance(time.Duration) float64 {
 	return float64(max(2*tokens-capacity, 0)) / 2000
 }
 
+// Capacity is the balance of a full bucket: half of MaxTokens.
+func (t *Throttle) Capacity(time.Duration) float64 {
+	_, capacity := t.bucket.read()
+	return float64(capacity) / 2000
+}
+
 // Tokens is what the bucket holds: 0 to MaxTokens, with three decimals.
 func (t *Throttle) Tokens() float64 {
 	tokens, _ := t.bucket.read()
 	return float64(tokens) / 1000
 }
-
-// Denied is how many withdrawals have been refused so far.
-func (t *Throttle) Denied() uint64 { return t.denied.Load() }

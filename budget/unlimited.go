@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Unlimited grants every extra attempt and counts nothing. Its balance is infinite.
+// Unlimited grants every extra attempt and counts nothing. Its balance and capacity are infinite.
 var Unlimited Budget = unlimited{}
 
 type unlimited struct{}
@@ -23,5 +23,7 @@ func (unlimited) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	return Permit{Kind: c.Kind, At: now}, true
 }
 
-func (unlimited) Balance(time.Duration) float64 { return math.Inf(1) }
-func (unlimited) Denied() uint64                { return 0 }
+func (unlimited) Balance(time.Duration) float64  { return math.Inf(1) }
+func (unlimited) Capacity(time.Duration) float64 { return math.Inf(1) }
+func (unlimited) Granted() uint64                { return 0 }
+func (unlimited) Denied() uint64                 { return 0 }

@@ -12,11 +12,13 @@ import (
 
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
-	Name    string  // in the policy file; "" is the default budget
-	Target  string  // whose calls share it; "" for all
-	Service string  // with scope SERVICE, else ""
-	Balance float64 // extra attempts of the usual cost that would be granted now
-	Denied  uint64  // withdrawals that were refused so far
+	Name     string  // in the policy file; "" is the default budget
+	Target   string  // whose calls share it; "" for all
+	Service  string  // with scope SERVICE, else ""
+	Balance  float64 // extra attempts of the usual cost that would be granted now
+	Capacity float64 // what the balance would be if nothing were spent
+	Granted  uint64  // withdrawals that were granted so far
+	Denied   uint64  // withdrawals that were refused so far
 }
 
 // Budgets reads the budgets of the Retrier that calls have used so far, in the order of name, target and
@@ -24,7 +26,10 @@ type BudgetState struct {
 func (r *Retrier) Budgets() []BudgetState {
 	now := budget.Now()
 	state := func(key budgetKey, b budget.Budget) BudgetState {
-		return BudgetState{Name: key.name, Target: key.target, Service: key.service, Balance: b.Balance(now), Denied: b.Denied()}
+		return BudgetState{
+			Name: key.name, Target: key.target, Service: key.service,
+			Balance: b.Balance(now), Capacity: b.Capacity(now), Granted: b.Granted(), Denied: b.Denied(),
+		}
 	}
 	var list []BudgetState
 	for name, b := range r.budgets.given {

@@ -20,9 +20,9 @@ func TestBalancesAndDenialsCanBeRead(t *testing.T) {
 		"service": {Scope: policy.ScopeService, Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
-		"target":  {Name: "orders", Target: "T", Balance: 0, Denied: 1},
-		"process": {Name: "orders", Balance: 0, Denied: 1},
-		"service": {Name: "orders", Target: "T", Service: "acme.orders.v1.OrderService", Balance: 2},
+		"target":  {Name: "orders", Target: "T", Balance: 0, Capacity: 2, Granted: 1, Denied: 1},
+		"process": {Name: "orders", Balance: 0, Capacity: 2, Granted: 2, Denied: 1},
+		"service": {Name: "orders", Target: "T", Service: "acme.orders.v1.OrderService", Balance: 2, Capacity: 2, Granted: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(specs[name]), func(t *testing.T, s scene) {
@@ -54,9 +54,9 @@ func TestReadingsAreInTheOrderOfNames(t *testing.T) {
 			_, _ = s.call(t.Context(), method)
 		}
 		want := []interceptor.BudgetState{
-			{Name: "", Target: s.conn.Target(), Balance: 10.1}, // a reserve of 1 a second for 10 s, and a tenth for the call
-			{Name: "mine", Balance: 7, Denied: 3},
-			{Name: "orders", Balance: 2},
+			{Name: "", Target: s.conn.Target(), Balance: 10.1, Capacity: 10.1}, // a reserve of 1 a second for 10 s, and a tenth for the call
+			{Name: "mine", Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
+			{Name: "orders", Balance: 2, Capacity: 2},
 		}
 		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
@@ -67,5 +67,7 @@ func TestReadingsAreInTheOrderOfNames(t *testing.T) {
 // counted is a budget with readings.
 type counted struct{ *purse }
 
-func (counted) Balance(time.Duration) float64 { return 7 }
-func (counted) Denied() uint64                { return 3 }
+func (counted) Balance(time.Duration) float64  { return 7 }
+func (counted) Capacity(time.Duration) float64 { return 9 }
+func (counted) Granted() uint64                { return 5 }
+func (counted) Denied() uint64                 { return 3 }

@@ -103,8 +103,10 @@ func (w *world) Finish(_ time.Duration, e budget.End) {
 	w.finished++
 	w.tell("%s", map[budget.End]string{budget.EndAtOnce: "E1", budget.EndSucceeded: "E+", budget.EndFailed: "E-"}[e])
 }
-func (w *world) Balance(time.Duration) float64 { return float64(w.grants) }
-func (w *world) Denied() uint64                { return 0 }
+func (w *world) Balance(time.Duration) float64  { return float64(w.grants) }
+func (w *world) Capacity(time.Duration) float64 { return float64(w.grants) }
+func (w *world) Granted() uint64                { return 0 }
+func (w *world) Denied() uint64                 { return 0 }
 
 func (w *world) Enter() bool {
 	if w.entered == w.slots {
