@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"math"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 // Backoff is how long a call waits before a retry. It is a value without state: what it depends on
@@ -31,6 +33,23 @@ const (
 
 // String spells the growth as a policy file does.
 func (g Growth) String() string { return nameOf(g, "EXPONENTIAL", "EXPONENTIAL", "LINEAR", "FIXED") }
+
+// Jitter is how a backoff is spread by chance. The zero value means [JitterFull].
+type Jitter uint8
+
+// The kinds of jitter; b is the backoff after growth and cap, r a chance in [0, 1).
+const (
+	JitterNone         Jitter = iota + 1 // b: clients stay in step; for tests
+	JitterFull                           // r·b: spreads load best (AWS Architecture Blog, 2015)
+	JitterEqual                          // b/2 + r·b/2: never less than half
+	JitterDecorrelated                   // Initial + r·(min(Max, 3·previous) − Initial)
+	JitterProportional                   // b·(0.8 + 0.4·r): gRPC's own (gRFC A6)
+)
+
+// String spells the jitter as a policy file does.
+func (j Jitter) String() string {
+	return nameOf(j, "FULL", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL")
+}
 
 // Delay returns the wait before a retry.
 //
@@ -74,6 +93,20 @@ func (b Backoff) decorrelated(previous time.Duration, r float64) time.Duration {
 	return toDuration(low + r*(high-low))
 }
 
+// spread applies the jitter to b. DECORRELATED does not grow from b: see [Backoff.Delay].
+func (j Jitter) spread(b, r float64) float64 {
+	switch j {
+	case JitterNone:
+		return b
+	case JitterEqual:
+		return b/2 + r*b/2
+	case JitterProportional:
+		return b * (0.8 + 0.4*r)
+	default:
+		return r * b
+	}
+}
+
 // toDuration saturates: the float64 nearest to the longest Duration is already beyond it.
 func toDuration(ns float64) time.Duration {
 	switch {
@@ -86,11 +119,23 @@ func toDuration(ns float64) time.Duration {
 	}
 }
 
-// nameOf is how the enumerations of this package print themselves: names are those of their numbers, of
-// which 0 prints as the default that it means.
-func nameOf[T ~uint8](v T, names ...string) string {
-	if int(v) < len(names) {
-		return names[v]
+func checkBackoff(report *document.Report, path string, b Backoff) {
+	if b.Initial <= 0 {
+		report.Errorf(path+"initialBackoff", b.Initial, "must be more than 0s")
 	}
-	return "INVALID"
+	if b.Max <= 0 {
+		report.Errorf(path+"maxBackoff", b.Max, "must be more than 0s")
+	}
+	switch {
+	case !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0): // NaN too
+		report.Errorf(path+"backoffMultiplier", b.Multiplier, "must be a number more than 0")
+	case b.Growth == GrowthFixed && b.Multiplier != 1:
+		report.Errorf(path+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
+	}
+	if b.Growth > GrowthFixed {
+		report.Errorf(path+"growth", uint8(b.Growth), "must be EXPONENTIAL, LINEAR or FIXED")
+	}
+	if b.Jitter > JitterProportional {
+		report.Errorf(path+"jitter", uint8(b.Jitter), "must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL")
+	}
 }

@@ -84,7 +84,7 @@ func backoffs(t *rapid.T) policy.Backoff {
 	}
 }
 
-func TestBackoffStaysInBoundsForAnyInput(t *testing.T) {
+func TestBackoffBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := backoffs(t)
@@ -103,7 +103,7 @@ func TestBackoffStaysInBoundsForAnyInput(t *testing.T) {
 
 // The mean and the spread over 100,000 draws, at the first retry and far beyond the cap: jitter must
 // not vanish when everyone has been waiting longest.
-func TestJitterMeanAndSpreadHoldAtTheCap(t *testing.T) {
+func TestJitterSpread(t *testing.T) {
 	t.Parallel()
 	const draws = 100_000
 	for _, row := range []struct {
@@ -139,7 +139,7 @@ func TestJitterMeanAndSpreadHoldAtTheCap(t *testing.T) {
 	}
 }
 
-func TestDecorrelatedJitterDoesNotPileUpAtTheCap(t *testing.T) {
+func TestJitterDecorrelated(t *testing.T) {
 	t.Parallel()
 	b := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, Jitter: policy.JitterDecorrelated}
 	atCap, previous := 0, time.Duration(0)

@@ -73,6 +73,14 @@ func isCode(ed protoreflect.EnumDescriptor) bool {
 	return ed.FullName() == policyv1.StatusCode(0).Descriptor().FullName()
 }
 
+func convertCodes(list []policyv1.StatusCode) CodeSet {
+	var s CodeSet
+	for _, c := range list {
+		s |= bit(codes.Code(c)) //nolint:gosec // not negative
+	}
+	return s
+}
+
 const aCode = "must be a status code's name such as UNAVAILABLE, or its number, 1 to 16"
 
 // readCode reads a status code by its name, in any case, or by its number.
@@ -101,3 +109,17 @@ func readCode(report *document.Report, field string, n *document.Node, ed protor
 	}
 	return protoreflect.Value{}
 }
+
+func checkCodes(report *document.Report, field string, s CodeSet) {
+	switch {
+	case s == 0 && report.Whole(field):
+		report.Errorf(field, nil, "must list at least one code, such as UNAVAILABLE")
+	case s.Has(0):
+		report.Errorf(field, "OK", notFailure)
+	case s >= 1<<(maxCode+1):
+		report.Errorf(field, uint32(s), "must hold only codes that gRPC defines (1 to %d)", maxCode)
+	}
+}
+
+// notFailure is said of OK: gRPC's own clients take it, and then never retry it.
+const notFailure = "is not a failure; list codes such as UNAVAILABLE"

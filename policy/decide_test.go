@@ -27,7 +27,8 @@ type purse struct {
 }
 
 func (p *purse) Open() bool { return p.open }
-func (p *purse) Leave()     { p.left++ }
+
+func (p *purse) Leave() { p.left++ }
 
 func (p *purse) Enter() bool {
 	if !p.full {
@@ -241,7 +242,7 @@ func delays(t *testing.T, p *policy.Policy, r float64, outs ...policy.Outcome) [
 	return list
 }
 
-func TestPushbackReplacesTheBackoffAndRestartsIt(t *testing.T) {
+func TestDecidePushbackRestartsBackoff(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) { r.MaxAttempts = 10 })
 	down := failed(codes.Unavailable)
@@ -252,7 +253,7 @@ func TestPushbackReplacesTheBackoffAndRestartsIt(t *testing.T) {
 	}
 }
 
-func TestPushbackIsAFloorWithAtMostATenthOnTop(t *testing.T) {
+func TestDecidePushbackIsFloor(t *testing.T) {
 	t.Parallel()
 	for r, want := range map[float64]time.Duration{0: 5 * time.Second, 0.5: 5250 * ms, almostOne: 5500*ms - 1} {
 		if got := delays(t, mustPolicy(t, nil), r, pushed(codes.Unavailable, "5000")); got[0] != want {
@@ -261,7 +262,7 @@ func TestPushbackIsAFloorWithAtMostATenthOnTop(t *testing.T) {
 	}
 }
 
-func TestTheLongestPushbackDoesNotOverflow(t *testing.T) {
+func TestDecideLongestPushback(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) { r.MaxPushback = math.MaxInt64 })
 	out := policy.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
@@ -270,7 +271,7 @@ func TestTheLongestPushbackDoesNotOverflow(t *testing.T) {
 	}
 }
 
-func TestDecorrelatedJitterFollowsThePreviousWait(t *testing.T) {
+func TestDecideDecorrelatedJitter(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Backoff.Jitter = policy.JitterDecorrelated })
 	down := failed(codes.Unavailable)
@@ -280,7 +281,7 @@ func TestDecorrelatedJitterFollowsThePreviousWait(t *testing.T) {
 	}
 }
 
-func TestSomeCodesHaveABackoffOfTheirOwn(t *testing.T) {
+func TestDecidePerCodeBackoff(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {
 		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: policy.JitterNone}
@@ -292,7 +293,7 @@ func TestSomeCodesHaveABackoffOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAPolicyWithoutRetriesDecidesNo(t *testing.T) {
+func TestDecideWithoutRetries(t *testing.T) {
 	t.Parallel()
 	p, err := policy.New(policy.Spec{})
 	if err != nil {
@@ -304,7 +305,7 @@ func TestAPolicyWithoutRetriesDecidesNo(t *testing.T) {
 	}
 }
 
-func TestDecideDoesNotAllocateBeyondAPushback(t *testing.T) {
+func TestDecideAllocations(t *testing.T) {
 	p := mustPolicy(t, nil)
 	call, out, b := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{}
 	if n := testing.AllocsPerRun(100, func() { p.Decide(&call, &out, b, noon, 0.5) }); n > 1 {

@@ -9,8 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // WithDescriptors returns a set that also holds the policies which the owners of APIs ship with them, as
@@ -42,20 +46,6 @@ func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	}
 	next.warnings = append(next.warn(), shipped.warnings...)
 	return &next, nil
-}
-
-// Safe reports whether a policy, of this set or not, declares a method ("/service/method") safe to repeat,
-// or leaves it to the method's descriptor and that declares it. Descriptors come from where
-// [Set.WithDescriptors] takes them.
-func (s *Set) Safe(p *Policy, method string) bool { return p.safe(method, s.descriptors) }
-
-// configured are the policies of the config alone.
-func (s *Set) configured() []*Policy {
-	n := len(s.byEntry)
-	if s.fallback != nil {
-		n++
-	}
-	return s.policies[:n]
 }
 
 // descriptors is where services are looked up; the registry of generated code follows unsaid.
@@ -112,4 +102,47 @@ func servicesIn(files *protoregistry.Files) []protoreflect.ServiceDescriptor {
 		return strings.Compare(string(a.FullName()), string(b.FullName()))
 	})
 	return list
+}
+
+// own knows the options of this module, and no others: whether those are right is not asked here.
+var own = typesOf(policyv1.E_Retry, policyv1.E_ServiceRetry)
+
+func typesOf(extensions ...protoreflect.ExtensionType) *protoregistry.Types {
+	types := new(protoregistry.Types)
+	for _, e := range extensions {
+		_ = types.RegisterExtension(e) // refuses only what is there already
+	}
+	return types
+}
+
+// reread turns the options of a descriptor into the generated type with the extensions of this module: a
+// registry that was made from a file has them as bytes, one that was made by hand as it likes.
+func reread[O proto.Message](d protoreflect.Descriptor, options O) (O, error) {
+	data, err := proto.MarshalOptions{AllowPartial: true}.Marshal(d.Options())
+	if err == nil {
+		err = proto.UnmarshalOptions{AllowPartial: true, Resolver: own}.Unmarshal(data, options)
+	}
+	return options, err
+}
+
+// knowsOptions reports whether options in these files can be this module's: their number is from a range
+// where others may have chosen the same, but whoever uses them imports them.
+func knowsOptions(files *protoregistry.Files) bool {
+	_, err := files.FindDescriptorByName(policyv1.E_Retry.TypeDescriptor().FullName())
+	return err == nil
+}
+
+// level is the idempotency_level of a method; nil if its .proto does not say.
+func level(m protoreflect.MethodDescriptor) *descriptorpb.MethodOptions_IdempotencyLevel {
+	options, ok := m.Options().(*descriptorpb.MethodOptions)
+	if !ok {
+		var err error
+		if options, err = reread(m, new(descriptorpb.MethodOptions)); err != nil {
+			return nil
+		}
+	}
+	if options == nil {
+		return nil
+	}
+	return options.IdempotencyLevel
 }

@@ -3,7 +3,9 @@
 
 package policy
 
-import "github.com/stagger-go/stagger/internal/document"
+import (
+	"github.com/stagger-go/stagger/internal/document"
+)
 
 // Diagnostic is one thing that is to be said of a policy file. Its fields are Severity, File, Line and Column
 // (both from 1), Field ("methodConfig[0].retryPolicy.maxAttempts"), Value (as written) and Message: what is

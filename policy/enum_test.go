@@ -15,7 +15,7 @@ import (
 )
 
 // Constants have the number and the spelling of the file's own.
-func TestEnumsAreThoseOfTheProto(t *testing.T) {
+func TestEnums(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		proto protoreflect.Enum

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestAPlaceAmongTheWaitingIsGivenBackIfTheBudgetRefuses(t *testing.T) {
+func TestDecideLeavesWaitLimit(t *testing.T) {
 	t.Parallel()
 	call, out, p := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), purse{empty: true}
 	mustPolicy(t, nil).Decide(&call, &out, &p, noon, 0)
@@ -21,7 +21,7 @@ func TestAPlaceAmongTheWaitingIsGivenBackIfTheBudgetRefuses(t *testing.T) {
 	}
 }
 
-func TestACodeMayCostMore(t *testing.T) {
+func TestDecideCostFactor(t *testing.T) {
 	t.Parallel()
 	dear := mustPolicy(t, func(r *policy.RetrySpec) {
 		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), CostFactor: 2.5}}
@@ -35,7 +35,7 @@ func TestACodeMayCostMore(t *testing.T) {
 	}
 }
 
-func TestADecisionSaysWhatCommittedTheCall(t *testing.T) {
+func TestDecideCommit(t *testing.T) {
 	t.Parallel()
 	out := failed(codes.Unavailable)
 	out.Header = metadata.MD{}

@@ -19,7 +19,7 @@ import (
 
 const tooLarge = ": is larger than 1048576 bytes (1 MiB)"
 
-func TestLoadReadsNoMoreThanAllowed(t *testing.T) {
+func TestLoadTooLarge(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "big.yaml")
 	f, err := os.Create(path)
@@ -35,7 +35,7 @@ func TestLoadReadsNoMoreThanAllowed(t *testing.T) {
 	}
 }
 
-func TestLoadNamesWhatCannotBeRead(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for path, want := range map[string]string{

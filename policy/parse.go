@@ -38,6 +38,28 @@ func Parse(file string, data []byte) (*Set, error) {
 	return set, err
 }
 
+// ParseServiceConfig reads a service config in JSON that a resolver has delivered to a connection. It differs
+// from [Parse] in what gRPC does with such a config: methods count as safe to repeat unless an entry says
+// otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (waitForReady, the
+// limits of messages, load balancing) is left to it, without warning. The error is an [*Error]; gRPC may
+// accept what is refused here, such as unknown keys.
+func ParseServiceConfig(data []byte) (*Set, error) {
+	report := document.NewReport("service config")
+	f := read(report, data)
+	if f == nil {
+		return nil, report.Err()
+	}
+	config := convert(report, f)
+	if config.Idempotency == IdempotencyByName {
+		config.Idempotency = IdempotencyAssume
+	}
+	for i := range config.Methods {
+		m := &config.Methods[i]
+		m.WaitForReady, m.MaxRequestBytes, m.MaxResponseBytes = nil, nil, nil
+	}
+	return newSet(config, report)
+}
+
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
 
 // read returns what a file says, as far as it can be read; nil if the report says all there is to say.

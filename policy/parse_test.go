@@ -35,8 +35,8 @@ func mustLoad(t testing.TB, name string) *policy.Set {
 	return set
 }
 
-// TestLoadReadsTheDesignsExample is the file that the design promises to users.
-func TestLoadReadsTheDesignsExample(t *testing.T) {
+// TestParseDesignExample is the file that the design promises to users.
+func TestParseDesignExample(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "design.yaml")
 	want := policy.Spec{
@@ -69,7 +69,7 @@ func TestLoadReadsTheDesignsExample(t *testing.T) {
 	}
 }
 
-func TestLoadReadsAPlainServiceConfig(t *testing.T) {
+func TestParsePlainServiceConfig(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
@@ -91,7 +91,7 @@ func TestLoadReadsAPlainServiceConfig(t *testing.T) {
 	}
 }
 
-func TestLoadReadsEveryKey(t *testing.T) {
+func TestParseEveryKey(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
 	b := policy.Backoff{
@@ -145,15 +145,15 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	}
 }
 
-func TestAMissingFileIsTheSystemsError(t *testing.T) {
+func TestLoadMissingFile(t *testing.T) {
 	t.Parallel()
 	if _, err := policy.Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Load = %v; want os.ErrNotExist", err)
 	}
 }
 
-// TestJSONAndYAMLMeanTheSame reads what both can read, both ways.
-func TestJSONAndYAMLMeanTheSame(t *testing.T) {
+// TestParseJSONAsYAML reads what both can read, both ways.
+func TestParseJSONAsYAML(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/good/grpc.json")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestJSONAndYAMLMeanTheSame(t *testing.T) {
 	}
 }
 
-func TestAnAliasStandsForItsAnchor(t *testing.T) {
+func TestParseAlias(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", `
 methodConfig:
@@ -176,5 +176,27 @@ methodConfig:
 `)
 	if p := set.Lookup("/a.B/M"); p == nil || p.MaxAttempts() != 3 {
 		t.Errorf("Lookup(/a.B/M) = %+v; want 3 attempts", p)
+	}
+}
+
+func TestParseServiceConfig(t *testing.T) {
+	t.Parallel()
+	const text = `{"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [
+		{"name": [{"service": "a.B"}], "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1, "timeout": "1s",
+		 "retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1, "retryableStatusCodes": ["unavailable"]}},
+		{"name": [{"service": "a.B", "method": "C"}], "idempotency": "NONE"}]}`
+	set, err := policy.ParseServiceConfig([]byte(text))
+	if err != nil || len(set.Warnings()) > 0 {
+		t.Fatalf("%v, %v", err, set.Warnings())
+	}
+	s := set.Lookup("/a.B/D").Spec()
+	if s.Idempotency != policy.IdempotencyAssume || s.WaitForReady != nil || s.MaxRequestBytes != nil || s.MaxResponseBytes != nil || s.Timeout == 0 {
+		t.Errorf("%+v; want safe methods, and nothing of what gRPC does by itself", s)
+	}
+	if got := set.Lookup("/a.B/C").Spec().Idempotency; got != policy.IdempotencyNone {
+		t.Errorf("idempotency NONE is read as %v", got)
+	}
+	if _, err := policy.ParseServiceConfig([]byte(`{"methodConfig": 5}`)); err == nil || err.Error() != "service config:1:18: methodConfig: 5: must be a list, in brackets or one entry a line after a dash" {
+		t.Errorf("%v", err)
 	}
 }

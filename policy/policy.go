@@ -15,6 +15,7 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -131,4 +132,68 @@ func (p *Policy) forCode(code CodeSet) (maxAttempts int, b *Backoff, cost float6
 		cost = cmp.Or(own.CostFactor, cost)
 	}
 	return maxAttempts, b, cost
+}
+
+// Spec is what a policy says of a method. [New] checks it and makes a [Policy].
+type Spec struct {
+	Timeout          time.Duration // of the whole call; 0: only the caller's deadline
+	WaitForReady     *bool         // nil: as the call says
+	MaxRequestBytes  *int          // nil: as the call says
+	MaxResponseBytes *int          // nil: as the call says
+	Idempotency      Idempotency
+	IdempotencyKey   string     // the header that carries a key of the call's own; "": none
+	Retry            *RetrySpec // nil: one attempt, unless Hedge is there
+	Hedge            *HedgeSpec // not beside Retry
+}
+
+// clone copies what a spec points to, so that who wrote it cannot change a policy afterwards.
+func (s Spec) clone() Spec {
+	s.WaitForReady = cloned(s.WaitForReady)
+	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
+	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
+	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
+		s.Hedge.Quantile = cloned(s.Hedge.Quantile)
+	}
+	if s.Retry = cloned(s.Retry); s.Retry != nil {
+		s.Retry.Overrides = slices.Clone(s.Retry.Overrides)
+		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
+		for i := range s.Retry.PerCode {
+			s.Retry.PerCode[i].Backoff = cloned(s.Retry.PerCode[i].Backoff)
+		}
+	}
+	return s
+}
+
+func cloned[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
+}
+
+// checkSpec reports everything that is wrong with s. Fields are named as in a policy file, under
+// the given path.
+func checkSpec(report *document.Report, path string, s Spec) {
+	checkPositive(report, path+"timeout", s.Timeout)
+	checkBytes(report, path+"maxRequestMessageBytes", s.MaxRequestBytes)
+	checkBytes(report, path+"maxResponseMessageBytes", s.MaxResponseBytes)
+	if s.Idempotency > IdempotencyNone {
+		report.Errorf(path+"idempotency", uint8(s.Idempotency), "must be ASSUME, DECLARED or NONE")
+	}
+	checkIdempotencyKey(report, path, s)
+	if s.Hedge != nil {
+		checkHedge(report, path+"hedgingPolicy.", *s.Hedge)
+		if s.Retry != nil {
+			report.Errorf(path+"hedgingPolicy", nil, "stands beside retryPolicy: keep one of the two")
+		}
+	}
+	if s.Retry != nil {
+		checkRetry(report, path+"retryPolicy.", *s.Retry)
+	}
+}
+
+func checkBytes(report *document.Report, field string, n *int) {
+	if n != nil && *n < 0 {
+		report.Errorf(field, *n, "must not be negative")
+	}
 }

@@ -82,7 +82,7 @@ func withDetails(t *testing.T, delays ...*durationpb.Duration) *status.Status {
 	return status.FromProto(p)
 }
 
-func TestReadPushbackTakesTheFirstSourceThatSpeaks(t *testing.T) {
+func TestReadPushbackOrder(t *testing.T) {
 	t.Parallel()
 	plain := status.New(codes.Unavailable, "")
 	info := withDetails(t, durationpb.New(2*time.Second))
@@ -120,7 +120,7 @@ func TestReadPushbackTakesTheFirstSourceThatSpeaks(t *testing.T) {
 	}
 }
 
-func TestReadPushbackSurvivesDetailsThatDoNotUnmarshal(t *testing.T) {
+func TestReadPushbackBadDetails(t *testing.T) {
 	t.Parallel()
 	p := status.New(codes.Unavailable, "").Proto()
 	p.Details = []*anypb.Any{

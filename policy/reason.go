@@ -3,7 +3,9 @@
 
 package policy
 
-import "slices"
+import (
+	"slices"
+)
 
 // Reason names what ended a call, or let it go on. The names are the vocabulary of the whole
 // project: metric labels, log fields and explanations print them as they stand here.
@@ -46,3 +48,26 @@ var reasons = []Reason{
 // Reasons returns all reasons: first those of [Policy.Decide], in the order of its questions ([Steps]), then those
 // that need none.
 func Reasons() []Reason { return slices.Clone(reasons) }
+
+// Step is one question of [Policy.Decide].
+type Step struct {
+	Question string
+	No       Reason // what ends the call if the answer is no
+}
+
+// Steps are the questions, in the order in which they are asked.
+func Steps() []Step {
+	return []Step{
+		{"Does the outcome mean that another attempt may help?", ReasonNonRetryable},
+		{"Has the application seen no part of the attempt?", ReasonCommitted},
+		{"Is an attempt left?", ReasonAttemptsExhausted},
+		{"May the method be repeated?", ReasonNotIdempotent},
+		{"Does the server allow it, after a delay that is not above maxPushback?", ReasonPushbackStop},
+		{"Is it the newest attempt that has failed?", ReasonFollowed},
+		{"Is it not a caller further up who owns the retry?", ReasonChainStop},
+		{"Is the circuit closed?", ReasonBreakerOpen},
+		{"Do delay and attempt fit before the deadline?", ReasonDeadlineTooClose},
+		{"Is there room for one more call that waits?", ReasonTooManyWaiting},
+		{"Has the traffic earned another attempt?", ReasonBudgetExhausted},
+	}
+}

@@ -77,21 +77,6 @@ func (s *Set) add(m MethodConfig) {
 	}
 }
 
-// resolve settles an idempotency that is left to the name. Nobody who names a whole service thinks
-// of each of its methods, so only a name with a method declares it safe.
-func resolve(entry, file Idempotency, name Name) Idempotency {
-	switch {
-	case entry != IdempotencyByName:
-		return entry
-	case file != IdempotencyByName:
-		return file
-	case name.Method != "":
-		return IdempotencyAssume
-	default:
-		return IdempotencyDeclared
-	}
-}
-
 // Lookup finds the policy for a full method name ("/service/method"): the entry that names the
 // method, else the one for its service, else the one for everything, else nil; or what
 // [Set.WithDescriptors] has found where there is none. Entries are not merged. It does not allocate.
@@ -122,3 +107,27 @@ func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 // Warnings returns what is not wrong but may surprise, such as methods that will not be retried
 // because nobody declares them safe.
 func (s *Set) Warnings() []Diagnostic { return slices.Clone(s.warnings) }
+
+// Configured reports whether a policy of the set comes from its config, and not with an API
+// ([Set.WithDescriptors]).
+func (s *Set) Configured(p *Policy) bool {
+	return p.index >= 0 && p.index < len(s.configured()) && s.policies[p.index] == p
+}
+
+// configured are the policies of the config alone.
+func (s *Set) configured() []*Policy {
+	n := len(s.byEntry)
+	if s.fallback != nil {
+		n++
+	}
+	return s.policies[:n]
+}
+
+// cloneBudgets copies budgets, and names a scope that is left at zero.
+func cloneBudgets(budgets []BudgetSpec) []BudgetSpec {
+	budgets = slices.Clone(budgets)
+	for i := range budgets {
+		budgets[i].Scope = cmp.Or(budgets[i].Scope, ScopeTarget)
+	}
+	return budgets
+}

@@ -23,9 +23,9 @@ methodConfig:
   waitForReady: true
 `
 
-// TestLookupTakesTheMostSpecificEntryWhole is gRFC A2's order, and its trap: an entry for a method
+// TestLookup is gRFC A2's order, and its trap: an entry for a method
 // that sets nothing switches off what the service's entry sets.
-func TestLookupTakesTheMostSpecificEntryWhole(t *testing.T) {
+func TestLookup(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", lookups)
 	for method, want := range map[string]string{
@@ -49,7 +49,7 @@ func TestLookupTakesTheMostSpecificEntryWhole(t *testing.T) {
 	}
 }
 
-func TestLookupWithoutDefaultFindsNothing(t *testing.T) {
+func TestLookupWithoutDefault(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}]}]")
 	for _, method := range []string{"/a.C/Get", "/a.B", "/", ""} {
@@ -96,7 +96,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-func TestPoliciesStandInTheOrderOfTheFile(t *testing.T) {
+func TestPoliciesOrder(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for i, p := range mustParse(t, "f", lookups).Policies() {
@@ -107,40 +107,5 @@ func TestPoliciesStandInTheOrderOfTheFile(t *testing.T) {
 	}
 	if want := []string{"/", "/a.B/", "/a.C/", "/a.B/Get"}; !slices.Equal(got, want) {
 		t.Errorf("Policies are for %v; want %v", got, want)
-	}
-}
-
-// TestIdempotencyIsResolvedFromEntryToFileToName is the order of the design's section 5.
-func TestIdempotencyIsResolvedFromEntryToFileToName(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		file, entry string
-		method      policy.Idempotency // of a name with method
-		service     policy.Idempotency // of a name without
-	}{
-		{"", "", policy.IdempotencyAssume, policy.IdempotencyDeclared},
-		{"ASSUME", "", policy.IdempotencyAssume, policy.IdempotencyAssume},
-		{"DECLARED", "", policy.IdempotencyDeclared, policy.IdempotencyDeclared},
-		{"NONE", "", policy.IdempotencyNone, policy.IdempotencyNone},
-		{"", "ASSUME", policy.IdempotencyAssume, policy.IdempotencyAssume},
-		{"NONE", "ASSUME", policy.IdempotencyAssume, policy.IdempotencyAssume},
-		{"ASSUME", "declared", policy.IdempotencyDeclared, policy.IdempotencyDeclared},
-		{"ASSUME", "NONE", policy.IdempotencyNone, policy.IdempotencyNone},
-	} {
-		text := "methodConfig:\n- name: [{}, {service: a.B}, {service: a.B, method: C}]\n"
-		if row.entry != "" {
-			text += "  idempotency: " + row.entry + "\n"
-		}
-		if row.file != "" {
-			text += "idempotency: " + row.file + "\n"
-		}
-		set := mustParse(t, "f", text)
-		for method, want := range map[string]policy.Idempotency{
-			"/a.B/C": row.method, "/a.B/D": row.service, "/a.C/D": row.service,
-		} {
-			if got := set.Lookup(method).Spec().Idempotency; got != want {
-				t.Errorf("file %q, entry %q: %s is %v; want %v", row.file, row.entry, method, got, want)
-			}
-		}
 	}
 }

@@ -3,9 +3,31 @@
 
 package policy_test
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
 
-func TestLoadingWarnsOfWhatIsNotCarriedOut(t *testing.T) {
+	"github.com/stagger-go/stagger/policy"
+)
+
+func wantWarnings(t *testing.T, set *policy.Set, want []string) {
+	t.Helper()
+	got := set.Warnings()
+	if len(got) != len(want) {
+		t.Fatalf("Warnings = %v; want %v", got, want)
+	}
+	for i, w := range got {
+		if w.String() != want[i] {
+			t.Errorf("warning %d is\n%s\nwant\n%s", i, w, want[i])
+		}
+	}
+}
+
+const unsafe = " will be retried only if the attempt never left the client, since nothing declares it safe to repeat; " +
+	`name the method in an entry, set idempotency_level in its .proto, or add "idempotency: ASSUME" to this entry`
+
+func TestWarningsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	const (
 		channel = " belongs to the channel and has no effect here: pass it to gRPC, with grpc.WithDefaultServiceConfig or from the resolver"
@@ -23,11 +45,89 @@ func TestLoadingWarnsOfWhatIsNotCarriedOut(t *testing.T) {
 	})
 }
 
-func TestWarningsOfTheCallerAreACopy(t *testing.T) {
+func TestWarningsCopied(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", "loadBalancingPolicy: pick_first")
 	set.Warnings()[0].Message = "changed"
 	if got := set.Warnings()[0].Message; got == "changed" {
 		t.Error("a caller changed a warning of the set")
+	}
+}
+
+func TestWarningsUnsafeMethods(t *testing.T) {
+	t.Parallel()
+	const retry = "  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+	var many []string
+	for i := range 20 {
+		many = append(many, fmt.Sprintf("/shop.Mall/Pay%02d", i))
+	}
+	for _, row := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"all methods declared", "methodConfig:\n- name: [{service: shop.Safe}]\n" + retry, nil},
+		{"a name with method declares it", "methodConfig:\n- name: [{service: shop.Mixed, method: Pay}]\n" + retry, nil},
+		{"no retries", "methodConfig:\n- name: [{service: shop.Mixed}]\n  timeout: 1s\n", nil},
+		{"assumed by the entry", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: ASSUME\n" + retry, nil},
+		{"assumed by the file", "idempotency: ASSUME\nmethodConfig:\n- name: [{service: shop.Mixed}]\n" + retry, nil},
+		{"switched off", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: NONE\n" + retry, nil},
+		{"some not declared", "methodConfig:\n- name: [{service: shop.Safe}, {service: shop.Mixed}]\n" + retry, []string{
+			`f:2:32: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
+		}},
+		{"one has an entry of its own", "methodConfig:\n- name: [{service: shop.Mixed}]\n" + retry +
+			"- name: [{service: shop.Mixed, method: Pay}]\n", []string{
+			`f:2:10: methodConfig[0].name[0]: "/shop.Mixed/": /shop.Mixed/Add` + unsafe,
+		}},
+		{"more than anyone reads", "methodConfig:\n- name: [{service: shop.Mall}]\n" + retry, []string{
+			`f:2:10: methodConfig[0].name[0]: "/shop.Mall/": ` + strings.Join(many, ", ") + " and 5 more" + unsafe,
+		}},
+		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, []string{
+			`f:2:10: methodConfig[0].name[0]: "/un.Known/": a method` + unsafe,
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			wantWarnings(t, mustParse(t, "f", row.text), row.want)
+		})
+	}
+}
+
+// TestWarningsDefaultEntry has the name for everything, where a service with an
+// entry of its own is that entry's business.
+func TestWarningsDefaultEntry(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", `
+methodConfig:
+- name: [{}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}
+- name: [{service: shop.Mall}]
+`)
+	if w := set.Warnings(); len(w) != 1 || w[0].Field != "methodConfig[0].name[0]" ||
+		!strings.Contains(w[0].Message, "/shop.Mixed/Pay") || strings.Contains(w[0].Message, "/shop.Mall/") {
+		t.Errorf("Warnings = %v; want one that names /shop.Mixed/Pay but nothing of /shop.Mall/", w)
+	}
+}
+
+func TestWarningsIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", `
+methodConfig:
+- name: [{service: a.B}]
+  idempotencyKey: {}
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}
+`)
+	if got := set.Warnings(); len(got) != 0 {
+		t.Errorf("Warnings = %v", got)
+	}
+}
+
+func TestWarningsEntryWithoutNames(t *testing.T) {
+	t.Parallel()
+	wantWarnings(t, mustParse(t, "f", "methodConfig:\n- timeout: 1s\n- {name: [], timeout: 1s}"), []string{
+		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
+		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
+	})
+	if _, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{}}}); err == nil {
+		t.Error("NewSet takes an entry without names, which in Go is a mistake")
 	}
 }

@@ -52,7 +52,7 @@ func put(t *testing.T, path string, data []byte) {
 	}
 }
 
-func TestAFileThatIsWrittenOrReplacedIsReadAgain(t *testing.T) {
+func TestWatch(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	put(t, path, attemptsFile("2"))
@@ -86,7 +86,7 @@ func TestAFileThatIsWrittenOrReplacedIsReadAgain(t *testing.T) {
 
 // Kubernetes keeps a ConfigMap in a folder of its own, which a link ..data leads to, and puts another link in
 // the place of that one.
-func TestAConfigMapIsReadAgainWhenItsLinkIsSwapped(t *testing.T) {
+func TestWatchConfigMap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	version := func(name, attempts string) {
@@ -115,7 +115,7 @@ func TestAConfigMapIsReadAgainWhenItsLinkIsSwapped(t *testing.T) {
 }
 
 // Another program may change the file after it was loaded and before it is watched.
-func TestAChangeBetweenLoadAndWatchIsSeen(t *testing.T) {
+func TestWatchChangeSinceLoad(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	put(t, path, attemptsFile("2"))
@@ -140,7 +140,7 @@ func TestAChangeBetweenLoadAndWatchIsSeen(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsNotThereCannotBeWatched(t *testing.T) {
+func TestWatchMissingFolder(t *testing.T) {
 	t.Parallel()
 	if err := policy.Watch(t.Context(), filepath.Join(t.TempDir(), "none", "retry.yaml"), nil, nil); err == nil {
 		t.Error("watches a folder that is not there")

@@ -50,7 +50,7 @@ func badFiles(t testing.TB) []badFile {
 	return files
 }
 
-func TestBadFilesAreRefusedWithEveryMistakeOnce(t *testing.T) {
+func TestParseBadFiles(t *testing.T) {
 	t.Parallel()
 	for _, row := range badFiles(t) {
 		t.Run(row.name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestBadFilesAreRefusedWithEveryMistakeOnce(t *testing.T) {
 	}
 }
 
-// TestBadFilesHaveEveryFieldInYAMLAndInJSON keeps a new field from being forgotten.
-func TestBadFilesHaveEveryFieldInYAMLAndInJSON(t *testing.T) {
+// TestBadFilesHaveEveryField keeps a new field from being forgotten.
+func TestBadFilesHaveEveryField(t *testing.T) {
 	t.Parallel()
 	files := badFiles(t)
 	if len(files) < 60 {

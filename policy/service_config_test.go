@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 const exported = `
@@ -36,7 +34,7 @@ methodConfig:
       retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}
 `
 
-func TestAPlainServiceConfigHasGRPCsKeysAlone(t *testing.T) {
+func TestServiceConfig(t *testing.T) {
 	t.Parallel()
 	config, _ := mustParse(t, "f", exported).ServiceConfig()
 	const want = `{
@@ -56,7 +54,7 @@ func TestAPlainServiceConfigHasGRPCsKeysAlone(t *testing.T) {
 	}
 }
 
-func TestTheNotesSayWhatPlainGRPCWillNotDo(t *testing.T) {
+func TestServiceConfigNotes(t *testing.T) {
 	t.Parallel()
 	_, notes := mustParse(t, "f", exported).ServiceConfig()
 	var got []string
@@ -93,7 +91,7 @@ func TestTheNotesSayWhatPlainGRPCWillNotDo(t *testing.T) {
 	}
 }
 
-func TestAnIdempotencyKeyIsNotedAndSafe(t *testing.T) {
+func TestServiceConfigNotesKey(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", `
 methodConfig:
@@ -107,7 +105,7 @@ methodConfig:
 	}
 }
 
-func TestTheStrictestNameOfAnEntryIsNoted(t *testing.T) {
+func TestServiceConfigNotesStrictestName(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", `
 methodConfig:
@@ -117,38 +115,5 @@ methodConfig:
 	_, notes := set.ServiceConfig()
 	if len(notes) != 1 || notes[0].Field != "methodConfig[0].idempotency" || notes[0].Value != "DECLARED" {
 		t.Errorf("notes: %v; want one, that gRPC repeats the service's methods", notes)
-	}
-}
-
-func TestAnEntryWithoutNamesIsAWarning(t *testing.T) {
-	t.Parallel()
-	wantWarnings(t, mustParse(t, "f", "methodConfig:\n- timeout: 1s\n- {name: [], timeout: 1s}"), []string{
-		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
-		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
-	})
-	if _, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{}}}); err == nil {
-		t.Error("NewSet takes an entry without names, which in Go is a mistake")
-	}
-}
-
-func TestADeliveredServiceConfigIsReadAsGRPCMeansIt(t *testing.T) {
-	t.Parallel()
-	const text = `{"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [
-		{"name": [{"service": "a.B"}], "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1, "timeout": "1s",
-		 "retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1, "retryableStatusCodes": ["unavailable"]}},
-		{"name": [{"service": "a.B", "method": "C"}], "idempotency": "NONE"}]}`
-	set, err := policy.ParseServiceConfig([]byte(text))
-	if err != nil || len(set.Warnings()) > 0 {
-		t.Fatalf("%v, %v", err, set.Warnings())
-	}
-	s := set.Lookup("/a.B/D").Spec()
-	if s.Idempotency != policy.IdempotencyAssume || s.WaitForReady != nil || s.MaxRequestBytes != nil || s.MaxResponseBytes != nil || s.Timeout == 0 {
-		t.Errorf("%+v; want safe methods, and nothing of what gRPC does by itself", s)
-	}
-	if got := set.Lookup("/a.B/C").Spec().Idempotency; got != policy.IdempotencyNone {
-		t.Errorf("idempotency NONE is read as %v", got)
-	}
-	if _, err := policy.ParseServiceConfig([]byte(`{"methodConfig": 5}`)); err == nil || err.Error() != "service config:1:18: methodConfig: 5: must be a list, in brackets or one entry a line after a dash" {
-		t.Errorf("%v", err)
 	}
 }

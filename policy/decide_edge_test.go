@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestEdgesOfADecision(t *testing.T) {
+func TestDecideEdges(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.Unavailable, codes.DeadlineExceeded) })
 	t.Run("a timeout is no failure yet, listed or not", func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestADescriptorSetThatCannotBeReadSaysWhatWouldBeRight(t *testing.T) {
+func TestParseDescriptorsRefuses(t *testing.T) {
 	t.Parallel()
 	const how = "make one with buf build -o api.binpb, or protoc --include_imports --descriptor_set_out=api.binpb"
 	whole := apiSet(nil, nil)

@@ -117,7 +117,7 @@ func retryOf(keys string) string { return of(`"retryPolicy": {` + shared + `, ` 
 
 const unavailable = `"maxAttempts": 3, "retryableStatusCodes": ["UNAVAILABLE"]`
 
-func TestEveryServiceConfigMeansHereWhatItMeansToGRPC(t *testing.T) {
+func TestGRPCReadsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]string{
 		"nothing":                    `{}`,
@@ -178,7 +178,7 @@ func TestEveryServiceConfigMeansHereWhatItMeansToGRPC(t *testing.T) {
 }
 
 // The comparison above must be able to fail.
-func TestTheComparisonWithGRPCSeesEachDifference(t *testing.T) {
+func TestGRPCComparison(t *testing.T) {
 	t.Parallel()
 	whole := of(`"waitForReady": true, "timeout": "1s", "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 2, "retryPolicy": {` + shared + `, ` + unavailable + `}`)
 	conn, err := grpcReads(t, whole)
@@ -208,7 +208,7 @@ func TestTheComparisonWithGRPCSeesEachDifference(t *testing.T) {
 	}
 }
 
-func TestHedgingAndThrottlingWhichGRPCForGoDoesNotShow(t *testing.T) {
+func TestGRPCHedgingAndThrottling(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
 		of(`"hedgingPolicy": {"maxAttempts": 3}`):                                                                                           "3 after 0s past  tokens <nil>",
@@ -228,7 +228,7 @@ func TestHedgingAndThrottlingWhichGRPCForGoDoesNotShow(t *testing.T) {
 	}
 }
 
-func TestWhereGRPCForGoIsLaxerTheFileIsRefusedWithTheReason(t *testing.T) {
+func TestGRPCIsLaxer(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
 		`{"owner": "us"}`:   "owner: unknown key; must be loadBalancingPolicy, ",
@@ -256,7 +256,7 @@ func TestWhereGRPCForGoIsLaxerTheFileIsRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestWhatGRPCRefusesOfTheChannelsKeysIsRefused(t *testing.T) {
+func TestGRPCRefusesChannelKeys(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
 		`{"loadBalancingConfig": [5]}`:                                     "f.json:1:26: loadBalancingConfig[0]: 5: must be a map with one key",

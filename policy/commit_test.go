@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestAPerAttemptTimeoutDoesNotGoWithCommitOnHeaders(t *testing.T) {
+func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
 	t.Parallel()
 	retry := policy.DefaultRetry()
 	retry.PerAttemptTimeout, retry.CommitOn = time.Second, policy.CommitOnHeaders
@@ -22,7 +22,7 @@ func TestAPerAttemptTimeoutDoesNotGoWithCommitOnHeaders(t *testing.T) {
 	}
 }
 
-func TestCommitOnIsReadFromAFile(t *testing.T) {
+func TestCommitOn(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]policy.CommitOn{"SEEN": policy.CommitOnSeen, "HEADERS": policy.CommitOnHeaders} {
 		set, err := policy.Parse("retry.yaml", []byte(`

@@ -108,7 +108,7 @@ func wantReadable(t *testing.T, err error) {
 	}
 }
 
-func TestTheSmallSetReachesWhatIsFuzzed(t *testing.T) {
+func TestFuzzReach(t *testing.T) {
 	t.Parallel()
 	set, err := describe(t, "{}", smallSet(with(goodRetry(nil))))
 	if err != nil || set.Lookup("/acme.v1.Orders/Get") == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestLoadDoesNotReadADeviceWithoutEnd(t *testing.T) {
+func TestLoadDevice(t *testing.T) {
 	t.Parallel()
 	if _, err := policy.Load("/dev/zero"); err == nil || err.Error() != "/dev/zero"+tooLarge {
 		t.Errorf("Load = %v; want /dev/zero%s", err, tooLarge)
@@ -31,7 +31,7 @@ func pipe(t *testing.T) string {
 	return path
 }
 
-func TestLoadDoesNotWaitForSomebodyToWriteToAPipe(t *testing.T) {
+func TestLoadPipeWithoutWriter(t *testing.T) {
 	t.Parallel()
 	path := pipe(t)
 	want := path + ": is a pipe that nobody writes to"
@@ -40,7 +40,7 @@ func TestLoadDoesNotWaitForSomebodyToWriteToAPipe(t *testing.T) {
 	}
 }
 
-func TestLoadReadsAPipeToItsEnd(t *testing.T) {
+func TestLoadPipe(t *testing.T) {
 	t.Parallel()
 	path := pipe(t)
 	f, err := os.OpenFile(path, os.O_RDWR, 0) // does not wait for a reader

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -16,7 +17,7 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-func TestBadOptionsAreRefusedByNameAsInAFile(t *testing.T) {
+func TestOptionRefused(t *testing.T) {
 	t.Parallel()
 	type retry = policyv1.RetryPolicy
 	for _, row := range []struct {
@@ -85,7 +86,7 @@ func TestBadOptionsAreRefusedByNameAsInAFile(t *testing.T) {
 	}
 }
 
-func TestAMistakeInAnOptionThatDoesNotHoldIsNobodysBusiness(t *testing.T) {
+func TestOptionThatDoesNotHold(t *testing.T) {
 	t.Parallel()
 	bad := goodRetry(func(r *policyv1.RetryPolicy) { r.MaxAttempts = 0 })
 	service := new(descriptorpb.ServiceOptions)
@@ -105,5 +106,57 @@ func TestAMistakeInAnOptionThatDoesNotHoldIsNobodysBusiness(t *testing.T) {
 		if n != want {
 			t.Errorf("%s: %v; want %d problems", file, err, want)
 		}
+	}
+}
+
+func TestOptionLine(t *testing.T) {
+	t.Parallel()
+	set := apiSet(nil, map[string]*descriptorpb.MethodOptions{
+		"Create": with(goodRetry(func(r *policyv1.RetryPolicy) { r.MaxAttempts = 1 })),
+		"Get":    with(goodRetry(func(r *policyv1.RetryPolicy) { r.Budget = "none" })),
+	})
+	apiOf(set).SourceCodeInfo = &descriptorpb.SourceCodeInfo{Location: []*descriptorpb.SourceCodeInfo_Location{
+		{Path: []int32{6, 0, 2, 0}, Span: []int32{22, 2, 40}}, {Path: []int32{6, 0, 2, 1}, Span: []int32{11, 2, 40}},
+	}}
+	_, err := describe(t, "{}", set)
+	want := []string{
+		"acme/v1/orders.proto:12:3: /acme.v1.Orders/Get: (stagger.policy.v1.retry).budget: ",
+		"acme/v1/orders.proto:23:3: /acme.v1.Orders/Create: (stagger.policy.v1.retry).maxAttempts: 1: ",
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], want[0]) || !strings.HasPrefix(lines[1], want[1]) {
+		t.Errorf("WithDescriptors =\n%v\nwant lines that begin with\n%s", err, strings.Join(want, "\n"))
+	}
+}
+
+func TestOptionOfLaterVersion(t *testing.T) {
+	t.Parallel()
+	r := goodRetry(nil)
+	r.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1999, protowire.VarintType), 1))
+	set, err := describe(t, "{}", apiSet(nil, map[string]*descriptorpb.MethodOptions{"Get": with(r)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantWarnings(t, set, []string{"acme/v1/orders.proto: /acme.v1.Orders/Get: (stagger.policy.v1.retry): " +
+		"field number 1999 is not known to this version of stagger and has no effect: a later one has defined it"})
+}
+
+// TestOptionOfSameNumber has an organization that chose the number for itself.
+func TestOptionOfSameNumber(t *testing.T) {
+	t.Parallel()
+	options := new(descriptorpb.MethodOptions)
+	number := policyv1.E_Retry.TypeDescriptor().Number()
+	options.ProtoReflect().SetUnknown(protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType), "a text"))
+	set := apiSet(nil, map[string]*descriptorpb.MethodOptions{"Get": options})
+	_, err := describe(t, "{}", set)
+	const want = "acme/v1/orders.proto: /acme.v1.Orders/Get: (stagger.policy.v1.retry): cannot be read; must be a stagger.policy.v1.RetryPolicy"
+	if err == nil || err.Error() != want {
+		t.Errorf("WithDescriptors = %v; want %s", err, want)
+	}
+	api := apiOf(set)
+	api.Dependency = nil
+	set.File = []*descriptorpb.FileDescriptorProto{api}
+	if described, err := describe(t, "{}", set); err != nil || described.Lookup("/acme.v1.Orders/Get") != nil {
+		t.Errorf("a set that does not import our options has a policy, or the error %v", err)
 	}
 }

@@ -4,9 +4,37 @@
 package policy
 
 import (
+	"time"
+
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
+
+// HedgeSpec is what a policy says of hedging (gRFC A6).
+type HedgeSpec struct {
+	MaxAttempts    int           // the first included; at least 2
+	Delay          time.Duration // between one attempt and the next; 0: all at once
+	Quantile       *QuantileSpec // nil: Delay alone
+	NonFatal       CodeSet       // codes after which the other attempts go on, and the next is sent at once
+	Budget         string        // as in a [RetrySpec]
+	MaxPushback    time.Duration // as in a [RetrySpec]
+	MinAttemptTime time.Duration // as in a [RetrySpec]
+}
+
+// QuantileSpec is a delay taken from the latencies that a method has lately had.
+type QuantileSpec struct {
+	Quantile float64       // more than 0, less than 1
+	Min      time.Duration // 0: [DefaultMinHedgingDelay]
+	Max      time.Duration // 0: none
+}
+
+// hedging is what deciding asks of a hedging policy: the same as of retries, without a backoff.
+func (h *HedgeSpec) hedging() RetrySpec {
+	return RetrySpec{
+		MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget,
+		MaxPushback: h.MaxPushback, MinAttemptTime: h.MinAttemptTime,
+	}
+}
 
 func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
 	spec := &HedgeSpec{
@@ -49,13 +77,5 @@ func checkQuantile(report *document.Report, path string, q QuantileSpec) {
 	checkPositive(report, path+"max", q.Max)
 	if q.Max > 0 && q.Min > q.Max {
 		report.Errorf(path+"max", q.Max, "must be at least min, %v", q.Min)
-	}
-}
-
-// hedging is what deciding asks of a hedging policy: the same as of retries, without a backoff.
-func (h *HedgeSpec) hedging() RetrySpec {
-	return RetrySpec{
-		MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget,
-		MaxPushback: h.MaxPushback, MinAttemptTime: h.MinAttemptTime,
 	}
 }

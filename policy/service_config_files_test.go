@@ -63,7 +63,7 @@ func toJSON(t *testing.T, data []byte) string {
 	return string(text)
 }
 
-func TestEveryPolicyFileOfTheRepositoryIsAServiceConfigForGRPC(t *testing.T) {
+func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 	t.Parallel()
 	files := policyFiles(t)
 	if len(files) < 8 {
@@ -92,7 +92,7 @@ func TestEveryPolicyFileOfTheRepositoryIsAServiceConfigForGRPC(t *testing.T) {
 	}
 }
 
-func TestEveryPolicyFileIsAServiceConfigForGRPC(t *testing.T) {
+func TestServiceConfigOfAnyFile(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		config, err := json.Marshal(drawnFile(t))

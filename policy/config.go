@@ -1,0 +1,199 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// Config is a whole policy file as plain data; its fields stand where the file's keys do. [Parse]
+// makes one from a file, and a program may write one by hand for [NewSet].
+type Config struct {
+	Methods     []MethodConfig
+	Budgets     []BudgetSpec
+	Throttling  *budget.ThrottleConfig // the budget of every policy that names none; nil: the default budget
+	Idempotency Idempotency            // for entries that say nothing of it
+	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
+
+	channel channel // what a file says of the channel
+}
+
+// MethodConfig is one entry: what holds for the methods that it names.
+type MethodConfig struct {
+	Names []Name
+	Spec
+}
+
+// Name names one method, all methods of a service (Method empty), or everything (both empty).
+type Name struct {
+	Service string // full name: "acme.orders.v1.OrderService"
+	Method  string // "GetOrder"
+}
+
+// String is the name as a gRPC path: "/service/method", "/service/" or "/".
+func (n Name) String() string {
+	if n.Service == "" {
+		return "/"
+	}
+	return "/" + n.Service + "/" + n.Method
+}
+
+// DefaultMaxWaiting is how many calls may wait in a backoff at a time if a [Config] leaves it at zero.
+const DefaultMaxWaiting = 10_000
+
+// convert turns what a file says into a config, and fills in what it leaves out.
+func convert(report *document.Report, f *policyv1.PolicyFile) Config {
+	c := Config{Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting())}
+	for i, m := range f.GetMethodConfig() {
+		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
+	}
+	for _, b := range f.GetBudgets() {
+		c.Budgets = append(c.Budgets, convertBudget(b))
+	}
+	if t := f.GetRetryThrottling(); t != nil {
+		c.Throttling = new(convertThrottle(t))
+	}
+	c.channel = channelOf(f)
+	return c
+}
+
+func convertMethod(report *document.Report, path string, m *policyv1.MethodConfig) MethodConfig {
+	c := MethodConfig{Spec: Spec{
+		Timeout:          m.GetTimeout().AsDuration(),
+		WaitForReady:     m.WaitForReady,
+		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
+		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
+		Idempotency:      enum[Idempotency](m.GetIdempotency()),
+	}}
+	for _, n := range m.GetName() {
+		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
+	}
+	if k := m.GetIdempotencyKey(); k != nil {
+		c.IdempotencyKey = k.GetHeader()
+		if !report.Written(path + ".idempotencyKey.header") {
+			c.IdempotencyKey = DefaultIdempotencyHeader
+		}
+	}
+	if r := m.GetRetryPolicy(); r != nil {
+		retry := convertRetry(report, path+".retryPolicy", r)
+		c.Retry = &retry
+	}
+	if h := m.GetHedgingPolicy(); h != nil {
+		c.Hedge = convertHedge(h)
+	}
+	return c
+}
+
+func convertBytes(n *uint32) *int {
+	if n == nil {
+		return nil
+	}
+	return new(toInt(*n))
+}
+
+// toInt loses nothing that matters where an int has 32 bits: no message and no call gets so far.
+func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
+
+// checkConfig reports everything that is wrong with c.
+func checkConfig(report *document.Report, c Config) {
+	if c.Idempotency > IdempotencyNone {
+		report.Errorf("idempotency", uint8(c.Idempotency), "must be ASSUME, DECLARED or NONE")
+	}
+	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
+		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
+	}
+	checkBudgets(report, c.Budgets)
+	budgets := budgetNames(report, c.Budgets)
+	checkChannel(report, c.channel)
+	if c.Throttling != nil {
+		checkBudget(report, "retryThrottling", *c.Throttling)
+	}
+	names := map[Name]string{}
+	for i, m := range c.Methods {
+		path := fmt.Sprintf("methodConfig[%d].", i)
+		checkNames(report, path, m.Names, names)
+		checkSpec(report, path, m.Spec)
+		if m.Retry != nil {
+			checkBudgetName(report, path+"retryPolicy.budget", m.Retry.Budget, budgets)
+		}
+		if m.Hedge != nil {
+			checkBudgetName(report, path+"hedgingPolicy.budget", m.Hedge.Budget, budgets)
+		}
+	}
+}
+
+// checkNames checks the names of one entry; seen maps those before it to where they stand.
+func checkNames(report *document.Report, path string, names []Name, seen map[Name]string) {
+	if len(names) == 0 && !report.HasFile() { // in a file it is valid, and a warning
+		report.Errorf(path+"name", nil, "must name at least one method, service or {} for everything")
+	}
+	for i, n := range names {
+		field := fmt.Sprintf("%sname[%d]", path, i)
+		if n.Service == "" && n.Method != "" {
+			report.Errorf(field+".service", "", "must be the full name of the service beside method %q", n.Method)
+		}
+		if strings.Contains(n.Service, "/") {
+			report.Errorf(field+".service", n.Service, "must be a full name such as acme.orders.v1.OrderService, without slashes")
+		}
+		if strings.Contains(n.Method, "/") {
+			report.Errorf(field+".method", n.Method, "must be a method's name such as GetOrder, without slashes")
+		}
+		if !report.Whole(field) {
+			continue // not known which name it is
+		}
+		if first, twice := seen[n]; twice {
+			report.Errorf(field, n.String(), "is named by %s too; only one entry may have it", first)
+			continue
+		}
+		seen[n] = field
+	}
+}
+
+// budgetNames are the names that policies may use; nil if one of them is missing.
+func budgetNames(report *document.Report, budgets []BudgetSpec) map[string]bool {
+	names := map[string]bool{NoBudget: true}
+	for _, b := range budgets {
+		names[b.Name] = true
+	}
+	if names[""] || report.Skipped("budgets") {
+		return nil
+	}
+	return names
+}
+
+// checkBudgetName takes "" for the default budget, unless a file writes "". If not all the names
+// are known that budgets declare, any may be one of them.
+func checkBudgetName(report *document.Report, field, name string, declared map[string]bool) {
+	if name == "" && !report.Written(field) || name != "" && (declared == nil || declared[name]) {
+		return
+	}
+	report.Errorf(field, name, "no budget has that name; declare it under budgets, or write NONE for no limit")
+}
+
+// checkPositive takes 0 for "not set", unless a file sets it to 0.
+func checkPositive(report *document.Report, field string, d time.Duration) {
+	if d < 0 || d == 0 && report.Written(field) {
+		report.Errorf(field, d, "must be more than 0s")
+	}
+}
+
+// checkNumber wants so many decimals at most: nothing may be rounded in silence.
+func checkNumber(report *document.Report, field string, v, low, high float64, decimals int) {
+	scale := math.Pow10(decimals)
+	scaled := math.Round(v*scale) / scale
+	switch {
+	case !(v >= low && v <= high): // NaN too
+		report.Errorf(field, v, "must be %v to %s", low, strconv.FormatFloat(high, 'f', -1, 64))
+	case scaled != v:
+		report.Errorf(field, v, "must have at most %d decimals, such as %v", decimals, scaled)
+	}
+}

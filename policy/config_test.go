@@ -1,0 +1,230 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// goodConfig is a config that each row of the test spoils.
+func goodConfig() policy.Config {
+	retry, ratio := policy.DefaultRetry(), budget.DefaultRatio()
+	retry.Budget = "b"
+	return policy.Config{
+		Methods: []policy.MethodConfig{{
+			Names: []policy.Name{{Service: "a.B", Method: "C"}},
+			Spec:  policy.Spec{Retry: &retry},
+		}},
+		Budgets: []policy.BudgetSpec{{Name: "b", Config: ratio}},
+	}
+}
+
+// TestNewSetRefuses has the rules that a file never comes to: those for both are
+// in testdata/bad. Without a file, problems have no place and show the values of Go.
+func TestNewSetRefuses(t *testing.T) {
+	t.Parallel()
+	const entry, retry = "methodConfig[0].", "methodConfig[0].retryPolicy."
+	for _, row := range []struct {
+		want  string
+		spoil func(*policy.Config, *policy.RetrySpec)
+	}{
+		{"idempotency: 4: must be ASSUME, DECLARED or NONE", func(c *policy.Config, _ *policy.RetrySpec) { c.Idempotency = 4 }},
+		{entry + "idempotency: 9: must be ASSUME, DECLARED or NONE", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Idempotency = 9 }},
+		{entry + "timeout: -1s: must be more than 0s", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Timeout = -time.Second }},
+		{entry + "maxRequestMessageBytes: -1: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxRequestBytes = new(-1) }},
+		{entry + "maxResponseMessageBytes: -2: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxResponseBytes = new(-2) }},
+		{retry + "maxAttempts: 0: must be at least 2, since it counts the first attempt; for one attempt leave the policy out", func(_ *policy.Config, r *policy.RetrySpec) { r.MaxAttempts = 0 }},
+		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.NaN() }},
+		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
+		{retry + "growth: 4: must be EXPONENTIAL, LINEAR or FIXED", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Growth = 4 }},
+		{retry + "jitter: 6: must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = 6 }},
+		{retry + "commitOn: 3: must be SEEN or HEADERS", func(_ *policy.Config, r *policy.RetrySpec) { r.CommitOn = 3 }},
+		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes |= policy.Codes(codes.OK) }},
+		{retry + "retryableStatusCodes: 131072: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = 1 << 17 }},
+		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *policy.Config, r *policy.RetrySpec) { r.Budget = "x" }},
+		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *policy.Config, r *policy.RetrySpec) {
+			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, Backoff: &policy.Backoff{Max: 1, Multiplier: 1}}}
+		}},
+		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
+			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
+		}},
+		{"budgets[0].scope: 4: must be TARGET, PROCESS or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 4 }},
+		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) {
+			ratio := budget.DefaultRatio()
+			ratio.Percent = math.NaN()
+			c.Budgets[0].Config = ratio
+		}},
+		{"budgets[0]: must have a config of package budget, and not a pointer to one", func(c *policy.Config, _ *policy.RetrySpec) {
+			c.Budgets[0].Config = new(budget.DefaultRatio())
+		}},
+		{"budgets[0]: must have a kind: ratio, throttle, concurrent or refund", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
+		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001, and finite", func(c *policy.Config, _ *policy.RetrySpec) {
+			c.Throttling = &budget.ThrottleConfig{MaxTokens: 1, TokenRatio: math.Inf(1)}
+		}},
+	} {
+		c := goodConfig()
+		row.spoil(&c, c.Methods[0].Retry)
+		set, err := policy.NewSet(c)
+		if err == nil || err.Error() != row.want || set != nil {
+			t.Errorf("NewSet = %v, %v; want the error %s", set, err, row.want)
+		}
+	}
+}
+
+func TestNewSetDefaults(t *testing.T) {
+	t.Parallel()
+	c := goodConfig()
+	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable)}}
+	set, err := policy.NewSet(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := set.Lookup("/a.B/C"); p == nil || p.MaxAttempts() != 3 || p.Budget() != "b" || p.PerAttemptTimeout() != 0 {
+		t.Errorf("Lookup = %+v", p)
+	}
+}
+
+// TestNewRefuses has a policy on its own: its fields stand in no file and no entry.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	_, err := policy.New(policy.Spec{Timeout: -1, Retry: &policy.RetrySpec{}})
+	fault, ok := errors.AsType[*policy.Error](err)
+	if !ok {
+		t.Fatalf("New = %v; want a *policy.Error", err)
+	}
+	var fields []string
+	for _, p := range fault.Diagnostics {
+		if p.File != "" || p.Line != 0 || p.Column != 0 {
+			t.Errorf("%v has a place", p)
+		}
+		fields = append(fields, p.Field)
+	}
+	want := []string{
+		"timeout", "retryPolicy.maxAttempts", "retryPolicy.initialBackoff", "retryPolicy.maxBackoff",
+		"retryPolicy.backoffMultiplier", "retryPolicy.retryableStatusCodes",
+	}
+	if len(fields) != len(want) {
+		t.Fatalf("problems of %v; want %v", fields, want)
+	}
+	for i := range want {
+		if fields[i] != want[i] {
+			t.Errorf("problem %d is of %s; want %s", i, fields[i], want[i])
+		}
+	}
+}
+
+// TestConfigRules has the points in which implementations of gRPC read a service config
+// differently (D33 to D43 of the project's notes), and what is decided here. @ stands for the
+// required keys of a retry policy but the codes and the attempts.
+func TestConfigRules(t *testing.T) {
+	t.Parallel()
+	const rest = `"initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1`
+	entry := func(fields string) string { return `{"methodConfig": [{"name": [{}], ` + fields + `}]}` }
+	retry := func(fields string) string { return entry(`"retryPolicy": {` + rest + `, ` + fields + `}`) }
+	code := func(list string) string { return retry(`"maxAttempts": 2, "retryableStatusCodes": ` + list) }
+	attempts := func(n string) string { return retry(`"retryableStatusCodes": [14], "maxAttempts": ` + n) }
+	duration := func(d string) string { return entry(`"timeout": "` + d + `"`) }
+	for _, row := range []struct {
+		rule, text string
+		ok         bool
+	}{
+		{"D33 upper case", code(`["UNAVAILABLE"]`), true},
+		{"D33 lower and mixed case", code(`["unavailable", "Aborted"]`), true},
+		{"D33 both spellings", code(`["CANCELLED", "CANCELED", "canceled"]`), true},
+		{"D33 numbers", code(`[1, 16]`), true},
+		{"D33 twice", code(`[14, 14, "UNAVAILABLE"]`), true},
+		{"D33 OK", code(`["OK"]`), false},
+		{"D33 0", code(`[0]`), false},
+		{"D33 17", code(`[17]`), false},
+		{"D33 none", code(`[]`), false},
+		{"D34 more than 5", attempts("100"), true},
+		{"D35 2", attempts("2"), true},
+		{"D35 1", attempts("1"), false},
+		{"D35 0", attempts("0"), false},
+		{"D36 both policies", entry(`"retryPolicy": {"maxAttempts": 2, "retryableStatusCodes": [14], ` + rest + `}, "hedgingPolicy": {"maxAttempts": 2}`), false},
+		{"D36 one policy", entry(`"hedgingPolicy": {"maxAttempts": 2}`), true},
+		{"D37 unknown at the top", `{"retry": {}}`, false},
+		{"D37 unknown below", entry(`"retry": {}`), false},
+		{"D37 gRPC's other keys", `{"loadBalancingPolicy": "x", "loadBalancingConfig": [], "healthCheckConfig": {}, "connectionScaling": {}}`, true},
+		{"D37 gRPC's other keys of an entry", entry(`"timeout": "1s", "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1`), true},
+		{"D38 twice", `{"methodConfig": [], "methodConfig": []}`, false},
+		{"D39 decimals", duration("0.123456789s"), true},
+		{"D39 more zeros", duration("001.50s"), true},
+		{"D39 ten decimals", duration("0.1234567890s"), false},
+		{"D39 no digit before the point", duration(".5s"), false},
+		{"D39 no digit after the point", duration("1.s"), false},
+		{"D39 plus", duration("+1s"), false},
+		{"D39 exponent", duration("1e1s"), false},
+		{"D39 milliseconds", duration("100ms"), false},
+		{"D39 minus", duration("-1s"), false},
+		{"D39 nothing", duration("0s"), false},
+		{"D39 minus nothing", duration("-0s"), false},
+		{"D39 292 years", duration("9223372035.999999999s"), true},
+		{"D39 10000 years, gRPC's most", duration("315576000000s"), false},
+		{"D40 comment", `{} // none`, false},
+		{"D40 byte order mark", "\uFEFF{}", false},
+		{"D40 trailing data", `{} {}`, false},
+		{"D40 trailing space", "{} \r\n\t", true},
+		{"D41 a number in quotes", entry(`"maxRequestMessageBytes": "10"`), false},
+		{"D42 no names", `{"methodConfig": [{"name": []}]}`, true},
+		{"D42 a name twice", `{"methodConfig": [{"name": [{}, {}]}]}`, false},
+		{"D42 a method without service", `{"methodConfig": [{"name": [{"method": "M"}]}]}`, false},
+	} {
+		set, err := policy.Parse("f.json", []byte(row.text))
+		if (err == nil) != row.ok {
+			t.Errorf("%s: Parse(%s) = %v; want ok: %v", row.rule, row.text, err, row.ok)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: one mistake gives more than one problem:\n%v", row.rule, err)
+		}
+		if err == nil && strings.HasPrefix(row.rule, "D34") && set.Lookup("/a/b").MaxAttempts() != 100 {
+			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, set.Lookup("/a/b").MaxAttempts())
+		}
+	}
+}
+
+// A policy is immutable: what its config points to may change afterwards.
+func TestNewSetCopies(t *testing.T) {
+	t.Parallel()
+	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: policy.JitterNone}
+	retry := policy.DefaultRetry()
+	retry.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable), Backoff: &slow}}
+	config := policy.Config{
+		Methods: []policy.MethodConfig{{
+			Names: []policy.Name{{Service: "a.B", Method: "C"}},
+			Spec:  policy.Spec{Retry: &retry, MaxRequestBytes: new(7)},
+		}},
+		Budgets:    []policy.BudgetSpec{{Name: "b", Config: budget.DefaultRatio()}},
+		Throttling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
+	}
+	set, err := policy.NewSet(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	retry.MaxAttempts = 0
+	slow.Initial = 0
+	retry.PerCode[0].Codes = 0
+	*config.Methods[0].MaxRequestBytes = 0
+	config.Budgets[0].Config = nil
+	config.Throttling.MaxTokens = 0
+
+	p := set.Lookup("/a.B/C")
+	call, out := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
+	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Delay != time.Second {
+		t.Errorf("Decide = %+v; want a retry in 1s", d)
+	}
+	if p.MaxAttempts() != 3 || *p.Spec().MaxRequestBytes != 7 || set.Budgets()[0].Config != budget.DefaultRatio() || set.Throttling().MaxTokens != 10 {
+		t.Errorf("%d attempts, %d bytes, %v %%, %d tokens; want 3, 7, 10, 10",
+			p.MaxAttempts(), *p.Spec().MaxRequestBytes, set.Budgets()[0].Config, set.Throttling().MaxTokens)
+	}
+}

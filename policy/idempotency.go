@@ -1,0 +1,107 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/stagger-go/stagger/internal/document"
+)
+
+// Idempotency says whether a method may be repeated when an earlier attempt may have taken effect.
+type Idempotency uint8
+
+// What a policy can say of idempotency.
+const (
+	IdempotencyByName   Idempotency = iota // an entry that names service and method: Assume; any other: Declared
+	IdempotencyAssume                      // safe: what gRPC takes for granted
+	IdempotencyDeclared                    // safe if the descriptor's idempotency_level says so
+	IdempotencyNone                        // not safe, whatever the descriptor says
+)
+
+// String spells the rule as a policy file does; a file that says nothing means BY_NAME.
+func (i Idempotency) String() string { return nameOf(i, "BY_NAME", "ASSUME", "DECLARED", "NONE") }
+
+// resolve settles an idempotency that is left to the name. Nobody who names a whole service thinks
+// of each of its methods, so only a name with a method declares it safe.
+func resolve(entry, file Idempotency, name Name) Idempotency {
+	switch {
+	case entry != IdempotencyByName:
+		return entry
+	case file != IdempotencyByName:
+		return file
+	case name.Method != "":
+		return IdempotencyAssume
+	default:
+		return IdempotencyDeclared
+	}
+}
+
+// Safe reports whether the policy declares a method ("/service/method") safe to repeat, or leaves
+// it to the method's descriptor and that declares it. Descriptors come from the registry of the
+// generated code that is linked into the program; [Set.Safe] knows others too.
+func (p *Policy) Safe(method string) bool { return p.safe(method, nil) }
+
+// Safe reports whether a policy, of this set or not, declares a method ("/service/method") safe to repeat,
+// or leaves it to the method's descriptor and that declares it. Descriptors come from where
+// [Set.WithDescriptors] takes them.
+func (s *Set) Safe(p *Policy, method string) bool { return p.safe(method, s.descriptors) }
+
+func (p *Policy) safe(method string, known descriptors) bool {
+	switch p.spec.Idempotency {
+	case IdempotencyAssume:
+		return true
+	case IdempotencyNone:
+		return false
+	default:
+		return known.safe(method)
+	}
+}
+
+// safe reads the idempotency_level of a method's descriptor.
+func (d descriptors) safe(method string) bool {
+	service, name, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	if !ok {
+		return false
+	}
+	found := d.service(service)
+	if found == nil {
+		return false
+	}
+	m := found.Methods().ByName(protoreflect.Name(name))
+	return m != nil && safeLevel(m)
+}
+
+func safeLevel(m protoreflect.MethodDescriptor) bool {
+	l := level(m)
+	return l != nil && *l != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+}
+
+// DefaultIdempotencyHeader is the header of an idempotency key, unless a policy names another.
+const DefaultIdempotencyHeader = "idempotency-key"
+
+// checkIdempotencyKey checks the header that carries a key. gRPC would refuse every call that sets one
+// which HTTP/2 does not allow.
+func checkIdempotencyKey(report *document.Report, path string, s Spec) {
+	header, field := s.IdempotencyKey, path+"idempotencyKey.header"
+	switch {
+	case header == "" && report.Written(field):
+		report.Errorf(field, "", "must be a header, such as %s", DefaultIdempotencyHeader)
+		return
+	case header == "":
+		return
+	case strings.Trim(header, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "":
+		report.Errorf(field, header, "must have only lower-case letters, digits, \"-\", \"_\" and \".\"")
+	case strings.HasPrefix(header, "grpc-"):
+		report.Errorf(field, header, "must not begin with grpc-, which gRPC keeps for itself")
+	case strings.HasSuffix(header, "-bin"):
+		report.Errorf(field, header, "must not end with -bin: the key is text")
+	}
+	if s.Idempotency == IdempotencyNone {
+		report.Errorf(path+"idempotencyKey", nil, "must not stand beside idempotency NONE: a key declares the methods safe to repeat")
+	}
+}

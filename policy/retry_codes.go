@@ -1,0 +1,91 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// CodeSpec is what a policy does differently after some of its retryable codes.
+type CodeSpec struct {
+	Codes       CodeSet
+	MaxAttempts int      // 1 to the policy's; 0: the policy's
+	Backoff     *Backoff // nil: the policy's
+	CostFactor  float64  // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
+}
+
+// CodeOverride lets failures count as if they had another code. The first of a policy that fits is
+// taken.
+type CodeOverride struct {
+	Codes    CodeSet
+	Contains string // only if the status message contains it; "": any message
+	As       codes.Code
+}
+
+// convertCode takes from the policy's backoff what the codes' own settings leave out.
+func convertCode(report *document.Report, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
+	spec := CodeSpec{Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor()}
+	own, absent := b, 0
+	if c.GetInitialBackoff() != nil {
+		own.Initial = c.GetInitialBackoff().AsDuration()
+	}
+	if c.GetMaxBackoff() != nil {
+		own.Max = c.GetMaxBackoff().AsDuration()
+	}
+	if c.BackoffMultiplier != nil {
+		own.Multiplier = c.GetBackoffMultiplier()
+	}
+	if c.GetGrowth() != policyv1.Growth_GROWTH_UNSPECIFIED {
+		own.Growth = enum[Growth](c.GetGrowth())
+	}
+	if c.GetJitter() != policyv1.Jitter_JITTER_UNSPECIFIED {
+		own.Jitter = enum[Jitter](c.GetJitter())
+	}
+	for _, key := range backoffKeys {
+		if field := path + "." + key; !report.Written(field) {
+			report.Inherit(field, policy+"."+key)
+			absent++
+		}
+	}
+	if own != b || absent < len(backoffKeys) {
+		spec.Backoff = &own
+	}
+	return spec
+}
+
+var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
+
+// checkCode checks the settings of some codes; seen are the codes that earlier settings are for.
+func checkCode(report *document.Report, policy, path string, c CodeSpec, r RetrySpec, seen CodeSet) {
+	checkCodes(report, path+"codes", c.Codes)
+	if extra := c.Codes &^ r.Codes; extra != 0 && r.Codes != 0 && report.Whole(policy+"retryableStatusCodes") {
+		report.Errorf(path+"codes", extra, "must stand in retryableStatusCodes too, else it is never retried")
+	}
+	if twice := c.Codes & seen; twice != 0 {
+		report.Errorf(path+"codes", twice, "stands in another perCode entry too; only one may have it")
+	}
+	if n := c.MaxAttempts; n < 0 || n == 0 && report.Written(path+"maxAttempts") || n > r.MaxAttempts && r.MaxAttempts >= 2 {
+		report.Errorf(path+"maxAttempts", n, "must be 1 to the policy's maxAttempts, %d", max(r.MaxAttempts, 2))
+	}
+	if c.Backoff != nil {
+		checkBackoff(report, path, *c.Backoff)
+	}
+	if c.CostFactor != 0 || report.Written(path+"costFactor") {
+		checkNumber(report, path+"costFactor", c.CostFactor, 0.01, budget.MaxFactor, 2)
+	}
+}
+
+func checkOverride(report *document.Report, path string, o CodeOverride) {
+	checkCodes(report, path+"codes", o.Codes)
+	switch {
+	case o.As == 0 && report.Whole(path+"as"):
+		report.Errorf(path+"as", nil, "must be the code that the failure counts as, such as UNAVAILABLE")
+	case o.As > maxCode:
+		report.Errorf(path+"as", uint32(o.As), "must be a code that gRPC defines (1 to %d)", maxCode)
+	}
+}

@@ -1,0 +1,181 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// remark is a warning about a config. What it says may depend on descriptors, which come later.
+type remark struct {
+	Diagnostic
+
+	say func(*Set) string // "": nothing to say; nil: the message of the problem stands
+}
+
+// remarksOn collects what may surprise in a config, in its order, beside what its reading has found.
+func remarksOn(report *document.Report, c Config) []remark {
+	for i, m := range c.Methods {
+		if len(m.Names) == 0 { // valid, says the service config's specification
+			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
+		}
+	}
+	var list []remark
+	for _, p := range report.Warnings() {
+		list = append(list, remark{Diagnostic: p})
+	}
+	add := func(field, value string, say func(*Set) string) {
+		list = append(list, remark{report.Locate(Diagnostic{Severity: SeverityWarning, Field: field, Value: strconv.Quote(value)}), say})
+	}
+	for i, m := range c.Methods {
+		for j, name := range m.Names {
+			if doubtful(m, c.Idempotency, name) {
+				add(fmt.Sprintf("methodConfig[%d].name[%d]", i, j), name.String(), sayUnsafe(name))
+			}
+		}
+	}
+	for i, b := range c.Budgets {
+		add(fmt.Sprintf("budgets[%d].name", i), b.Name, sayUnused(b.Name))
+	}
+	slices.SortStableFunc(list, func(a, b remark) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return list
+}
+
+// warn says what is to be said of the config now.
+func (s *Set) warn() []Diagnostic {
+	var warnings []Diagnostic
+	for _, r := range s.remarks {
+		if r.say != nil {
+			r.Message = r.say(s)
+		}
+		if r.Message != "" {
+			warnings = append(warnings, r.Diagnostic)
+		}
+	}
+	return warnings
+}
+
+// sayUnused says that only code could use a budget.
+func sayUnused(budget string) func(*Set) string {
+	return func(s *Set) string {
+		used := slices.ContainsFunc(s.policies, func(p *Policy) bool { return p.Budget() == budget })
+		if used {
+			return ""
+		}
+		return "no policy names this budget"
+	}
+}
+
+// doubtful reports whether retries under an entry's name depend on what descriptors declare.
+func doubtful(m MethodConfig, assumed Idempotency, name Name) bool {
+	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" && resolve(m.Idempotency, assumed, name) == IdempotencyDeclared
+}
+
+// sayUnsafe says which methods that a name leads to want retries although nobody declares them safe.
+func sayUnsafe(name Name) func(*Set) string {
+	return func(s *Set) string {
+		unsafe, known := unsafeMethods(name, s)
+		if known && len(unsafe) == 0 {
+			return ""
+		}
+		return unsafeAdvice(unsafe)
+	}
+}
+
+// maxNamed bounds a warning's length in a program with a thousand methods.
+const maxNamed = 20
+
+func unsafeAdvice(methods []string) string {
+	which := "a method"
+	if n := len(methods); n > 0 {
+		which = strings.Join(methods[:min(n, maxNamed)], ", ")
+		if n > maxNamed {
+			which += fmt.Sprintf(" and %d more", n-maxNamed)
+		}
+	}
+	return which + " will be retried only if the attempt never left the client, since nothing declares it safe to repeat; " +
+		"name the method in an entry, set idempotency_level in its .proto, or add \"idempotency: ASSUME\" to this entry"
+}
+
+// unsafeMethods lists the methods that lookups lead to this name and that no descriptor declares
+// safe; known is whether there was any descriptor to read.
+func unsafeMethods(name Name, s *Set) (unsafe []string, known bool) {
+	for service := range s.servicesOf(name) {
+		for i := range service.Methods().Len() {
+			m := service.Methods().Get(i)
+			path := Name{Service: string(service.FullName()), Method: string(m.Name())}.String()
+			p := s.Lookup(path)
+			if p == nil || p.name != name {
+				continue
+			}
+			known = true
+			if !safeLevel(m) {
+				unsafe = append(unsafe, path)
+			}
+		}
+	}
+	slices.Sort(unsafe)
+	return unsafe, known
+}
+
+// servicesOf yields the services that a name without method is for, as far as they are known.
+func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
+	if name.Service == "" {
+		return s.descriptors.services()
+	}
+	return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
+		if d := s.descriptors.service(name.Service); d != nil {
+			yield(d, nil)
+		}
+	}
+}
+
+// warnFile warns of what a file may say and stagger does not carry out, and of what gRPC for Go does not read.
+func warnFile(report *document.Report, f *policyv1.PolicyFile) {
+	warnNotDone(report)
+	warnSpelling(report, f)
+}
+
+func warnNotDone(report *document.Report) {
+	for _, key := range []string{"loadBalancingPolicy", "loadBalancingConfig", "healthCheckConfig", "connectionScaling"} {
+		if report.Written(key) {
+			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
+				"with grpc.WithDefaultServiceConfig or from the resolver")
+		}
+	}
+}
+
+// warnSpelling warns of codes that gRFC A6 lets a file spell, but gRPC for Go does not know: it refuses the
+// whole file. It reads no codes but those of a retryPolicy.
+func warnSpelling(report *document.Report, f *policyv1.PolicyFile) {
+	for i, m := range f.GetMethodConfig() {
+		field := document.Item("methodConfig", i) + ".retryPolicy.retryableStatusCodes"
+		for j := range m.GetRetryPolicy().GetRetryableStatusCodes() {
+			n := report.Node(document.Item(field, j))
+			if n == nil || n.Kind != document.Text {
+				continue
+			}
+			name := strings.ToUpper(n.Text)
+			if name == "CANCELED" {
+				name = "CANCELLED"
+			}
+			if name != n.Text {
+				report.Warnf(document.Item(field, j), n.Text, "gRPC for Go refuses a service config with this spelling; write %s", name)
+			}
+		}
+	}
+}
