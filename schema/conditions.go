@@ -3,6 +3,8 @@
 
 package main
 
+import "github.com/stagger-go/stagger/budget"
+
 // orNull takes a text, or what gRPC takes for none.
 func orNull(s *schema) *schema {
 	s.Type, s.Types = "", []string{aText, "null"}
@@ -37,7 +39,7 @@ func methodNeedsService(s *schema) {
 
 // oneKind wants a budget to be of a kind. That it has no two is said of every oneof.
 func oneKind(s *schema) {
-	for _, key := range []string{"ratio", "throttle", "concurrent", "refund"} {
+	for _, key := range budget.Names() {
 		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
 	}
 }
