@@ -19,9 +19,21 @@ type policyOption struct {
 
 // WithPolicy makes p the policy of one call, in place of the one that the Retrier has for the
 // method. A policy on its own ([policy.New]) that says nothing of idempotency leaves it to the
-// method's descriptor. One that wants more attempts than the Retrier allows is cut, with a warning. A
+// method's descriptor; one that differs from the policy file's in some points, and keeps its idempotency,
+// comes from [policy.Policy.Derive]. A policy that wants more attempts than the Retrier allows is cut, with a warning. A
 // nil policy means no retries.
 func WithPolicy(p *policy.Policy) grpc.CallOption { return policyOption{policy: p} }
+
+type maxAttemptsOption struct {
+	grpc.EmptyCallOption
+
+	n int
+}
+
+// MaxAttempts allows one call n attempts at most, the first included, where its policy and the Retrier allow more;
+// everything else that they say holds. n is at least 1, which means no retries and no hedges; less counts as 1,
+// with a warning. Of several, the last holds.
+func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
 
 type idempotentOption struct{ grpc.EmptyCallOption }
 

@@ -6,6 +6,8 @@ package interceptor
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +26,8 @@ import (
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
 //	}
+//
+// Formatted with %+v, or logged with log/slog as the value of an attribute, it tells that by itself.
 type Error struct {
 	Attempts int           // sent; 0 if a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
@@ -57,6 +61,34 @@ func (e *Error) withLast(text string) string {
 		return text
 	}
 	return text + "; the last server error: " + e.last.Error()
+}
+
+// Format implements [fmt.Formatter]: with %+v the text is followed by what else is known of the call, with every
+// other verb it stands alone.
+func (e *Error) Format(f fmt.State, verb rune) {
+	if verb != 'v' || !f.Flag('+') {
+		fmt.Fprintf(f, fmt.FormatString(f, verb), e.Error())
+		return
+	}
+	fmt.Fprintf(f, "%s [reason %s, ", e.Error(), e.Reason)
+	if e.Commit != policy.CommitNone {
+		fmt.Fprintf(f, "by %s, ", e.Commit)
+	}
+	fmt.Fprintf(f, "attempts %d, elapsed %v]", e.Attempts, e.Elapsed)
+}
+
+// LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, attempts and elapsed, as in
+// the lines of package observe.
+func (e *Error) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.String("error", e.Error()),
+		slog.String("code", policy.CodeName(status.Code(e))),
+		slog.String("reason", string(e.Reason)),
+	}
+	if e.Commit != policy.CommitNone {
+		attrs = append(attrs, slog.String("commit", string(e.Commit)))
+	}
+	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.Duration("elapsed", e.Elapsed))...)
 }
 
 // Unwrap returns the errors behind this one: what the caller gets, and the last error of a server that is

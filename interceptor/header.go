@@ -13,15 +13,29 @@ import (
 // attemptsHeader tells the server how many attempts went before; the first carries none (gRFC A6).
 const attemptsHeader = "grpc-previous-rpc-attempts"
 
-// laterKey marks the context of an attempt after the first, for calls that are made inside of it.
-type laterKey struct{}
+// numberKey holds the number of an attempt in its context, from the second on.
+type numberKey struct{}
+
+// AttemptNumber returns which attempt of its call a context belongs to: 1 is the first, and what every context
+// has that comes from no Retrier. Hedges and attempts of streams count alike. It is for what runs once an attempt:
+// inner interceptors, credentials (grpc.WithPerRPCCredentials), stats handlers.
+func AttemptNumber(ctx context.Context) int {
+	if n, ok := ctx.Value(numberKey{}).(int); ok {
+		return n
+	}
+	return 1
+}
 
 // firstAttempt removes a count that is about other attempts: one that a proxy has passed on from the
 // call it serves, or that of an attempt inside of which the call is made. Looking for those first
 // spares every other call a copy of its outgoing metadata.
 func firstAttempt(ctx context.Context) context.Context {
-	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 && ctx.Value(laterKey{}) == nil {
+	inside := ctx.Value(numberKey{}) != nil
+	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 && !inside {
 		return ctx
+	}
+	if inside {
+		ctx = context.WithValue(ctx, numberKey{}, 1)
 	}
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if !ok || len(md.Get(attemptsHeader)) == 0 {
@@ -39,5 +53,5 @@ func laterAttempt(ctx context.Context, previous int) context.Context {
 		md = metadata.MD{}
 	}
 	md.Set(attemptsHeader, strconv.Itoa(previous))
-	return context.WithValue(metadata.NewOutgoingContext(ctx, md), laterKey{}, true)
+	return context.WithValue(metadata.NewOutgoingContext(ctx, md), numberKey{}, previous+1)
 }

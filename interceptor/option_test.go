@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -55,6 +56,55 @@ func TestDisableLetsACallPassBy(t *testing.T) {
 		if s.Count(get) != 1 || reasonOf(err) != "" || finished != 1 || len(s.calls) != 0 {
 			t.Errorf("%d attempts, error %v, OnFinish %d times, %d events; want gRPC's own call", s.Count(get), err, finished, len(s.calls))
 		}
+	})
+}
+
+func TestMaxAttempts(t *testing.T) {
+	for name, row := range map[string]struct {
+		opts []grpc.CallOption
+		want int
+		warn string
+	}{
+		"fewer than the policy's": {[]grpc.CallOption{interceptor.MaxAttempts(2)}, 2, ""},
+		"more than the policy's":  {[]grpc.CallOption{interceptor.MaxAttempts(9)}, 4, ""},
+		"none after the first":    {[]grpc.CallOption{interceptor.MaxAttempts(1)}, 1, ""},
+		"the last holds":          {[]grpc.CallOption{interceptor.MaxAttempts(1), interceptor.MaxAttempts(3)}, 3, ""},
+		"not even the first":      {[]grpc.CallOption{interceptor.MaxAttempts(0)}, 1, "interceptor.MaxAttempts: 0: counts as 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, down())
+				for range 2 {
+					s.Server.Reset()
+					s.On(get, down())
+					_, err := s.call(t.Context(), get, row.opts...)
+					if s.Count(get) != row.want || reasonOf(err) != policy.ReasonAttemptsExhausted {
+						t.Errorf("%d attempts, %s; want %d", s.Count(get), reasonOf(err), row.want)
+					}
+				}
+				for kind, desc := range kinds() {
+					s.Server.Reset()
+					s.On(get, down())
+					if _, _, err := s.whole(t, desc, row.opts...); s.Count(get) != row.want || reasonOf(err) != policy.ReasonAttemptsExhausted {
+						t.Errorf("%s stream: %d attempts, %s; want %d", kind, s.Count(get), reasonOf(err), row.want)
+					}
+				}
+				if got := strings.Join(s.warnings, "; "); !strings.HasPrefix(got, row.warn) || (got == "") != (row.warn == "") || len(s.warnings) > 1 {
+					t.Errorf("warnings %q; want %q", got, row.warn)
+				}
+			})
+		})
+	}
+	t.Run("of hedges", func(t *testing.T) {
+		play(t, hedged(), func(t *testing.T, s scene) {
+			s.On(get, testserver.Hang())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _ = s.call(ctx, get, interceptor.MaxAttempts(2))
+			if s.Count(get) != 2 {
+				t.Errorf("%d attempts; want 2", s.Count(get))
+			}
+		})
 	})
 }
 

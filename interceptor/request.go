@@ -4,6 +4,8 @@
 package interceptor
 
 import (
+	"math"
+
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/policy"
@@ -29,6 +31,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		flags |= configPending
 	}
 	opts = readOptions(caller, first)
+	own := math.MaxInt
 	for _, o := range caller {
 		switch o := o.(type) {
 		case disableOption:
@@ -40,13 +43,19 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 			of, p = r.rules.Load(), o.policy
 			flags &^= configPending
 			f.maxAttempts = r.maxAttempts
+		case maxAttemptsOption:
+			own = o.n
 		case idempotentOption:
 			flags |= safe
 		case keyOption:
 			flags |= safe | keyed
 		}
 	}
-	if opts.maxAttempts = f.maxAttempts; opts.opaque != nil {
+	if own < 1 {
+		r.warnMaxAttempts(own)
+		own = 1
+	}
+	if opts.maxAttempts = min(f.maxAttempts, own); opts.opaque != nil {
 		r.warnOpaque(opts.opaque)
 		opts.maxAttempts = 1
 	}

@@ -108,6 +108,13 @@ func (r *Retrier) warnCut(attempts int) {
 	}
 }
 
+// warnMaxAttempts reports, once for each number, a [MaxAttempts] that allows not even the first.
+func (r *Retrier) warnMaxAttempts(n int) {
+	if r.warned.first("max attempts " + strconv.Itoa(n)) {
+		r.warn(policy.Diagnostic{Field: "interceptor.MaxAttempts", Value: strconv.Itoa(n), Message: "counts as 1: must be at least 1, the first attempt"})
+	}
+}
+
 // warnTrailer reports, once, that a server interceptor could not say upstream that a call has given up.
 func (r *Retrier) warnTrailer(err error) {
 	if r.warned.first("trailer") {

@@ -42,6 +42,15 @@ func New(s Spec) (*Policy, error) {
 	return p, nil
 }
 
+// Derive makes a policy that says what p says, with changes: change gets a copy of the [Spec], in which what was left
+// open is filled in, as the idempotency that p has in its set ([Set.Lookup]). The error is an [*Error] with all that
+// is wrong. The new policy is in no set, so that a change of the policy file does not change it.
+func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
+	s := p.spec.clone()
+	change(&s)
+	return New(s)
+}
+
 // compile fills in what a checked spec leaves open.
 func compile(s Spec) *Policy {
 	s = s.clone()

@@ -4,10 +4,14 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -108,4 +112,55 @@ func TestPoliciesOrder(t *testing.T) {
 	if want := []string{"/", "/a.B/", "/a.C/", "/a.B/Get"}; !slices.Equal(got, want) {
 		t.Errorf("Policies are for %v; want %v", got, want)
 	}
+}
+
+func TestDerive(t *testing.T) {
+	t.Parallel()
+	none := func(*policy.Spec) {}
+	t.Run("without a change", func(t *testing.T) {
+		t.Parallel()
+		files, err := filepath.Glob("testdata/good/*")
+		if err != nil || len(files) == 0 {
+			t.Fatal("no files", err)
+		}
+		for _, file := range files {
+			set, err := policy.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range set.Policies() {
+				d, err := p.Derive(none)
+				if err != nil || !reflect.DeepEqual(d.Spec(), p.Spec()) || d.Index() != -1 || d.Safe("/a.B/C") != p.Safe("/a.B/C") {
+					t.Errorf("%s, %s: %v\n%+v\nwant %+v", file, p.Name(), err, d.Spec(), p.Spec())
+				}
+			}
+		}
+	})
+	p := mustParse(t, "f", `
+idempotency: ASSUME
+methodConfig:
+- name: [{}]
+  retryPolicy:
+    {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14],
+    perCode: [{codes: [14], maxAttempts: 3}]}
+`).Lookup("/a.B/C")
+	t.Run("with a change", func(t *testing.T) {
+		t.Parallel()
+		d, err := p.Derive(func(s *policy.Spec) {
+			s.Timeout, s.Retry.MaxAttempts, s.Retry.PerCode[0].MaxAttempts = time.Second, 2, 2
+		})
+		if err != nil || d.MaxAttempts() != 2 || d.Spec().Timeout != time.Second || !d.Safe("/a.B/C") {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if p.MaxAttempts() != 4 || p.Spec().Timeout != 0 || p.Spec().Retry.PerCode[0].MaxAttempts != 3 {
+			t.Errorf("the first policy has changed: %+v", p.Spec())
+		}
+	})
+	t.Run("with a mistake", func(t *testing.T) {
+		t.Parallel()
+		_, err := p.Derive(func(s *policy.Spec) { s.Retry.MaxAttempts = 1 })
+		if _, ok := errors.AsType[*policy.Error](err); !ok {
+			t.Errorf("%v; want a *policy.Error", err)
+		}
+	})
 }

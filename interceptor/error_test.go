@@ -1,0 +1,71 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestErrorShowsReasonAndAttempts(t *testing.T) {
+	again := plain()
+	again.MaxAttempts = 3
+	headers := again
+	headers.CommitOn = policy.CommitOnHeaders
+	for _, row := range []struct {
+		name       string
+		retry      policy.RetrySpec
+		script     testserver.Step
+		plus, slog string
+	}{
+		{
+			"after retries", again, testserver.Fail(codes.Unavailable, "restarting"),
+			"%s [reason attempts_exhausted, attempts 3, elapsed 300ms]",
+			`level=INFO msg=failed err.error=%q err.code=UNAVAILABLE err.reason=attempts_exhausted err.attempts=3 err.elapsed=300ms`,
+		},
+		{
+			"committed", headers, testserver.Fail(codes.Unavailable, "restarting").Header(metadata.Pairs("a", "b")),
+			"%s [reason committed, by headers, attempts 1, elapsed 0s]",
+			`level=INFO msg=failed err.error=%q err.code=UNAVAILABLE err.reason=committed err.commit=headers err.attempts=1 err.elapsed=0s`,
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			play(t, config(row.retry), func(t *testing.T, s scene) {
+				s.On(get, row.script)
+				_, err := s.call(t.Context(), get)
+				if err == nil {
+					t.Fatal("no error")
+				}
+				text := err.Error()
+				for format, want := range map[string]string{
+					"%v": text, "%s": text, "%q": fmt.Sprintf("%q", text), "%60.5s|": fmt.Sprintf("%60.5s|", text),
+					"%+v": fmt.Sprintf(row.plus, text),
+				} {
+					if got := fmt.Sprintf(format, err); got != want {
+						t.Errorf("%s: %q; want %q", format, got, want)
+					}
+				}
+				var line strings.Builder
+				noTime := func(_ []string, a slog.Attr) slog.Attr {
+					if a.Key == slog.TimeKey {
+						return slog.Attr{}
+					}
+					return a
+				}
+				slog.New(slog.NewTextHandler(&line, &slog.HandlerOptions{ReplaceAttr: noTime})).Info("failed", "err", err)
+				if got, want := strings.TrimSpace(line.String()), fmt.Sprintf(row.slog, text); got != want {
+					t.Errorf("\n%s\nwant\n%s", got, want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// numbers are credentials that note for which attempts they were asked.
+type numbers struct {
+	mu   sync.Mutex
+	list []int
+}
+
+func (n *numbers) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, interceptor.AttemptNumber(ctx))
+	return nil, nil
+}
+
+func (*numbers) RequireTransportSecurity() bool { return false }
+
+// take returns the numbers, in their order, and forgets them.
+func (n *numbers) take() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	slices.Sort(n.list)
+	defer func() { n.list = nil }()
+	return fmt.Sprint(n.list)
+}
+
+func TestAttemptNumber(t *testing.T) {
+	for name, row := range map[string]struct {
+		config policy.Config
+		step   testserver.Step
+	}{
+		"retries": {config(plain()), down()},
+		"hedges":  {hedged(), testserver.Hang()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, row.config, func(t *testing.T, s scene) {
+				s.On(get, row.step, row.step, text("3"))
+				asked := new(numbers)
+				if _, err := s.call(t.Context(), get, grpc.PerRPCCredentials(asked)); err != nil {
+					t.Error(err)
+				}
+				if got := asked.take(); got != "[1 2 3]" {
+					t.Errorf("unary: %s", got)
+				}
+				for kind, desc := range kinds() {
+					s.On(get, row.step, row.step, takes(0, "3"))
+					if _, _, err := s.whole(t, desc, grpc.PerRPCCredentials(asked)); err != io.EOF { //nolint:errorlint // as gRPC has it
+						t.Error(err)
+					}
+					if got := asked.take(); got != "[1 2 3]" {
+						t.Errorf("%s stream: %s", kind, got)
+					}
+				}
+			})
+		})
+	}
+	t.Run("an inner interceptor's own calls count anew", func(t *testing.T) {
+		play(t, config(plain()), func(t *testing.T, s scene) {
+			const token = "/acme.auth.v1.TokenService/GetToken"
+			s.On(get, down(), text("2"))
+			s.Default(text("token"))
+			asked := new(numbers)
+			var inner []int
+			conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,
+				req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+			) error {
+				if method == get {
+					inner = append(inner, interceptor.AttemptNumber(ctx))
+					if err := s.conn.Invoke(ctx, token, &emptypb.Empty{}, &emptypb.Empty{}, grpc.PerRPCCredentials(asked)); err != nil {
+						t.Error(err)
+					}
+				}
+				return invoke(ctx, method, req, reply, cc, opts...)
+			}))...)
+			if err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+				t.Error(err)
+			}
+			if got := asked.take(); got != "[1 1]" || fmt.Sprint(inner) != "[1 2]" {
+				t.Errorf("its calls are attempts %s of their own, inside of attempts %v", got, inner)
+			}
+		})
+	})
+	t.Run("outside of calls", func(t *testing.T) {
+		t.Parallel()
+		if got := interceptor.AttemptNumber(t.Context()); got != 1 {
+			t.Errorf("%d; want 1", got)
+		}
+	})
+}
