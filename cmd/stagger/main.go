@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/demo"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/explain"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/simulate"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
 )
@@ -26,7 +26,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)
 	stop()
-	os.Exit(misuse.ExitCode(err)) // cobra has printed it
+	os.Exit(cli.ExitCode(err)) // cobra has printed it
 }
 
 func command() *cobra.Command {

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
 
 // run is what the whole command prints, and its error.
@@ -70,7 +71,7 @@ func TestWhatIsNotUnderstoodExitsWithTwo(t *testing.T) {
 		"explain " + file + " a.B/C --strict", "explain " + file + " a.B/C --format json", "explain " + file + " --all --format xml", "version now", "help frobnicate",
 		"help lint frobnicate", "completion tcsh", "completion bash now", "demo now", "demo --seed x",
 	} {
-		if out, err := run(strings.Fields(line)...); misuse.ExitCode(err) != misuse.NotUnderstood {
+		if out, err := run(strings.Fields(line)...); cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("stagger %s: %v\n%s", line, err, out)
 		}
 	}
@@ -79,7 +80,7 @@ func TestWhatIsNotUnderstoodExitsWithTwo(t *testing.T) {
 func TestWhatIsWrongExitsWithOne(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"lint none.yaml", "explain none.yaml a.B/C", "export none.yaml", "explain none.yaml --all", "demo --policy none.yaml"} {
-		if out, err := run(strings.Fields(line)...); misuse.ExitCode(err) != misuse.Wrong {
+		if out, err := run(strings.Fields(line)...); cli.ExitCode(err) != cli.ExitFailure {
 			t.Errorf("stagger %s: %v\n%s", line, err, out)
 		}
 	}
@@ -157,7 +158,7 @@ func example(t *testing.T, line string) {
 	}
 	words := strings.Fields(strings.TrimSuffix(line[i:], ")"))[1:]
 	for n, word := range words {
-		if strings.Contains("| > 2>/dev/null &&", word) { //nolint:gocritic // one of these
+		if slices.Contains([]string{"|", ">", "2>/dev/null", "&&"}, word) {
 			words = words[:n]
 			break
 		}

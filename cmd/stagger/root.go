@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
 	"github.com/stagger-go/stagger/examples/orders"
 )
@@ -39,7 +39,7 @@ func root() *cobra.Command {
 		Long:         about,
 		Example:      examples,
 		Version:      version.Read().Version,
-		SilenceUsage: true, // a failed run is no misuse
+		SilenceUsage: true, // the usage is for usage errors
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknown(c, args[0])
@@ -55,10 +55,10 @@ func unknown(root *cobra.Command, name string) error {
 	if near := root.SuggestionsFor(name); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return misuse.Errorf("unknown command %q%s", name, hint)
+	return cli.UsageErrorf("unknown command %q%s", name, hint)
 }
 
-// finished adds what concerns all commands: topics, exit codes, and what a misuse is.
+// finished adds what concerns all commands: topics, exit codes, and what a usage error is.
 func finished(root *cobra.Command) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate(version.Read().String())
@@ -75,7 +75,7 @@ func finished(root *cobra.Command) *cobra.Command {
 			c.RunE = root.RunE
 		}
 	}
-	misuse.Mark(root)
+	cli.MarkUsageErrors(root)
 	return root
 }
 

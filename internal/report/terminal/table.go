@@ -5,6 +5,7 @@ package terminal
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -12,7 +13,10 @@ import (
 	"github.com/stagger-go/stagger/internal/report"
 )
 
-const widestColumn = 60 // characters; longer cells have several lines
+const (
+	widestColumn  = 60 // characters; longer cells have several lines
+	longestFigure = 20
+)
 
 // Table is a table for a terminal. Columns of figures stand to the right. The row whose first cell is highlighted
 // has the style's colour; "" is none.
@@ -56,7 +60,7 @@ func newTable(from report.Table) table.Writer {
 	columns := make([]table.ColumnConfig, len(from.Columns))
 	for i, name := range from.Columns {
 		header[i] = name
-		columns[i] = table.ColumnConfig{Number: i + 1, WidthMax: widestColumn, WidthMaxEnforcer: text.WrapSoft}
+		columns[i] = table.ColumnConfig{Number: i + 1, WidthMax: widestColumn, WidthMaxEnforcer: wrap}
 		if figures(from.Rows, i) {
 			columns[i].Align, columns[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
@@ -66,16 +70,22 @@ func newTable(from report.Table) table.Writer {
 	return t
 }
 
-// figures reports whether a column has nothing but numbers, and words for where there is none.
+// figures reports whether a column has nothing but figures, and words for where there is none.
 func figures(rows [][]string, column int) bool {
 	for _, row := range rows {
-		switch cell := row[column]; cell {
-		case "", "–", "never":
-		default:
-			if strings.Trim(cell, "0123456789.-") != "" {
-				return false
-			}
+		cell := row[column]
+		if first, _ := utf8.DecodeRuneInString(cell); cell != "" && cell != "never" && !strings.ContainsRune("0123456789-–", first) ||
+			utf8.RuneCountInString(cell) > longestFigure {
+			return false
 		}
 	}
 	return true
+}
+
+// wrap breaks lines between words only.
+func wrap(cell string, width int) string {
+	for word := range strings.FieldsSeq(cell) {
+		width = max(width, utf8.RuneCountInString(word))
+	}
+	return text.WrapSoft(cell, width)
 }

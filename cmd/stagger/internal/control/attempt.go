@@ -20,17 +20,17 @@ import (
 // Attempt is an attempt as the control service shows it, without requests.
 func Attempt(a testserver.Attempt) *faultserverv1.Attempt {
 	p := &faultserverv1.Attempt{
-		Serial:           uint32(a.Serial), //nolint:gosec // as those below: counted one by one
+		Serial:           uint32(a.Serial),
 		Method:           strings.ToValidUTF8(a.Method, "\ufffd"),
-		Number:           uint32(a.Number), //nolint:gosec // see above
-		Connection:       uint32(a.Conn),   //nolint:gosec // see above
+		Number:           uint32(a.Number),
+		Connection:       uint32(a.Conn),
 		StartTime:        timestamppb.New(a.Time),
 		PreviousAttempts: previous(a.Metadata),
 		Metadata:         entries(a.Metadata),
-		MessagesReceived: uint32(a.Received), //nolint:gosec // see above
-		BytesReceived:    uint64(a.Bytes),    //nolint:gosec // never negative
+		MessagesReceived: uint32(a.Received),
+		BytesReceived:    uint64(a.Bytes),
 		HalfClosed:       a.HalfClosed,
-		MessagesSent:     uint32(a.Sent), //nolint:gosec // see above
+		MessagesSent:     uint32(a.Sent),
 		Cancelled:        a.Cancelled,
 	}
 	if !a.End.IsZero() {

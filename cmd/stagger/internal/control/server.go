@@ -1,6 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package control puts a control service beside a [testserver.Server], so that tests in any language can
+// tell it what to fail, and see what it has seen: stagger.faultserver.v1.FaultService, with gRPC's health
+// and reflection services.
 package control
 
 import (
@@ -50,7 +53,7 @@ func New(settings Settings, opts ...testserver.Option) (*testserver.Server, erro
 	s := &service{settings: settings}
 	return testserver.New(append(slices.Clip(opts),
 		testserver.Register(s.register),
-		testserver.Observe(s.watches.tell),
+		testserver.Observe(s.watches.notify),
 		testserver.Prepare(s.begin))...)
 }
 

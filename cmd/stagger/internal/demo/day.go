@@ -86,7 +86,7 @@ const orderShare = 0.02
 // calls draws the calls of the day. The same seed gives the same calls.
 func (d day) calls(seed uint64) []outage.Call {
 	list := outage.Arrivals(d.Scenario, seed)
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a demo must repeat
+	random := rand.New(rand.NewPCG(seed, 1))
 	for i := range list {
 		if random.Float64() < orderShare {
 			list[i].Method = orders.CreateOrder

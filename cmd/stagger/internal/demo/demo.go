@@ -23,7 +23,7 @@ func run(ctx context.Context, set *policy.Set, seed uint64, out screen) error {
 // showDay plays the day and shows what was measured.
 func showDay(ctx context.Context, d day, set *policy.Set, seed uint64, out screen) ([]result, error) {
 	var why reasons
-	clients, err := newClients(set, why.observer()) //nolint:contextcheck // it only makes clients
+	clients, err := newClients(set, why.observer())
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {
 	if s.spent {
 		options = append(options, interceptor.WithBudget(set.Lookup(s.method).Budget(), budget.Empty))
 	}
-	retrier, err := interceptor.New(set, options...) //nolint:contextcheck // its warnings belong to no call
+	retrier, err := interceptor.New(set, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is lost
+	defer conn.Close()
 	server.On(s.method, s.script...)
 	if err := connect(ctx, conn); err != nil {
 		return nil, err

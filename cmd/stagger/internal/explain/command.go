@@ -15,9 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -97,7 +95,7 @@ func Command() *cobra.Command {
 	flags.Uint64Var(&o.seed, "seed", 1, "`number` that the waits are drawn from")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
-	choice.Flag(c, &o.format, "format", "with --all: how the answer is written", "text", "json")
+	cli.EnumFlag(c, &o.format, "format", "with --all: how the answer is written", "text", "json")
 	api.Flag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
 	for _, flag := range []string{"pushback", "deadline", "seed"} {
@@ -131,17 +129,17 @@ func (o *options) check(c *cobra.Command, args []string) error {
 
 func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if o.deadline < 0 {
-		return misuse.Errorf("--deadline %v: must not be negative", o.deadline)
+		return cli.UsageErrorf("--deadline %v: must not be negative", o.deadline)
 	}
 	o.method = "/" + strings.TrimPrefix(method, "/")
 	if parts := strings.Split(o.method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
-		return misuse.Errorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
+		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
 	}
 	known, set, _, err := o.load(c, file)
 	if err != nil {
 		return err
 	}
-	r := rand.New(rand.NewPCG(o.seed, 0)) //nolint:gosec // an explanation must repeat
+	r := rand.New(rand.NewPCG(o.seed, 0))
 	return write(c.OutOrStdout(), explain(set, known, o.question, r.Float64))
 }
 
@@ -152,7 +150,7 @@ func (o *options) explainAll(c *cobra.Command, file string) error {
 	}
 	a := overview{rows: rowsOfFile(set)}
 	if known.Known() {
-		a = overview{rowsOfAPI(set, known), unmatched(policyfile.Name(file), data, set, known)}
+		a = overview{rowsOfAPI(set, known), unmatched(cli.FileName(file), data, set, known)}
 	}
 	show := a.text
 	if o.format == "json" {
@@ -172,10 +170,10 @@ func (o *options) load(c *cobra.Command, file string) (known api.API, set *polic
 	if known, err = api.Load(o.images); err != nil {
 		return known, nil, nil, err
 	}
-	if data, err = policyfile.Read(c, file); err != nil {
+	if data, err = cli.ReadFile(c, file); err != nil {
 		return known, nil, nil, err
 	}
-	if set, err = policy.Parse(policyfile.Name(file), data); err != nil {
+	if set, err = policy.Parse(cli.FileName(file), data); err != nil {
 		return known, nil, nil, err
 	}
 	set, err = known.Join(set)
@@ -186,7 +184,7 @@ func (o *options) load(c *cobra.Command, file string) (known api.API, set *polic
 // nothing: the command itself says why.
 func (o *options) complete(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if o.all || len(args) != 1 {
-		return policyfile.CompleteOne(c, args, word)
+		return cli.CompleteFile(c, args, word)
 	}
 	if args[0] == "-" {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
 
 const (
@@ -57,8 +57,8 @@ func TestAMethodIsAFullName(t *testing.T) {
 		t.Errorf("%v, %v:\n%s\nand\n%s", err, errToo, with, without)
 	}
 	for _, name := range []string{"", "/", "GetOrder", "a.B/", "/a.B/", "//C", "a/b/c"} {
-		if _, err := run(t, "", orders, name); misuse.ExitCode(err) != misuse.NotUnderstood {
-			t.Errorf("%q: %v; want a misuse", name, err)
+		if _, err := run(t, "", orders, name); cli.ExitCode(err) != cli.ExitUsage {
+			t.Errorf("%q: %v; want a usage error", name, err)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -21,7 +20,7 @@ func unmatched(file string, data []byte, set *policy.Set, known api.API) []polic
 		methods[string(s.FullName())] = api.Methods(s)
 	}
 	services := slices.Sorted(maps.Keys(methods))
-	places := policyfile.Places(file, data)
+	at := places(file, data)
 	var list []policy.Diagnostic
 	for i, p := range set.Policies() {
 		if !set.Configured(p) {
@@ -32,10 +31,9 @@ func unmatched(file string, data []byte, set *policy.Set, known api.API) []polic
 			continue
 		}
 		d := policy.Diagnostic{Severity: policy.SeverityWarning, File: file, Field: "name", Value: p.Name().String(), Message: message}
-		if i < len(places) {
-			at := places[i]
-			d.Line, d.Column = at.Line, at.Column
-			d.Field = fmt.Sprintf("methodConfig[%d].name[%d]", at.Entry, at.Name)
+		if i < len(at) {
+			d.Line, d.Column = at[i].Line, at[i].Column
+			d.Field = fmt.Sprintf("methodConfig[%d].name[%d]", at[i].entry, at[i].name)
 		}
 		list = append(list, d)
 	}
@@ -66,4 +64,29 @@ func suggestion(name string, names []string) string {
 		return "; did you mean " + near + "?"
 	}
 	return ""
+}
+
+// place is where a name stands in a policy file, and its field.
+type place struct {
+	document.Position
+
+	entry, name int // methodConfig[entry].name[name]
+}
+
+// places finds the names of a file that is known to be a policy file, in its order: that of
+// [policy.Set.Policies].
+func places(file string, data []byte) []place {
+	root := document.Parse(document.NewReport(file), data, document.Format{Name: "policy file", Key: "methodConfig"})
+	if root == nil || root.Get("methodConfig") == nil {
+		return nil
+	}
+	var list []place
+	for i, entry := range root.Get("methodConfig").Items {
+		if names := entry.Get("name"); names != nil {
+			for j, name := range names.Items {
+				list = append(list, place{name.At, i, j})
+			}
+		}
+	}
+	return list
 }

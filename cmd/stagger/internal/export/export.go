@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
@@ -42,13 +42,13 @@ func Command() *cobra.Command {
 		Long:              help,
 		Example:           examples,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: policyfile.CompleteOne,
+		ValidArgsFunction: cli.CompleteFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			known, err := api.Load(images)
 			if err != nil {
 				return err
 			}
-			set, err := policyfile.Load(c, args[0])
+			set, err := cli.LoadPolicy(c, args[0])
 			if err != nil {
 				return err
 			}
@@ -61,8 +61,8 @@ func Command() *cobra.Command {
 			}
 			label := terminal.StyleOf(c.ErrOrStderr()).Warning("not in plain gRPC:")
 			for _, n := range notes {
-				n.File = policyfile.Name(args[0])
-				fmt.Fprintln(c.ErrOrStderr(), label, n) //nolint:errcheck // to a terminal
+				n.File = cli.FileName(args[0])
+				fmt.Fprintln(c.ErrOrStderr(), label, n)
 			}
 			return nil
 		},
@@ -79,5 +79,5 @@ func write(w io.Writer, file string, config []byte) error {
 		_, err := w.Write(config)
 		return err
 	}
-	return os.WriteFile(file, config, 0o644) //nolint:gosec // a service config is no secret
+	return os.WriteFile(file, config, 0o644)
 }

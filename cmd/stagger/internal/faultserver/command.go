@@ -11,9 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -74,7 +73,7 @@ func Command() *cobra.Command {
 	c.Flags().StringVar(&s.script, "script", "", "what to answer, in YAML or JSON; - is the standard input: `faults.yaml`")
 	c.Flags().BoolVar(&s.control, "control", true, "let clients change the script, by the control service")
 	c.Flags().IntVar(&s.keep, "keep", 1000, "how many `attempts` the control service can list, at least 1")
-	choice.Flag(c, &s.format, "format", "how attempts are written", "text", "json")
+	cli.EnumFlag(c, &s.format, "format", "how attempts are written", "text", "json")
 	api.Flag(c, &s.images)
 	_ = c.MarkFlagFilename("script", "yaml", "yml", "json") // the flags are there
 	_ = c.RegisterFlagCompletionFunc("listen", cobra.NoFileCompletions)
@@ -84,7 +83,7 @@ func Command() *cobra.Command {
 
 func run(c *cobra.Command, s settings) error {
 	if s.keep < 1 {
-		return misuse.Errorf("--keep %d: must be at least 1", s.keep)
+		return cli.UsageErrorf("--keep %d: must be at least 1", s.keep)
 	}
 	files := make([]*protoregistry.Files, len(s.images))
 	for i, image := range s.images {
@@ -102,9 +101,9 @@ func run(c *cobra.Command, s settings) error {
 	if err != nil {
 		return err
 	}
-	j, err := newJournal(c.OutOrStdout(), s.format, lis.Addr().String())
+	log, err := newAttemptLog(c.OutOrStdout(), s.format, lis.Addr().String())
 	if err != nil {
 		return errors.Join(err, lis.Close())
 	}
-	return serve(c.Context(), lis, j, control.Settings{Script: script, API: known, Closed: !s.control}, s.keep)
+	return serve(c.Context(), lis, log, control.Settings{Script: script, API: known, Closed: !s.control}, s.keep)
 }

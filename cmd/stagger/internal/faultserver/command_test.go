@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
@@ -230,17 +230,17 @@ func TestWhatCannotBeServedIsRefused(t *testing.T) {
 		want string
 		code int
 	}{
-		{[]string{"--keep", "0"}, "--keep 0: must be at least 1", misuse.NotUnderstood},
-		{[]string{"--script", "none.yaml"}, "open none.yaml: no such file or directory", misuse.Wrong},
-		{[]string{"--script", bad}, bad + ":1:10: scripts: 7: must be a list, in brackets or one entry a line after a dash", misuse.Wrong},
-		{[]string{"--descriptors", bad}, bad + ": is not a binary google.protobuf.FileDescriptorSet; make one with buf build", misuse.Wrong},
+		{[]string{"--keep", "0"}, "--keep 0: must be at least 1", cli.ExitUsage},
+		{[]string{"--script", "none.yaml"}, "open none.yaml: no such file or directory", cli.ExitFailure},
+		{[]string{"--script", bad}, bad + ":1:10: scripts: 7: must be a list, in brackets or one entry a line after a dash", cli.ExitFailure},
+		{[]string{"--descriptors", bad}, bad + ": is not a binary google.protobuf.FileDescriptorSet; make one with buf build", cli.ExitFailure},
 	} {
 		c := faultserver.Command()
 		c.SetArgs(row.args)
 		c.SilenceUsage, c.SilenceErrors = true, true
 		err := c.ExecuteContext(t.Context())
-		if err == nil || !strings.HasPrefix(err.Error(), row.want) || misuse.ExitCode(err) != row.code {
-			t.Errorf("%v: got %v, exit code %d; want %s, %d", row.args, err, misuse.ExitCode(err), row.want, row.code)
+		if err == nil || !strings.HasPrefix(err.Error(), row.want) || cli.ExitCode(err) != row.code {
+			t.Errorf("%v: got %v, exit code %d; want %s, %d", row.args, err, cli.ExitCode(err), row.want, row.code)
 		}
 	}
 }

@@ -11,9 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -54,10 +52,10 @@ func Command() *cobra.Command {
 		Long:              help,
 		Example:           examples,
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: policyfile.Complete,
+		ValidArgsFunction: cli.CompleteFiles,
 		RunE: func(c *cobra.Command, files []string) error {
 			if depth < 0 || depth > maxDepth {
-				return misuse.Errorf("--depth %d: must be 0 to %d", depth, maxDepth)
+				return cli.UsageErrorf("--depth %d: must be 0 to %d", depth, maxDepth)
 			}
 			known, err := api.Load(images)
 			if err != nil {
@@ -78,7 +76,7 @@ func Command() *cobra.Command {
 			return judge(reports, strict)
 		},
 	}
-	choice.Flag(c, &format, "format", "how problems are written", "text", "json", "github")
+	cli.EnumFlag(c, &format, "format", "how problems are written", "text", "json", "github")
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
 	c.Flags().IntVar(&depth, "depth", 0, "show what a chain of so many `layers` with this policy may do, 1 to 10")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.NoFileCompletions) // the flag is there

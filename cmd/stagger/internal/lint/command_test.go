@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
 )
 
 const good = `methodConfig:
@@ -178,13 +178,13 @@ func TestDescriptorsNameTheMethods(t *testing.T) {
 
 func TestMisuseIsToldFromMistakes(t *testing.T) {
 	t.Parallel()
-	if _, err := run(t, good, "--depth", "11"); misuse.ExitCode(err) != misuse.NotUnderstood {
-		t.Errorf("%v; want a misuse", err)
+	if _, err := run(t, good, "--depth", "11"); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("%v; want a usage error", err)
 	}
 	if _, err := run(t, good, "--format", "xml"); err == nil || !strings.Contains(err.Error(), "must be text, json or github") {
 		t.Errorf("%v; want the formats", err)
 	}
-	if _, err := run(t, bad); misuse.ExitCode(err) != misuse.Wrong {
-		t.Errorf("%v; want no misuse", err)
+	if _, err := run(t, bad); cli.ExitCode(err) != cli.ExitFailure {
+		t.Errorf("%v; want another error", err)
 	}
 }

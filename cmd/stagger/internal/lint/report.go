@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -26,15 +26,15 @@ type report struct {
 }
 
 func check(c *cobra.Command, file string, known api.API) (report, error) {
-	data, err := policyfile.Read(c, file)
+	data, err := cli.ReadFile(c, file)
 	if err != nil {
 		return report{}, err
 	}
-	r := report{file: policyfile.Name(file)}
+	r := report{file: cli.FileName(file)}
 	r.diagnostics = policy.Lint(r.file, data)
-	set, err := policy.Parse(r.file, data)
-	if err != nil {
-		return r, nil //nolint:nilerr // the diagnostics say it
+	set, _ := policy.Parse(r.file, data) // the diagnostics say what is wrong
+	if set == nil {
+		return r, nil
 	}
 	if !known.Known() {
 		r.set = set

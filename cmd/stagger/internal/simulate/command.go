@@ -11,8 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/sim"
 	"github.com/stagger-go/stagger/policy"
@@ -72,7 +71,7 @@ seed gives one result.`,
 	f.IntVar(&w.repeats, "repeats", 0, "with --study: `number` of times that each experiment is made (default: 100)")
 	f.BoolVar(&w.list, "list", false, "list the scenarios that are built in")
 	f.StringVarP(&w.output, "output", "o", "", "`file` to write to (default: standard output)")
-	choice.Flag(cmd, &w.format, "format", "form of the result", "text", "json", "csv", "html")
+	cli.EnumFlag(cmd, &w.format, "format", "form of the result", "text", "json", "csv", "html")
 	return cmd
 }
 
@@ -86,17 +85,17 @@ func (w *wish) check() error {
 	}
 	switch {
 	case asked != 1:
-		return misuse.Errorf("want one of: a SCENARIO (see --list), --study or --list")
+		return cli.UsageErrorf("want one of: a SCENARIO (see --list), --study or --list")
 	case w.study != "" && w.study != "aws":
-		return misuse.Errorf("--study %q: must be aws", w.study)
+		return cli.UsageErrorf("--study %q: must be aws", w.study)
 	case w.clients < 0:
-		return misuse.Errorf("--clients %d: must be at least 1", w.clients)
+		return cli.UsageErrorf("--clients %d: must be at least 1", w.clients)
 	case w.repeats < 0 || w.repeats > 0 && w.study == "":
-		return misuse.Errorf("--repeats %d: must be at least 1, with --study", w.repeats)
+		return cli.UsageErrorf("--repeats %d: must be at least 1, with --study", w.repeats)
 	case w.study != "" && (w.clients > 0 || w.policy != ""):
-		return misuse.Errorf("--clients and --policy are for a scenario: the study has its own")
+		return cli.UsageErrorf("--clients and --policy are for a scenario: the study has its own")
 	case w.method != "" && w.policy == "":
-		return misuse.Errorf("--method %q: is for the file of --policy", w.method)
+		return cli.UsageErrorf("--method %q: is for the file of --policy", w.method)
 	default:
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
@@ -164,7 +164,7 @@ func TestTheStudyIsToldInTheSameForms(t *testing.T) {
 	contains(t, "the page", good(t, "--study", "aws", "--repeats", "1", "--format", "html"), "<svg", "Distribution of waits", "DECORRELATED")
 }
 
-func TestWhatIsNotUnderstoodIsMisuse(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"want one of: a SCENARIO (see --list), --study or --list":            {},
@@ -177,13 +177,13 @@ func TestWhatIsNotUnderstoodIsMisuse(t *testing.T) {
 		"nothing: is no file, and no scenario that is built in; those are b": {"nothing"},
 	} {
 		_, _, err := command(t, args...)
-		if _, ok := errors.AsType[misuse.Error](err); !ok || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
-			t.Errorf("%q: error %v; want misuse: %s", args, err, want)
+		if _, ok := errors.AsType[cli.UsageError](err); !ok || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+			t.Errorf("%q: error %v; want a usage error: %s", args, err, want)
 		}
 	}
 }
 
-func TestAFileWithMistakesIsNoMisuse(t *testing.T) {
+func TestAFileWithErrorsIsNoUsageError(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	bad, lacking := filepath.Join(folder, "bad.yaml"), filepath.Join(folder, "lacking.yaml")
@@ -194,7 +194,7 @@ func TestAFileWithMistakesIsNoMisuse(t *testing.T) {
 	}
 	for file, want := range map[string]string{bad: bad + ":2:1: foo: unknown key", lacking: "policies.a: nowhere.yaml: cannot be read"} {
 		_, _, err := command(t, file)
-		if err == nil || misuse.ExitCode(err) != misuse.Wrong || !strings.Contains(err.Error(), want) {
+		if err == nil || cli.ExitCode(err) != cli.ExitFailure || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v; want %s", err, want)
 		}
 	}

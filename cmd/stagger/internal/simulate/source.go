@@ -12,7 +12,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/examples/simulate"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/sim"
@@ -29,7 +29,7 @@ func open(name string) (*sim.Scenario, error) {
 	}
 	data, missing := simulate.Files.ReadFile(name + ".yaml")
 	if missing != nil {
-		return nil, misuse.Errorf("%s: is no file, and no scenario that is built in; those are %s", name, strings.Join(builtIn(), ", "))
+		return nil, cli.UsageErrorf("%s: is no file, and no scenario that is built in; those are %s", name, strings.Join(builtIn(), ", "))
 	}
 	return sim.Parse(name+".yaml", data, simulate.Files.ReadFile)
 }

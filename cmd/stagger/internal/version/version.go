@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/choice"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
 
 const help = `Show what this command was built from: its version, the revision of its source, and
@@ -47,7 +47,7 @@ func Command() *cobra.Command {
 			return err
 		},
 	}
-	choice.Flag(c, &format, "format", "how the answer is written", "text", "json")
+	cli.EnumFlag(c, &format, "format", "how the answer is written", "text", "json")
 	return c
 }
 

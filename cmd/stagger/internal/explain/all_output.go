@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
+	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -50,13 +50,11 @@ func (a overview) text(w io.Writer) error {
 
 // service is the table of one.
 func service(rows []row, p terminal.Style) string {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"method", "retried or hedged", "attempts", "because", "budget", "entry"})
+	t := report.Table{Columns: []string{"method", "retried or hedged", "attempts", "because", "budget", "entry"}}
 	for _, r := range rows {
-		t.AppendRow(table.Row{r.method, colour(p, r.Strategy), r.Attempts, because(r.Effect), r.Budget, shortEntry(r)})
+		t.Rows = append(t.Rows, []string{r.method, colour(p, r.Strategy), strconv.Itoa(r.Attempts), because(r.Effect), r.Budget, shortEntry(r)})
 	}
-	return p.Title(rows[0].service) + "\n" + t.Render() + "\n"
+	return p.Title(rows[0].service) + "\n" + terminal.Table(t, p, "") + "\n"
 }
 
 func colour(p terminal.Style, s effect.Strategy) string {

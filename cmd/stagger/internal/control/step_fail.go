@@ -37,7 +37,7 @@ func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 		}
 		details = append(details, info)
 	}
-	return testserver.FailStatus(status.FromProto(&spb.Status{Code: int32(c), Message: text, Details: details})) //nolint:gosec // at most 16
+	return testserver.FailStatus(status.FromProto(&spb.Status{Code: int32(c), Message: text, Details: details}))
 }
 
 // code reads the code of a failure.
@@ -59,15 +59,15 @@ func (b *builder) code(path, name string) (codes.Code, bool) {
 func parseCode(name string) (codes.Code, bool) {
 	if n, err := strconv.Atoi(name); err == nil {
 		good := n >= 0 && n <= int(codes.Unauthenticated) && strconv.Itoa(n) == name
-		return codes.Code(n), good //nolint:gosec // if it is good
+		return codes.Code(n), good
 	}
 	name = strings.ToUpper(name)
 	if name == "CANCELED" { // as Go has it
 		return codes.Canceled, true
 	}
 	n, ok := code.Code_value[name]
-	return codes.Code(n), ok //nolint:gosec // not negative
+	return codes.Code(n), ok
 }
 
 // CodeName is the name of a status code as scripts have it: UNAVAILABLE. One without a name is its number.
-func CodeName(c codes.Code) string { return code.Code(c).String() } //nolint:gosec // only a name
+func CodeName(c codes.Code) string { return code.Code(c).String() }

@@ -29,25 +29,25 @@ func attempt(method string, code codes.Code) testserver.Attempt {
 func TestAnAttemptIsALineOfText(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	j, err := newJournal(&out, "text", "127.0.0.1:1")
+	log, err := newAttemptLog(&out, "text", "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	running := attempt("/a.B/C", codes.OK)
 	running.End = time.Time{}
-	j.add(running)
-	j.add(attempt("/a.B/C", codes.Unavailable))
+	log.add(running)
+	log.add(attempt("/a.B/C", codes.Unavailable))
 	first := attempt("/a.B/\x1b[31m", codes.OK)
 	first.Metadata, first.Cancelled, first.End = nil, true, first.Time.Add(1500)
-	j.add(first)
-	if err := j.end(); err != nil {
+	log.add(first)
+	if err := log.end(); err != nil {
 		t.Fatal(err)
 	}
 	want := `listening on 127.0.0.1:1
 09:30:01.005  UNAVAILABLE           12.3ms  /a.B/C  attempt 3, retry 1, connection 2, received 1 (9 bytes), sent 2
 09:30:01.005  OK                       2µs  "/a.B/\x1b[31m"  attempt 3, connection 2, received 1 (9 bytes), sent 2, given up by the client
 ┌─────────────────┬──────────┬─────────┬──────────┬───────────────┐
-│ METHOD          │ ATTEMPTS │ RETRIES │ GIVEN UP │ CODES         │
+│ method          │ attempts │ retries │ given up │ codes         │
 ├─────────────────┼──────────┼─────────┼──────────┼───────────────┤
 │ "/a.B/\x1b[31m" │        1 │       0 │        1 │ OK 1          │
 │ /a.B/C          │        1 │       1 │        0 │ UNAVAILABLE 1 │
@@ -61,12 +61,12 @@ func TestAnAttemptIsALineOfText(t *testing.T) {
 func TestAnAttemptIsALineOfJSON(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	j, err := newJournal(&out, "json", "127.0.0.1:1")
+	log, err := newAttemptLog(&out, "json", "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.add(attempt("/a.B/C", codes.OK))
-	if err := j.end(); err != nil {
+	log.add(attempt("/a.B/C", codes.OK))
+	if err := log.end(); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"listening":"127.0.0.1:1"}
@@ -85,24 +85,24 @@ func TestOutputThatNobodyReadsHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-		j, err := newJournal(w, "text", "a:1")
+		log, err := newAttemptLog(w, "text", "a:1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		const more = 10
 		for range maxUnread {
-			j.add(attempt("/a.B/C", codes.OK))
+			log.add(attempt("/a.B/C", codes.OK))
 		}
 		synctest.Wait() // the writer has taken one
 		for range more + 1 {
-			j.add(attempt("/a.B/C", codes.OK))
+			log.add(attempt("/a.B/C", codes.OK))
 		}
 		var all []byte
 		var read error
 		time.AfterFunc(time.Second, func() {
 			all, read = io.ReadAll(r)
 		})
-		if err := j.end(); err != nil {
+		if err := log.end(); err != nil {
 			t.Error(err)
 		}
 		w.Close()
@@ -120,16 +120,16 @@ func TestTheEndDoesNotWaitForeverForAReader(t *testing.T) {
 			r, w := io.Pipe()
 			defer r.Close()
 			go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-			j, err := newJournal(w, "text", "a:1")
+			log, err := newAttemptLog(w, "text", "a:1")
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range lines {
-				j.add(attempt("/a.B/C", codes.OK))
+				log.add(attempt("/a.B/C", codes.OK))
 				synctest.Wait()
 			}
 			start := time.Now()
-			if err := j.end(); err == nil || time.Since(start) != 2*time.Second {
+			if err := log.end(); err == nil || time.Since(start) != 2*time.Second {
 				t.Errorf("%s: got %v after %v; want an error after 2s", name, err, time.Since(start))
 			}
 		})
@@ -142,12 +142,12 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 
 func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
 	t.Parallel()
-	j, err := newJournal(brokenPipe{}, "text", "a:1")
+	log, err := newAttemptLog(brokenPipe{}, "text", "a:1")
 	if err == nil {
 		t.Error("no error for the first line")
 	}
-	j.add(attempt("/a.B/C", codes.OK))
-	if err := j.end(); err == nil || err.Error() != "broken pipe" {
+	log.add(attempt("/a.B/C", codes.OK))
+	if err := log.end(); err == nil || err.Error() != "broken pipe" {
 		t.Errorf("got %v; want the pipe's error", err)
 	}
 }

@@ -22,73 +22,73 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// journal writes attempts down as they end, and sums them up.
-type journal struct {
+// attemptLog writes attempts as they end, and counts them.
+type attemptLog struct {
 	json  bool
 	style terminal.Style
 
-	mu    sync.Mutex
-	out   *output
-	tally tally
+	mu      sync.Mutex
+	out     *lineWriter
+	summary summary
 }
 
-// newJournal begins with the address of the server.
-func newJournal(to io.Writer, format, address string) (*journal, error) {
-	j := &journal{json: format == "json", style: terminal.StyleOf(to), tally: tally{}}
+// newAttemptLog begins with the address of the server.
+func newAttemptLog(to io.Writer, format, address string) (*attemptLog, error) {
+	l := &attemptLog{json: format == "json", style: terminal.StyleOf(to), summary: summary{}}
 	first := "listening on " + address + "\n"
-	if j.json {
+	if l.json {
 		first = object(map[string]string{"listening": address})
 	}
 	_, err := io.WriteString(to, first)
-	j.out = newOutput(to)
-	return j, err
+	l.out = newLineWriter(to)
+	return l, err
 }
 
-// add writes down an attempt that has ended.
-func (j *journal) add(a testserver.Attempt) {
+// add writes an attempt that has ended.
+func (l *attemptLog) add(a testserver.Attempt) {
 	if a.End.IsZero() {
 		return
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	retry := control.Attempt(a).GetPreviousAttempts()
-	j.tally.add(a.Method, a.Code, retry > 0, a.Cancelled)
-	if j.json {
-		j.out.write(inJSON(a))
+	l.summary.add(a.Method, a.Code, retry > 0, a.Cancelled)
+	if l.json {
+		l.out.write(inJSON(a))
 	} else {
-		j.out.write(j.inText(a, retry))
+		l.out.write(l.inText(a, retry))
 	}
 }
 
-// end sums up, and returns what went wrong with the writing. Nothing may be added after it.
-func (j *journal) end() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.json {
-		return j.out.end(object(map[string]any{"summary": j.tally.sorted(), "linesLeftOut": j.out.lost}))
+// end writes the summary, and returns the error of writing. Nothing may be added after it.
+func (l *attemptLog) end() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.json {
+		return l.out.end(object(map[string]any{"summary": l.summary.sorted(), "linesLeftOut": l.out.dropped}))
 	}
-	lost := ""
-	if j.out.lost > 0 {
-		lost = fmt.Sprintf("%d lines were left out: nobody read them\n", j.out.lost)
+	dropped := ""
+	if l.out.dropped > 0 {
+		dropped = fmt.Sprintf("%d lines were left out: nobody read them\n", l.out.dropped)
 	}
-	return j.out.end(lost + j.tally.table())
+	return l.out.end(dropped + l.summary.table())
 }
 
-func (j *journal) inText(a testserver.Attempt, retry uint32) string {
+func (l *attemptLog) inText(a testserver.Attempt, retry uint32) string {
 	var b strings.Builder
 	name := fmt.Sprintf("%-19s", control.CodeName(a.Code))
 	if a.Code == codes.OK {
-		name = j.style.Success(name)
+		name = l.style.Success(name)
 	} else {
-		name = j.style.Error(name)
+		name = l.style.Error(name)
 	}
 	fmt.Fprintf(&b, "%s  %s %8s  %s  attempt %d", a.Time.Format("15:04:05.000"), name, length(a.End.Sub(a.Time)), printable(a.Method), a.Number)
 	if retry > 0 {
-		b.WriteString(j.style.Warning(fmt.Sprintf(", retry %d", retry)))
+		b.WriteString(l.style.Warning(fmt.Sprintf(", retry %d", retry)))
 	}
 	fmt.Fprintf(&b, ", connection %d, received %d (%d bytes), sent %d", a.Conn, a.Received, a.Bytes, a.Sent)
 	if a.Cancelled {
-		b.WriteString(", " + j.style.Warning("given up by the client"))
+		b.WriteString(", " + l.style.Warning("given up by the client"))
 	}
 	b.WriteByte('\n')
 	return b.String()
@@ -110,7 +110,7 @@ func printable(method string) string {
 	return method
 }
 
-// inJSON is a line; the blanks that protojson strews in are taken out.
+// inJSON is a line; protojson adds blanks at random, which are taken out.
 func inJSON(a testserver.Attempt) string {
 	var b bytes.Buffer
 	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(control.Attempt(a))

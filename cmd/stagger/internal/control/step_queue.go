@@ -47,7 +47,7 @@ func (b *builder) defineQueue(path string, q *faultserverv1.Queue) {
 	b.queues[q.GetName()] = queue{q, b.newQueue(path, q)}
 }
 
-// queue is the queue that a step goes through; nil for one with mistakes.
+// queue is the queue that a step goes through; nil for one with errors.
 func (b *builder) queue(path string, q *faultserverv1.Queue) *testserver.Queue {
 	if q.GetName() == "" {
 		return b.newQueue(path, q)

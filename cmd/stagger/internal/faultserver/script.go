@@ -9,22 +9,22 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/policyfile"
 	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
-// load reads a script file; nil for none.
+// load reads a script file; "" is a script without steps.
 func load(c *cobra.Command, file string, known *control.API) (*faultserverv1.ScriptFile, error) {
 	if file == "" {
-		return nil, nil //nolint:nilnil // no file is no script
+		return &faultserverv1.ScriptFile{}, nil
 	}
-	data, err := policyfile.Read(c, file)
+	data, err := cli.ReadFile(c, file)
 	if err != nil {
 		return nil, err
 	}
-	return parse(policyfile.Name(file), data, known)
+	return parse(cli.FileName(file), data, known)
 }
 
 // parse reads a script in YAML or JSON. The error is a [document.Error] with all that is wrong.

@@ -7,16 +7,18 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
-// tally counts attempts by method.
-type tally map[string]*count
+// summary counts attempts by method.
+type summary map[string]*count
 
 // count is what was seen of a method.
 type count struct {
@@ -27,11 +29,11 @@ type count struct {
 	Codes     map[string]int `json:"codes"`
 }
 
-func (t tally) add(method string, code codes.Code, retry, cancelled bool) {
-	c := t[method]
+func (s summary) add(method string, code codes.Code, retry, cancelled bool) {
+	c := s[method]
 	if c == nil {
 		c = &count{Method: method, Codes: map[string]int{}}
-		t[method] = c
+		s[method] = c
 	}
 	c.Attempts++
 	if retry {
@@ -43,27 +45,27 @@ func (t tally) add(method string, code codes.Code, retry, cancelled bool) {
 	c.Codes[control.CodeName(code)]++
 }
 
-// sorted is by method.
-func (t tally) sorted() []*count {
-	list := make([]*count, 0, len(t))
-	for _, c := range t {
+// sorted are the counts by method.
+func (s summary) sorted() []*count {
+	list := make([]*count, 0, len(s))
+	for _, c := range s {
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b *count) int { return strings.Compare(a.Method, b.Method) })
 	return list
 }
 
-func (t tally) table() string {
-	if len(t) == 0 {
+func (s summary) table() string {
+	if len(s) == 0 {
 		return "no attempts\n"
 	}
-	w := table.NewWriter()
-	w.SetStyle(table.StyleLight)
-	w.AppendHeader(table.Row{"method", "attempts", "retries", "given up", "codes"})
-	for _, c := range t.sorted() {
-		w.AppendRow(table.Row{printable(c.Method), c.Attempts, c.Retries, c.Cancelled, c.codes()})
+	shown := report.Table{Columns: []string{"method", "attempts", "retries", "given up", "codes"}}
+	for _, c := range s.sorted() {
+		shown.Rows = append(shown.Rows, []string{
+			printable(c.Method), strconv.Itoa(c.Attempts), strconv.Itoa(c.Retries), strconv.Itoa(c.Cancelled), c.codes(),
+		})
 	}
-	return w.Render() + "\n"
+	return terminal.Table(shown, terminal.Style{}, "") + "\n"
 }
 
 // codes are the most frequent first.

@@ -16,7 +16,7 @@ import (
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
-// What all messages of a request or file may have together, so that a slip does not fill the memory.
+// What all messages of a request or file may have together, so that a typing error does not fill the memory.
 const (
 	maxMessages     = 100_000
 	maxMessageBytes = 64 << 20

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -90,20 +89,18 @@ func safety(a answer) string {
 }
 
 func timeline(a answer, p terminal.Style) string {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"attempt", "at", "then", "wait", "between", "reason"})
+	t := report.Table{Columns: []string{"attempt", "at", "then", "wait", "between", "reason"}}
 	for i, e := range a.events {
-		row := table.Row{i + 1, short(e.at), p.Error("no other attempt"), "", "", string(e.decision.Reason)}
+		row := []string{strconv.Itoa(i + 1), short(e.at), p.Error("no other attempt"), "", "", string(e.decision.Reason)}
 		if e.decision.Retry {
 			row[2], row[3] = p.Success("another attempt"), short(e.decision.Delay)
 		}
 		if e.waits {
 			row[4] = short(e.least) + " and " + short(e.longest)
 		}
-		t.AppendRow(row)
+		t.Rows = append(t.Rows, row)
 	}
-	return t.Render()
+	return terminal.Table(t, p, "")
 }
 
 // questions are those of the pipeline, and the answers after the last attempt.

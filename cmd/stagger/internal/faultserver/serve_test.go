@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/misuse"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
 
 func TestOnlyThisMachineReachesTheServer(t *testing.T) {
@@ -19,7 +19,7 @@ func TestOnlyThisMachineReachesTheServer(t *testing.T) {
 			lis.Close()
 		}
 		want := "--listen " + address + ": other machines can reach it, and tell it what to do: must be 127.0.0.1, [::1] or localhost, or --allow-remote must be given"
-		if err == nil || err.Error() != want || misuse.ExitCode(err) != misuse.NotUnderstood {
+		if err == nil || err.Error() != want || cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("got %v; want %s", err, want)
 		}
 	}

@@ -23,8 +23,8 @@ type watches struct {
 	open map[chan *faultserverv1.Attempt]string // the pattern; a channel that is closed fell behind
 }
 
-// tell shows an attempt to whoever watches its method.
-func (w *watches) tell(a testserver.Attempt) {
+// notify shows an attempt to whoever watches its method.
+func (w *watches) notify(a testserver.Attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var p *faultserverv1.Attempt
