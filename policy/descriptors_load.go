@@ -24,7 +24,7 @@ const (
 // LoadDescriptors reads the descriptor set at path; see [ParseDescriptors]. If the file cannot be read the
 // error wraps that of package os, which errors.Is compares with fs.ErrNotExist.
 func LoadDescriptors(path string) (*protoregistry.Files, error) {
-	f, err := os.Open(path) //nolint:gosec // the path is the program's own
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w; %s", err, howToMakeSet)
 	}

@@ -4,7 +4,6 @@
 package testserver
 
 import (
-	"context"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,7 +16,6 @@ import (
 // call is one attempt that is being served.
 type call struct {
 	stream     grpc.ServerStream
-	ctx        context.Context //nolint:containedctx // the stream's own
 	conn       *connection
 	record     *record
 	attempt    *Attempt
@@ -34,9 +32,9 @@ type call struct {
 
 // handle serves every call of every method that is not registered.
 func (s *Server) handle(_ any, stream grpc.ServerStream) error {
-	c := &call{stream: stream, ctx: stream.Context(), record: &s.record, attempt: &Attempt{}}
+	c := &call{stream: stream, record: &s.record, attempt: &Attempt{}}
 	c.attempt.Method, _ = grpc.MethodFromServerStream(stream)
-	c.conn = connectionOf(c.ctx)
+	c.conn = connectionOf(c.stream.Context())
 	if c.conn == nil {
 		return status.Error(codes.Internal, "testserver: the server's credentials hide the connection")
 	}
@@ -45,9 +43,9 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	step, c.k = s.scripts.next(c.attempt.Method)
 	c.seen = s.record.keep != 0 || step.picks() || len(s.observe) > 0
 	if c.seen {
-		c.attempt.Metadata, _ = metadata.FromIncomingContext(c.ctx)
+		c.attempt.Metadata, _ = metadata.FromIncomingContext(c.stream.Context())
 	}
-	deadline, _ := c.ctx.Deadline()
+	deadline, _ := c.stream.Context().Deadline()
 	s.record.begin(c.attempt, deadline)
 	s.show(c.attempt)
 	err := c.run(step)
@@ -88,13 +86,13 @@ func (c *call) open(s Step) error {
 	}
 	if s.plays && s.pick == nil {
 		c.played = true
-		_ = grpc.SetSendCompressor(c.ctx, encoding.Identity) // fails when another Play has sent headers
+		_ = grpc.SetSendCompressor(c.stream.Context(), encoding.Identity) // fails when another Play has sent headers
 	}
 	if len(s.trailer) > 0 {
 		c.stream.SetTrailer(s.trailer)
 	}
 	if s.queue != nil {
-		if err := s.queue.pass(c.ctx); err != nil {
+		if err := s.queue.pass(c.stream.Context()); err != nil {
 			return err
 		}
 	}
@@ -114,8 +112,8 @@ func (c *call) finish(s Step) error {
 		}
 		return c.ended(c.send([]byte{}))
 	case endHang:
-		<-c.ctx.Done()
-		return c.ended(c.ctx.Err())
+		<-c.stream.Context().Done()
+		return c.ended(c.stream.Context().Err())
 	case endDrop:
 		_ = c.conn.Close()
 		return status.Error(codes.Unavailable, "testserver: connection dropped")
@@ -135,17 +133,17 @@ func (c *call) wait(d time.Duration) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-c.ctx.Done():
-		return c.ctx.Err()
+	case <-c.stream.Context().Done():
+		return c.stream.Context().Err()
 	}
 }
 
 // ended turns an error that comes from the client's having gone away, or its deadline, into the
 // status of that; others remain.
 func (c *call) ended(err error) error {
-	if err == nil || c.ctx.Err() == nil {
+	if err == nil || c.stream.Context().Err() == nil {
 		return err
 	}
 	c.cancelled = true
-	return status.FromContextError(c.ctx.Err()).Err()
+	return status.FromContextError(c.stream.Context().Err()).Err()
 }

@@ -33,7 +33,7 @@ func Random(seed uint64, p float64, step Step) Step {
 func chance(seed uint64, method string, k int) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(method))
-	x := (seed ^ h.Sum64()) + uint64(k+1)*0x9e3779b97f4a7c15 //nolint:gosec // k counts from 0
+	x := (seed ^ h.Sum64()) + uint64(k+1)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return float64((x^x>>31)>>11) / (1 << 53)
@@ -48,7 +48,7 @@ func Func(f func(ctx context.Context, a Attempt) Step) Step {
 		return s.wrong(errors.New("Func(nil): want a function"))
 	}
 	s.pick = func(c *call) Step {
-		step := f(c.ctx, c.attempt.clone())
+		step := f(c.stream.Context(), c.attempt.clone())
 		if step.mistake != nil {
 			return broken(fmt.Errorf("testserver: %s: step returned to Func: %w", c.attempt.Method, step.mistake))
 		}

@@ -29,15 +29,15 @@ func (c *call) cut() error {
 	if !c.encrypted() { // or the message would go out whole
 		_ = c.stream.SendMsg(cutMessage) // fails if the connection is gone, as it should be
 	}
-	<-c.ctx.Done()
+	<-c.stream.Context().Done()
 	if !c.conn.closed.Load() {
-		return c.ended(c.ctx.Err()) // the client was faster
+		return c.ended(c.stream.Context().Err()) // the client was faster
 	}
 	return status.Error(codes.Unavailable, "testserver: connection cut")
 }
 
 func (c *call) encrypted() bool {
-	p, ok := peer.FromContext(c.ctx)
+	p, ok := peer.FromContext(c.stream.Context())
 	return ok && p.AuthInfo != nil && p.AuthInfo.AuthType() != insecure.NewCredentials().Info().SecurityProtocol
 }
 

@@ -109,7 +109,7 @@ func (c *call) arriving(send func() error) error {
 	if !c.flushes {
 		return send()
 	}
-	return c.conn.flush(c.ctx, send)
+	return c.conn.flush(c.stream.Context(), send)
 }
 
 // note writes something down, if somebody will look at it.

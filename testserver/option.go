@@ -4,6 +4,7 @@
 package testserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -39,7 +40,7 @@ func Name(name string) Option {
 // TCP makes the server listen on a free port of 127.0.0.1, not in memory.
 func TCP() Option {
 	return func(c *settings) error {
-		lis, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listens at once or not at all
+		lis, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("testserver: TCP: %w", err)
 		}

@@ -69,5 +69,5 @@ func (f figures) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // the figures are no secret
+	return os.WriteFile(path, append(text, '\n'), 0o644)
 }

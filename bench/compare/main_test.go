@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestTheCommandWritesTablesAndFigures lets it measure in earnest, as little as possible.
-func TestTheCommandWritesTablesAndFigures(t *testing.T) { //nolint:paralleltest // it looks at the whole process
+func TestTheCommandWritesTablesAndFigures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
 	var out, errs bytes.Buffer
 	err := command([]string{

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 )
@@ -21,7 +22,7 @@ func TestOperationsAreSharedByGoroutines(t *testing.T) {
 		}
 	}
 	for _, goroutines := range crowds {
-		if err := repeat(func() error { return errUnavailable }, goroutines)(9); err != errUnavailable { //nolint:errorlint // as it is
+		if err := repeat(func() error { return errUnavailable }, goroutines)(9); !errors.Is(err, errUnavailable) {
 			t.Errorf("%d goroutines: %v; want %v", goroutines, err, errUnavailable)
 		}
 	}

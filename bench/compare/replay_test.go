@@ -65,7 +65,7 @@ func failing(what sending) (s *server, received chan int) {
 	return s, received
 }
 
-func TestStreamsAndCallsOfAllClientsAreHeldAtATime(t *testing.T) { //nolint:paralleltest // it looks at the whole process
+func TestStreamsAndCallsOfAllClientsAreHeldAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, err := waiting(20)
 		if err != nil {

@@ -61,7 +61,12 @@ func serve(answer answer, stream func(grpc.ServerStream) error) *server {
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: service,
 		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: callName, Handler: s.get}},
+		Methods: []grpc.MethodDesc{{
+			MethodName: callName,
+			Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				return s.get(ctx, decode)
+			},
+		}},
 		Streams: []grpc.StreamDesc{{
 			StreamName: streamName, Handler: s.streamed, ServerStreams: true, ClientStreams: true,
 		}},
@@ -70,7 +75,7 @@ func serve(answer answer, stream func(grpc.ServerStream) error) *server {
 	return s
 }
 
-func (s *server) get(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC has it so
+func (s *server) get(ctx context.Context, decode func(any) error) (any, error) {
 	request := new(wrapperspb.StringValue)
 	if err := decode(request); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -57,7 +58,7 @@ func send(s messageStream, n int) error {
 func receiveAll(s messageStream) error {
 	m := new(wrapperspb.StringValue)
 	for {
-		if err := s.RecvMsg(m); err == io.EOF { //nolint:errorlint // gRPC returns it bare
+		if err := s.RecvMsg(m); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -73,7 +74,7 @@ func download(s grpc.ClientStream) error {
 }
 
 func upload(s grpc.ClientStream) error {
-	if err := send(s, messages-1); err != nil && err != io.EOF { //nolint:errorlint // RecvMsg says why
+	if err := send(s, messages-1); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why
 		return err
 	}
 	if err := s.CloseSend(); err != nil {
@@ -91,7 +92,7 @@ func pingPong(s grpc.ClientStream) error {
 		if i == messages-1 {
 			break
 		}
-		if err := send(s, 1); err != nil && err != io.EOF { //nolint:errorlint // RecvMsg says why
+		if err := send(s, 1); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func pong(s grpc.ServerStream) error {
 		if err := send(s, 1); err != nil {
 			return err
 		}
-		if err := s.RecvMsg(m); err == io.EOF { //nolint:errorlint // gRPC returns it bare
+		if err := s.RecvMsg(m); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -125,7 +126,7 @@ func streamed(conn *grpc.ClientConn, kind streamKind) operation {
 		if err != nil {
 			return err
 		}
-		if err := send(s, 1); err != nil && err != io.EOF { //nolint:errorlint // RecvMsg says why
+		if err := send(s, 1); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why
 			return err
 		}
 		return kind.run(s)

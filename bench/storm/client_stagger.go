@@ -42,7 +42,7 @@ func stagger(seed uint64) (outage.Options, error) {
 // seeded is a source of jitter that repeats, as far as the calls come in the same order.
 func seeded(seed uint64) func() float64 {
 	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a storm must repeat
+	random := rand.New(rand.NewPCG(seed, 1))
 	return func() float64 {
 		mu.Lock()
 		defer mu.Unlock()

@@ -36,7 +36,7 @@ func writeFile(out io.Writer, path string, write func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	f, err := os.Create(path) //nolint:gosec // the user names it
+	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}

@@ -17,15 +17,22 @@ import (
 )
 
 // Breakers makes a breaker for each target. The zero value is ready for use, and safe for concurrent use.
-type Breakers struct{ byTarget sync.Map }
+type Breakers struct {
+	mu       sync.Mutex // guards byTarget
+	byTarget map[string]*gobreaker.TwoStepCircuitBreaker[any]
+}
 
 // For finds the breaker of a target. It is what interceptor.WithBreaker asks for.
 func (b *Breakers) For(target, _ string) interceptor.Breaker[gobreaker.State] {
-	if found, ok := b.byTarget.Load(target); ok {
-		return found.(*gobreaker.TwoStepCircuitBreaker[any]) //nolint:errcheck,forcetypeassert // nothing else is stored
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byTarget == nil {
+		b.byTarget = map[string]*gobreaker.TwoStepCircuitBreaker[any]{}
 	}
-	found, _ := b.byTarget.LoadOrStore(target, gobreaker.NewTwoStepCircuitBreaker[any](settings(target)))
-	return found.(*gobreaker.TwoStepCircuitBreaker[any]) //nolint:errcheck,forcetypeassert // nothing else is stored
+	if b.byTarget[target] == nil {
+		b.byTarget[target] = gobreaker.NewTwoStepCircuitBreaker[any](settings(target))
+	}
+	return b.byTarget[target]
 }
 
 // settings open the circuit when at least half of twenty attempts have failed, and let one through after

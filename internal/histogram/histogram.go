@@ -107,13 +107,13 @@ func (h *Histogram) Bins() iter.Seq[Bin] {
 
 // index is the bin of a duration that is not negative. Short durations have a bin each.
 func index(d time.Duration) int {
-	v := uint64(d) //nolint:gosec // not negative
+	v := uint64(d)
 	shift := max(bits.Len64(v)-precisionBits-1, 0)
-	return shift<<precisionBits + int(v>>shift) //nolint:gosec // less than 1<<(precisionBits+1) after the shift
+	return shift<<precisionBits + int(v>>shift)
 }
 
 // upper is the longest duration of a bin.
 func upper(i int) time.Duration {
 	shift := max(i>>precisionBits-1, 0)
-	return time.Duration((uint64(i-shift<<precisionBits)+1)<<shift - 1) //nolint:gosec // as index made it
+	return time.Duration((uint64(i-shift<<precisionBits)+1)<<shift - 1)
 }

@@ -36,5 +36,5 @@ func Arrivals(s *sim.Scenario, seed uint64) []Call {
 }
 
 func newRandom(seed, stream uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // an outage must repeat
+	return rand.New(rand.NewPCG(seed, stream))
 }

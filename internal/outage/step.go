@@ -22,7 +22,7 @@ func (s *service) step(p *sim.Phase, backend int) testserver.Step {
 	for i := range p.Faults {
 		f := &p.Faults[i]
 		if f.Service == s.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, backend)) {
-			return faulty(f, uint64(backend), s.queues[backend]) //nolint:gosec // counts from 0
+			return faulty(f, uint64(backend), s.queues[backend])
 		}
 	}
 	if len(s.calls) == 0 {

@@ -85,7 +85,7 @@ func stroke(hue string, dashes []float64) template.CSS {
 
 // css is for constants of this package alone.
 func css(format string, values ...any) template.CSS {
-	return template.CSS(fmt.Sprintf(format, values...)) //nolint:gosec // see above
+	return template.CSS(fmt.Sprintf(format, values...))
 }
 
 // figures is the plot as a table: a column for each series where they share their X, else a line for

@@ -81,7 +81,7 @@ func (r *Report) sheet() (sheet, error) {
 	all := sheet{
 		Title: r.Title,
 		Text:  paragraphs(r.Text),
-		Style: template.CSS(pageStyle), //nolint:gosec // a file of this package
+		Style: template.CSS(pageStyle),
 		Dark:  recolour(),
 	}
 	n := 0

@@ -68,5 +68,5 @@ func recolour() template.CSS {
 			fmt.Fprintf(&css, "svg [style*=\"%[1]s:%[2]s\" i]{%[1]s:%[3]s!important}\n", property, h.light, h.dark)
 		}
 	}
-	return template.CSS(css.String()) //nolint:gosec // made of the constants above
+	return template.CSS(css.String())
 }

@@ -46,7 +46,7 @@ func Hold() Held {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return Held{int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // no process has that much
+	return Held{int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()}
 }
 
 // Since is what has been added to what was held before.

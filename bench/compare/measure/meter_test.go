@@ -32,7 +32,7 @@ func TestQuartilesLieInBetween(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldIsSeenAndWhatIsNotIsNot(t *testing.T) { //nolint:paralleltest // others would be seen too
+func TestWhatIsHeldIsSeenAndWhatIsNotIsNot(t *testing.T) {
 	const size, slack = 64 << 20, 8 << 20
 	before := Hold()
 	held, stop := make([]byte, size), make(chan struct{})
@@ -50,7 +50,7 @@ func TestWhatIsHeldIsSeenAndWhatIsNotIsNot(t *testing.T) { //nolint:paralleltest
 	}
 }
 
-func TestTheMeterOfTheProcessSeesAllocations(t *testing.T) { //nolint:paralleltest // others would be seen too
+func TestTheMeterOfTheProcessSeesAllocations(t *testing.T) {
 	p := Process()
 	began := p.Now()
 	objects, bytes := p.Allocated()
