@@ -20,6 +20,9 @@ import (
 // in a timer's goroutine, where nobody can recover it. What they are given holds nothing that changes
 // later.
 type Observer struct {
+	// Attach is given the Retrier when that is made: its readings ([Retrier.Budgets], [Retrier.Waiting],
+	// [Retrier.Policy]) are there for whoever shows them.
+	Attach func(*Retrier)
 	// Attempt is told of every attempt when it has ended.
 	Attempt func(context.Context, AttemptEvent)
 	// Decision is told what follows an attempt that failed, or that has used up its per-attempt
@@ -27,6 +30,9 @@ type Observer struct {
 	Decision func(context.Context, DecisionEvent)
 	// Call is told of every call when it has ended.
 	Call func(context.Context, CallEvent)
+	// Reload is told of every change of the policies, and of every one that was refused. It runs in the
+	// goroutine that reloads.
+	Reload func(ReloadEvent)
 	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
 	// when the Retrier is made, and once for each misuse that only calls can show. Without any
 	// Warning function, warnings go to [slog.Default].
@@ -68,6 +74,14 @@ type DecisionEvent struct {
 	Code     codes.Code
 	TimedOut bool // the per-attempt timeout has fired; without a retry the attempt goes on
 	Decision policy.Decision
+}
+
+// ReloadEvent is a change of the policies that a Retrier follows, or one that was refused.
+type ReloadEvent struct {
+	Source  string          // the policy file, as it was given; "" if the set was made from Go values
+	Hash    string          // of its text ([policy.Set.Hash]); "" if it could not be read or has mistakes
+	Changes []policy.Change // by name; none if the file differs in comments or spelling only, or was refused
+	Err     error           // why it was refused, so that the policies from before hold; nil if they are followed
 }
 
 // CallEvent is one call that has ended.

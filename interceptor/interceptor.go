@@ -103,6 +103,11 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	for _, w := range r.warnings() {
 		r.warn(w)
 	}
+	for _, o := range r.observers {
+		if o.Attach != nil {
+			o.Attach(r)
+		}
+	}
 	return r, nil
 }
 

@@ -73,6 +73,15 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 	o.deliver(a, nil)
 }
 
+// notifyReload tells observers of a change of the policies.
+func (r *Retrier) notifyReload(e ReloadEvent) {
+	for _, o := range r.observers {
+		if o.Reload != nil {
+			o.Reload(e)
+		}
+	}
+}
+
 // notifyCall tells observers of the end of a call.
 func (r *Retrier) notifyCall(ctx context.Context, e CallEvent) {
 	for _, o := range r.observers {

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"errors"
+	"time"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -18,28 +19,39 @@ func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
-	set, err := set.WithDescriptors(r.descriptors...)
+	changes, err := r.reload(set)
+	r.notifyReload(ReloadEvent{Source: set.Source(), Hash: set.Hash(), Changes: changes, Err: err})
 	if err != nil {
 		return err
 	}
-	fresh := newRules(set)
-	if err := fresh.check(); err != nil {
-		return err
-	}
-	r.follow(fresh)
 	for _, w := range r.warnings() {
 		r.warn(w)
 	}
 	return nil
 }
 
-// follow puts rules in the place of those that the Retrier follows, and gives the balances their settings.
-func (r *Retrier) follow(fresh *rules) {
+func (r *Retrier) reload(set *policy.Set) ([]policy.Change, error) {
+	set, err := set.WithDescriptors(r.descriptors...)
+	if err != nil {
+		return nil, err
+	}
+	fresh := newRules(set)
+	if err := fresh.check(); err != nil {
+		return nil, err
+	}
+	before := r.follow(fresh)
+	return set.ChangesSince(before.set), nil
+}
+
+// follow puts rules in the place of those that the Retrier follows, which it returns, and gives the balances their
+// settings.
+func (r *Retrier) follow(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	if !r.ownMaxWaiting {
 		r.waitLimit.slots.Store(int64(fresh.set.MaxWaiting()))
 	}
 	r.budgets.reload(fresh.budgets)
-	r.rules.Store(fresh)
+	fresh.since = time.Now()
+	return r.rules.Swap(fresh)
 }

@@ -138,6 +138,22 @@ func TestReloadWarnsOutsideOfItsLock(t *testing.T) {
 	}}))
 }
 
+func TestReloadEvent(t *testing.T) {
+	var events []interceptor.ReloadEvent
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		time.Sleep(time.Minute)
+		once := plain()
+		once.MaxAttempts = 2
+		s.reload(t, config(once))
+		if len(events) != 1 || len(events[0].Changes) == 0 || events[0].Changes[0].String() != "policy "+get+" changed" || events[0].Err != nil {
+			t.Errorf("%+v", events)
+		}
+		if got := s.retrier.Policy(); got != (interceptor.PolicyState{Since: time.Now()}) {
+			t.Errorf("%+v; want %v", got, time.Now())
+		}
+	}, interceptor.WithObserver(interceptor.Observer{Reload: func(e interceptor.ReloadEvent) { events = append(events, e) }}))
+}
+
 func TestReloadRefused(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		if s.retrier.Reload(nil) == nil {

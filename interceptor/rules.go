@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
@@ -17,6 +18,7 @@ import (
 // that they began with.
 type rules struct {
 	set       *policy.Set
+	since     time.Time             // when the Retrier began to follow them
 	budgets   map[string]budgetRule // by name; "" is the default budget
 	throttled bool                  // every call counts for the budget, those without retries too
 	cached    []cachedBudget        // one for each policy of the set, by its index

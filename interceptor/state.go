@@ -6,6 +6,7 @@ package interceptor
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/stagger-go/stagger/budget"
 )
@@ -45,6 +46,20 @@ func (r *Retrier) Budgets() []BudgetState {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service))
 	})
 	return list
+}
+
+// PolicyState describes the policies that a Retrier follows.
+type PolicyState struct {
+	Source string    // the policy file, as it was given; "" if the set was made from Go values
+	Hash   string    // of its text ([policy.Set.Hash]); "" if the set was made from Go values
+	Since  time.Time // when the Retrier began to follow it
+}
+
+// Policy describes the policies that the Retrier follows now. What is surprising in them is in [Retrier.Warnings];
+// why a newer file is not followed says [Retrier.Err].
+func (r *Retrier) Policy() PolicyState {
+	rules := r.rules.Load()
+	return PolicyState{Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since}
 }
 
 // Waiting is how many calls of the Retrier wait in a backoff now.

@@ -64,6 +64,15 @@ func TestReadingsAreInTheOrderOfNames(t *testing.T) {
 	}, interceptor.WithBudget("mine", counted{new(purse)}))
 }
 
+func TestObserverAttach(t *testing.T) {
+	var attached *interceptor.Retrier
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		if attached != s.retrier {
+			t.Error("an observer is not given the Retrier")
+		}
+	}, interceptor.WithObserver(interceptor.Observer{Attach: func(r *interceptor.Retrier) { attached = r }}))
+}
+
 // counted is a budget with readings.
 type counted struct{ *purse }
 

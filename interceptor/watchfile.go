@@ -24,6 +24,8 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 	return r, policy.Watch(ctx, path, set, func(set *policy.Set, err error) {
 		if err == nil {
 			err = r.Reload(set)
+		} else {
+			r.notifyReload(ReloadEvent{Source: path, Err: err})
 		}
 		r.refused(err)
 	})

@@ -32,12 +32,17 @@ func TestAWatchedFileIsFollowedAndABadOneRefused(t *testing.T) {
 	write("2")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	warnings := make(chan string, 10)
+	warnings, reloads := make(chan string, 10), make(chan interceptor.ReloadEvent, 10)
 	r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
 		Warning: func(p policy.Diagnostic) { warnings <- p.String() },
+		Reload:  func(e interceptor.ReloadEvent) { reloads <- e },
 	}))
 	if err != nil {
 		t.Fatal(err)
+	}
+	first := r.Policy()
+	if first.Source != path || len(first.Hash) != 12 || first.Since.IsZero() {
+		t.Errorf("at first: %+v", first)
 	}
 	unary := r.Unary()
 	attempts := func() (n int) {
@@ -54,6 +59,12 @@ func TestAWatchedFileIsFollowedAndABadOneRefused(t *testing.T) {
 	if w := <-warnings; !strings.Contains(w, "is refused") || !strings.Contains(w, "retry.yaml:3:") {
 		t.Error(w)
 	}
+	if e := <-reloads; e.Source != path || e.Hash != "" || e.Changes != nil || !strings.Contains(fmt.Sprint(e.Err), "retry.yaml:3:") {
+		t.Errorf("of a bad change: %+v", e)
+	}
+	if now := r.Policy(); now != first {
+		t.Errorf("after a bad change: %+v; want %+v", now, first)
+	}
 	if got := attempts(); got != 2 || !strings.Contains(fmt.Sprint(r.Err()), "retry.yaml:3:") {
 		t.Errorf("after a bad change: %d attempts, %v", got, r.Err())
 	}
@@ -63,5 +74,12 @@ func TestAWatchedFileIsFollowedAndABadOneRefused(t *testing.T) {
 	}
 	if got := attempts(); got != 5 {
 		t.Errorf("after a good change: %d attempts", got)
+	}
+	now := r.Policy()
+	if e := <-reloads; e.Source != path || e.Hash != now.Hash || e.Err != nil || fmt.Sprint(e.Changes) != "[policy "+get+" changed]" {
+		t.Errorf("of a good change: %+v", e)
+	}
+	if now.Hash == first.Hash || now.Since.Before(first.Since) {
+		t.Errorf("after a good change: %+v, and before it %+v", now, first)
 	}
 }

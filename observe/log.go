@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"google.golang.org/grpc/codes"
@@ -29,18 +30,33 @@ func Slog(l *slog.Logger) interceptor.Observer {
 //   - a retry or a hedge, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
 //   - a call that succeeded after retries, at level info
+//   - a change of the policies, at level info, with the names of what has changed; one that is refused is a warning
 //   - a warning of the Retrier, at level warn
 //
 // A call that succeeds at once, or fails for good at once, logs nothing. Fields: method, target,
-// attempt or attempts, code, reason, commit, delay or waited, elapsed, pushback, error.
+// attempt or attempts, code, reason, commit, delay or waited, elapsed, pushback, error; source, hash, changes.
 func Log(l logging.Logger) interceptor.Observer {
 	return interceptor.Observer{
 		Decision: func(ctx context.Context, e interceptor.DecisionEvent) { logDecision(ctx, l, e) },
 		Call:     func(ctx context.Context, e interceptor.CallEvent) { logCall(ctx, l, e) },
+		Reload: func(e interceptor.ReloadEvent) {
+			if e.Err == nil { // else there is a warning
+				l.Log(context.Background(), logging.LevelInfo, "stagger: policies reloaded", "source", e.Source, "hash", e.Hash, "changes", changes(e.Changes))
+			}
+		},
 		Warning: func(p policy.Diagnostic) {
 			l.Log(context.Background(), logging.LevelWarn, "stagger: policy warning", "warning", p.String())
 		},
 	}
+}
+
+// changes is such as "policy /orders/Get changed, budget spare removed".
+func changes(list []policy.Change) string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEvent) {

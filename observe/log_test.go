@@ -117,3 +117,19 @@ func TestSlogTellsOfWarnings(t *testing.T) {
 		t.Errorf("logged %q", &out)
 	}
 }
+
+func TestSlogTellsOfReloads(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	observer := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+	observer.Reload(interceptor.ReloadEvent{Source: "retry.yaml", Err: context.Canceled})
+	if out.Len() != 0 {
+		t.Errorf("a refused one, of which there is a warning: logged %q", &out)
+	}
+	observer.Reload(interceptor.ReloadEvent{Source: "retry.yaml", Hash: "0123456789ab", Changes: []policy.Change{
+		{What: policy.ChangedBudget, Name: "orders", How: policy.ChangeRemoved}, {What: policy.ChangedMaxWaiting, How: policy.ChangeChanged},
+	}})
+	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=0123456789ab changes="budget orders removed, maxWaiting changed"`) {
+		t.Errorf("logged %q", &out)
+	}
+}

@@ -33,7 +33,7 @@ func Parse(file string, data []byte) (*Set, error) {
 	warnFile(report, f)
 	set, err := newSet(convert(report, f), report)
 	if err == nil {
-		set.digest = sha256.Sum256(data)
+		set.source, set.digest = file, sha256.Sum256(data)
 	}
 	return set, err
 }

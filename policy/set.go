@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -28,7 +29,8 @@ type Set struct {
 	channel  channel
 	remarks  []remark // on the config
 	warnings []Diagnostic
-	digest   [sha256.Size]byte // of the text that it was read from; zero without one
+	source   string            // the name of the text that it was read from; "" without one
+	digest   [sha256.Size]byte // of that text; zero without one
 
 	descriptors descriptors
 }
@@ -96,6 +98,18 @@ func (s *Set) Budgets() []BudgetSpec { return cloneBudgets(s.budgets) }
 // Throttling returns what the file's retryThrottling says, or nil: the budget of policies that
 // name none.
 func (s *Set) Throttling() *budget.ThrottleConfig { return cloned(s.throttle) }
+
+// Source is the name of the file that the set was read from, as it was given; "" if it was made in another way.
+func (s *Set) Source() string { return s.source }
+
+// Hash tells the texts of policy files apart: the first 12 digits of what sha256sum prints for the file. It is
+// "" if the set was made in another way.
+func (s *Set) Hash() string {
+	if s.digest == [sha256.Size]byte{} {
+		return ""
+	}
+	return hex.EncodeToString(s.digest[:6])
+}
 
 // MaxWaiting is how many calls may wait in a backoff at a time.
 func (s *Set) MaxWaiting() int { return s.waiting }

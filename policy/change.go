@@ -1,0 +1,94 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Change is one difference between two sets, for logs and people.
+type Change struct {
+	What ChangedPart
+	Name string // of the policy, as [Name.String] has it, or of the budget; "" for what has none
+	How  ChangeKind
+}
+
+// ChangedPart is the part of a set that differs.
+type ChangedPart string
+
+// The parts.
+const (
+	ChangedPolicy          ChangedPart = "policy"
+	ChangedBudget          ChangedPart = "budget"
+	ChangedRetryThrottling ChangedPart = "retryThrottling" // the default budget, where the set throttles
+	ChangedMaxWaiting      ChangedPart = "maxWaiting"
+)
+
+// ChangeKind is how a part differs.
+type ChangeKind string
+
+// The kinds.
+const (
+	ChangeAdded   ChangeKind = "added"
+	ChangeRemoved ChangeKind = "removed"
+	ChangeChanged ChangeKind = "changed"
+)
+
+// String is such as "budget orders changed".
+func (c Change) String() string {
+	if c.Name == "" {
+		return string(c.What) + " " + string(c.How)
+	}
+	return string(c.What) + " " + c.Name + " " + string(c.How)
+}
+
+// ChangesSince lists how the set differs from one before it: policies by their names, then budgets, then the
+// rest, in the order of the set, with what was removed at the end of each. Sets whose files differ in comments or
+// spelling only have no changes.
+func (s *Set) ChangesSince(before *Set) []Change {
+	policies := changes(before.policies, s.policies, ChangedPolicy,
+		func(p *Policy) string { return p.name.String() },
+		func(a, b *Policy) bool { return reflect.DeepEqual(a.spec, b.spec) })
+	budgets := changes(before.budgets, s.budgets, ChangedBudget,
+		func(b BudgetSpec) string { return b.Name },
+		func(a, b BudgetSpec) bool { return a == b })
+	list := slices.Concat(policies, budgets)
+	switch was, is := before.throttle, s.throttle; {
+	case was == nil && is != nil:
+		list = append(list, Change{What: ChangedRetryThrottling, How: ChangeAdded})
+	case was != nil && is == nil:
+		list = append(list, Change{What: ChangedRetryThrottling, How: ChangeRemoved})
+	case was != nil && *was != *is:
+		list = append(list, Change{What: ChangedRetryThrottling, How: ChangeChanged})
+	}
+	if before.waiting != s.waiting {
+		list = append(list, Change{What: ChangedMaxWaiting, How: ChangeChanged})
+	}
+	return list
+}
+
+// changes compares two lists of things with unique names.
+func changes[T any](before, after []T, what ChangedPart, name func(T) string, same func(a, b T) bool) (list []Change) {
+	was := make(map[string]T, len(before))
+	for _, v := range before {
+		was[name(v)] = v
+	}
+	for _, v := range after {
+		old, known := was[name(v)]
+		delete(was, name(v))
+		switch {
+		case !known:
+			list = append(list, Change{what, name(v), ChangeAdded})
+		case !same(old, v):
+			list = append(list, Change{what, name(v), ChangeChanged})
+		}
+	}
+	for _, v := range before {
+		if _, gone := was[name(v)]; gone {
+			list = append(list, Change{what, name(v), ChangeRemoved})
+		}
+	}
+	return list
+}

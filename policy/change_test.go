@@ -1,0 +1,86 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestChangesSince(t *testing.T) {
+	t.Parallel()
+	const retry = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+	const before = `
+maxWaiting: 7
+budgets: [{name: orders, ratio: {}}, {name: spare, ratio: {}}]
+methodConfig:
+- name: [{service: acme.A, method: Get}, {service: acme.B}]
+  ` + retry + `- name: [{}]
+  timeout: 1s
+`
+	for name, row := range map[string]struct {
+		after string
+		want  []string
+	}{
+		"a comment":       {before + "# spelled anew\n", nil},
+		"quotes":          {"\"maxWaiting\"" + before[len("\nmaxWaiting"):], nil},
+		"nothing is left": {"{}", []string{"policy /acme.A/Get removed", "policy /acme.B/ removed", "policy / removed", "budget orders removed", "budget spare removed", "maxWaiting changed"}},
+		"one of each": {`
+maxWaiting: 7
+retryThrottling: {maxTokens: 10, tokenRatio: 0.1}
+budgets: [{name: new, ratio: {}}, {name: orders, ratio: {percent: 11}}]
+methodConfig:
+- name: [{service: acme.C}, {service: acme.B}]
+  ` + retry + `- name: [{}]
+  timeout: 2s
+`, []string{"policy /acme.C/ added", "policy / changed", "policy /acme.A/Get removed", "budget new added", "budget orders changed", "budget spare removed", "retryThrottling added"}},
+		"what entries inherit": {"idempotency: ASSUME" + before, []string{"policy /acme.B/ changed", "policy / changed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, c := range mustParse(t, "f", row.after).ChangesSince(mustParse(t, "f", before)) {
+				got = append(got, c.String())
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("%q; want %q", got, row.want)
+			}
+		})
+	}
+}
+
+func TestChangesSinceOfThrottling(t *testing.T) {
+	t.Parallel()
+	one := mustParse(t, "f", "retryThrottling: {maxTokens: 10, tokenRatio: 0.1}")
+	for text, want := range map[string]string{
+		"retryThrottling: {maxTokens: 10, tokenRatio: 0.1}": "[]",
+		"retryThrottling: {maxTokens: 11, tokenRatio: 0.1}": "[retryThrottling changed]",
+		"{}": "[retryThrottling removed]",
+	} {
+		if got := fmt.Sprint(mustParse(t, "f", text).ChangesSince(one)); got != want {
+			t.Errorf("%s: %s; want %s", text, got, want)
+		}
+	}
+}
+
+func TestSetSourceAndHash(t *testing.T) {
+	t.Parallel()
+	const text = "maxWaiting: 7"
+	set := mustParse(t, "etc/retry.yaml", text)
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]; set.Source() != "etc/retry.yaml" || set.Hash() != want {
+		t.Errorf("%q %q; want etc/retry.yaml %q", set.Source(), set.Hash(), want)
+	}
+	described, err := set.WithDescriptors()
+	if err != nil || described.Hash() != set.Hash() || described.Source() != set.Source() {
+		t.Errorf("with descriptors: %q %q, %v", described.Source(), described.Hash(), err)
+	}
+	made, err := policy.NewSet(policy.Config{})
+	if err != nil || made.Source() != "" || made.Hash() != "" {
+		t.Errorf("made from Go values: %q %q, %v", made.Source(), made.Hash(), err)
+	}
+}
