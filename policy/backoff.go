@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Backoff is how long a call waits before a retry. It is a value without state: what it depends on
@@ -32,7 +33,7 @@ const (
 )
 
 // String spells the growth as a policy file does.
-func (g Growth) String() string { return nameOf(g, "EXPONENTIAL", "EXPONENTIAL", "LINEAR", "FIXED") }
+func (g Growth) String() string { return spelling(policyv1.Growth(cmp.Or(g, GrowthExponential))) }
 
 // Jitter is how a backoff is spread by chance. The zero value means [JitterFull].
 type Jitter uint8
@@ -48,7 +49,7 @@ const (
 
 // String spells the jitter as a policy file does.
 func (j Jitter) String() string {
-	return nameOf(j, "FULL", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL")
+	return spelling(policyv1.Jitter(cmp.Or(j, JitterFull)))
 }
 
 // Delay returns the wait before a retry.
@@ -119,23 +120,19 @@ func toDuration(ns float64) time.Duration {
 	}
 }
 
-func checkBackoff(report *document.Report, path string, b Backoff) {
+func checkBackoff(report *document.Report, prefix string, b Backoff) {
 	if b.Initial <= 0 {
-		report.Errorf(path+"initialBackoff", b.Initial, "must be more than 0s")
+		report.Errorf(prefix+"initialBackoff", b.Initial, "must be more than 0s")
 	}
 	if b.Max <= 0 {
-		report.Errorf(path+"maxBackoff", b.Max, "must be more than 0s")
+		report.Errorf(prefix+"maxBackoff", b.Max, "must be more than 0s")
 	}
 	switch {
 	case !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0): // NaN too
-		report.Errorf(path+"backoffMultiplier", b.Multiplier, "must be a number more than 0")
+		report.Errorf(prefix+"backoffMultiplier", b.Multiplier, "must be a number more than 0")
 	case b.Growth == GrowthFixed && b.Multiplier != 1:
-		report.Errorf(path+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
+		report.Errorf(prefix+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
 	}
-	if b.Growth > GrowthFixed {
-		report.Errorf(path+"growth", uint8(b.Growth), "must be EXPONENTIAL, LINEAR or FIXED")
-	}
-	if b.Jitter > JitterProportional {
-		report.Errorf(path+"jitter", uint8(b.Jitter), "must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL")
-	}
+	checkEnum(report, prefix+"growth", policyv1.Growth(b.Growth))
+	checkEnum(report, prefix+"jitter", policyv1.Jitter(b.Jitter))
 }

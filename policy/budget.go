@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ const (
 )
 
 // String spells the scope as a policy file does.
-func (s Scope) String() string { return nameOf(s, "TARGET", "PROCESS", "TARGET", "SERVICE") }
+func (s Scope) String() string { return spelling(policyv1.BudgetScope(cmp.Or(s, ScopeTarget))) }
 
 func convertBudget(b *policyv1.Budget) BudgetSpec {
 	spec := BudgetSpec{Name: b.GetName(), Scope: enum[Scope](b.GetScope())}
@@ -107,9 +108,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 			report.Errorf(path+".name", b.Name, "another budget has that name")
 		}
 		names[b.Name] = true
-		if b.Scope > ScopeService {
-			report.Errorf(path+".scope", uint8(b.Scope), "must be TARGET, PROCESS or SERVICE")
-		}
+		checkEnum(report, path+".scope", policyv1.BudgetScope(b.Scope))
 		switch b.Config.(type) {
 		case nil:
 		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig, budget.RefundConfig:

@@ -58,7 +58,7 @@ func CodeName(c codes.Code) string {
 	if c == codes.OK {
 		return "OK"
 	}
-	return strings.TrimPrefix(policyv1.StatusCode(c).String(), "STATUS_CODE_") //nolint:gosec // codes are small
+	return strings.TrimPrefix(policyv1.StatusCode(c).String(), "STATUS_CODE_")
 }
 
 // bit is 0 for a code that no set can hold: an application may invent code 1000.
@@ -76,7 +76,7 @@ func isCode(ed protoreflect.EnumDescriptor) bool {
 func convertCodes(list []policyv1.StatusCode) CodeSet {
 	var s CodeSet
 	for _, c := range list {
-		s |= bit(codes.Code(c)) //nolint:gosec // not negative
+		s |= bit(codes.Code(c))
 	}
 	return s
 }

@@ -3,6 +3,12 @@
 
 package policy
 
+import (
+	"cmp"
+
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
 // Commit is what made an attempt the only one of its call. Metrics, logs and errors print it beside
 // [ReasonCommitted].
 type Commit string
@@ -30,4 +36,4 @@ const (
 )
 
 // String spells the rule as a policy file does.
-func (c CommitOn) String() string { return nameOf(c, "SEEN", "SEEN", "HEADERS") }
+func (c CommitOn) String() string { return spelling(policyv1.CommitOn(cmp.Or(c, CommitOnSeen))) }

@@ -105,9 +105,7 @@ func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
 
 // checkConfig reports everything that is wrong with c.
 func checkConfig(report *document.Report, c Config) {
-	if c.Idempotency > IdempotencyNone {
-		report.Errorf("idempotency", uint8(c.Idempotency), "must be ASSUME, DECLARED or NONE")
-	}
+	checkEnum(report, "idempotency", policyv1.Idempotency(c.Idempotency))
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}
@@ -132,12 +130,12 @@ func checkConfig(report *document.Report, c Config) {
 }
 
 // checkNames checks the names of one entry; seen maps those before it to where they stand.
-func checkNames(report *document.Report, path string, names []Name, seen map[Name]string) {
+func checkNames(report *document.Report, prefix string, names []Name, seen map[Name]string) {
 	if len(names) == 0 && !report.HasFile() { // in a file it is valid, and a warning
-		report.Errorf(path+"name", nil, "must name at least one method, service or {} for everything")
+		report.Errorf(prefix+"name", nil, "must name at least one method, service or {} for everything")
 	}
 	for i, n := range names {
-		field := fmt.Sprintf("%sname[%d]", path, i)
+		field := fmt.Sprintf("%sname[%d]", prefix, i)
 		if n.Service == "" && n.Method != "" {
 			report.Errorf(field+".service", "", "must be the full name of the service beside method %q", n.Method)
 		}

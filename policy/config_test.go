@@ -58,7 +58,7 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
 		}},
-		{"budgets[0].scope: 4: must be TARGET, PROCESS or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 4 }},
+		{"budgets[0].scope: 4: must be PROCESS, TARGET or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 4 }},
 		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) {
 			ratio := budget.DefaultRatio()
 			ratio.Percent = math.NaN()

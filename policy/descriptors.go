@@ -20,8 +20,8 @@ import (
 // WithDescriptors returns a set that also holds the policies which the owners of APIs ship with them, as
 // options of their methods and services (proto/stagger/policy/v1/options.proto), and that reads the
 // methods' idempotency_level from the same descriptors. They come from the files that s was given before, then
-// from these, then from the registry of the generated code that is linked into the program; the first that
-// knows a service is believed.
+// from these, then from the registry of the generated code that is linked into the program; of these, the
+// first that knows a service wins.
 //
 // Only where [Set.Lookup] finds nothing in the config of s, the option of the method holds, else that of its
 // service. They are not merged. The first counts like an entry that names service and method, the second
@@ -34,21 +34,21 @@ func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	next := *s
 	next.policies = slices.Clone(s.configured())
 	next.descriptors = slices.Concat(s.descriptors, files)
-	shipped, err := ship(&next)
+	fromAPIs, err := readAPIPolicies(&next)
 	if err != nil {
 		return nil, err
 	}
 	next.byPath = maps.Clone(s.byEntry)
-	for _, p := range shipped.policies {
+	for _, p := range fromAPIs.policies {
 		p.index = len(next.policies)
 		next.policies = append(next.policies, p)
 		next.byPath[p.name.String()] = p
 	}
-	next.warnings = append(next.warn(), shipped.warnings...)
+	next.warnings = append(next.currentWarnings(), fromAPIs.warnings...)
 	return &next, nil
 }
 
-// descriptors is where services are looked up; the registry of generated code follows unsaid.
+// descriptors is where services are looked up. The registry of generated code comes last.
 type descriptors []*protoregistry.Files
 
 // service finds a service by its full name; nil if nobody knows it.
@@ -89,7 +89,7 @@ func (d descriptors) services() iter.Seq2[protoreflect.ServiceDescriptor, *proto
 	}
 }
 
-// servicesIn collects before anyone looks into them: RangeFiles holds a lock that looking takes too.
+// servicesIn collects first: RangeFiles holds a lock, and to read a service takes the same one.
 func servicesIn(files *protoregistry.Files) []protoreflect.ServiceDescriptor {
 	var list []protoreflect.ServiceDescriptor
 	files.RangeFiles(func(f protoreflect.FileDescriptor) bool {
@@ -104,7 +104,7 @@ func servicesIn(files *protoregistry.Files) []protoreflect.ServiceDescriptor {
 	return list
 }
 
-// own knows the options of this module, and no others: whether those are right is not asked here.
+// own knows the options of this module. Those of others stay bytes: they are not ours to judge.
 var own = typesOf(policyv1.E_Retry, policyv1.E_ServiceRetry)
 
 func typesOf(extensions ...protoreflect.ExtensionType) *protoregistry.Types {
@@ -125,8 +125,8 @@ func reread[O proto.Message](d protoreflect.Descriptor, options O) (O, error) {
 	return options, err
 }
 
-// knowsOptions reports whether options in these files can be this module's: their number is from a range
-// where others may have chosen the same, but whoever uses them imports them.
+// knowsOptions reports whether options in these files can be this module's. Others may use the same field
+// numbers, but a file that uses ours imports options.proto.
 func knowsOptions(files *protoregistry.Files) bool {
 	_, err := files.FindDescriptorByName(policyv1.E_Retry.TypeDescriptor().FullName())
 	return err == nil

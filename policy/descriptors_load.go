@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -28,16 +29,15 @@ func LoadDescriptors(path string) (*protoregistry.Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; %s", err, howToMakeSet)
 	}
-	defer f.Close() //nolint:errcheck // only read
 	data, err := io.ReadAll(io.LimitReader(f, maxSetBytes+1))
-	if err != nil {
+	if err := cmp.Or(err, f.Close()); err != nil {
 		return nil, err
 	}
 	return ParseDescriptors(path, data)
 }
 
 // ParseDescriptors reads a binary google.protobuf.FileDescriptorSet, as buf build and protoc write it, with
-// all that its files import. file is the name that problems show; nothing is opened. The error is an
+// all that its files import. file is the name that diagnostics show; nothing is opened. The error is an
 // [*Error] that says what is wrong. A set has at most 64 MiB.
 //
 // Descriptors are kept for as long as the set of policies that [Set.WithDescriptors] makes of them; they

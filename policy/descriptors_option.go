@@ -18,9 +18,9 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// option is a policy that stands in a .proto. It is checked as that of a file is, under the path "retry",
+// policyOption is a policy that stands in a .proto. It is checked as that of a file is, under the path "retry",
 // which its diagnostics do not show.
-type option struct {
+type policyOption struct {
 	at     Diagnostic // file and place
 	field  string     // "/acme.v1.Orders/Get: (stagger.policy.v1.retry)"
 	report *document.Report
@@ -29,8 +29,8 @@ type option struct {
 
 const optionRoot = "retry"
 
-func newOption(d protoreflect.Descriptor, name Name, extension protoreflect.ExtensionType) *option {
-	return &option{
+func newPolicyOption(d protoreflect.Descriptor, name Name, extension protoreflect.ExtensionType) *policyOption {
+	return &policyOption{
 		at:     placeOf(d),
 		field:  fmt.Sprintf("%v: (%s)", name, extension.TypeDescriptor().FullName()),
 		report: new(document.Report),
@@ -57,12 +57,12 @@ func pathText(path string) string {
 }
 
 // refuse reports what is wrong with the option as a whole.
-func (o *option) refuse(format string, args ...any) {
+func (o *policyOption) refuse(format string, args ...any) {
 	o.report.Errorf(optionRoot, nil, format, args...)
 }
 
 // read converts and checks the option.
-func (o *option) read(r *policyv1.RetryPolicy, budgets map[string]bool) RetrySpec {
+func (o *policyOption) read(r *policyv1.RetryPolicy, budgets map[string]bool) RetrySpec {
 	root := &document.Node{Kind: document.Object}
 	o.report.SetRoot(root)
 	root.Put(document.Entry{Key: optionRoot, Value: o.object(optionRoot, r.ProtoReflect())})
@@ -73,7 +73,7 @@ func (o *option) read(r *policyv1.RetryPolicy, budgets map[string]bool) RetrySpe
 }
 
 // rename gives diagnostics the option's place and name.
-func (o *option) rename(list []Diagnostic) []Diagnostic {
+func (o *policyOption) rename(list []Diagnostic) []Diagnostic {
 	for i := range list {
 		d := &list[i]
 		d.File, d.Line, d.Column = o.at.File, o.at.Line, o.at.Column
@@ -83,7 +83,7 @@ func (o *option) rename(list []Diagnostic) []Diagnostic {
 }
 
 // object is a message as a file would have it, so that the checks know what was written.
-func (o *option) object(path string, m protoreflect.Message) *document.Node {
+func (o *policyOption) object(path string, m protoreflect.Message) *document.Node {
 	n := &document.Node{Kind: document.Object}
 	if unknown := m.GetUnknown(); len(unknown) > 0 && !o.warned {
 		o.warned = true
@@ -109,7 +109,7 @@ func (o *option) object(path string, m protoreflect.Message) *document.Node {
 }
 
 // value reports what a file could not say: numbers without a name, and times that are none.
-func (o *option) value(field string, fd protoreflect.FieldDescriptor, v protoreflect.Value) *document.Node {
+func (o *policyOption) value(field string, fd protoreflect.FieldDescriptor, v protoreflect.Value) *document.Node {
 	n := &document.Node{Kind: document.Text}
 	switch {
 	case fd.Enum() != nil && fd.Enum().Values().ByNumber(v.Enum()) == nil:
@@ -132,7 +132,7 @@ func anyOf(ed protoreflect.EnumDescriptor) string {
 }
 
 // duration reports a Duration that is not one, or that Go would cut.
-func (o *option) duration(field string, n *document.Node, m protoreflect.Message) {
+func (o *policyOption) duration(field string, n *document.Node, m protoreflect.Message) {
 	d, ok := m.Interface().(*durationpb.Duration)
 	switch {
 	case !ok:

@@ -23,8 +23,8 @@ const (
 	maxOptBytes = 1 << 14
 )
 
-// shipment is the policies that come with APIs.
-type shipment struct {
+// apiPolicies reads the policies that come with APIs.
+type apiPolicies struct {
 	set      *Set            // its config wins
 	budgets  map[string]bool // that they may name
 	policies []*Policy
@@ -34,43 +34,43 @@ type shipment struct {
 }
 
 // ship reads the options that hold, in the order of their names.
-func ship(s *Set) (*shipment, error) {
-	sh := &shipment{set: s}
+func readAPIPolicies(s *Set) (*apiPolicies, error) {
+	a := &apiPolicies{set: s}
 	if s.fallback != nil {
-		return sh, nil // it holds for everything
+		return a, nil // it holds for everything
 	}
-	sh.budgets = budgetNames(&document.Report{}, s.budgets)
+	a.budgets = budgetNames(&document.Report{}, s.budgets)
 	for service, files := range s.descriptors.services() {
-		if len(sh.errors) >= maxErrors {
+		if len(a.errors) >= maxErrors {
 			break
 		}
 		if s.byEntry[nameOfService(service).String()] == nil && knowsOptions(files) {
-			sh.service(service)
+			a.service(service)
 		}
 	}
-	if len(sh.errors) == 0 {
-		slices.SortFunc(sh.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
-		return sh, nil
+	if len(a.errors) == 0 {
+		slices.SortFunc(a.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
+		return a, nil
 	}
-	slices.SortStableFunc(sh.errors, func(a, b Diagnostic) int {
+	slices.SortStableFunc(a.errors, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return nil, &Error{Diagnostics: sh.errors}
+	return nil, &Error{Diagnostics: a.errors}
 }
 
 func nameOfService(s protoreflect.ServiceDescriptor) Name { return Name{Service: string(s.FullName())} }
 
 // service takes the options of a service and of its methods.
-func (sh *shipment) service(s protoreflect.ServiceDescriptor) {
+func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 	name := nameOfService(s)
 	if s.Options().ProtoReflect().IsValid() {
 		options, err := reread(s, new(descriptorpb.ServiceOptions))
-		sh.take(s, name, options, policyv1.E_ServiceRetry, IdempotencyByName, err)
+		a.take(s, name, options, policyv1.E_ServiceRetry, IdempotencyByName, err)
 	}
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
 		name.Method = string(m.Name())
-		if sh.set.byEntry[name.String()] != nil || !m.Options().ProtoReflect().IsValid() {
+		if a.set.byEntry[name.String()] != nil || !m.Options().ProtoReflect().IsValid() {
 			continue
 		}
 		options, err := reread(m, new(descriptorpb.MethodOptions))
@@ -78,33 +78,33 @@ func (sh *shipment) service(s protoreflect.ServiceDescriptor) {
 		if options.IdempotencyLevel != nil && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN {
 			said = IdempotencyDeclared // in so many words: whoever wrote the policy does not call the method safe
 		}
-		sh.take(m, name, options, policyv1.E_Retry, said, err)
+		a.take(m, name, options, policyv1.E_Retry, said, err)
 	}
 }
 
 // take makes a policy of an extension, if the options of d have it and could be read.
-func (sh *shipment) take(d protoreflect.Descriptor, name Name, options proto.Message, extension protoreflect.ExtensionType, said Idempotency, unread error) {
-	if len(sh.errors) >= maxErrors || unread == nil && !proto.HasExtension(options, extension) {
+func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.Message, extension protoreflect.ExtensionType, said Idempotency, unread error) {
+	if len(a.errors) >= maxErrors || unread == nil && !proto.HasExtension(options, extension) {
 		return
 	}
-	o := newOption(d, name, extension)
-	sh.count++
+	o := newPolicyOption(d, name, extension)
+	a.count++
 	var spec RetrySpec
 	switch r, ok := proto.GetExtension(options, extension).(*policyv1.RetryPolicy); {
 	case unread != nil || !ok:
 		o.refuse("cannot be read; must be a stagger.policy.v1.RetryPolicy")
-	case sh.count == maxOptions+1:
+	case a.count == maxOptions+1:
 		o.refuse("is one too many: no more than %d methods and services may have a policy of their own; name the others in the policy file", maxOptions)
 	case proto.Size(r) > maxOptBytes:
 		o.refuse("is larger than %d bytes", maxOptBytes)
 	default:
-		spec = o.read(r, sh.budgets)
+		spec = o.read(r, a.budgets)
 	}
-	sh.errors = append(sh.errors, o.rename(o.report.Errors())...)
-	sh.warnings = append(sh.warnings, o.rename(o.report.Warnings())...)
-	if len(sh.errors) == 0 {
-		p := compile(Spec{Retry: &spec, Idempotency: resolve(sh.set.assumed, said, name)})
+	a.errors = append(a.errors, o.rename(o.report.Errors())...)
+	a.warnings = append(a.warnings, o.rename(o.report.Warnings())...)
+	if len(a.errors) == 0 {
+		p := compile(Spec{Retry: &spec, Idempotency: resolve(a.set.assumed, said, name)})
 		p.name = name
-		sh.policies = append(sh.policies, p)
+		a.policies = append(a.policies, p)
 	}
 }

@@ -51,31 +51,42 @@ func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
 	return spec
 }
 
-func checkHedge(report *document.Report, path string, h HedgeSpec) {
-	checkAttempts(report, path+"maxAttempts", h.MaxAttempts)
+func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
+	checkAttempts(report, prefix+"maxAttempts", h.MaxAttempts)
 	if h.Delay < 0 {
-		report.Errorf(path+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts at once")
+		report.Errorf(prefix+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts at once")
 	}
 	if h.NonFatal != 0 {
-		checkCodes(report, path+"nonFatalStatusCodes", h.NonFatal)
+		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatal)
 	}
-	checkPositive(report, path+"maxPushback", h.MaxPushback)
-	checkPositive(report, path+"minAttemptTime", h.MinAttemptTime)
+	checkPositive(report, prefix+"maxPushback", h.MaxPushback)
+	checkPositive(report, prefix+"minAttemptTime", h.MinAttemptTime)
 	if h.Quantile != nil {
-		checkQuantile(report, path+"hedgingQuantile.", *h.Quantile)
+		checkQuantile(report, prefix+"hedgingQuantile.", *h.Quantile)
 	}
 }
 
-func checkQuantile(report *document.Report, path string, q QuantileSpec) {
+func checkQuantile(report *document.Report, prefix string, q QuantileSpec) {
 	switch {
 	case !(q.Quantile > 0 && q.Quantile < 1): // NaN too
-		report.Errorf(path+"quantile", q.Quantile, "must be more than 0 and less than 1, such as 0.95")
+		report.Errorf(prefix+"quantile", q.Quantile, "must be more than 0 and less than 1, such as 0.95")
 	default:
-		checkNumber(report, path+"quantile", q.Quantile, 0, 1, 4)
+		checkNumber(report, prefix+"quantile", q.Quantile, 0, 1, 4)
 	}
-	checkPositive(report, path+"min", q.Min)
-	checkPositive(report, path+"max", q.Max)
+	checkPositive(report, prefix+"min", q.Min)
+	checkPositive(report, prefix+"max", q.Max)
 	if q.Max > 0 && q.Min > q.Max {
-		report.Errorf(path+"max", q.Max, "must be at least min, %v", q.Min)
+		report.Errorf(prefix+"max", q.Max, "must be at least min, %v", q.Min)
 	}
+}
+
+// hedge notes what is lost of a hedging policy.
+func (n *configNotes) hedge(path string, h *HedgeSpec) {
+	n.add(path, "", "gRPC for Go does not hedge: one attempt")
+	n.attempts(path, h.MaxAttempts)
+	if h.Quantile != nil {
+		n.add(path+".hedgingQuantile", "", "gRPC hedges after hedgingDelay, "+document.FormatDuration(h.Delay))
+	}
+	n.budget(path, h.Budget)
+	n.pushback(path, h.MaxPushback, h.MinAttemptTime)
 }

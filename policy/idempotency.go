@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Idempotency says whether a method may be repeated when an earlier attempt may have taken effect.
@@ -24,7 +25,12 @@ const (
 )
 
 // String spells the rule as a policy file does; a file that says nothing means BY_NAME.
-func (i Idempotency) String() string { return nameOf(i, "BY_NAME", "ASSUME", "DECLARED", "NONE") }
+func (i Idempotency) String() string {
+	if i == IdempotencyByName {
+		return "BY_NAME"
+	}
+	return spelling(policyv1.Idempotency(i))
+}
 
 // resolve settles an idempotency that is left to the name. Nobody who names a whole service thinks
 // of each of its methods, so only a name with a method declares it safe.
@@ -86,8 +92,8 @@ const DefaultIdempotencyHeader = "idempotency-key"
 
 // checkIdempotencyKey checks the header that carries a key. gRPC would refuse every call that sets one
 // which HTTP/2 does not allow.
-func checkIdempotencyKey(report *document.Report, path string, s Spec) {
-	header, field := s.IdempotencyKey, path+"idempotencyKey.header"
+func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
+	header, field := s.IdempotencyKey, prefix+"idempotencyKey.header"
 	switch {
 	case header == "" && report.Written(field):
 		report.Errorf(field, "", "must be a header, such as %s", DefaultIdempotencyHeader)
@@ -102,6 +108,6 @@ func checkIdempotencyKey(report *document.Report, path string, s Spec) {
 		report.Errorf(field, header, "must not end with -bin: the key is text")
 	}
 	if s.Idempotency == IdempotencyNone {
-		report.Errorf(path+"idempotencyKey", nil, "must not stand beside idempotency NONE: a key declares the methods safe to repeat")
+		report.Errorf(prefix+"idempotencyKey", nil, "must not stand beside idempotency NONE: a key declares the methods safe to repeat")
 	}
 }

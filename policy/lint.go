@@ -25,7 +25,7 @@ func Lint(file string, data []byte) []Diagnostic {
 	warnFile(report, f)
 	config := convert(report, f)
 	for i, m := range config.Methods {
-		adviseMethod(report, document.Item("methodConfig", i), m)
+		lintMethod(report, document.Item("methodConfig", i), m)
 	}
 	set, err := newSet(config, report)
 	if wrong, ok := errors.AsType[*Error](err); ok {
@@ -45,21 +45,21 @@ const (
 var permanent = Codes(codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
 	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss)
 
-func adviseMethod(report *document.Report, path string, m MethodConfig) {
+func lintMethod(report *document.Report, path string, m MethodConfig) {
 	switch {
 	case m.Retry != nil:
-		adviseRetry(report, path+".retryPolicy", m)
+		lintRetry(report, path+".retryPolicy", m)
 	case m.Hedge != nil:
-		adviseHedge(report, path+".hedgingPolicy", *m.Hedge)
+		lintHedge(report, path+".hedgingPolicy", *m.Hedge)
 	}
 }
 
-func adviseRetry(report *document.Report, path string, m MethodConfig) {
+func lintRetry(report *document.Report, path string, m MethodConfig) {
 	r := *m.Retry
 	if r.MaxAttempts > saneAttempts {
 		report.Warnf(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: what fails five times is no blip")
 	}
-	adviseBackoff(report, path, r.Backoff)
+	lintBackoff(report, path, r.Backoff)
 	if bad := r.Codes & permanent; bad != 0 {
 		report.Warnf(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
 			"if it means something else here, let it count as another code, with codeOverrides", bad)
@@ -68,14 +68,14 @@ func adviseRetry(report *document.Report, path string, m MethodConfig) {
 		report.Warnf(path+".budget", r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
 			r.MaxAttempts)
 	}
-	adviseTime(report, path, m, r)
+	lintTime(report, path, m, r)
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
 		report.Warnf(path+".perAttemptTimeout", r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
 	}
 }
 
-// adviseTime says if the last attempt may not begin before the call's timeout ends it.
-func adviseTime(report *document.Report, path string, m MethodConfig, r RetrySpec) {
+// lintTime says if the last attempt may not begin before the call's timeout ends it.
+func lintTime(report *document.Report, path string, m MethodConfig, r RetrySpec) {
 	longest := r.longestWait()
 	slow := float64(r.MaxAttempts-1) * float64(r.PerAttemptTimeout) // which may be more than a Duration holds
 	switch {
@@ -89,7 +89,7 @@ func adviseTime(report *document.Report, path string, m MethodConfig, r RetrySpe
 	}
 }
 
-func adviseBackoff(report *document.Report, path string, b Backoff) {
+func lintBackoff(report *document.Report, path string, b Backoff) {
 	if b.Max > saneBackoff {
 		report.Warnf(path+".maxBackoff", b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
 	}
@@ -104,7 +104,7 @@ func adviseBackoff(report *document.Report, path string, b Backoff) {
 	}
 }
 
-func adviseHedge(report *document.Report, path string, h HedgeSpec) {
+func lintHedge(report *document.Report, path string, h HedgeSpec) {
 	if h.MaxAttempts > saneAttempts {
 		report.Warnf(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
@@ -182,22 +183,20 @@ func cloned[T any](p *T) *T {
 
 // checkSpec reports everything that is wrong with s. Fields are named as in a policy file, under
 // the given path.
-func checkSpec(report *document.Report, path string, s Spec) {
-	checkPositive(report, path+"timeout", s.Timeout)
-	checkBytes(report, path+"maxRequestMessageBytes", s.MaxRequestBytes)
-	checkBytes(report, path+"maxResponseMessageBytes", s.MaxResponseBytes)
-	if s.Idempotency > IdempotencyNone {
-		report.Errorf(path+"idempotency", uint8(s.Idempotency), "must be ASSUME, DECLARED or NONE")
-	}
-	checkIdempotencyKey(report, path, s)
+func checkSpec(report *document.Report, prefix string, s Spec) {
+	checkPositive(report, prefix+"timeout", s.Timeout)
+	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestBytes)
+	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
+	checkEnum(report, prefix+"idempotency", policyv1.Idempotency(s.Idempotency))
+	checkIdempotencyKey(report, prefix, s)
 	if s.Hedge != nil {
-		checkHedge(report, path+"hedgingPolicy.", *s.Hedge)
+		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {
-			report.Errorf(path+"hedgingPolicy", nil, "stands beside retryPolicy: keep one of the two")
+			report.Errorf(prefix+"hedgingPolicy", nil, "stands beside retryPolicy: keep one of the two")
 		}
 	}
 	if s.Retry != nil {
-		checkRetry(report, path+"retryPolicy.", *s.Retry)
+		checkRetry(report, prefix+"retryPolicy.", *s.Retry)
 	}
 }
 

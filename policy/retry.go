@@ -77,7 +77,7 @@ const (
 )
 
 // String spells the rule as a policy file does.
-func (c Chain) String() string { return nameOf(c, "ALLOW", "ALLOW", "ONCE", "SUPPRESS") }
+func (c Chain) String() string { return spelling(policyv1.Chain(cmp.Or(c, ChainAllow))) }
 
 // OnTimeout is what follows when an attempt has used up its per-attempt timeout. The zero value means
 // [OnTimeoutHedge].
@@ -90,7 +90,9 @@ const (
 )
 
 // String spells the action as a policy file does.
-func (a OnTimeout) String() string { return nameOf(a, "HEDGE", "RETRY", "HEDGE") }
+func (a OnTimeout) String() string {
+	return spelling(policyv1.AttemptTimeoutAction(cmp.Or(a, OnTimeoutHedge)))
+}
 
 func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy) RetrySpec {
 	c := RetrySpec{
@@ -113,9 +115,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		WaitForReadyOnRetry: r.GetWaitForReadyOnRetry(),
 	}
 	for _, o := range r.GetCodeOverrides() {
-		c.Overrides = append(c.Overrides, CodeOverride{
-			Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs()), //nolint:gosec // not negative
-		})
+		c.Overrides = append(c.Overrides, convertOverride(o))
 	}
 	for i, own := range r.GetPerCode() {
 		c.PerCode = append(c.PerCode, convertCode(report, path, document.Item(path+".perCode", i), own, c.Backoff))
@@ -123,32 +123,26 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 	return c
 }
 
-func checkRetry(report *document.Report, path string, r RetrySpec) {
-	checkAttempts(report, path+"maxAttempts", r.MaxAttempts)
-	checkBackoff(report, path, r.Backoff)
-	checkCodes(report, path+"retryableStatusCodes", r.Codes)
-	checkPositive(report, path+"perAttemptTimeout", r.PerAttemptTimeout)
-	checkPositive(report, path+"maxPushback", r.MaxPushback)
-	checkPositive(report, path+"minAttemptTime", r.MinAttemptTime)
-	if r.CommitOn > CommitOnHeaders {
-		report.Errorf(path+"commitOn", uint8(r.CommitOn), "must be SEEN or HEADERS")
-	}
-	if r.OnAttemptTimeout > OnTimeoutHedge {
-		report.Errorf(path+"onAttemptTimeout", uint8(r.OnAttemptTimeout), "must be HEDGE or RETRY")
-	}
-	if r.Chain > ChainSuppress {
-		report.Errorf(path+"chain", uint8(r.Chain), "must be ALLOW, ONCE or SUPPRESS")
-	}
+func checkRetry(report *document.Report, prefix string, r RetrySpec) {
+	checkAttempts(report, prefix+"maxAttempts", r.MaxAttempts)
+	checkBackoff(report, prefix, r.Backoff)
+	checkCodes(report, prefix+"retryableStatusCodes", r.Codes)
+	checkPositive(report, prefix+"perAttemptTimeout", r.PerAttemptTimeout)
+	checkPositive(report, prefix+"maxPushback", r.MaxPushback)
+	checkPositive(report, prefix+"minAttemptTime", r.MinAttemptTime)
+	checkEnum(report, prefix+"commitOn", policyv1.CommitOn(r.CommitOn))
+	checkEnum(report, prefix+"onAttemptTimeout", policyv1.AttemptTimeoutAction(r.OnAttemptTimeout))
+	checkEnum(report, prefix+"chain", policyv1.Chain(r.Chain))
 	for i, o := range r.Overrides {
-		checkOverride(report, fmt.Sprintf("%scodeOverrides[%d].", path, i), o)
+		checkOverride(report, fmt.Sprintf("%scodeOverrides[%d].", prefix, i), o)
 	}
 	if r.PerAttemptTimeout > 0 && r.CommitOn == CommitOnHeaders {
-		report.Errorf(path+"perAttemptTimeout", r.PerAttemptTimeout,
+		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,
 			"must not stand beside commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
 	}
 	var seen CodeSet
 	for i, c := range r.PerCode {
-		checkCode(report, path, fmt.Sprintf("%sperCode[%d].", path, i), c, r, seen)
+		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), c, r, seen)
 		seen |= c.Codes
 	}
 }
@@ -157,5 +151,35 @@ func checkRetry(report *document.Report, path string, r RetrySpec) {
 func checkAttempts(report *document.Report, field string, n int) {
 	if n < 2 {
 		report.Errorf(field, n, "must be at least 2, since it counts the first attempt; for one attempt leave the policy out")
+	}
+}
+
+// retry notes what is lost of a retry policy.
+func (n *configNotes) retry(path string, r *RetrySpec) {
+	b := r.Backoff
+	n.attempts(path, r.MaxAttempts)
+	if b.Growth == GrowthLinear {
+		n.add(path+".growth", b.Growth.String(), "gRPC multiplies the backoff each time (EXPONENTIAL)")
+	}
+	if b.Jitter != JitterProportional {
+		n.add(path+".jitter", b.Jitter.String(), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
+	}
+	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
+	n.budget(path, r.Budget)
+	if r.CommitOn != CommitOnHeaders {
+		n.add(path+".commitOn", r.CommitOn.String(), "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
+	}
+	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
+	for i, c := range r.PerCode {
+		n.add(document.Item(path+".perCode", i), c.Codes.String(), "gRPC has no settings of their own for codes")
+	}
+	for i, o := range r.Overrides {
+		n.add(document.Item(path+".codeOverrides", i), o.Codes.String(), "gRPC takes the code as it is, not as "+CodeName(o.As))
+	}
+	if r.Chain > ChainAllow {
+		n.add(path+".chain", r.Chain.String(), "gRPC retries inside of retried calls too")
+	}
+	if r.WaitForReadyOnRetry {
+		n.add(path+".waitForReadyOnRetry", "true", "with gRPC, retries fail at once while there is no connection, unless waitForReady holds")
 	}
 }

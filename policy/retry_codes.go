@@ -27,6 +27,10 @@ type CodeOverride struct {
 	As       codes.Code
 }
 
+func convertOverride(o *policyv1.CodeOverride) CodeOverride {
+	return CodeOverride{Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs())}
+}
+
 // convertCode takes from the policy's backoff what the codes' own settings leave out.
 func convertCode(report *document.Report, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
 	spec := CodeSpec{Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor()}
@@ -61,31 +65,31 @@ func convertCode(report *document.Report, policy, path string, c *policyv1.CodeP
 var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
 // checkCode checks the settings of some codes; seen are the codes that earlier settings are for.
-func checkCode(report *document.Report, policy, path string, c CodeSpec, r RetrySpec, seen CodeSet) {
-	checkCodes(report, path+"codes", c.Codes)
+func checkCode(report *document.Report, policy, prefix string, c CodeSpec, r RetrySpec, seen CodeSet) {
+	checkCodes(report, prefix+"codes", c.Codes)
 	if extra := c.Codes &^ r.Codes; extra != 0 && r.Codes != 0 && report.Whole(policy+"retryableStatusCodes") {
-		report.Errorf(path+"codes", extra, "must stand in retryableStatusCodes too, else it is never retried")
+		report.Errorf(prefix+"codes", extra, "must stand in retryableStatusCodes too, else it is never retried")
 	}
 	if twice := c.Codes & seen; twice != 0 {
-		report.Errorf(path+"codes", twice, "stands in another perCode entry too; only one may have it")
+		report.Errorf(prefix+"codes", twice, "stands in another perCode entry too; only one may have it")
 	}
-	if n := c.MaxAttempts; n < 0 || n == 0 && report.Written(path+"maxAttempts") || n > r.MaxAttempts && r.MaxAttempts >= 2 {
-		report.Errorf(path+"maxAttempts", n, "must be 1 to the policy's maxAttempts, %d", max(r.MaxAttempts, 2))
+	if n := c.MaxAttempts; n < 0 || n == 0 && report.Written(prefix+"maxAttempts") || n > r.MaxAttempts && r.MaxAttempts >= 2 {
+		report.Errorf(prefix+"maxAttempts", n, "must be 1 to the policy's maxAttempts, %d", max(r.MaxAttempts, 2))
 	}
 	if c.Backoff != nil {
-		checkBackoff(report, path, *c.Backoff)
+		checkBackoff(report, prefix, *c.Backoff)
 	}
-	if c.CostFactor != 0 || report.Written(path+"costFactor") {
-		checkNumber(report, path+"costFactor", c.CostFactor, 0.01, budget.MaxFactor, 2)
+	if c.CostFactor != 0 || report.Written(prefix+"costFactor") {
+		checkNumber(report, prefix+"costFactor", c.CostFactor, 0.01, budget.MaxFactor, 2)
 	}
 }
 
-func checkOverride(report *document.Report, path string, o CodeOverride) {
-	checkCodes(report, path+"codes", o.Codes)
+func checkOverride(report *document.Report, prefix string, o CodeOverride) {
+	checkCodes(report, prefix+"codes", o.Codes)
 	switch {
-	case o.As == 0 && report.Whole(path+"as"):
-		report.Errorf(path+"as", nil, "must be the code that the failure counts as, such as UNAVAILABLE")
+	case o.As == 0 && report.Whole(prefix+"as"):
+		report.Errorf(prefix+"as", nil, "must be the code that the failure counts as, such as UNAVAILABLE")
 	case o.As > maxCode:
-		report.Errorf(path+"as", uint32(o.As), "must be a code that gRPC defines (1 to %d)", maxCode)
+		report.Errorf(prefix+"as", uint32(o.As), "must be a code that gRPC defines (1 to %d)", maxCode)
 	}
 }

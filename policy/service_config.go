@@ -27,7 +27,7 @@ func (s *Set) ServiceConfig() (config []byte, notes []Diagnostic) {
 		HealthCheckConfig:   s.channel.health,
 		ConnectionScaling:   s.channel.scaling,
 	}
-	var n noted
+	var n configNotes
 	for i, m := range s.entries() {
 		plain.MethodConfig = append(plain.MethodConfig, plainEntry(m))
 		n.entry(document.Item("methodConfig", i), m)

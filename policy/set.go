@@ -27,7 +27,7 @@ type Set struct {
 	waiting  int
 	methods  []MethodConfig // the config's entries
 	channel  channel
-	remarks  []remark // on the config
+	pending  []pendingWarning // that the config gives reason for
 	warnings []Diagnostic
 	source   string            // the name of the text that it was read from; "" without one
 	digest   [sha256.Size]byte // of that text; zero without one
@@ -59,8 +59,8 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		s.add(m)
 	}
 	s.byPath = s.byEntry
-	s.remarks = remarksOn(report, c)
-	s.warnings = s.warn()
+	s.pending = pendingWarnings(report, c)
+	s.warnings = s.currentWarnings()
 	return s, nil
 }
 

@@ -18,30 +18,31 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// remark is a warning about a config. What it says may depend on descriptors, which come later.
-type remark struct {
+// pendingWarning is a warning about a config. What it says may depend on descriptors, which come later.
+type pendingWarning struct {
 	Diagnostic
 
-	say func(*Set) string // "": nothing to say; nil: the message of the problem stands
+	say func(*Set) string // "": nothing to say; nil: the message holds
 }
 
-// remarksOn collects what may surprise in a config, in its order, beside what its reading has found.
-func remarksOn(report *document.Report, c Config) []remark {
+// pendingWarnings returns the warnings of the report, and those that the config itself gives reason for, in the
+// order of the file.
+func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 	for i, m := range c.Methods {
 		if len(m.Names) == 0 { // valid, says the service config's specification
 			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
 		}
 	}
-	var list []remark
+	var list []pendingWarning
 	for _, p := range report.Warnings() {
-		list = append(list, remark{Diagnostic: p})
+		list = append(list, pendingWarning{Diagnostic: p})
 	}
 	add := func(field, value string, say func(*Set) string) {
-		list = append(list, remark{report.Locate(Diagnostic{Severity: SeverityWarning, Field: field, Value: strconv.Quote(value)}), say})
+		list = append(list, pendingWarning{report.Locate(Diagnostic{Severity: SeverityWarning, Field: field, Value: strconv.Quote(value)}), say})
 	}
 	for i, m := range c.Methods {
 		for j, name := range m.Names {
-			if doubtful(m, c.Idempotency, name) {
+			if needsDescriptors(m, c.Idempotency, name) {
 				add(fmt.Sprintf("methodConfig[%d].name[%d]", i, j), name.String(), sayUnsafe(name))
 			}
 		}
@@ -49,16 +50,16 @@ func remarksOn(report *document.Report, c Config) []remark {
 	for i, b := range c.Budgets {
 		add(fmt.Sprintf("budgets[%d].name", i), b.Name, sayUnused(b.Name))
 	}
-	slices.SortStableFunc(list, func(a, b remark) int {
+	slices.SortStableFunc(list, func(a, b pendingWarning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return list
 }
 
-// warn says what is to be said of the config now.
-func (s *Set) warn() []Diagnostic {
+// currentWarnings are those that hold with the descriptors that the set knows.
+func (s *Set) currentWarnings() []Diagnostic {
 	var warnings []Diagnostic
-	for _, r := range s.remarks {
+	for _, r := range s.pending {
 		if r.say != nil {
 			r.Message = r.say(s)
 		}
@@ -69,7 +70,7 @@ func (s *Set) warn() []Diagnostic {
 	return warnings
 }
 
-// sayUnused says that only code could use a budget.
+// sayUnused says that no policy uses a budget.
 func sayUnused(budget string) func(*Set) string {
 	return func(s *Set) string {
 		used := slices.ContainsFunc(s.policies, func(p *Policy) bool { return p.Budget() == budget })
@@ -80,26 +81,26 @@ func sayUnused(budget string) func(*Set) string {
 	}
 }
 
-// doubtful reports whether retries under an entry's name depend on what descriptors declare.
-func doubtful(m MethodConfig, assumed Idempotency, name Name) bool {
+// needsDescriptors reports whether descriptors decide if the methods of a name are retried.
+func needsDescriptors(m MethodConfig, assumed Idempotency, name Name) bool {
 	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" && resolve(m.Idempotency, assumed, name) == IdempotencyDeclared
 }
 
-// sayUnsafe says which methods that a name leads to want retries although nobody declares them safe.
+// sayUnsafe names the methods that have retries and that nobody declares safe.
 func sayUnsafe(name Name) func(*Set) string {
 	return func(s *Set) string {
 		unsafe, known := unsafeMethods(name, s)
 		if known && len(unsafe) == 0 {
 			return ""
 		}
-		return unsafeAdvice(unsafe)
+		return unsafeMessage(unsafe)
 	}
 }
 
 // maxNamed bounds a warning's length in a program with a thousand methods.
 const maxNamed = 20
 
-func unsafeAdvice(methods []string) string {
+func unsafeMessage(methods []string) string {
 	which := "a method"
 	if n := len(methods); n > 0 {
 		which = strings.Join(methods[:min(n, maxNamed)], ", ")

@@ -40,7 +40,7 @@ func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) 
 		}
 	case protoreflect.Uint32Kind:
 		if u, ok := d.integer(field, n, math.MaxUint32); ok {
-			return protoreflect.ValueOfUint32(uint32(u)) //nolint:gosec // at most that
+			return protoreflect.ValueOfUint32(uint32(u))
 		}
 	case protoreflect.Uint64Kind:
 		if u, ok := d.integer(field, n, math.MaxUint64); ok {

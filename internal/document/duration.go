@@ -69,7 +69,7 @@ func meant(text string) string {
 // FormatDuration writes a duration as a document does.
 func FormatDuration(d time.Duration) string {
 	sign := ""
-	u := uint64(d) //nolint:gosec // the bits of the longest negative duration are its size too
+	u := uint64(d)
 	if d < 0 {
 		sign, u = "-", -u
 	}

@@ -33,6 +33,15 @@ func EnumNames(ed protoreflect.EnumDescriptor) []string {
 	return names
 }
 
+// EnumName is the name that a document uses for a value; "" if it has none.
+func EnumName(e protoreflect.Enum) string {
+	v := e.Descriptor().Values().ByNumber(e.Number())
+	if v == nil || e.Number() == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(string(v.Name()), enumPrefix(e.Descriptor()))
+}
+
 // EnumNumber is the number of a name that a document may use, in upper or lower case.
 func EnumNumber(ed protoreflect.EnumDescriptor, name string) (protoreflect.EnumNumber, bool) {
 	for _, known := range EnumNames(ed) {

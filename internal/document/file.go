@@ -4,6 +4,7 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,13 +18,17 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	data, err := readAll(f)
+	return data, cmp.Or(err, f.Close())
+}
+
+func readAll(f *os.File) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil || len(data) > 0 {
 		return data, err
 	}
 	if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, fmt.Errorf("%s: is a pipe that nobody writes to", path)
+		return nil, fmt.Errorf("%s: is a pipe that nobody writes to", f.Name())
 	}
 	return data, nil
 }
