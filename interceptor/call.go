@@ -32,6 +32,7 @@ type call struct {
 	delay   hedgeDelay
 	options callOptions
 	flags   callFlags
+	alone   bool // no second reply can be made, so that attempts never run beside each other
 	with    coexistence
 	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
@@ -53,15 +54,12 @@ func (c *call) begin() attempts.Step {
 
 // adopt starts the engine of a call whose first attempt was made without it, and has failed.
 func (c *call) adopt() {
-	if !c.catchUp() {
-		c.limit()
-	}
 	c.engine.Adopt(c.settings(c.now()), c.start)
 }
 
-// limit begins the policy's timeout, which counts from the call's start.
+// limit begins the policy's timeout, which counts from the call's start, if it has not begun.
 func (c *call) limit() {
-	if timeout := c.policy.Spec().Timeout; timeout > 0 {
+	if timeout := c.policy.Spec().Timeout; timeout > 0 && c.cancel == nil {
 		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(budget.Now()-c.start))
 	}
 }
@@ -83,7 +81,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	r := c.retrier
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
-		Facts: c, Budget: c.budget, Slots: &r.waitLimit,
+		Facts: c, Budget: c.budget, Slots: &r.waitLimit, Alone: c.alone,
 	}
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.maxAttempts {
 		r.warnCut(c.policy.MaxAttempts())
@@ -176,15 +174,11 @@ func (c *call) catchUp() bool {
 		c.budget.Finish(budget.Now(), budget.EndFailed)
 		c.budget = b
 	}
-	c.limit()
 	return true
 }
 
 // adapt tells the engine of a policy that has become known while the first attempt ran.
 func (c *call) adapt() attempts.Step {
-	if !c.catchUp() {
-		return attempts.Step{Wake: attempts.Never}
-	}
 	now := c.now()
 	return c.engine.Adapt(c.settings(now), now)
 }

@@ -295,3 +295,6 @@ func (c *circuit) admit() error {
 // timedOut is the outcome of an attempt that has used up its per-attempt timeout and may still be
 // running.
 var timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
+
+// errLeft is what a breaker is told of an attempt that a panic has cut short.
+var errLeft = status.Error(codes.Unknown, "the attempt has panicked")

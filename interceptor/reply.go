@@ -24,6 +24,11 @@ func kindOf(reply any) kind {
 	return kind{other: reflect.TypeOf(reply)}
 }
 
+// copies reports whether there can be a second reply.
+func (k kind) copies() bool {
+	return k.message != nil || k.other != nil && k.other.Kind() == reflect.Pointer
+}
+
 // fresh is an empty reply; nil if none can be made.
 func (k kind) fresh() any {
 	switch {

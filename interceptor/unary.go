@@ -5,12 +5,13 @@ package interceptor
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 )
 
 // coexistence is whether gRPC may retry beside us.
@@ -25,103 +26,292 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
-		a := oldAttempts.Get().(*oldAttempt) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-		of, p, o, w := r.read(cc, method, opts, &a.attemptOptions)
-		if w&disabled != 0 {
+		a, _ := unaryAttempts.Get().(*unaryAttempt)
+		of, p, options, flags := r.read(cc, method, opts, &a.attemptOptions)
+		if flags&disabled != 0 {
 			a.release()
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		first := o.forAttempt(&a.attemptOptions)
-		b := r.budgetFor(of, p, cc, method)
-		start := budget.Now()
+		b, start := r.budgetFor(of, p, cc, method), budget.Now()
+		adopted := flags&fast != 0 && !r.watched
 		var err error
-		if w&fast != 0 && !r.watched {
-			// The way of nearly all calls: nothing of them need be remembered.
-			b.Start(start)
-			if err = invoke(firstAttempt(ctx), method, req, reply, cc, first...); err == nil {
-				b.Finish(start, budget.EndAtOnce)
-				if o.notify || r.tellsCalls {
-					r.notifySuccess(ctx, method, cc, start, &a.attemptOptions, &o)
+		if adopted { // fast path: no call state until an attempt fails
+			err = invokeFirst(ctx, method, req, reply, cc, invoke, options.forAttempt(&a.attemptOptions), b, start)
+			if err == nil {
+				if options.notify || r.tellsCalls {
+					r.notifySuccess(ctx, method, cc, start, &a.attemptOptions, &options)
 				}
 				a.release()
 				return nil
 			}
 		}
-		var (
-			c      *oldCall
-			beside *race // if attempts may run beside each other
-		)
-		if p.Races() {
-			beside = races.Get().(*race) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-			c = &beside.own
-		} else {
-			c = new(oldCall)
+		u := &unary{
+			call: call{
+				retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: b,
+				options: options, flags: flags, with: with, start: start,
+			},
+			req: req, reply: reply, invoke: invoke, first: a,
 		}
-		c.options = o
-		c.options.header = true
-		c.prepare(r, method, cc, with, b, start, a)
-		if p.Hedge() != nil {
-			c.gates.slow = budget.KindHedge
+		return u.run(adopted, err)
+	}
+}
+
+// invokeFirst makes the first attempt of a call, and tells the budget of the call's start and, unless it has failed,
+// its end.
+func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts []grpc.CallOption, b budget.Budget, start time.Duration,
+) (err error) {
+	returned := false
+	b.Start(start)
+	defer func() {
+		if !returned { // an inner interceptor panics
+			b.Finish(budget.Now(), budget.EndFailed)
 		}
-		c.ctx, c.policy, c.flags = ctx, p, w
-		if err == nil {
-			if refused := c.begin(); refused != nil {
-				return refused
+	}()
+	err = invoke(firstAttempt(ctx), method, req, reply, cc, opts...)
+	returned = true
+	if err == nil {
+		b.Finish(start, budget.EndAtOnce)
+	}
+	return err
+}
+
+// unary drives the engine of a unary call: one whose first attempt has failed, or that has more to it than attempts.
+//
+// The caller's goroutine makes the first attempt, and every one that an event in it asks for, with the caller's reply.
+// The timer's goroutine makes those that are sent beside others, each with a reply of its own. While nothing runs, the
+// caller's goroutine waits for the next attempt; so a call that is answered before the timer fires starts no goroutine.
+type unary struct {
+	call
+
+	req, reply any // the caller's
+	invoke     grpc.UnaryInvoker
+	first      *unaryAttempt
+
+	mu       sync.Mutex      // guards the engine, and all below
+	attempts []*unaryAttempt // by their numbers
+	due      time.Duration   // when the engine is to be woken
+	watch    bool            // it is to be woken by a change of the connection's state, too
+	hedging  hedging
+}
+
+// unaryAttempt is one attempt of a unary call.
+type unaryAttempt struct {
+	attempt
+
+	opts  []grpc.CallOption
+	reply any
+	own   bool // the reply is not the caller's
+	runs  bool // it has been sent, and has not returned
+}
+
+// unaryAttempts that have succeeded are used again, so that success allocates nothing. One that has failed is
+// not: an inner interceptor may have left something behind that still writes to it.
+var unaryAttempts = sync.Pool{New: func() any { return newUnaryAttempt() }}
+
+func newUnaryAttempt() *unaryAttempt {
+	a := new(unaryAttempt)
+	a.init()
+	return a
+}
+
+// release lets another call use the attempt.
+func (a *unaryAttempt) release() {
+	a.reset()
+	unaryAttempts.Put(a)
+}
+
+// run makes attempts in the caller's goroutine until the call is over. If it is adopted, its first attempt has failed
+// with err.
+func (u *unary) run(adopted bool, err error) error {
+	var a *unaryAttempt
+	defer func() { u.leave(a) }()
+	if adopted {
+		a = u.adopted(err)
+	} else {
+		a = u.started()
+	}
+	for {
+		for a != nil {
+			a = u.ended(a, u.try(a))
+		}
+		if a = u.await(); a == nil {
+			return u.deliver()
+		}
+	}
+}
+
+// started starts the engine, and returns the first attempt; nil if the call is refused.
+func (u *unary) started() *unaryAttempt {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.prepareHedging()
+	return u.act(u.begin(), true)
+}
+
+// adopted reports the end of a first attempt that was made without the engine.
+func (u *unary) adopted(err error) *unaryAttempt {
+	u.mu.Lock()
+	u.catchUp()
+	u.limit()
+	u.prepareHedging()
+	u.adopt()
+	a := u.first
+	a.number, a.began, a.ctx, a.reply = 1, u.start, u.ctx, u.reply
+	u.attempts = append(u.attempts, a)
+	u.mu.Unlock()
+	return u.ended(a, err)
+}
+
+// try makes an attempt.
+func (u *unary) try(a *unaryAttempt) error {
+	a.runs = true
+	err := u.invoke(a.ctx, u.method, u.req, a.reply, u.cc, a.opts...)
+	a.runs = false
+	return err
+}
+
+// ended reports the end of an attempt, and returns the one that the goroutine is to make now; nil: none.
+func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a.cancel != nil {
+		defer a.cancel()
+	}
+	if u.engine.Over() { // by a panic
+		return nil
+	}
+	if err != nil && u.catchUp() {
+		u.limit()
+		u.prepareHedging()
+		u.adapt()
+	}
+	now := u.now()
+	r := u.result(&a.attempt, a.reply, err, now)
+	step := u.call.ended(&a.attempt, r, now)
+	next := u.act(step, !a.own)
+	u.notifyAttempt(&a.attempt, err, step.Place)
+	u.notifyDecision(step, err)
+	return next
+}
+
+// await returns the next attempt that the caller's goroutine is to make; nil when the call is over. As long as other
+// goroutines make attempts, it is they who bring the call on.
+func (u *unary) await() *unaryAttempt {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for {
+		switch {
+		case u.hedging.goroutines > 0:
+			u.hedging.changed.Wait()
+		case u.engine.Over():
+			return nil
+		default:
+			if a := u.sleepAndWake(); a != nil {
+				return a
 			}
 		}
-		if beside != nil {
-			return beside.run(first, req, reply, invoke)
-		}
-		return c.unary(err, first, req, reply, invoke)
 	}
 }
 
-// unary makes the attempts of a call, or those that follow a first one which has failed with err; opts
-// are those of the first one.
-func (c *oldCall) unary(err error, opts []grpc.CallOption, req, reply any, invoke grpc.UnaryInvoker) error {
-	if err != nil {
-		c.catchUp()
-	}
-	end := c.limit()
-	defer func() { end() }()
-	var w *watch
-	defer func() { c.leave(w) }()
-	if err == nil {
-		var ctx context.Context
-		ctx, w = c.watched(firstAttempt(c.ctx))
-		err = invoke(ctx, c.method, req, reply, c.cc, opts...)
-		w.stop()
-		if err != nil && c.catchUp() {
-			end = both(end, c.limit())
-		}
-	}
-	for c.judge(reply, err, w) {
-		c.oldAttempt = c.settled()
-		if over, final := c.follow(err, w); over {
-			return final
-		}
-		clearReply(reply)
-		c.oldAttempt = c.another()
-		var ctx context.Context
-		ctx, w = c.watched(laterAttempt(c.ctx, c.state.Attempts-1))
-		err = invoke(ctx, c.method, req, reply, c.cc, c.optionsAgain(c.oldAttempt)...)
-		w.stop()
-	}
-	c.succeed(PlaceAlone)
-	return nil
+// sleepAndWake wakes the engine when it is due. It requires mu, and gives it up for the sleep.
+func (u *unary) sleepAndWake() *unaryAttempt {
+	due, watch := u.due, u.watch
+	u.mu.Unlock()
+	u.sleep(due, watch)
+	u.mu.Lock()
+	return u.woken(true)
 }
 
-// errLeft is what a breaker is told of an attempt that a panic has cut short.
-var errLeft = status.Error(codes.Unknown, "the attempt has panicked")
+// woken wakes the engine, and returns the attempt that the goroutine is to make now; nil: none. It requires mu.
+func (u *unary) woken(here bool) *unaryAttempt {
+	step := u.wake(u.now())
+	next := u.act(step, here)
+	u.notifyDecision(step, nil)
+	return next
+}
 
-// leave lets go of what a call holds that a panic has cut short, in an interceptor further in or in an
-// observer.
-func (c *oldCall) leave(w *watch) {
-	if c.over {
+// act does what a step says, but for notifying observers. It returns the attempt that the goroutine is to make: here in
+// the caller's, with the caller's reply, or beside that. It requires mu.
+func (u *unary) act(step attempts.Step, here bool) (next *unaryAttempt) {
+	for _, n := range step.Cancel {
+		u.attempts[n-1].cancel()
+	}
+	if step.Send > 0 {
+		next = u.send(step.Send, here)
+	}
+	u.due, u.watch = step.Wake, step.Watch
+	u.setTimer()
+	return next
+}
+
+// send prepares an attempt. It requires mu.
+func (u *unary) send(n int, here bool) *unaryAttempt {
+	a := u.first
+	if n > 1 {
+		a = newUnaryAttempt()
+		u.options.header = true // from now on, they may bring the server's word
+	}
+	a.opts = u.assign(&a.attempt, n)
+	if u.policy.Races() || u.policy.PerAttemptTimeout() > 0 {
+		a.ctx, a.cancel = context.WithCancel(a.ctx)
+	}
+	switch {
+	case !here:
+		a.reply, a.own = u.hedging.kind.fresh(), true
+	case n > 1:
+		clearReply(u.reply)
+		fallthrough
+	default:
+		a.reply = u.reply
+	}
+	u.attempts = append(u.attempts, a)
+	return a
+}
+
+// deliver gives the caller the answer. Nothing runs any more.
+func (u *unary) deliver() error {
+	u.hedging.rethrow()
+	end, reported := u.engine.End(), &unreported
+	if end.Answer > 0 {
+		a := u.attempts[end.Answer-1]
+		reported = a.report()
+		if a.own && end.Err == nil {
+			copyReply(u.reply, a.reply)
+		}
+	}
+	return u.finish(reported)
+}
+
+// leave lets go of what the call holds. If it is not over, a panic has cut it short: in attempt a, or, if that has
+// returned, in what an event has called.
+func (u *unary) leave(a *unaryAttempt) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	defer u.release()
+	if u.engine.Over() {
 		return
 	}
-	w.stop()
-	c.gates.settle(c.oldAttempt, errLeft, false)
-	c.gates.giveBack()
-	c.gates.budget.Finish(budget.Now(), budget.EndFailed)
+	u.cut(a)
+	for u.hedging.goroutines > 0 {
+		u.hedging.changed.Wait()
+	}
+	u.engine.Abort(u.now())
+}
+
+// cut ends a call in which attempt a, or what an event has called, panics: what else runs is cancelled. It requires mu.
+func (u *unary) cut(a *unaryAttempt) {
+	var step attempts.Step
+	if a != nil && a.runs {
+		step = u.engine.Ended(a.number, attempts.Result{Panicked: true}, u.now())
+		if a.cancel != nil {
+			a.cancel()
+		}
+	} else {
+		step = u.engine.Abort(u.now())
+	}
+	for _, n := range step.Cancel {
+		u.attempts[n-1].cancel()
+	}
+	u.stopTimer()
 }

@@ -1,0 +1,105 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
+)
+
+// hedging is what a unary call has that sends attempts beside others. The call's lock guards it.
+type hedging struct {
+	kind       kind        // of the replies
+	timer      *time.Timer // wakes the engine while attempts run; nil until then
+	goroutines int         // of the timer, that look after the call
+	changed    sync.Cond   // is told when one of them ends
+	panicked   bool        // one of them has, or has called Goexit
+	panics     any         // with what; nil for Goexit
+}
+
+// prepareHedging lets attempts run beside each other if there can be a reply for each.
+func (u *unary) prepareHedging() {
+	u.hedging.changed.L = &u.mu
+	if u.policy.Races() {
+		u.hedging.kind = kindOf(u.reply)
+	}
+	u.alone = !u.hedging.kind.copies()
+}
+
+// setTimer lets the timer wake the engine when that is due, as long as attempts run. It requires mu.
+func (u *unary) setTimer() {
+	h := &u.hedging
+	switch {
+	case u.engine.Running() == 0 || u.due == attempts.Never:
+		u.stopTimer()
+	case h.timer == nil:
+		h.timer = time.AfterFunc(u.due-budget.Now(), u.fire)
+	default:
+		h.timer.Reset(u.due - budget.Now())
+	}
+}
+
+func (u *unary) stopTimer() {
+	if timer := u.hedging.timer; timer != nil {
+		timer.Stop()
+	}
+}
+
+// fire runs in the timer's goroutine. It makes the attempt that is due, and those that are to follow it at once.
+func (u *unary) fire() {
+	var (
+		a        *unaryAttempt
+		returned bool
+	)
+	defer func() {
+		// A panic comes up in the caller's goroutine, as it would have without hedging.
+		u.leaveBeside(a, !returned, recover())
+	}()
+	for a = u.fired(); a != nil; {
+		a = u.ended(a, u.try(a))
+	}
+	returned = true
+}
+
+// fired returns the attempt that is due; nil: none.
+func (u *unary) fired() *unaryAttempt {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hedging.goroutines++
+	if u.engine.Running() == 0 { // the caller's goroutine waits
+		return nil
+	}
+	return u.woken(false)
+}
+
+// leaveBeside ends the timer's goroutine. If that panics, so does the caller's when all attempts have ended.
+func (u *unary) leaveBeside(a *unaryAttempt, panicked bool, with any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	h := &u.hedging
+	h.goroutines--
+	h.changed.Broadcast()
+	if !panicked {
+		return
+	}
+	if !h.panicked {
+		h.panicked, h.panics = true, with
+	}
+	u.cut(a)
+}
+
+// rethrow panics in the caller's goroutine with what another has panicked with.
+func (h *hedging) rethrow() {
+	switch {
+	case !h.panicked:
+	case h.panics == nil:
+		runtime.Goexit()
+	default:
+		panic(h.panics) //nolint:forbidigo // it comes from an inner interceptor, or an observer
+	}
+}
