@@ -100,3 +100,6 @@ var origin = time.Now()
 // process, so that Retriers may share a budget. Ask for a balance with it: b.Balance(budget.Now()).
 // It is a Duration, since a [time.Time] costs a third more to read, in every call.
 func Now() time.Duration { return time.Since(origin) }
+
+// At is what [Now] was at a time that [time.Now] has returned.
+func At(t time.Time) time.Duration { return t.Sub(origin) }

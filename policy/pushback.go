@@ -97,9 +97,9 @@ const longestSeconds = 315_576_000_000
 // unmarshal, and delays that are absent, invalid or negative, say nothing; one that is too
 // large for its type says the longest delay there is.
 func retryInfo(st *status.Status) (delay time.Duration, ok bool) {
-	for _, detail := range st.Proto().GetDetails() {
-		info := new(errdetails.RetryInfo)
-		if !detail.MessageIs(info) || detail.UnmarshalTo(info) != nil {
+	for _, detail := range st.Details() {
+		info, isInfo := detail.(*errdetails.RetryInfo)
+		if !isInfo {
 			continue
 		}
 		d := info.GetRetryDelay()

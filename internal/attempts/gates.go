@@ -10,30 +10,34 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// gates are a call as its policy sees it while it decides.
-type gates struct {
-	call *Call
-	at   time.Duration
+// gates are a call as its policy sees it while it decides, at Call.asked.
+type gates Call
+
+func (c *Call) gates(at time.Duration) *gates {
+	c.asked = at
+	return (*gates)(c)
 }
+
+func (g *gates) call() *Call { return (*Call)(g) }
 
 var _ policy.Gates = (*gates)(nil)
 
 // Open implements [policy.Breaker].
-func (g *gates) Open() bool { return g.call.set.Breaker != nil && g.call.set.Breaker.Open() }
+func (g *gates) Open() bool { return g.set.Breaker != nil && g.set.Breaker.Open() }
 
 // Enter implements [policy.WaitLimit].
-func (g *gates) Enter() bool { return g.call.enter() }
+func (g *gates) Enter() bool { return g.call().enter() }
 
 // Leave implements [policy.WaitLimit].
-func (g *gates) Leave() { g.call.leave() }
+func (g *gates) Leave() { g.call().leave() }
 
 // Fail implements [policy.Budget].
-func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
+func (g *gates) Fail() { g.set.Budget.Fail(g.asked) }
 
 // Withdraw implements [policy.Budget]. A budget pays for the requests that a server sees: an attempt that
 // never left this client hands its permit on, or, if it was the first, its free place.
 func (g *gates) Withdraw(out *policy.Outcome, factor float64) bool {
-	c := g.call
+	c := g.call()
 	if c.spare.held {
 		c.pending.permit, c.spare = c.spare, permit{}
 		return true
@@ -47,7 +51,7 @@ func (g *gates) Withdraw(out *policy.Outcome, factor float64) bool {
 	case out.Unsent:
 		charge.Kind = budget.KindUnsent
 	}
-	p, held := c.set.Budget.Withdraw(g.at, charge)
+	p, held := c.set.Budget.Withdraw(g.asked, charge)
 	c.pending.permit = permit{p, held}
 	return held
 }

@@ -46,7 +46,7 @@ func (c *Call) slow(step *Step, now Now) {
 // decide asks the policy.
 func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
-	d := c.set.Policy.Decide(&c.state, out, &gates{c, now.At}, now.Wall, now.Chance)
+	d := c.set.Policy.Decide(&c.state, out, c.gates(now.At), now.Wall, now.Chance)
 	step.Decided, step.Decision, step.TimedOut = n, d, out.TimedOut
 	return d
 }
