@@ -13,8 +13,10 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -88,25 +90,33 @@ func BenchmarkSuccess(b *testing.B) {
 	}
 }
 
-// BenchmarkSuccessRatio is the same in turns, a thousand calls of each at a time, so that what else the
-// machine does falls on both alike. It reports the median of stagger's time over the other's.
+// BenchmarkSuccessRatio is the same in turns. It reports the median of stagger's time over the other's.
 func BenchmarkSuccessRatio(b *testing.B) {
-	const method = "/acme.orders.v1.OrderService/Method25"
 	ctx, opts := context.Background(), []grpc.CallOption{grpc.StaticMethod()}
 	both := contenders(b)
-	thousand := func(unary grpc.UnaryClientInterceptor) float64 {
+	call := func(unary grpc.UnaryClientInterceptor) func() {
+		return func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
+	}
+	inTurns(b, call(both[0].unary), call(both[1].unary))
+}
+
+// inTurns reports the median of one time over another. They are taken in turns, of a thousand calls each, so that what
+// else the machine does falls on both alike.
+func inTurns(b *testing.B, ours, theirs func()) {
+	b.Helper()
+	thousand := func(call func()) float64 {
 		began := time.Now()
 		for range 1000 {
-			_ = unary(ctx, method, nil, nil, nil, answered, opts...)
+			call()
 		}
 		return float64(time.Since(began))
 	}
 	var ratios []float64
 	for b.Loop() {
-		ratios = append(ratios, thousand(both[0].unary)/thousand(both[1].unary))
+		ratios = append(ratios, thousand(ours)/thousand(theirs))
 	}
 	slices.Sort(ratios)
-	b.ReportMetric(ratios[len(ratios)/2], "stagger/"+both[1].name)
+	b.ReportMetric(ratios[len(ratios)/2], "stagger/go-grpc-middleware")
 }
 
 func TestSuccessAllocatesNothing(t *testing.T) {
@@ -115,6 +125,64 @@ func TestSuccessAllocatesNothing(t *testing.T) {
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
 	if n := testing.AllocsPerRun(1000, call); n != 0 {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
+	}
+}
+
+// afterFailure are the interceptors that the failure path is compared on: both wait for a nanosecond before a retry.
+func afterFailure(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
+	tb.Helper()
+	again := plain()
+	again.Backoff, again.Budget = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: policy.JitterNone}, "all"
+	c := config(again)
+	ratio := budget.DefaultRatio()
+	ratio.Percent, ratio.MinPerSecond = 100, 1e6
+	c.Budgets = []policy.BudgetSpec{{Name: "all", Config: ratio}}
+	return map[string]grpc.UnaryClientInterceptor{
+		"stagger": mustNew(tb, mustSet(tb, c)).Unary(),
+		"go-grpc-middleware": retry.UnaryClientInterceptor(retry.WithMax(4), retry.WithCodes(codes.Unavailable),
+			retry.WithBackoff(retry.BackoffLinear(1))),
+	}
+}
+
+// failOnce is a call whose first attempt fails.
+func failOnce(unary grpc.UnaryClientInterceptor) func() {
+	ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
+	n, down := 0, status.Error(codes.Unavailable, "down")
+	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		if n++; n%2 == 1 {
+			return down
+		}
+		return nil
+	}
+	return func() { _ = unary(ctx, get, nil, reply, nil, invoke, opts...) }
+}
+
+// BenchmarkOneFailure is what a call pays for the interceptor whose first attempt fails.
+func BenchmarkOneFailure(b *testing.B) {
+	for name, unary := range afterFailure(b) {
+		b.Run(name, func(b *testing.B) {
+			call := failOnce(unary)
+			b.ReportAllocs()
+			for b.Loop() {
+				call()
+			}
+		})
+	}
+}
+
+// BenchmarkOneFailureRatio is the same in turns.
+func BenchmarkOneFailureRatio(b *testing.B) {
+	both := afterFailure(b)
+	inTurns(b, failOnce(both["stagger"]), failOnce(both["go-grpc-middleware"]))
+}
+
+func TestACallWhoseFirstAttemptFailsAllocatesLittle(t *testing.T) {
+	allocations := map[string]float64{}
+	for name, unary := range afterFailure(t) {
+		allocations[name] = testing.AllocsPerRun(2000, failOnce(unary))
+	}
+	if ours, theirs := allocations["stagger"], allocations["go-grpc-middleware"]; ours > theirs+4+slack {
+		t.Errorf("%v allocations, %v with go-grpc-middleware; want at most 4 more", ours, theirs)
 	}
 }
 

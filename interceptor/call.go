@@ -41,10 +41,9 @@ type call struct {
 var _ attempts.Facts = (*call)(nil)
 
 // begin gives the call its key and its timeout, and starts the engine.
-func (c *call) begin() attempts.Step {
+func (c *call) begin(now attempts.Now) attempts.Step {
 	c.ctx, c.key = withKey(c.ctx, c.policy.IdempotencyKey(), c.options.caller)
 	c.limit()
-	now := c.now()
 	s := c.settings(now)
 	if find := c.retrier.breaker; find != nil {
 		s.Breaker = find(target(c.cc), c.method)
@@ -53,8 +52,8 @@ func (c *call) begin() attempts.Step {
 }
 
 // adopt starts the engine of a call whose first attempt was made without it, and has failed.
-func (c *call) adopt() {
-	c.engine.Adopt(c.settings(c.now()), c.start)
+func (c *call) adopt(now attempts.Now) {
+	c.engine.Adopt(c.settings(now), c.start)
 }
 
 // limit begins the policy's timeout, which counts from the call's start, if it has not begun.
@@ -73,7 +72,8 @@ func (c *call) release() {
 
 // now is what the engine is told of the present.
 func (c *call) now() attempts.Now {
-	return attempts.Now{At: budget.Now(), Wall: time.Now(), Chance: c.retrier.random()}
+	wall := time.Now()
+	return attempts.Now{At: budget.At(wall), Wall: wall, Chance: c.retrier.random()}
 }
 
 // settings are what the engine starts with.
@@ -178,14 +178,13 @@ func (c *call) catchUp() bool {
 }
 
 // adapt tells the engine of a policy that has become known while the first attempt ran.
-func (c *call) adapt() attempts.Step {
-	now := c.now()
+func (c *call) adapt(now attempts.Now) attempts.Step {
 	return c.engine.Adapt(c.settings(now), now)
 }
 
 // assign makes a the attempt with the number n, and returns the options that gRPC gets for it.
-func (c *call) assign(a *attempt, n int) []grpc.CallOption {
-	a.number, a.began = n, budget.Now()
+func (c *call) assign(a *attempt, n int, now attempts.Now) []grpc.CallOption {
+	a.number, a.began = n, now.At
 	if n == 1 {
 		a.ctx = firstAttempt(c.ctx)
 		return c.options.forAttempt(&a.attemptOptions)

@@ -59,11 +59,7 @@ func TestAPanicLeavesNoGateHeld(t *testing.T) {
 		"retries": config(plain()), "hedges": hedged(), "beside": config(besides()), "one attempt": {},
 	} {
 		paid(c)
-		culprits := []string{"attempt 1", "attempt 2", "calls", "options"}
-		if mode != "beside" { // there they run in the timer's goroutine
-			culprits = append(culprits, "attempts", "decisions", "classifier")
-		}
-		for _, culprit := range culprits {
+		for _, culprit := range []string{"attempt 1", "attempt 2", "attempts", "decisions", "calls", "options", "classifier"} {
 			t.Run(mode+"/"+culprit, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { panicking(t, c, mode, culprit) })
 			})

@@ -48,10 +48,10 @@ func firstAttempt(ctx context.Context) context.Context {
 // laterAttempt sets the number of attempts that went before. It begins from the caller's metadata
 // each time, so that numbers do not pile up.
 func laterAttempt(ctx context.Context, previous int) context.Context {
-	md, ok := metadata.FromOutgoingContext(ctx)
-	if !ok {
-		md = metadata.MD{}
+	if md, ok := metadata.FromOutgoingContext(ctx); ok && len(md.Get(attemptsHeader)) > 0 {
+		md.Delete(attemptsHeader)
+		ctx = metadata.NewOutgoingContext(ctx, md)
 	}
-	md.Set(attemptsHeader, strconv.Itoa(previous))
-	return context.WithValue(metadata.NewOutgoingContext(ctx, md), numberKey{}, previous+1)
+	ctx = metadata.AppendToOutgoingContext(ctx, attemptsHeader, strconv.Itoa(previous))
+	return context.WithValue(ctx, numberKey{}, previous+1)
 }

@@ -165,7 +165,7 @@ func (c *oldCall) outcome(err error) policy.Outcome {
 	out.Unsent = c.unsent() && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	nobodys := !ok || st.Code() == codes.OK
-	out.Final = out.Final || nobodys && c.verdict == VerdictByCode || deterministic(err)
+	out.Final = out.Final || nobodys && c.verdict == VerdictByCode || deterministic(st.Code(), err)
 	return out
 }
 

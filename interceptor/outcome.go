@@ -37,7 +37,7 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 	r.Unsent = a.done && a.unsent() && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	foreign := !isStatus || st.Code() == codes.OK
-	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(err)
+	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err)
 	return r
 }
 
@@ -63,14 +63,9 @@ func (r *Retrier) multiplied(with coexistence, cc *grpc.ClientConn, method strin
 // deterministic reports errors that gRPC makes of a message as such, on either side: the same
 // message fails again. Neither code nor trailers tell them from a server's refusal, so the text
 // must; it is gRPC's own for Go. err may wrap it.
-func deterministic(err error) bool {
-	var inner interface{ GRPCStatus() *status.Status }
-	if !errors.As(err, &inner) {
-		return false
-	}
-	st := inner.GRPCStatus()
+func deterministic(code codes.Code, err error) bool {
 	var texts []string
-	switch st.Code() {
+	switch code {
 	case codes.ResourceExhausted:
 		texts = tooLarge
 	case codes.Internal:
@@ -78,7 +73,10 @@ func deterministic(err error) bool {
 	default:
 		return false
 	}
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(st.Message(), text) })
+	var inner interface{ GRPCStatus() *status.Status }
+	return errors.As(err, &inner) && slices.ContainsFunc(texts, func(text string) bool {
+		return strings.HasPrefix(inner.GRPCStatus().Message(), text)
+	})
 }
 
 var (

@@ -133,8 +133,8 @@ func TestACallerThatCancelsIsNotToldOfABudget(t *testing.T) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(5*time.Second, cancel)
-		if _, err := s.call(ctx, get); reasonOf(err) != policy.ReasonNonRetryable {
-			t.Errorf("%s; want non_retryable", reasonOf(err))
+		if _, err := s.call(ctx, get); reasonOf(err) != policy.ReasonCancelled {
+			t.Errorf("%s; want cancelled", reasonOf(err))
 		}
 	})
 }

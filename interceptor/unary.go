@@ -45,14 +45,13 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 				return nil
 			}
 		}
-		u := &unary{
-			call: call{
-				retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: b,
-				options: options, flags: flags, with: with, start: start,
-			},
-			req: req, reply: reply, invoke: invoke, first: a,
-		}
-		return u.run(adopted, err)
+		u, _ := unaries.Get().(*unary)
+		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b
+		u.options, u.flags, u.with, u.start = options, flags, with, start
+		u.req, u.reply, u.invoke, u.first = req, reply, invoke, a
+		err = u.run(adopted, err)
+		u.recycle(err)
+		return err
 	}
 }
 
@@ -88,11 +87,33 @@ type unary struct {
 	invoke     grpc.UnaryInvoker
 	first      *unaryAttempt
 
-	mu       sync.Mutex      // guards the engine, and all below
-	attempts []*unaryAttempt // by their numbers
-	due      time.Duration   // when the engine is to be woken
-	watch    bool            // it is to be woken by a change of the connection's state, too
+	mu       sync.Mutex       // guards the engine, and all below
+	attempts []*unaryAttempt  // by their numbers
+	space    [2]*unaryAttempt // of attempts, for most calls
+	due      time.Duration    // when the engine is to be woken
+	watch    bool             // it is to be woken by a change of the connection's state, too
 	hedging  hedging
+}
+
+// unaries that are over are used again, but for those that a goroutine of the timer's may still see.
+var unaries = sync.Pool{New: func() any {
+	u := new(unary)
+	u.hedging.fires = u.fire
+	return u
+}}
+
+// recycle lets another call use u.
+func (u *unary) recycle(err error) {
+	if err == nil && len(u.attempts) == 1 {
+		u.first.release()
+	}
+	u.mu.Lock()
+	seen := u.hedging.seen
+	u.mu.Unlock()
+	if !seen {
+		*u = unary{hedging: hedging{fires: u.hedging.fires}}
+		unaries.Put(u)
+	}
 }
 
 // unaryAttempt is one attempt of a unary call.
@@ -127,7 +148,7 @@ func (u *unary) run(adopted bool, err error) error {
 	var a *unaryAttempt
 	defer func() { u.leave(a) }()
 	if adopted {
-		a = u.adopted(err)
+		a = u.ended(u.adopted(), err)
 	} else {
 		a = u.started()
 	}
@@ -146,21 +167,21 @@ func (u *unary) started() *unaryAttempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.prepareHedging()
-	return u.act(u.begin(), true)
+	u.attempts = u.space[:0]
+	now := u.now()
+	return u.act(u.begin(now), now, true)
 }
 
-// adopted reports the end of a first attempt that was made without the engine.
-func (u *unary) adopted(err error) *unaryAttempt {
+// adopted starts the engine, and returns the first attempt, which was made without it.
+func (u *unary) adopted() *unaryAttempt {
 	u.mu.Lock()
-	u.catchUp()
-	u.limit()
+	defer u.mu.Unlock()
 	u.prepareHedging()
-	u.adopt()
+	u.adopt(u.now())
 	a := u.first
 	a.number, a.began, a.ctx, a.reply = 1, u.start, u.ctx, u.reply
-	u.attempts = append(u.attempts, a)
-	u.mu.Unlock()
-	return u.ended(a, err)
+	u.attempts = append(u.space[:0], a)
+	return a
 }
 
 // try makes an attempt.
@@ -181,15 +202,15 @@ func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 	if u.engine.Over() { // by a panic
 		return nil
 	}
+	now := u.now()
 	if err != nil && u.catchUp() {
 		u.limit()
 		u.prepareHedging()
-		u.adapt()
+		u.adapt(now)
 	}
-	now := u.now()
 	r := u.result(&a.attempt, a.reply, err, now)
 	step := u.call.ended(&a.attempt, r, now)
-	next := u.act(step, !a.own)
+	next := u.act(step, now, !a.own)
 	u.notifyAttempt(&a.attempt, err, step.Place)
 	u.notifyDecision(step, err)
 	return next
@@ -225,34 +246,35 @@ func (u *unary) sleepAndWake() *unaryAttempt {
 
 // woken wakes the engine, and returns the attempt that the goroutine is to make now; nil: none. It requires mu.
 func (u *unary) woken(here bool) *unaryAttempt {
-	step := u.wake(u.now())
-	next := u.act(step, here)
+	now := u.now()
+	step := u.wake(now)
+	next := u.act(step, now, here)
 	u.notifyDecision(step, nil)
 	return next
 }
 
 // act does what a step says, but for notifying observers. It returns the attempt that the goroutine is to make: here in
 // the caller's, with the caller's reply, or beside that. It requires mu.
-func (u *unary) act(step attempts.Step, here bool) (next *unaryAttempt) {
+func (u *unary) act(step attempts.Step, now attempts.Now, here bool) (next *unaryAttempt) {
 	for _, n := range step.Cancel {
 		u.attempts[n-1].cancel()
 	}
 	if step.Send > 0 {
-		next = u.send(step.Send, here)
+		next = u.send(step.Send, now, here)
 	}
 	u.due, u.watch = step.Wake, step.Watch
-	u.setTimer()
+	u.setTimer(now)
 	return next
 }
 
 // send prepares an attempt. It requires mu.
-func (u *unary) send(n int, here bool) *unaryAttempt {
+func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 	a := u.first
 	if n > 1 {
 		a = newUnaryAttempt()
 		u.options.header = true // from now on, they may bring the server's word
 	}
-	a.opts = u.assign(&a.attempt, n)
+	a.opts = u.assign(&a.attempt, n, now)
 	if u.policy.Races() || u.policy.PerAttemptTimeout() > 0 {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)
 	}
@@ -313,5 +335,5 @@ func (u *unary) cut(a *unaryAttempt) {
 	for _, n := range step.Cancel {
 		u.attempts[n-1].cancel()
 	}
-	u.stopTimer()
+	u.hedging.stopTimer()
 }

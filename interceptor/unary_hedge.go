@@ -8,14 +8,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 )
 
 // hedging is what a unary call has that sends attempts beside others. The call's lock guards it.
 type hedging struct {
 	kind       kind        // of the replies
-	timer      *time.Timer // wakes the engine while attempts run; nil until then
+	fires      func()      // what the timer runs
+	timer      *time.Timer // wakes the engine while attempts run; nil while it is not set
+	seen       bool        // a goroutine of the timer's may see the call
 	goroutines int         // of the timer, that look after the call
 	changed    sync.Cond   // is told when one of them ends
 	panicked   bool        // one of them has, or has called Goexit
@@ -32,22 +33,23 @@ func (u *unary) prepareHedging() {
 }
 
 // setTimer lets the timer wake the engine when that is due, as long as attempts run. It requires mu.
-func (u *unary) setTimer() {
-	h := &u.hedging
+func (u *unary) setTimer(now attempts.Now) {
+	h, in := &u.hedging, u.due-now.At
 	switch {
 	case u.engine.Running() == 0 || u.due == attempts.Never:
-		u.stopTimer()
+		h.stopTimer()
 	case h.timer == nil:
-		h.timer = time.AfterFunc(u.due-budget.Now(), u.fire)
-	default:
-		h.timer.Reset(u.due - budget.Now())
+		h.timer = time.AfterFunc(in, h.fires)
+	case !h.timer.Reset(in):
+		h.seen = true
 	}
 }
 
-func (u *unary) stopTimer() {
-	if timer := u.hedging.timer; timer != nil {
-		timer.Stop()
+func (h *hedging) stopTimer() {
+	if h.timer != nil && !h.timer.Stop() {
+		h.seen = true
 	}
+	h.timer = nil
 }
 
 // fire runs in the timer's goroutine. It makes the attempt that is due, and those that are to follow it at once.
@@ -71,6 +73,7 @@ func (u *unary) fired() *unaryAttempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.hedging.goroutines++
+	u.hedging.seen = true
 	if u.engine.Running() == 0 { // the caller's goroutine waits
 		return nil
 	}

@@ -209,7 +209,7 @@ func TestACallThatItsCallerCancelledIsNotRetried(t *testing.T) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, err := s.call(ctx, get); status.Code(err) != codes.Canceled || reasonOf(err) != policy.ReasonNonRetryable {
+		if _, err := s.call(ctx, get); status.Code(err) != codes.Canceled || reasonOf(err) != policy.ReasonCancelled {
 			t.Errorf("%v, %s", err, reasonOf(err))
 		}
 	})

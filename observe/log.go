@@ -79,8 +79,18 @@ func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEv
 	l.Log(ctx, logging.LevelInfo, message, fields...)
 }
 
+// wantedRetry reports whether a call of one attempt ended for want of another.
+func wantedRetry(e interceptor.CallEvent) bool {
+	switch e.Reason {
+	case policy.ReasonNonRetryable, policy.ReasonDeadlineExceeded, policy.ReasonCancelled, policy.ReasonClosed:
+		return false
+	default:
+		return e.Code != codes.OK
+	}
+}
+
 func logCall(ctx context.Context, l logging.Logger, e interceptor.CallEvent) {
-	if e.Attempts < 2 && (e.Code == codes.OK || e.Reason == policy.ReasonNonRetryable) {
+	if e.Attempts < 2 && !wantedRetry(e) {
 		return
 	}
 	fields := append(make([]any, 0, 16),
