@@ -20,6 +20,7 @@ type attempt struct {
 	done      func(error) // of the breaker
 	cancelled cancelled
 	heard     bool
+	message   bool // the application has received one
 	slow      bool // it took longer than its timeout or the hedging delay
 	beside    bool // another ran beside it
 	dropped   bool // it brought something too late to be shown
@@ -65,7 +66,7 @@ func (c *Call) add(step *Step, paid permit, done func(error), at time.Duration) 
 func (c *Call) arm(a *attempt) {
 	after, watched := c.slowAfter()
 	slowAt := later(a.began, after)
-	if watched && !c.state.Stopped && !c.exhausted() && slowAt < c.set.Deadline {
+	if watched && !c.exhausted() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
 }
@@ -124,9 +125,6 @@ func (c *Call) hear(a *attempt, at time.Duration) {
 // failed decides what follows an attempt that has failed.
 func (c *Call) failed(step *Step, a *attempt, r *Result, now Now) {
 	step.Place = a.place(PlaceLost)
-	if r.Unsent {
-		c.spare, a.permit = a.permit, permit{}
-	}
 	c.settle(a, r.Err, false, now.At)
 	out := r.Outcome
 	if out.Resumes {
@@ -141,20 +139,19 @@ func (c *Call) failed(step *Step, a *attempt, r *Result, now Now) {
 	c.obey(d, now)
 	switch {
 	case d.Retry:
-		c.phase, c.chosen, c.state.Committed = open, 0, policy.CommitNone
+		c.phase = open
 		c.schedule(d, now)
 		c.launch(step, now)
-	case d.Reason == policy.ReasonNonRetryable, c.phase == committed, d.Reason == policy.ReasonCommitted:
+	case d.Reason == policy.ReasonNonRetryable, c.phase == committed:
 		c.choose(step, a.number, r.Err, d.Reason, now.At)
 	}
-	c.unspend(&c.spare, now.At)
 }
 
 // resume lets the policy decide on an attempt that was cut, since the rest can be asked for. One that has
 // brought a message is progress.
 func (c *Call) resume(a *attempt, at time.Duration) {
 	c.state.Committed = policy.CommitNone
-	if a.heard {
+	if a.message {
 		c.state.Progress(at-a.began > c.set.Policy.Backoff().Max)
 	}
 }
@@ -226,9 +223,6 @@ func (c *Call) leftover(step *Step, a *attempt, r *Result, now Now) {
 	step.Place = a.place(PlaceLost)
 	if r.Local {
 		step.Place = a.place(PlaceCancelled)
-	}
-	if r.Unsent {
-		c.unspend(&a.permit, now.At)
 	}
 	err := r.Err
 	if c.hung(a, r, now.At) {

@@ -41,8 +41,7 @@ type Call struct {
 	floor   time.Duration // nothing is sent before, by the server's word
 	connect time.Duration // until when a connection is waited for; Never: not begun
 	slot    bool          // a wait slot is held
-	spare   permit        // of an unsent attempt, for its successor
-	chosen  int           // the committed attempt; 0: none
+	spare   permit        // of an unsent attempt, for its successor, while the event lasts
 	let     policy.Reason // why a slow attempt was let go on alone
 	said    error         // the last that a server said, to attempt saidTo
 	saidTo  int
@@ -135,10 +134,13 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if r.Err != nil && !r.Local && !r.Panicked {
 		c.said, c.saidTo = r.Err, n
 	}
+	if r.Unsent {
+		c.spare, a.permit = a.permit, permit{}
+	}
 	switch {
 	case r.Panicked:
 		c.panicked(&step, a, now)
-	case a.cancelled == outrun, c.phase == answered, c.phase == gone && a.cancelled == replaced && r.Local:
+	case a.cancelled == outrun, c.phase == gone && a.cancelled == replaced && r.Local:
 		c.lost(&step, a, &r, now)
 	case r.accepted():
 		c.accept(&step, a, now)
@@ -149,6 +151,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	default:
 		c.failed(&step, a, &r, now)
 	}
+	c.unspend(&c.spare, now.At)
 	return c.finish(step, now)
 }
 
@@ -181,7 +184,9 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 }
 
 // Commit makes n the only attempt of the call, since the application is about to see what it brings. It
-// reports false if n has ended, or was cancelled for another: what it brought is then dropped.
+// reports false if n has ended, or was cancelled for another: what it brought is then dropped. The first
+// message of an attempt that is committed already is reported too, since a stream that is cut and resumed has
+// made progress with it.
 func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	step := c.step()
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
@@ -195,9 +200,10 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	}
 	if why == policy.CommitMessage || why == policy.CommitHeaders {
 		c.hear(a, now.At)
+		a.message = a.message || why == policy.CommitMessage
 	}
 	if c.phase == open {
-		c.phase, c.chosen, c.state.Committed = committed, n, why
+		c.phase, c.state.Committed = committed, why
 		c.drop(now.At)
 		c.cancelOthers(&step, n)
 	}

@@ -30,8 +30,12 @@ func policies(t testing.TB) map[string]*policy.Policy {
 	}
 	list := map[string]*policy.Policy{}
 	for name, spec := range map[string]policy.Spec{
-		"retry":   retry(func(*policy.RetrySpec) {}),
-		"once":    retry(func(r *policy.RetrySpec) { r.Chain = policy.ChainSuppress }),
+		"retry": retry(func(*policy.RetrySpec) {}),
+		"once":  retry(func(r *policy.RetrySpec) { r.Chain = policy.ChainSuppress }),
+		"costly": retry(func(r *policy.RetrySpec) {
+			r.Codes = policy.Codes(codes.Unavailable, codes.Aborted)
+			r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Aborted), CostFactor: 2}}
+		}),
 		"headers": retry(func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }),
 		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutHedge }),
 		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutRetry }),
@@ -115,6 +119,16 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S ( Wf ) ( Wt ) R F - E-",
 	},
 	{
+		"a code that costs twice", "costly", "",
+		`0 start → send 1; 10 end 1 ABORTED → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (retry), wake 170; 170 wake → send 3; 180 end 3 OK → over succeeded, = 3`,
+		"S F ( Wf*2 ) - F ( Wf ) + E+",
+	},
+	{
+		"a reply that counts as a failure", "retry", "",
+		`0 start → send 1; 10 end 1 OK as=UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2`,
+		"S ( Wf ) + E+",
+	},
+	{
 		"not yet as the last word", "retry", "grants=0",
 		`0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1`,
 		"S ( w ) E1",
@@ -123,6 +137,26 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"waits for a connection", "retry", "connect=3000",
 		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected; 700 wake up → wake 750; 750 wake → send 2; 760 end 2 OK → over succeeded, = 2`,
 		"S F ( ) E+",
+	},
+	{
+		"the wait for a connection begins anew when a server was reached", "retry", "connect=1000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 550; 550 wake → send 2; 560 set down; 570 end 2 UNAV → (retry), wake 1570 or connected; 1570 wake → over not_connected, = 2`,
+		"S F ( ) F ( Wf ) R E-",
+	},
+	{
+		"a connection is waited for as long as an attempt is of use", "retry", "connect=3000 deadline=1000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 999 wake → over not_connected, = 1`,
+		"S F ( ) E-",
+	},
+	{
+		"connected shortly before the deadline: less jitter", "retry", "connect=3000 deadline=1000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 980 wake up → wake 999; 999 wake → send 2; 999 end 2 OK → over succeeded, = 2`,
+		"S F ( ) E+",
+	},
+	{
+		"no wait slot for the wait for a connection", "hedge", "connect=1000 slots=0",
+		`0 start → send 1, wake 50; 10 set down; 50 wake → (hedge); 60 end 1 OK → over succeeded, = 1`,
+		"S Wh (! R E1",
 	},
 	{
 		"never connected", "retry", "connect=3000",
@@ -148,6 +182,16 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"attempts that hang until the caller is gone count as failures", "beside", "breaker",
 		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 300 stop cancelled; 300 end 1 cut → cancelled; 300 end 2 cut → cancelled, over cancelled, = 2`,
 		"S ( Wt ) F d:DeadlineExceeded - d:Canceled E-",
+	},
+	{
+		"timeout, the breaker opens in the wait: the attempt goes on", "beside", "breaker deadline=1000",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 210 set refuse; 250 wake; 1000 stop deadline_exceeded; 1000 end 1 cut → over breaker_open, = 1`,
+		"S ( Wt ) R F d:DeadlineExceeded E-",
+	},
+	{
+		"in place, the breaker opens in the wait: the attempt goes on", "inplace", "breaker deadline=1000",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 210 set refuse; 250 wake; 300 end 1 OK → over succeeded, = 1`,
+		"S ( Wt ) R d:OK E1",
 	},
 	{
 		"timeout, in place", "inplace", "",
@@ -185,6 +229,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S Wh F ( Wf - ) R F Wf ( ) + E+",
 	},
 	{
+		"a loser that was not sent costs nothing", "hedge", "",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 OK → won, cancel 2; 61 end 2 UNAV unsent → lost, over succeeded, = 1`,
+		"S Wh R E+",
+	},
+	{
 		"hedge brings not yet as the last word", "hedge", "grants=1",
 		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → lost, (budget_exhausted), wake 100; 70 end 2 OK again → lost, (budget_exhausted), over budget_exhausted, = 2`,
 		"S Wh F w - w E+",
@@ -218,6 +267,16 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"resumption", "retry", "",
 		`0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry), wake 2050; 2050 wake → send 2; 2060 commit 2 message → true; 2100 end 2 UNAV resumes → (retry), wake 2200; 2200 wake → send 3; 2210 end 3 UNAV resumes → (retry), wake 2410; 2410 wake → send 4; 2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4`,
 		"S F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-",
+	},
+	{
+		"headers are no progress of a stream that is resumed", "retry", "",
+		`0 start → send 1; 10 commit 1 headers → true; 20 end 1 UNAV resumes → (retry), wake 70; 70 wake → send 2; 80 commit 2 headers → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 commit 3 headers → true; 210 end 3 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 3`,
+		"S F ( Wf ) - F ( Wf ) - F E-",
+	},
+	{
+		"a message after the headers is progress", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 headers → true; 80 commit 2 message → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 end 3 UNAV resumes → (retry), wake 400; 400 wake → send 4; 410 end 4 OK → over succeeded, = 4`,
+		"S F ( Wf ) - F ( Wf ) - F ( Wf ) + E+",
 	},
 	{
 		"a policy that comes late", "none", "",
@@ -268,6 +327,16 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"an observer panics, and a wait limit then", "retry", "panics=)",
 		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0`,
 		"S F ( Wf ) R E-",
+	},
+	{
+		"followed, with a stop: the pending attempt is given up", "beside", "",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550; 460 end 1 UNAV push=-1 → lost, (pushback_stop); 550 wake; 560 end 2 OK → won, over succeeded, = 2`,
+		"S ( Wt ) ( Wt F ) R - E+",
+	},
+	{
+		"followed, with a pushback beyond the deadline: the pending attempt is given up", "beside", "deadline=900",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550; 460 end 1 UNAV push=500 → lost, (followed); 550 wake; 560 end 2 OK → won, over succeeded, = 2`,
+		"S ( Wt ) ( Wt F ) R - E+",
 	},
 	{
 		"followed, with a pushback: the pending attempt waits for it", "beside", "",

@@ -98,7 +98,7 @@ func (c *Call) launch(step *Step, now Now) {
 
 // inTheWay is the attempt that must end before the pending one is sent, if they must not run beside each other.
 func (c *Call) inTheWay() *attempt {
-	if c.set.Policy.Races() && !c.set.Alone {
+	if c.set.Policy.Races() {
 		return nil
 	}
 	return c.newest()
@@ -124,7 +124,8 @@ func (c *Call) connected(now Now) bool {
 	if !now.Down {
 		if p.down {
 			p.down = false
-			p.due = max(p.due, later(now.At, time.Duration(now.Chance*float64(c.set.Policy.Backoff().Initial))))
+			jitter := time.Duration(now.Chance * float64(c.set.Policy.Backoff().Initial))
+			p.due = max(p.due, min(later(now.At, jitter), c.latest()))
 		}
 		return true
 	}
@@ -168,9 +169,7 @@ func (c *Call) latest() time.Duration {
 // giveUp drops the pending attempt for a reason of its own. Others that run go on.
 func (c *Call) giveUp(reason policy.Reason, now Now) {
 	c.drop(now.At)
-	if c.newest() == nil {
-		c.end.Reason = reason
-	}
+	c.end.Reason = reason
 	c.let = cmp.Or(c.let, reason)
 }
 

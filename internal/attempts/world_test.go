@@ -23,7 +23,7 @@ import (
 //
 //	S                   the budget, of the start             ( )  a wait slot is taken, left
 //	F                   a failure                            (!   none is free
-//	Wf Wt Wh            a permit after a failure, a timeout, for a hedge
+//	Wf Wt Wh            a permit after a failure, a timeout, for a hedge; Wf*2: at twice the cost
 //	w                   no permit                            d:Code  the breaker, of an attempt's end
 //	+ -  R              a permit settled: helped, not; returned
 //	E1 E+ E-            the end: at once, succeeded, failed
@@ -75,7 +75,11 @@ func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool)
 		w.free[w.permits] = true
 	} else {
 		w.grants--
-		w.tell("W%c", c.Kind.String()[0])
+		factor := ""
+		if c.Factor != 1 {
+			factor = fmt.Sprint("*", c.Factor)
+		}
+		w.tell("W%c%s", c.Kind.String()[0], factor)
 	}
 	return budget.Permit{Kind: c.Kind, Cost: w.permits}, true
 }
@@ -237,7 +241,7 @@ func number(text string) int {
 	return n
 }
 
-var named = map[string]codes.Code{"UNAV": codes.Unavailable, "NOT_FOUND": codes.NotFound, "cut": codes.Canceled, "panic": codes.Unknown}
+var named = map[string]codes.Code{"UNAV": codes.Unavailable, "ABORTED": codes.Aborted, "NOT_FOUND": codes.NotFound, "cut": codes.Canceled, "panic": codes.Unknown}
 
 func result(words []string) Result {
 	var r Result
@@ -250,6 +254,8 @@ func result(words []string) Result {
 		switch key, value, _ := strings.Cut(w, "="); key {
 		case "unsent":
 			r.Unsent = true
+		case "as":
+			r.As = named[value]
 		case "again":
 			r.Again = true
 		case "resumes":
