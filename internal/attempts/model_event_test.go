@@ -1,0 +1,563 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// newModel makes a random policy, world and call.
+func newModel(list []*policy.Policy, call *Call, data []byte) *model {
+	d := dice(data)
+	w := &modelWorld{dice: &d}
+	w.world = world{grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{}}
+	m := &model{modelWorld: w, call: call, wake: Never, idleSince: Never, now: Now{At: at(1000)}}
+	m.set = Settings{Policy: list[d.roll(256)], Deadline: Never, Facts: w, Budget: w, Slots: w}
+	if d.one(3) {
+		w.grants = d.roll(4)
+	}
+	if d.one(3) {
+		w.slots = d.roll(2)
+	}
+	w.safe, w.inRetry = !d.one(4), d.one(4)
+	if d.one(2) {
+		m.set.Latency = w
+		w.quantile = at(d.roll(50))
+	}
+	if d.one(4) {
+		m.set.Breaker = modelBreaker{w}
+	}
+	if d.one(4) {
+		w.fuse = 1 + d.roll(40)
+	}
+	if d.one(2) {
+		m.set.ConnectWait = at(1 + 10*d.roll(100))
+	}
+	if d.one(2) {
+		m.set.Deadline = m.now.At + at(5*d.roll(256))
+		m.set.Wall = time.Unix(0, int64(m.set.Deadline))
+	}
+	if d.one(4) {
+		m.set.MaxAttempts = 1 + d.roll(5)
+	}
+	m.set.Alone = d.one(4)
+	m.look()
+	return m
+}
+
+// look is what an event sees that happens now.
+func (m *model) look() {
+	m.now.Wall, m.now.Chance = time.Unix(0, int64(m.now.At)), float64(m.dice.roll(256))/256
+}
+
+// play lets things happen until the bytes are used up, and then lets the call end.
+func (m *model) play() {
+	m.start()
+	for calm := 0; m.fault == "" && (len(*m.dice) > 0 || !m.over && calm < 100); {
+		if len(*m.dice) == 0 {
+			calm++
+			m.calm()
+			continue
+		}
+		if m.over && m.dice.one(2) {
+			return
+		}
+		m.pass()
+		m.happen()
+	}
+	if m.fault == "" && !m.over {
+		m.failf("13: the call does not end")
+	}
+}
+
+// pass lets time pass.
+func (m *model) pass() {
+	switch m.dice.roll(4) {
+	case 1:
+		m.now.At += time.Duration(m.dice.roll(256)) * time.Millisecond / 4
+	case 2:
+		m.now.At += at(m.dice.roll(256))
+	}
+	m.deadline()
+}
+
+// calm brings the call to its end: what runs ends, and what waits is woken.
+func (m *model) calm() {
+	m.fuse = 0
+	if list := m.runningNumbers(); len(list) > 0 {
+		m.end(list[0])
+		return
+	}
+	m.wakeAt(0)
+}
+
+// happen lets one thing happen.
+func (m *model) happen() {
+	switch m.dice.roll(12) {
+	case 0, 1, 2:
+		m.wakeAt(0)
+	case 3, 4, 5, 6:
+		if list := m.runningNumbers(); len(list) > 0 {
+			m.end(list[m.dice.roll(len(list))])
+		}
+	case 7:
+		m.wakeUp()
+	case 8:
+		m.commit(m.dice.roll(len(m.attempts)+2), []policy.Commit{policy.CommitMessage, policy.CommitHeaders, policy.CommitBufferFull}[m.dice.roll(3)])
+	case 9:
+		m.now.Down, m.flipped = !m.now.Down, true
+		m.note("the channel is down: %v", m.now.Down)
+		if m.watch {
+			m.wakeUp()
+		}
+	case 10:
+		m.rare()
+	default:
+		m.wakeAt(at(1 + m.dice.roll(100)))
+	}
+}
+
+// rare is what seldom happens.
+func (m *model) rare() {
+	switch m.dice.roll(4) {
+	case 0:
+		m.stop([]policy.Reason{policy.ReasonCancelled, policy.ReasonClosed}[m.dice.roll(2)])
+	case 1: // what makes no sense any more
+		if m.over {
+			m.event(no, func() Step { return m.call.Adapt(m.set, m.now) }, nil, "adapt")
+		}
+		n := m.dice.roll(len(m.attempts)+3) - 1
+		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running {
+			m.event(no, func() Step { return m.call.Ended(n, Result{}, m.now) }, nil, "end %d, which does not run", n)
+		}
+	case 2:
+		if m.dice.one(2) {
+			m.note("an observer panics")
+			m.abort()
+		}
+	default:
+		m.stop(policy.ReasonCancelled)
+	}
+}
+
+// wakeAt lets time pass until the call wants to wake, and so much longer.
+func (m *model) wakeAt(later time.Duration) {
+	if m.wake != Never {
+		m.now.At = max(m.now.At, m.wake) + later
+	}
+	if !m.deadline() && m.wake != Never {
+		m.inTime = m.now.At == m.wake
+		m.wakeUp()
+		m.inTime = false
+	}
+}
+
+// deadline tells the call of its deadline, if that has passed, before anything else happens.
+func (m *model) deadline() bool {
+	if m.now.At < m.set.Deadline || m.stopped != "" || m.over {
+		return false
+	}
+	m.stop(policy.ReasonDeadlineExceeded)
+	return true
+}
+
+func (m *model) wakeUp() {
+	early := m.now.At < m.wake && !m.flipped
+	m.flipped = false
+	before, watch, told := m.wake, m.watch, len(m.told)
+	step, ok := m.event(replaced, func() Step { return m.call.Wake(m.now) }, nil, "wake")
+	changed := len(step.Cancel) > 0 || step.Send != 0 || step.Decided != 0 || step.Over || step.Wake != before || step.Watch != watch
+	switch {
+	case !ok:
+	case early && (changed || len(m.told) != told):
+		m.failf("12: an early wake leads to %+v; before, the call wanted to wake at %v", step, before)
+	case m.now.At >= before && !changed:
+		m.failf("13: a wake in time changes nothing")
+	}
+}
+
+// start begins the call: by the engine, or by a driver whose first attempt the engine takes over.
+func (m *model) start() {
+	if m.dice.one(8) {
+		m.adopt()
+		return
+	}
+	late := m.set
+	if m.dice.one(8) { // the policy is not known yet
+		m.set.Policy = lateFirst
+	}
+	m.began = m.now.At
+	m.event(no, func() Step { return m.call.Start(m.set, m.now) }, nil, "start %s", describe(late))
+	if m.set.Policy == lateFirst && !m.over {
+		m.pass()
+		if m.over {
+			return
+		}
+		m.set = late
+		m.arm(&m.attempts[0])
+		m.event(no, func() Step { return m.call.Adapt(m.set, m.now) }, nil, "adapt")
+	}
+}
+
+var lateFirst = func() *policy.Policy {
+	p, err := policy.New(policy.Spec{})
+	if err != nil {
+		panic(err)
+	}
+	return p
+}()
+
+func (m *model) adopt() {
+	m.set.Breaker = nil
+	fuse := m.fuse
+	m.fuse = 0
+	m.Start(m.now.At)
+	m.began = m.now.At
+	m.call.Adopt(m.set, m.now.At)
+	m.fuse = fuse
+	m.checkSend(Step{Send: 1})
+	m.note("adopt %s", describe(m.set))
+	m.pass()
+	if m.stopped == "" {
+		m.end(1)
+	}
+}
+
+// end ends an attempt that runs.
+func (m *model) end(n int) {
+	a := &m.attempts[n-1]
+	r, name := m.result(a)
+	a.running = false
+	m.running--
+	if m.running == 0 {
+		m.idleSince = m.now.At
+	}
+	effective := r
+	if a.dropped { // what it brought was never seen
+		effective.Err, effective.Local = errTimedOut, true
+	}
+	followed := m.followed(n)
+	was := m.settled()
+	m.event(outrun, func() Step { return m.call.Ended(n, r, m.now) }, func(step Step) {
+		m.checkEnded(n, a, &effective, step, was)
+		m.ended(n, a, &effective, step, followed)
+	}, "end %d %s", n, name)
+}
+
+// settled is what the world had heard before an event.
+type settled struct{ told, fails, recorded, charges int }
+
+func (m *model) settled() settled {
+	m.done = nil
+	return settled{told: len(m.told), fails: m.fails, recorded: len(m.recorded), charges: m.charges}
+}
+
+// checkEnded checks what the others hear of the end of attempt n, and how it came out.
+func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was settled) {
+	told := m.told[was.told:]
+	gone := m.stopped != ""
+	hung := a.slow && r.Local && m.set.Policy.Hedge() == nil
+	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
+	place, err := PlaceLost, r.Err
+	switch {
+	case r.Panicked:
+		err = errPanicked
+	case lost && r.Local:
+		place = PlaceCancelled
+		if err = nil; gone && m.answer == 0 {
+			err = r.Err
+		}
+	case lost:
+	case accepts(r):
+		place = PlaceWon
+	case gone && r.Local:
+		place = PlaceCancelled
+	case a.cancelled == replaced && r.Local:
+		place = PlaceAbandoned
+	}
+	if hung && !r.Panicked {
+		err = errTimedOut
+	}
+	if cut := lost && r.Local && !r.Panicked; !a.beside && !cut && place != PlaceAbandoned {
+		place = PlaceAlone
+	}
+	if step.Place != place {
+		m.failf("attempt %d is %q; want %q", n, step.Place, place)
+	}
+	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
+		m.failf("5: the breaker hears %v of attempt %d; want %v", m.done, n, err)
+	}
+	if fails := m.fails - was.fails; fails > 1 || hung && !r.Panicked && fails != 1 {
+		m.failf("5: %d failures at the end of attempt %d", fails, n)
+	}
+	in := m.now.At
+	if a.heard {
+		in = a.heardAt
+	}
+	timeout := m.set.Policy.PerAttemptTimeout()
+	if helped := slices.Contains(told, "+"); helped && (lost || !accepts(r) || timeout > 0 && in-a.began > timeout) {
+		m.failf("5: the permit of attempt %d has helped", n)
+	}
+	if accepts(r) && !lost && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in-a.began <= timeout) {
+		m.failf("5: the permit of attempt %d has not helped", n)
+	}
+	if r.Unsent && !r.Panicked && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
+		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
+	}
+	answers := accepts(r) && !lost || lost && (r.Err == nil && !r.Local || r.Local && a.slow)
+	want := m.set.Latency != nil && !r.Panicked && !a.heard && answers
+	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != m.now.At-a.began {
+		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)
+	}
+}
+
+// accepts reports whether an attempt has ended well.
+func accepts(r *Result) bool { return r.Err == nil && !r.Again && r.As == codes.OK }
+
+// followed reports whether a later attempt than n runs in its place.
+func (m *model) followed(n int) bool {
+	if m.set.Policy.Hedge() != nil {
+		return false
+	}
+	return slices.ContainsFunc(m.attempts[n:], func(a modelAttempt) bool { return a.running && a.cancelled == no })
+}
+
+// ended notes what the end of an attempt means.
+func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
+	if r.Err != nil && !r.Local && !r.Panicked {
+		m.said, m.saidBy = r.Err, n
+	}
+	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local
+	switch {
+	case r.Panicked:
+		if !m.panicked {
+			m.panicked, m.answer, m.last, m.lastErr = true, n, n, errPanicked
+		}
+	case lost:
+	case accepts(r):
+		m.answer, m.last, m.lastErr = n, n, nil
+	case m.stopped != "":
+		if m.last == 0 || m.lastLocal || !r.Local {
+			m.last, m.lastErr, m.lastLocal = n, r.Err, r.Local
+		}
+	case a.cancelled == replaced && r.Local:
+		m.last, m.lastErr = n, errTimedOut
+	case step.Decided != n:
+		m.failf("the failure of attempt %d leads to no decision: %+v", n, step)
+	default:
+		m.decided(n, r, step.Decision, followed)
+	}
+}
+
+// decided notes what was decided after an attempt that has failed.
+func (m *model) decided(n int, r *Result, d policy.Decision, followed bool) {
+	m.last, m.lastErr = n, r.Err
+	if !followed {
+		m.may = false
+	}
+	if r.Resumes {
+		if m.attempts[n-1].message {
+			m.since = 1
+		}
+		if d.Retry {
+			m.committed = 0
+		}
+	}
+	if d.Reason == policy.ReasonNonRetryable || d.Reason == policy.ReasonCommitted || m.committed == n {
+		m.answer = n
+	}
+	switch push := d.Pushback; {
+	case push.Source == "":
+	case m.set.Policy.Forbids(push):
+		m.forbidden = true
+	default:
+		m.floor = max(m.floor, m.now.At+push.Delay)
+		m.word = max(m.word, m.now.At+push.After(1))
+	}
+}
+
+// result is a random end of an attempt.
+func (m *model) result(a *modelAttempt) (Result, string) {
+	gone := a.cancelled != no || m.stopped != ""
+	if gone && !m.dice.one(3) {
+		code := codes.Canceled
+		if m.stopped == policy.ReasonDeadlineExceeded {
+			code = codes.DeadlineExceeded
+		}
+		unsent := !a.heard && a.committed == "" && m.dice.one(4)
+		return resultOf(code, func(r *Result) { r.Local, r.Unsent = true, unsent }), "cut"
+	}
+	unavailable := func(change func(*Result)) Result { return resultOf(codes.Unavailable, change) }
+	switch m.dice.roll(24) {
+	case 0:
+		return Result{}, "OK"
+	case 1:
+		if a.heard || a.committed != "" {
+			return Result{}, "OK"
+		}
+		return unavailable(func(r *Result) { r.Unsent = true }), "UNAV unsent"
+	case 2, 3:
+		return resultOf(codes.Aborted, nil), "ABORTED"
+	case 4:
+		return resultOf(codes.NotFound, nil), "NOT_FOUND"
+	case 5:
+		return Result{Outcome: policy.Outcome{Again: true}}, "OK again"
+	case 6, 7:
+		ms := strconv.Itoa(m.dice.roll(256))
+		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(policy.PushbackTrailer, ms) }), "UNAV push=" + ms
+	case 8, 9:
+		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(policy.PushbackTrailer, "-1") }), "UNAV push=-1"
+	case 10:
+		return unavailable(func(r *Result) { r.Header = metadata.MD{} }), "UNAV headers"
+	case 11:
+		return unavailable(func(r *Result) { r.Final = true }), "UNAV final"
+	case 12:
+		return resultOf(codes.Unknown, func(r *Result) { r.Panicked = true }), "panic"
+	case 13:
+		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
+	case 14:
+		return Result{Outcome: policy.Outcome{As: codes.Unavailable}}, "OK as=UNAV"
+	case 15, 16, 17:
+		if a.heard && a.cancelled == no {
+			return unavailable(func(r *Result) { r.Resumes = true }), "UNAV resumes"
+		}
+		fallthrough
+	default:
+		return unavailable(nil), "UNAV"
+	}
+}
+
+func resultOf(code codes.Code, change func(*Result)) Result {
+	var r Result
+	r.Status = status.New(code, "")
+	r.Err = r.Status.Err()
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+// stop tells the call that its caller is gone.
+func (m *model) stop(reason policy.Reason) {
+	if m.stopped == "" && !m.over && m.answer == 0 {
+		m.stopped = reason
+		m.committed = 0
+		if reason != policy.ReasonClosed || m.running > 0 {
+			m.last, m.lastErr = 0, nil
+		}
+	}
+	m.event(no, func() Step { return m.call.Stop(reason, m.now) }, nil, "stop %s", reason)
+}
+
+// commit lets the application see part of attempt n, which may be any number.
+func (m *model) commit(n int, why policy.Commit) {
+	running := n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running
+	want := running && m.attempts[n-1].cancelled == no
+	if running {
+		a := &m.attempts[n-1]
+		switch {
+		case a.cancelled != no:
+			a.dropped = true
+		case m.committed == 0 && m.stopped == "" && m.answer == 0:
+			m.committed, a.committed = n, why
+			fallthrough
+		default:
+			if why != policy.CommitBufferFull && !a.heard {
+				a.heard, a.heardAt = true, m.now.At
+			}
+			a.message = a.message || why == policy.CommitMessage
+		}
+	}
+	got := false
+	_, ok := m.event(outrun, func() Step {
+		step, yes := m.call.Commit(n, why, m.now)
+		got = yes
+		return step
+	}, nil, "commit %d %s", n, why)
+	if ok && got != want {
+		m.failf("9: commit %d: %v; want %v", n, got, want)
+	}
+}
+
+// event reports one to the call, learns of the step what the model has to know, and checks the step. by is why
+// attempts are cancelled. If a callback panics, the call is aborted, and ok is false.
+func (m *model) event(by cancelled, report func() Step, learn func(Step), format string, args ...any) (step Step, ok bool) {
+	m.look()
+	defer func() {
+		if v := recover(); v != nil {
+			if err, ok := v.(error); !ok || !errors.Is(err, errFuse) {
+				panic(v)
+			}
+			m.note("%s: a callback panics", fmt.Sprintf(format, args...))
+			m.abort()
+		}
+	}()
+	step = report()
+	step.Cancel = slices.Clone(step.Cancel)
+	if m.log != nil {
+		p := play{world: &m.world}
+		p.call = *m.call
+		m.note("%s %s", fmt.Sprintf(format, args...), p.print(step, ""))
+	}
+	if learn != nil {
+		learn(step)
+	}
+	m.check(step, by)
+	return step, true
+}
+
+// abort settles a call whose callback has panicked.
+func (m *model) abort() {
+	if m.dice.one(2) { // another one panics meanwhile
+		m.fuse = 1 + m.dice.roll(4)
+	}
+	step := m.call.Abort(m.now)
+	m.fuse = 0
+	for _, n := range step.Cancel {
+		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running || m.attempts[n-1].cancelled != no {
+			m.failf("11: attempt %d is cancelled, and does not run or was cancelled before", n)
+			return
+		}
+	}
+	if step.Over && m.over || !m.call.Over() {
+		m.failf("10: after Abort over is %v; before %v", m.call.Over(), m.over)
+	}
+	m.over = true
+	m.wake, m.watch = Never, false
+	for i := range m.attempts {
+		m.attempts[i].running = false
+	}
+	m.running = 0
+	if left := m.left(); left != nil {
+		m.failf("5: not given back after Abort: %v", left)
+	}
+}
+
+func (m *model) note(format string, args ...any) {
+	if m.log != nil {
+		fmt.Fprintf(m.log, "%v %s\n", m.now.At-m.began, fmt.Sprintf(format, args...))
+	}
+}
+
+func (m *model) Running() int { return m.call.Running() }
+
+// describe names settings as a trace of call_test.go would.
+func describe(s Settings) string {
+	var b strings.Builder
+	p := s.Policy
+	fmt.Fprintf(&b, "policy %+v %+v", p.Spec().Retry, p.Spec().Hedge)
+	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.ConnectWait, s.MaxAttempts, s.Alone, s.Breaker != nil)
+	return b.String()
+}

@@ -1,0 +1,424 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// model is a call to which random things happen, and what is known of it from its steps alone. After each
+// event it checks what must hold whatever happens; the numbers are those of the list in check.
+type model struct {
+	*modelWorld
+
+	call    *Call // whose memory may have been another call's
+	set     Settings
+	log     *strings.Builder // nil: silent
+	now     Now
+	flipped bool // the channel went up or down since the last wake
+
+	attempts  []modelAttempt // by number, less one
+	running   int
+	since     int           // attempts since the start or the last progress
+	committed int           // the attempt that the call is committed to; 0: none
+	answer    int           // the attempt that has ended the call by an answer, a fatal failure or a panic
+	panicked  bool          // by a panic
+	stopped   policy.Reason // "": the caller is there
+	forbidden bool          // the server has forbidden further attempts
+	floor     time.Duration // nothing is sent before, by the server's word
+	refused   policy.Reason // why no attempt follows the newest, which is slow; "": nobody has said so
+	word      time.Duration // the latest time that the server's word, with jitter, puts off an attempt to
+	may       bool          // a decision allows an attempt that was not sent yet
+	due       time.Duration // by that decision
+	wake      time.Duration // of the last step
+	inTime    bool          // the call is woken when it wants to
+	watch     bool
+	over      bool
+	began     time.Duration
+	idleSince time.Duration
+	waited    time.Duration
+	last      int // the attempt whose end is the answer so far; 0: none
+	lastErr   error
+	lastLocal bool  // it was what became of a context
+	said      error // the last that a server said
+	saidBy    int
+}
+
+type modelAttempt struct {
+	began     time.Duration
+	heardAt   time.Duration
+	slowAt    time.Duration // when the call asks what follows it; Never: it does not
+	slow      bool          // it has asked
+	beside    bool          // another ran beside it
+	running   bool
+	heard     bool // it has brought headers or a message
+	message   bool
+	cancelled cancelled
+	dropped   bool // a message came too late
+	committed policy.Commit
+}
+
+func (m *model) failf(format string, args ...any) {
+	m.violate(fmt.Sprintf(format, args...))
+}
+
+// running attempts by number.
+func (m *model) runningNumbers() []int {
+	var list []int
+	for i := range m.attempts {
+		if m.attempts[i].running {
+			list = append(list, i+1)
+		}
+	}
+	return list
+}
+
+// check checks a step. by is why it cancels what it cancels; ended is the attempt whose end was the event, or 0.
+//
+//  1. Numbers are 1, 2, 3…; one event sends at most one attempt; events after the end give an empty step.
+//  2. Nothing is sent after a commitment, an answer, a stop or the end.
+//  3. A call makes as many attempts as it may since the start or the last progress.
+//  4. Attempts run beside each other only if the policy says so and the call can.
+//  5. Permits, the breaker's leave, the wait slot and the budget's Start are given back, once.
+//  6. A call has one wait slot at most, and none when it does not wait.
+//  7. Nothing is sent before the server's word, nor after a stop of the server, nor before the decided delay.
+//  8. No extra attempt is sent while the channel is down and waited for, nor without the breaker's leave.
+//  9. One attempt is committed at a time, and a commitment leaves nothing pending.
+//  10. A call ends once, when nothing runs, with the first answer, or the end of an attempt.
+//  11. An attempt is cancelled once at most, while it runs.
+//  12. A wake before its time changes nothing.
+//  13. A call of which nothing runs wakes up or is over.
+//  14. The same events give the same steps.
+func (m *model) check(step Step, by cancelled) {
+	wasOver := m.over
+	if wasOver && (len(step.Cancel) > 0 || step.Send != 0 || step.Wake != Never || step.Over || step.Decided != 0) {
+		m.failf("1: %+v after the end", step)
+	}
+	for _, n := range step.Cancel {
+		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running || m.attempts[n-1].cancelled != no {
+			m.failf("11: attempt %d is cancelled, and does not run or was cancelled before", n)
+			return
+		}
+		m.attempts[n-1].cancelled = by
+	}
+	if step.Decided != 0 {
+		m.checkDecision(step)
+	}
+	if step.Send != 0 {
+		m.checkSend(step)
+	}
+	if m.Running() != m.running {
+		m.failf("%d attempts run, says Running; want %d", m.Running(), m.running)
+	}
+	if m.entered > 0 && (step.Send != 0 || m.committed != 0 || m.answer != 0 || m.stopped != "" || step.Over) {
+		m.failf("6: a wait slot is held by a call that does not wait")
+	}
+	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
+		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
+	}
+	if m.fails > len(m.attempts) {
+		m.failf("5: %d failures of %d attempts", m.fails, len(m.attempts))
+	}
+	if len(m.recorded) > len(m.attempts) {
+		m.failf("5: %d latencies of %d attempts", len(m.recorded), len(m.attempts))
+	}
+	switch {
+	case step.Over:
+		m.checkEnd()
+	case wasOver:
+	case m.running == 0 && step.Wake == Never:
+		m.failf("13: nothing runs, and nothing wakes the call")
+	}
+	if step.Watch && !m.flipped && (!m.now.Down || step.Wake > min(m.now.At+m.set.ConnectWait, max(m.latest(), m.now.At))) {
+		m.failf("8: the call waits for a channel until %v; down: %v", step.Wake, m.now.Down)
+	}
+	if n := len(m.attempts); step.Wake == Never && m.isOpen() && n > 0 {
+		if a := &m.attempts[n-1]; a.running && a.cancelled == no && !a.slow && a.slowAt != Never {
+			m.failf("13: nobody asks at %v what follows attempt %d", a.slowAt, n)
+		}
+	}
+	m.wake, m.watch = step.Wake, step.Watch
+}
+
+// isOpen reports whether attempts may be sent.
+func (m *model) isOpen() bool {
+	return !m.over && m.answer == 0 && m.stopped == "" && m.committed == 0
+}
+
+// checkDecision checks when the call wakes for what was decided.
+func (m *model) checkDecision(step Step) {
+	d := step.Decision
+	if step.TimedOut {
+		a := &m.attempts[step.Decided-1]
+		if step.Decided != len(m.attempts) || a.slow || m.now.At < a.slowAt {
+			m.failf("attempt %d of %d is slow at %v; want %v, once", step.Decided, len(m.attempts), m.now.At, a.slowAt)
+		}
+		a.slow = true
+		if !d.Retry {
+			m.refused = d.Reason
+		}
+	}
+	if !d.Retry {
+		if step.Over && (m.call.End().Reason != d.Reason || m.call.End().Commit != d.Commit) {
+			m.failf("10: the end is %+v; decided was %+v", m.call.End(), d)
+		}
+		return
+	}
+	m.may, m.due = true, later(m.now.At, d.Delay)
+	given := step.Wake == m.attempts[len(m.attempts)-1].slowAt // the attempt was given up at once
+	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > max(m.due, m.word) {
+		m.failf("7: the attempt that is due at %v waits until %v", m.due, step.Wake)
+	}
+}
+
+func (m *model) checkSend(step Step) {
+	a := modelAttempt{began: m.now.At, running: true, slowAt: Never}
+	for i := range m.attempts {
+		if other := &m.attempts[i]; other.running && other.cancelled == no {
+			other.beside, a.beside = true, true
+		}
+	}
+	m.attempts = append(m.attempts, a)
+	if m.idleSince != Never {
+		m.waited += m.now.At - m.idleSince
+	}
+	m.running++
+	m.since++
+	p := m.set.Policy
+	switch n := len(m.attempts); {
+	case step.Send != n:
+		m.failf("1: attempt %d is sent; want %d", step.Send, n)
+	case m.over, m.stopped != "", m.answer != 0, m.committed != 0:
+		m.failf("2: attempt %d is sent: over %v, stopped %q, answer %d, committed %d", n, m.over, m.stopped, m.answer, m.committed)
+	case m.since > m.limit():
+		m.failf("3: attempt %d of %d", m.since, m.limit())
+	case m.running > 1 && (m.set.Alone || !p.Races()):
+		m.failf("4: %d attempts run", m.running)
+	case n == 1:
+	case m.inTime && m.now.At > m.latest():
+		m.failf("7: attempt %d is sent at %v; want %v at the latest", n, m.now.At, m.latest())
+	case !m.may:
+		m.failf("7: attempt %d is sent, and nobody has decided that", n)
+	case m.now.At < m.due, m.now.At < m.floor, m.forbidden:
+		m.failf("7: attempt %d is sent at %v; due at %v, by the server's word at %v; forbidden: %v", n, m.now.At, m.due, m.floor, m.forbidden)
+	case m.now.Down && m.set.ConnectWait > 0:
+		m.failf("8: attempt %d is sent while the channel is down", n)
+	}
+	if m.set.Breaker != nil && m.allowed != len(m.attempts) {
+		m.failf("8: %d attempts, of which the breaker has allowed %d", len(m.attempts), m.allowed)
+	}
+	m.may, m.refused, m.idleSince = false, "", Never
+	m.arm(&m.attempts[len(m.attempts)-1])
+}
+
+// arm says when the call asks what follows an attempt, if it does not end before.
+func (m *model) arm(a *modelAttempt) {
+	p := m.set.Policy
+	after := p.PerAttemptTimeout()
+	switch {
+	case m.since >= m.limit(), m.forbidden, m.set.Alone && p.Races():
+		return
+	case p.Hedge() != nil:
+		after = p.Hedge().Delay
+		if m.set.Latency != nil && m.quantile > 0 {
+			after = m.quantile
+		}
+	case after == 0:
+		return
+	}
+	if a.began+after < m.set.Deadline {
+		a.slowAt = a.began + after
+	}
+}
+
+// latest is when an attempt must be sent to be of use.
+func (m *model) latest() time.Duration {
+	if m.set.Deadline == Never {
+		return Never
+	}
+	return m.set.Deadline - m.set.Policy.MinAttemptTime()
+}
+
+// limit is how many attempts a call may make.
+func (m *model) limit() int {
+	limit := m.set.Policy.MaxAttempts()
+	if m.set.MaxAttempts > 0 {
+		limit = min(limit, m.set.MaxAttempts)
+	}
+	return limit
+}
+
+// checkEnd checks how the call has ended.
+func (m *model) checkEnd() {
+	if m.over || m.running > 0 {
+		m.failf("10: over, while %d attempts run; before: %v", m.running, m.over)
+	}
+	m.over = true
+	if left := m.left(); left != nil {
+		m.failf("5: not given back: %v", left)
+	}
+	e := m.call.End()
+	if m.started == 0 {
+		if e.Reason != policy.ReasonBreakerOpen || !errors.Is(e.Err, errOpen) || e.Answer != 0 {
+			m.failf("10: refused: %+v", e)
+		}
+		return
+	}
+	if m.idleSince != Never {
+		m.waited += m.now.At - m.idleSince
+	}
+	switch {
+	case e.Attempts != len(m.attempts), e.Waited != m.waited, e.Panicked != m.panicked:
+		m.failf("10: %+v; want %d attempts, waited %v, panicked: %v", e, len(m.attempts), m.waited, m.panicked)
+	case e.Answer != m.last, status.Code(e.Err) != status.Code(m.lastErr):
+		m.failf("10: answer %d, %v; want %d, %v", e.Answer, e.Err, m.last, m.lastErr)
+	}
+	switch want := m.stopped; {
+	case m.answer != 0 || want == "":
+	case want == policy.ReasonDeadlineExceeded && m.refused != "":
+		want = m.refused
+		fallthrough
+	default:
+		if e.Reason != want && !gaveUp[e.Reason] {
+			m.failf("10: the reason is %s; want %s", e.Reason, want)
+		}
+	}
+	switch e.Reason {
+	case "", policy.ReasonRetry, policy.ReasonHedge, policy.ReasonFollowed:
+		m.failf("10: a call ends with the reason %q", e.Reason)
+	case policy.ReasonSucceeded:
+		if e.Err != nil || e.Answer == 0 {
+			m.failf("10: %+v", e)
+		}
+	}
+	failed := e.Err != nil || e.Answer == 0
+	want := m.said
+	if !failed || m.saidBy == e.Answer {
+		want = nil
+	}
+	if (e.Last != nil) != (want != nil) || !errors.Is(e.Last, want) {
+		m.failf("10: the last that a server said is %v; want %v", e.Last, want)
+	}
+	end := m.told[slices.IndexFunc(m.told, func(s string) bool { return s[0] == 'E' })]
+	if want := map[bool]string{true: "E-", false: "E+"}[failed]; end != want && (failed || len(m.attempts) != 1 || end != "E1") {
+		m.failf("5: the budget hears %s of %+v", end, e)
+	}
+}
+
+// gaveUp are the reasons why a pending attempt is given up.
+var gaveUp = map[policy.Reason]bool{
+	policy.ReasonBreakerOpen: true, policy.ReasonNotConnected: true, policy.ReasonTooManyWaiting: true, policy.ReasonDeadlineTooClose: true,
+}
+
+// playBytes lets the bytes happen to a call. It returns what is wrong, and writes down all events if there is a log.
+func playBytes(list []*policy.Policy, call *Call, data []byte, log *strings.Builder) error {
+	m := newModel(list, call, data)
+	m.log = log
+	m.play()
+	if m.fault != "" {
+		return errors.New(m.fault)
+	}
+	return nil
+}
+
+// report tells of the way to a failure, by the fewest bytes that lead there.
+func report(list []*policy.Policy, data []byte) string {
+	data = shrink(data, func(data []byte) bool {
+		return playBytes(list, new(Call), data, nil) != nil
+	})
+	var log strings.Builder
+	err := playBytes(list, new(Call), data, &log)
+	return fmt.Sprintf("%v\n%sbytes: %q", err, log.String(), data)
+}
+
+// shrink leaves out bytes, and makes them 0, as long as they fail.
+func shrink(data []byte, fails func([]byte) bool) []byte {
+	for again := true; again; {
+		again = false
+		for size := len(data); size > 0; size /= 2 {
+			for i := 0; i+size <= len(data); {
+				if less := slices.Delete(slices.Clone(data), i, i+size); fails(less) {
+					data, again = less, true
+					continue
+				}
+				if zero := slices.Clone(data); slices.Max(data[i:i+size]) > 0 {
+					clear(zero[i : i+size])
+					if fails(zero) {
+						data, again = zero, true
+					}
+				}
+				i += size
+			}
+		}
+	}
+	return data
+}
+
+// randomBytes are the bytes of a random call.
+func randomBytes(random *rand.Rand, buffer []byte) []byte {
+	data := buffer[:random.IntN(len(buffer))]
+	for i := range data {
+		data[i] = byte(random.Uint32())
+	}
+	return data
+}
+
+var modelCalls = flag.Int("model.calls", 100_000, "`number` of random calls that the model makes")
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	list := modelPolicies()
+	random := rand.New(rand.NewPCG(rand.Uint64(), 0)) // a failure prints its bytes
+	buffer := make([]byte, 200)
+	var call Call
+	for range *modelCalls {
+		data := randomBytes(random, buffer)
+		if err := playBytes(list, &call, data, nil); err != nil {
+			t.Fatal(report(list, data))
+		}
+	}
+}
+
+// The same events give the same steps (14), also in memory that was another call's.
+func TestModelRepeats(t *testing.T) {
+	t.Parallel()
+	list := modelPolicies()
+	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	buffer := make([]byte, 200)
+	var call Call
+	for range 300 {
+		data := randomBytes(random, buffer)
+		var first, second strings.Builder
+		_ = playBytes(list, new(Call), data, &first)
+		_ = playBytes(list, &call, data, &second)
+		if first.String() != second.String() {
+			t.Fatalf("bytes %q: first\n%sthen\n%s", data, first.String(), second.String())
+		}
+	}
+}
+
+// FuzzEvents is the model with the bytes that a fuzzer finds.
+func FuzzEvents(f *testing.F) {
+	list := modelPolicies()
+	random := rand.New(rand.NewPCG(1, 0))
+	for range 20 {
+		f.Add(randomBytes(random, make([]byte, 200)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := playBytes(list, new(Call), data, nil); err != nil {
+			t.Fatal(report(list, data))
+		}
+	})
+}

@@ -1,0 +1,244 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// dice makes choices from bytes, and chooses 0 when there are none left.
+type dice []byte
+
+// roll is a number less than n, which is at most 256.
+func (d *dice) roll(n int) int {
+	if len(*d) == 0 {
+		return 0
+	}
+	b := (*d)[0]
+	*d = (*d)[1:]
+	return int(b) % n
+}
+
+// one reports true in one of n cases, and false when there are no bytes left.
+func (d *dice) one(n int) bool { return d.roll(n) == n-1 }
+
+// modelWorld is a world whose breaker refuses at random and whose callbacks panic at random. It notes what no
+// call may do.
+type modelWorld struct {
+	world
+
+	dice    *dice
+	fuse    int // callbacks until one panics; 0: none does
+	fault   string
+	started int // Start
+	fails   int
+	allowed int     // by the breaker
+	charges int     // withdrawals that were tried
+	done    []error // what the breaker was told in this event
+}
+
+func (w *modelWorld) violate(what string) {
+	if w.fault == "" {
+		w.fault = what
+	}
+}
+
+// errFuse is what callbacks panic with.
+var errFuse = errors.New("a callback panics")
+
+// called panics, if it is time.
+func (w *modelWorld) called() {
+	if w.fuse > 0 {
+		if w.fuse--; w.fuse == 0 {
+			panic(errFuse)
+		}
+	}
+}
+
+func (w *modelWorld) Safe() bool {
+	w.called()
+	return w.world.Safe()
+}
+
+func (w *modelWorld) InRetry() bool {
+	w.called()
+	return w.world.InRetry()
+}
+
+// counting must be true whenever a budget is told something: after Start, before Finish.
+func (w *modelWorld) counting(what string) {
+	if w.started != 1 || w.finished != 0 {
+		w.violate("the budget is told of " + what + " before its Start or after its Finish")
+	}
+}
+
+func (w *modelWorld) Start(now time.Duration) {
+	w.started++
+	w.world.Start(now)
+	w.called()
+}
+
+func (w *modelWorld) Fail(now time.Duration) {
+	w.counting("a failure")
+	w.fails++
+	w.world.Fail(now)
+	w.called()
+}
+
+func (w *modelWorld) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+	w.counting("a withdrawal")
+	w.called()
+	w.charges++
+	return w.world.Withdraw(now, c)
+}
+
+func (w *modelWorld) Return(now time.Duration, p budget.Permit) {
+	w.counting("a return")
+	w.world.Return(now, p)
+	w.called()
+}
+
+func (w *modelWorld) Settle(now time.Duration, p budget.Permit, helped bool) {
+	w.counting("a permit")
+	w.world.Settle(now, p, helped)
+	w.called()
+}
+
+func (w *modelWorld) Finish(now time.Duration, e budget.End) {
+	w.counting("the end")
+	if len(w.open) > 0 {
+		w.violate("the budget is told of the end before a permit")
+	}
+	w.world.Finish(now, e)
+	w.called()
+}
+
+func (w *modelWorld) Enter() bool {
+	w.called()
+	ok := w.world.Enter()
+	if w.entered > 1 {
+		w.violate("a call has two wait slots")
+	}
+	return ok
+}
+
+func (w *modelWorld) Leave() {
+	if w.entered == 0 {
+		w.violate("a wait slot is left that was not entered")
+	}
+	w.world.Leave()
+	w.called()
+}
+
+func (w *modelWorld) HedgeAfter() time.Duration {
+	w.called()
+	return w.world.HedgeAfter()
+}
+
+func (w *modelWorld) Record(took, now time.Duration) {
+	if took < 0 {
+		w.violate("an attempt took less than no time")
+	}
+	w.world.Record(took, now)
+	w.called()
+}
+
+// modelBreaker is the world as a breaker, which refuses one of four.
+type modelBreaker struct{ *modelWorld }
+
+func (b modelBreaker) Open() bool {
+	b.called()
+	return b.dice.one(8)
+}
+
+func (b modelBreaker) Allow() (func(error), error) {
+	b.called()
+	if b.dice.one(8) {
+		return nil, errOpen
+	}
+	b.allowed++
+	b.calls++
+	done := false
+	return func(err error) {
+		b.done = append(b.done, err)
+		if done {
+			b.violate("the breaker is told of an attempt twice")
+		}
+		done = true
+		b.calls--
+		b.called()
+	}, nil
+}
+
+// modelPolicies are policies of all kinds. They are always the same, so that bytes mean the same.
+func modelPolicies() []*policy.Policy {
+	random := rand.New(rand.NewPCG(1, 2))
+	one := func(n int) bool { return random.IntN(n) == 0 }
+	backoff := func() policy.Backoff {
+		b := policy.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
+		b.Jitter = policy.Jitter(random.IntN(6)) // 0: the default
+		return b
+	}
+	retry := func() *policy.RetrySpec {
+		r := policy.DefaultRetry()
+		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
+		r.Codes = policy.Codes(codes.Unavailable, codes.Aborted)
+		if one(3) {
+			r.Codes = policy.Codes(codes.Unavailable, codes.Aborted, codes.DeadlineExceeded)
+		}
+		if one(3) {
+			own := backoff()
+			r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Aborted), MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own, CostFactor: 2}}
+		}
+		switch random.IntN(4) {
+		case 0, 1:
+			r.PerAttemptTimeout = at(1 + random.IntN(200))
+			r.OnAttemptTimeout = policy.OnTimeout(random.IntN(3))
+		case 2:
+			r.CommitOn = policy.CommitOnHeaders
+		}
+		r.Chain = policy.Chain(random.IntN(4))
+		if one(3) {
+			r.MaxPushback = at(100)
+		}
+		if one(3) {
+			r.MinAttemptTime = at(50)
+		}
+		return &r
+	}
+	hedge := func() *policy.HedgeSpec {
+		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), Delay: at(random.IntN(3) * random.IntN(60)), NonFatal: policy.Codes(codes.Unavailable, codes.Aborted)}
+		if one(2) {
+			h.Quantile = &policy.QuantileSpec{Quantile: 0.9}
+		}
+		if one(3) {
+			h.MaxPushback, h.MinAttemptTime = at(100), at(50)
+		}
+		return &h
+	}
+	list := make([]*policy.Policy, 256)
+	for i := range list {
+		var s policy.Spec
+		switch i % 8 {
+		case 0: // one attempt
+		case 1, 2, 3, 4, 5:
+			s.Retry = retry()
+		default:
+			s.Hedge = hedge()
+		}
+		p, err := policy.New(s)
+		if err != nil {
+			panic(err)
+		}
+		list[i] = p
+	}
+	return list
+}
