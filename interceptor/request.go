@@ -62,7 +62,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	if p == nil {
 		p = r.single
 	}
-	if !p.Plain() {
+	if !p.FastPath() {
 		opts.shared = appendLimits(opts.shared, caller, p.Spec())
 	} else if flags&keyed == 0 {
 		flags |= fast

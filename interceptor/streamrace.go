@@ -30,7 +30,7 @@ type streamRace struct {
 
 // newRace makes a race if the policy may send a second attempt beside the first.
 func (s *stream) newRace() *streamRace {
-	if !s.policy.Races() || s.policy.MaxAttempts() < 2 || s.state.MaxAttempts < 2 {
+	if !s.policy.Parallel() || s.policy.MaxAttempts() < 2 || s.state.MaxAttempts < 2 {
 		s.state.InPlace = true
 		return nil
 	}

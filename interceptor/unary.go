@@ -275,7 +275,7 @@ func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 		u.options.header = true // from now on, they may bring the server's word
 	}
 	a.opts = u.assign(&a.attempt, n, now)
-	if u.policy.Races() || u.policy.PerAttemptTimeout() > 0 {
+	if u.policy.Parallel() || u.policy.PerAttemptTimeout() > 0 {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)
 	}
 	switch {

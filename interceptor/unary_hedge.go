@@ -26,7 +26,7 @@ type hedging struct {
 // prepareHedging lets attempts run beside each other if there can be a reply for each.
 func (u *unary) prepareHedging() {
 	u.hedging.changed.L = &u.mu
-	if u.policy.Races() {
+	if u.policy.Parallel() {
 		u.hedging.kind = kindOf(u.reply)
 	}
 	u.alone = !u.hedging.kind.copies()

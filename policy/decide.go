@@ -108,7 +108,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
 	}
 	d := c.next(push, bo, r)
-	if p.spec.Hedge != nil || out.TimedOut && p.Races() && !c.InPlace {
+	if p.spec.Hedge != nil || out.TimedOut && p.Parallel() && !c.InPlace {
 		d.Reason = ReasonHedge
 	}
 	switch {

@@ -24,11 +24,11 @@ import (
 
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
 type Policy struct {
-	spec  Spec
-	retry RetrySpec // MaxAttempts 1 and no codes if spec has no retries
-	name  Name      // the name in the config that leads here; empty for a policy on its own
-	index int       // in its set; -1 for a policy on its own
-	plain bool
+	spec     Spec
+	retry    RetrySpec // MaxAttempts 1 and no codes if spec has no retries
+	name     Name      // the name in the config that leads here; empty for a policy on its own
+	index    int       // in its set; -1 for a policy on its own
+	fastPath bool
 }
 
 // New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
@@ -68,7 +68,7 @@ func compile(s Spec) *Policy {
 	if s.Hedge != nil && s.Hedge.Quantile != nil {
 		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
 	}
-	p.plain = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
+	p.fastPath = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
 		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn != CommitOnHeaders
 	return p
 }
@@ -107,14 +107,14 @@ func (p *Policy) Forbids(push Pushback) bool { return push.Stop || push.Delay > 
 // Hedge is what the policy says of hedging; nil if it does not hedge.
 func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
 
-// Races reports whether attempts may run beside each other: hedges, or those that follow a slow one.
-func (p *Policy) Races() bool {
+// Parallel reports whether attempts may run beside each other: hedges, or those that follow a slow one.
+func (p *Policy) Parallel() bool {
 	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout != OnTimeoutRetry
 }
 
-// Plain reports whether the policy has nothing to say before an attempt has failed: no time limits,
-// no limits that a call's own options may set too, no heed of headers.
-func (p *Policy) Plain() bool { return p.plain }
+// FastPath reports whether the policy asks for nothing before an attempt has failed: it sets no time limits
+// and no call options, and does not look at headers.
+func (p *Policy) FastPath() bool { return p.fastPath }
 
 // CommitsOnHeaders reports whether an attempt that brings response headers is not retried.
 func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOn == CommitOnHeaders }

@@ -74,7 +74,7 @@ func (c *Call) arm(a *attempt) {
 // slowAfter is the time after which an attempt is slow.
 func (c *Call) slowAfter() (after time.Duration, watched bool) {
 	p := c.set.Policy
-	if c.set.Alone && p.Races() {
+	if c.set.Alone && p.Parallel() {
 		return 0, false
 	}
 	if h := p.Hedge(); h != nil {

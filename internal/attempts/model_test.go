@@ -204,7 +204,7 @@ func (m *model) checkSend(step Step) {
 		m.failf("2: attempt %d is sent: over %v, stopped %q, answer %d, committed %d", n, m.over, m.stopped, m.answer, m.committed)
 	case m.since > m.limit():
 		m.failf("3: attempt %d of %d", m.since, m.limit())
-	case m.running > 1 && (m.set.Alone || !p.Races()):
+	case m.running > 1 && (m.set.Alone || !p.Parallel()):
 		m.failf("4: %d attempts run", m.running)
 	case n == 1:
 	case m.inTime && m.now.At > m.latest():
@@ -228,7 +228,7 @@ func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	after := p.PerAttemptTimeout()
 	switch {
-	case m.since >= m.limit(), m.forbidden, m.set.Alone && p.Races():
+	case m.since >= m.limit(), m.forbidden, m.set.Alone && p.Parallel():
 		return
 	case p.Hedge() != nil:
 		after = p.Hedge().Delay

@@ -98,7 +98,7 @@ func (c *Call) launch(step *Step, now Now) {
 
 // inTheWay is the attempt that must end before the pending one is sent, if they must not run beside each other.
 func (c *Call) inTheWay() *attempt {
-	if c.set.Policy.Races() {
+	if c.set.Policy.Parallel() {
 		return nil
 	}
 	return c.newest()
