@@ -71,10 +71,10 @@ func candidates(t testing.TB, now any) []any {
 	return values
 }
 
-// TestEditorsTakeWhatParseTakes puts every candidate in the place of every value, one at a time: what
+// TestSchemaAgreesWithParse puts every candidate in the place of every value, one at a time: what
 // policy.Parse takes the schema takes, and what it refuses the schema refuses, but for what no schema can say.
 // Then it changes many values of a file at a time, and asks the first half again.
-func TestEditorsTakeWhatParseTakes(t *testing.T) {
+func TestSchemaAgreesWithParse(t *testing.T) {
 	t.Parallel()
 	schema, all := compiled(t), whole(t)
 	good := map[string][]any{} // what policy.Parse takes at a place

@@ -44,8 +44,8 @@ var unsayable = []string{
 	"yaml/a second document that is none",
 }
 
-// TestBadFilesAreBadInEditorsToo compares every bad file that is YAML or JSON at all.
-func TestBadFilesAreBadInEditorsToo(t *testing.T) {
+// TestSchemaRefusesBadFiles compares every bad file that is YAML or JSON at all.
+func TestSchemaRefusesBadFiles(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	refused := 0

@@ -17,7 +17,7 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-func TestEveryValidFileOfTheRepositoryIsValidForEditors(t *testing.T) {
+func TestSchemaTakesValidFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{}
 	for _, pattern := range []string{"../policy/testdata/good/*", "../examples/*/retry.yaml", "../bench/storm/*.yaml"} {
@@ -61,7 +61,7 @@ func TestEveryValidFileOfTheRepositoryIsValidForEditors(t *testing.T) {
 	}
 }
 
-func TestEveryKeyIsThereWithADescription(t *testing.T) {
+func TestSchemaDescribesEveryKey(t *testing.T) {
 	t.Parallel()
 	schema, ok := fromJSON(t, read(t, "policy.json")).(object)
 	if !ok {

@@ -38,7 +38,7 @@ type Attempt struct {
 // maxSize bounds what an attempt keeps in Requests, so that endless streams can be recorded.
 const maxSize = 4 << 20
 
-// received writes a message down. The first is kept whatever its size; after one that is too much,
+// received records a message. The first is kept whatever its size; after one that is too much,
 // none is.
 func (a *Attempt) received(b []byte) {
 	a.Received++

@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestAnAttemptIsRecordedInFull(t *testing.T) {
+func TestAttemptIsRecordedInFull(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Aborted).Delay(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -45,7 +45,7 @@ func TestAnAttemptIsRecordedInFull(t *testing.T) {
 	})
 }
 
-func TestRunningAttemptsAreInTheRecord(t *testing.T) {
+func TestAttemptsIncludeRunning(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func TestRunningAttemptsAreInTheRecord(t *testing.T) {
 	})
 }
 
-func TestCountTakesMethodsServicesAndAll(t *testing.T) {
+func TestCount(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		for _, method := range []string{get, get, list, pay} {
 			_ = s.call(t.Context(), method)
@@ -73,7 +73,7 @@ func TestCountTakesMethodsServicesAndAll(t *testing.T) {
 	})
 }
 
-func TestKeepKeepsTheLastAttempts(t *testing.T) {
+func TestKeep(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		for n := 1; n <= 10; n++ {
 			_ = s.call(t.Context(), get)
@@ -88,7 +88,7 @@ func TestKeepKeepsTheLastAttempts(t *testing.T) {
 	}, testserver.Keep(3))
 }
 
-func TestNoRecordStillCounts(t *testing.T) {
+func TestNoRecordCounts(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		_ = s.codesOf(t, get, 3)
 		if s.Count(get) != 3 || len(s.Attempts()) != 0 {

@@ -15,19 +15,19 @@ import (
 
 // call is one attempt that is being served.
 type call struct {
-	stream     grpc.ServerStream
-	conn       *connection
-	record     *record
-	attempt    *Attempt
-	k          int  // attempts that came before it in its script
-	seen       bool // somebody may look at the attempt
-	cancelled  bool
-	played     bool     // by a Play: nothing is received and sent of itself
-	unread     [][]byte // the first message, when it has been read ahead of its receiver
-	begun      bool     // a message has been read
-	halfClosed bool
-	headed     bool // headers have been sent
-	flushes    bool // what is sent must have gone out, since the connection may be dropped
+	stream      grpc.ServerStream
+	conn        *connection
+	record      *record
+	attempt     *Attempt
+	k           int  // attempts that came before it in its script
+	seen        bool // somebody may look at the attempt
+	cancelled   bool
+	played      bool     // by a Play: nothing is received and sent of itself
+	unread      [][]byte // the first message, when it has been read ahead of its receiver
+	begun       bool     // a message has been read
+	halfClosed  bool
+	headersSent bool // headers have been sent
+	flushes     bool // what is sent must have gone out, since the connection may be dropped
 }
 
 // handle serves every call of every method that is not registered.
@@ -47,12 +47,12 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	}
 	deadline, _ := c.stream.Context().Deadline()
 	s.record.begin(c.attempt, deadline)
-	s.show(c.attempt)
+	s.notify(c.attempt)
 	err := c.run(step)
 	s.record.update(func() {
 		c.attempt.End, c.attempt.Code, c.attempt.Cancelled = time.Now(), status.Code(err), c.cancelled
 	})
-	s.show(c.attempt)
+	s.notify(c.attempt)
 	return err
 }
 

@@ -22,7 +22,7 @@ type connection struct {
 	listener *listener
 	closed   atomic.Bool
 	frames   frames
-	scissors scissors
+	cutter   cutter
 	written  atomic.Pointer[chan struct{}] // closed by the next write
 }
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestFramesAreCountedHoweverWritesAreCut(t *testing.T) {
+func TestFramesAcrossWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var wire []byte
@@ -36,7 +36,7 @@ func TestFramesAreCountedHoweverWritesAreCut(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatIsClosedIsForgotten(t *testing.T) {
+func TestConnectionIsForgottenWhenClosed(t *testing.T) {
 	t.Parallel()
 	l := &listener{open: map[*connection]struct{}{}}
 	client, server := net.Pipe()

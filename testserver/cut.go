@@ -23,7 +23,7 @@ var cutMessage = bytes.Repeat([]byte(cutMark), 64)
 
 // cut sends a message that the connection breaks off, and returns how the attempt ends.
 func (c *call) cut() error {
-	c.conn.scissors.open.Store(true)
+	c.conn.cutter.armed.Store(true)
 	late := time.AfterFunc(flushTimeout, func() { _ = c.conn.Close() })
 	defer late.Stop()
 	if !c.encrypted() { // or the message would go out whole
@@ -41,15 +41,15 @@ func (c *call) encrypted() bool {
 	return ok && p.AuthInfo != nil && p.AuthInfo.AuthType() != insecure.NewCredentials().Info().SecurityProtocol
 }
 
-// scissors find where the bytes that go out of a connection are to be cut.
-type scissors struct {
-	open atomic.Bool
-	tail []byte // of the writes before: a mark may lie across them
+// cutter finds where the bytes that go out of a connection are to be cut.
+type cutter struct {
+	armed atomic.Bool
+	tail  []byte // of the writes before: a mark may lie across them
 }
 
 // find returns how much of b goes out before the cut, and whether there is one.
-func (s *scissors) find(b []byte) (int, bool) {
-	if !s.open.Load() {
+func (s *cutter) find(b []byte) (int, bool) {
+	if !s.armed.Load() {
 		return len(b), false
 	}
 	before := len(s.tail)
@@ -61,9 +61,9 @@ func (s *scissors) find(b []byte) (int, bool) {
 	return len(b), false
 }
 
-// writeCut writes b as far as the scissors let it.
+// writeCut writes b as far as the cutter lets it.
 func (c *connection) writeCut(b []byte) (int, error) {
-	n, cut := c.scissors.find(b)
+	n, cut := c.cutter.find(b)
 	n, err := c.Conn.Write(b[:n])
 	if cut && err == nil {
 		_ = c.Close()

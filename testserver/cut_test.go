@@ -49,7 +49,7 @@ func TestCutComesInTheMiddleOfAMessage(t *testing.T) {
 	})
 }
 
-func TestCutTakesTheCallsBesideWithIt(t *testing.T) {
+func TestCutEndsOtherCalls(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(list, testserver.Hang())
 		s.On(watch, testserver.Play(testserver.Cut()))
@@ -69,7 +69,7 @@ func narrow(t *testing.T, s scene) scene {
 
 var tooWide = text(strings.Repeat("x", 80<<10))
 
-func TestCutDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
+func TestCutOfClientThatDoesNotRead(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
 		s.On(watch, testserver.Play(testserver.Send(tooWide), testserver.Cut()))
@@ -81,7 +81,7 @@ func TestCutDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestAClientMayGoAwayBeforeTheCut(t *testing.T) {
+func TestCutAfterClientIsGone(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
 		s.On(watch, testserver.Play(testserver.Send(tooWide), testserver.Cut()))
@@ -104,7 +104,7 @@ func TestAClientMayGoAwayBeforeTheCut(t *testing.T) {
 	})
 }
 
-func TestCutWorksForClientsThatCompress(t *testing.T) {
+func TestCutOfClientThatCompresses(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, testserver.Play(testserver.Echo(1), testserver.Cut()))
 		start := time.Now()
@@ -130,7 +130,7 @@ func (v veiled) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, 
 
 func (veiled) AuthType() string { return "veiled" }
 
-func TestCutOfAnEncryptedConnectionComesBetweenMessages(t *testing.T) {
+func TestCutOfEncryptedConnection(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, testserver.Play(testserver.Send(text("one")), testserver.Cut()))
 		start := time.Now()

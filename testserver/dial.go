@@ -53,7 +53,7 @@ func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.Di
 }
 
 // Dial returns a new connection to the server, which is closed when the test ends. The options
-// given come after [Server.DialOptions]. A mistake in them ends the test.
+// given come after [Server.DialOptions]. An error in them ends the test.
 func (s *Server) Dial(tb testing.TB, opts ...grpc.DialOption) *grpc.ClientConn {
 	tb.Helper()
 	conn, err := grpc.NewClient(s.Target(), append(s.DialOptions(), opts...)...)
@@ -102,7 +102,7 @@ func target(servers []*Server) string {
 }
 
 // Backends starts n servers in memory behind one connection, as [DialAll] does; all end with the
-// test. A mistake in n or in the options ends the test.
+// test. An error in n or in the options ends the test.
 func Backends(tb testing.TB, n int, opts ...grpc.DialOption) ([]*Server, *grpc.ClientConn) {
 	tb.Helper()
 	servers := make([]*Server, max(0, n)) // DialAll refuses none

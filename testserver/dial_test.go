@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestBackendsShareTheCallsOfOneConnection(t *testing.T) {
+func TestBackends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		servers, conn := testserver.Backends(t, 4)
@@ -40,7 +40,7 @@ func TestBackendsShareTheCallsOfOneConnection(t *testing.T) {
 	})
 }
 
-func TestDialAllTakesServersOnTCPToo(t *testing.T) {
+func TestDialAllOnTCP(t *testing.T) {
 	t.Parallel()
 	a, b := testserver.Start(t, testserver.TCP()), testserver.Start(t)
 	conn, err := testserver.DialAll([]*testserver.Server{a, b})
@@ -55,7 +55,7 @@ func TestDialAllTakesServersOnTCPToo(t *testing.T) {
 	}
 }
 
-func TestDialAllSaysWhatIsWrong(t *testing.T) {
+func TestDialAllErrors(t *testing.T) {
 	t.Parallel()
 	a, b := testserver.Start(t, testserver.Name("twin")), testserver.Start(t, testserver.Name("twin"))
 	for _, row := range []struct {
@@ -71,7 +71,7 @@ func TestDialAllSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestProgramsDialWithTargetAndDialOptions(t *testing.T) {
+func TestTargetAndDialOptions(t *testing.T) {
 	t.Parallel()
 	srv, err := testserver.New()
 	if err != nil {

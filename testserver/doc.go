@@ -31,8 +31,8 @@
 //			Then(testserver.Fail(codes.Unavailable)),
 //		testserver.Play(testserver.EchoAll()))
 //
-// Tests in other languages have the same server as a process, "stagger faultserver", and its scripts
-// by a control service: package control.
+// Tests in other languages have the same server as a process, "stagger faultserver", with its scripts
+// in a file or by a control service.
 //
 // # Virtual time
 //

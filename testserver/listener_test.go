@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestAServerThatIsDownGetsNoAttemptsUntilItIsUp(t *testing.T) {
+func TestDownAndUp(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.Down()
 		a := s.call(t.Context(), get)
@@ -45,7 +45,7 @@ func invokeWaiting(ctx context.Context, conn *grpc.ClientConn) answer {
 	return a
 }
 
-func TestGoingDownCutsRunningCalls(t *testing.T) {
+func TestDownCutsRunningCalls(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		time.AfterFunc(3*time.Second, s.Down)
@@ -57,7 +57,7 @@ func TestGoingDownCutsRunningCalls(t *testing.T) {
 	})
 }
 
-func TestAServerOnTCPThatIsDownCutsNewConnections(t *testing.T) {
+func TestDownOnTCP(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, testserver.TCP())
 	srv.Down()

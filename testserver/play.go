@@ -13,13 +13,13 @@ import (
 // Receive(1) and Send of one message.
 //
 // Only the moves receive and send: unlike other steps, a Play does not wait for a first message,
-// and its OK sends no empty one. Messages go out uncompressed. What refines other steps happens around the moves: the queue, the
-// headers and the delay before them, in this order, and the messages of Reply and Raw after them.
-// It ends early when the client goes away.
+// and its OK sends no empty one. Messages go out uncompressed. What refines other steps happens around
+// the moves: the queue, the headers and the delay before them, in this order, and the messages of
+// Reply and Raw after them. It ends early when the client goes away.
 func Play(moves ...Move) Step {
 	s := Step{plays: true, moves: slices.Clone(moves)}
 	if err := checkMoves(moves); err != nil {
-		return s.wrong(err)
+		return s.invalid(err)
 	}
 	return s
 }
@@ -29,16 +29,16 @@ func Play(moves ...Move) Step {
 func (s Step) Then(end Step) Step {
 	switch {
 	case !s.plays || s.pick != nil: // Random of a Play is none
-		s = s.wrong(errors.New("Then: only a Play has an end to set: want Play(…).Then(…)"))
+		s = s.invalid(errors.New("Then: only a Play has an end to set: want Play(…).Then(…)"))
 	case s.then != nil:
-		s = s.wrong(errors.New("Then: the end is set already: want one Then"))
+		s = s.invalid(errors.New("Then: the end is set already: want one Then"))
 	case s.cuts():
-		s = s.wrong(errors.New("Then after Cut: the connection is gone: want one of them"))
+		s = s.invalid(errors.New("Then after Cut: the connection is gone: want one of them"))
 	case end.times != 0:
-		s = s.wrong(errors.New("Then of a step with Times: want Play(…).Then(…).Times(…)"))
+		s = s.invalid(errors.New("Then of a step with Times: want Play(…).Then(…).Times(…)"))
 	}
-	if end.mistake != nil {
-		s = s.wrong(end.mistake)
+	if end.err != nil {
+		s = s.invalid(end.err)
 	}
 	s.then = &end
 	return s

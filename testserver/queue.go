@@ -4,12 +4,15 @@
 package testserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Queue is a resource that can be overloaded: some workers, each of which serves one attempt at a
@@ -27,11 +30,11 @@ type Queue struct {
 	length  int
 	refusal codes.Code
 	drop    bool
-	mistake error
+	err     error
 
 	mu      sync.Mutex
 	busy    int
-	waiting []*ticket
+	waiting []*waiter
 	load    Load
 }
 
@@ -51,7 +54,7 @@ type QueueOption func(*Queue)
 func RefuseWith(code codes.Code) QueueOption {
 	return func(q *Queue) {
 		if code == codes.OK {
-			q.mistake = errors.Join(q.mistake, errors.New("RefuseWith(OK): want another code"))
+			q.err = errors.Join(q.err, errors.New("RefuseWith(OK): want another code"))
 		}
 		q.refusal = code
 	}
@@ -67,7 +70,7 @@ func DropAbandoned() QueueOption { return func(q *Queue) { q.drop = true } }
 func NewQueue(workers int, serviceTime time.Duration, length int, opts ...QueueOption) *Queue {
 	q := &Queue{workers: workers, service: serviceTime, length: length, refusal: codes.ResourceExhausted}
 	if workers < 1 || serviceTime <= 0 || length < 0 {
-		q.mistake = fmt.Errorf("queue with %d workers, service time %v, length %d: want at least 1, more than 0, at least 0",
+		q.err = fmt.Errorf("queue with %d workers, service time %v, length %d: want at least 1, more than 0, at least 0",
 			workers, serviceTime, length)
 	}
 	for _, opt := range opts {
@@ -89,4 +92,77 @@ func (q *Queue) Load() Load {
 	load := q.load
 	load.Busy, load.Waiting = q.busy, len(q.waiting)
 	return load
+}
+
+// waiter is an attempt in the queue, or with a worker.
+type waiter struct {
+	served chan struct{} // closed in the end
+}
+
+// pass waits until an attempt has been served, or returns the error with which it is refused, or
+// the context's error.
+func (q *Queue) pass(ctx context.Context) error {
+	t := q.enter()
+	if t == nil {
+		return status.Errorf(q.refusal, "testserver: queue full: %d served, %d waiting", q.workers, q.length)
+	}
+	select {
+	case <-t.served:
+		return nil
+	case <-ctx.Done():
+		q.abandon(t)
+		return ctx.Err()
+	}
+}
+
+func (q *Queue) enter() *waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := &waiter{served: make(chan struct{})}
+	switch {
+	case q.busy < q.workers:
+		q.busy++
+		q.serve(t, time.Now())
+	case len(q.waiting) < q.length:
+		q.waiting = append(q.waiting, t)
+	default:
+		q.load.Refused++
+		return nil
+	}
+	return t
+}
+
+// serve occupies a worker from start on. Times follow from start, not from when timers fire, so
+// that late timers do not take away capacity.
+func (q *Queue) serve(t *waiter, start time.Time) {
+	end := start.Add(q.service)
+	time.AfterFunc(time.Until(end), func() { q.finish(t, end) })
+}
+
+// finish ends the service of t, and gives its worker to the first in the queue.
+func (q *Queue) finish(t *waiter, end time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	close(t.served)
+	q.load.Served++
+	if len(q.waiting) == 0 {
+		q.busy--
+		return
+	}
+	first := q.waiting[0]
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
+	q.serve(first, end)
+}
+
+func (q *Queue) abandon(t *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.load.Abandoned++
+	if !q.drop {
+		return
+	}
+	if i := slices.Index(q.waiting, t); i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
 }

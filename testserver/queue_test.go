@@ -33,7 +33,7 @@ func (s scene) arrive(ctx context.Context, method string, n int) string {
 	return fmt.Sprint(outcomes)
 }
 
-func TestOverloadServesAFewQueuesSomeAndRefusesTheRest(t *testing.T) {
+func TestOverload(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Overload(2, 100*ms, 3))
 		got := s.arrive(t.Context(), get, 7)
@@ -42,14 +42,14 @@ func TestOverloadServesAFewQueuesSomeAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-func TestOverloadRefusesWithTheCodeGiven(t *testing.T) {
+func TestOverloadRefuseWith(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Overload(1, 100*ms, 0, testserver.RefuseWith(codes.Unavailable)))
 		wantText(t, "outcomes", s.arrive(t.Context(), get, 3), "map[OK@100ms:1 Unavailable@0s:2]")
 	})
 }
 
-func TestAQueueIsSharedByMethodsAndServers(t *testing.T) {
+func TestQueueIsShared(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		other := testserver.Start(t)
 		second := scene{other, other.Dial(t)}
@@ -80,7 +80,7 @@ func abandon(t *testing.T, s scene, opts ...testserver.QueueOption) (string, tes
 	return got, queue.Load()
 }
 
-func TestAbandonedAttemptsAreServedAllTheSame(t *testing.T) {
+func TestQueueServesAbandoned(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		got, load := abandon(t, s)
 		wantText(t, "the call after them", got, "map[OK@39s:1]")
@@ -90,7 +90,7 @@ func TestAbandonedAttemptsAreServedAllTheSame(t *testing.T) {
 	})
 }
 
-func TestAbandonedAttemptsCanBeDroppedFromTheQueue(t *testing.T) {
+func TestQueueDropAbandoned(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		got, load := abandon(t, s, testserver.DropAbandoned())
 		wantText(t, "the call after them", got, "map[OK@19s:1]") // the one being served keeps its worker
@@ -100,7 +100,7 @@ func TestAbandonedAttemptsCanBeDroppedFromTheQueue(t *testing.T) {
 	})
 }
 
-func TestLoadSaysWhatIsInTheQueueNow(t *testing.T) {
+func TestQueueLoad(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		queue := testserver.NewQueue(2, time.Second, 3)
 		s.On(get, testserver.Fail(codes.Aborted).Through(queue))

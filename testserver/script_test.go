@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestAttemptKCarriesOutStepKAndTheLastStepRepeats(t *testing.T) {
+func TestScriptStepByStep(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get,
 			testserver.Fail(codes.Unavailable).Times(2),
@@ -27,7 +27,7 @@ func TestAttemptKCarriesOutStepKAndTheLastStepRepeats(t *testing.T) {
 	})
 }
 
-func TestTheMostSpecificScriptWins(t *testing.T) {
+func TestScriptMostSpecificWins(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.Default(testserver.Fail(codes.Aborted))
 		s.On("/acme.orders.v1.OrderService/*", testserver.Fail(codes.NotFound))
@@ -40,7 +40,7 @@ func TestTheMostSpecificScriptWins(t *testing.T) {
 	})
 }
 
-func TestMethodsOfAServiceGoThroughItsScriptOnTheirOwn(t *testing.T) {
+func TestScriptOfServicePerMethod(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On("/acme.orders.v1.OrderService/*", testserver.Fail(codes.Unavailable), testserver.OK())
 		wantText(t, "one method", s.codesOf(t, get, 2), "Unavailable OK")
@@ -48,7 +48,7 @@ func TestMethodsOfAServiceGoThroughItsScriptOnTheirOwn(t *testing.T) {
 	})
 }
 
-func TestOnBeginsTheScriptAnew(t *testing.T) {
+func TestOnBeginsAnew(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		for range 3 {
 			s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
@@ -57,7 +57,7 @@ func TestOnBeginsTheScriptAnew(t *testing.T) {
 	})
 }
 
-func TestResetBeginsScriptsAndCountsAnew(t *testing.T) {
+func TestResetBeginsAnew(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
 		wantText(t, "codes", s.codesOf(t, get, 3), "Unavailable OK OK")
@@ -72,14 +72,14 @@ func TestResetBeginsScriptsAndCountsAnew(t *testing.T) {
 	})
 }
 
-type mistake struct {
+type badStep struct {
 	pattern string
 	step    testserver.Step
 	want    string
 }
 
-// mistakes are steps and patterns that On must refuse, each with what it says.
-var mistakes = []mistake{
+// errs are steps and patterns that On must refuse, each with what it says.
+var errs = []badStep{
 	{"GetOrder", testserver.OK(), `testserver: On("GetOrder"): want "/package.Service/Method" or "/package.Service/*"; Default is for all`},
 	{"/*", testserver.OK(), `testserver: On("/*"): want`},
 	{"/a/*/*", testserver.OK(), `testserver: On("/a/*/*"): want`},
@@ -101,9 +101,9 @@ var mistakes = []mistake{
 	{get, testserver.Overload(1, 1, 1, testserver.RefuseWith(codes.OK)), "step 1: RefuseWith(OK): want another code"},
 }
 
-func TestAMistakeInAScriptIsSaidToTheTestAndToEveryCall(t *testing.T) {
+func TestScriptErrorsReachTestAndCalls(t *testing.T) {
 	t.Parallel()
-	for _, row := range slices.Concat(mistakes, playMistakes) {
+	for _, row := range slices.Concat(errs, badPlays) {
 		t.Run(row.want, func(t *testing.T) {
 			stage(t, func(t *testing.T, _ scene) {
 				heard := &listeningTB{TB: t}
@@ -133,3 +133,66 @@ type listeningTB struct {
 }
 
 func (tb *listeningTB) Error(args ...any) { tb.errors = append(tb.errors, fmt.Sprint(args...)) }
+
+func TestSetErrorsChangeNothing(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		for _, row := range []struct {
+			pattern string
+			step    testserver.Step
+			want    string
+		}{
+			{"GetOrder", testserver.OK(), `"GetOrder"`},
+			{get, testserver.OK().Times(0), "step 2: Times(0): want at least 1"},
+		} {
+			for _, change := range []func(string, ...testserver.Step) error{s.Set, s.Add} {
+				if err := change(row.pattern, testserver.Fail(codes.Aborted), row.step); err == nil || !strings.Contains(err.Error(), row.want) {
+					t.Errorf("%s: got %v; want %s", row.pattern, err, row.want)
+				}
+			}
+		}
+		wantText(t, "codes", s.codesOf(t, get, 1), "OK")
+		if err := s.Set(get, testserver.Fail(codes.Aborted), testserver.Fail(codes.Internal)); err != nil {
+			t.Error(err)
+		}
+		if err := s.Set("*", testserver.Fail(codes.NotFound)); err != nil {
+			t.Error(err)
+		}
+		wantText(t, "codes", s.codesOf(t, get, 3), "Aborted Internal Internal")
+		wantText(t, "codes of others", s.codesOf(t, list, 1), "NotFound")
+		if err := s.Set(get); err != nil {
+			t.Error(err)
+		}
+		wantText(t, "codes without its script", s.codesOf(t, get, 1), "NotFound")
+		if s.Err() != nil {
+			t.Error(s.Err())
+		}
+	})
+}
+
+func TestAddAfterTheLastStep(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		const every = "/acme.orders.v1.OrderService/*"
+		add := func(steps ...testserver.Step) {
+			t.Helper()
+			if err := s.Add(every, steps...); err != nil {
+				t.Error(err)
+			}
+		}
+		add(testserver.Fail(codes.Aborted).Times(2)) // makes the script
+		wantText(t, "codes", s.codesOf(t, get, 5), "Aborted Aborted Aborted Aborted Aborted")
+		wantText(t, "codes of one that is not through", s.codesOf(t, list, 1), "Aborted")
+		add(testserver.Fail(codes.Internal), testserver.OK())
+		wantText(t, "codes", s.codesOf(t, get, 3), "Internal OK OK")
+		wantText(t, "codes of one that was not through", s.codesOf(t, list, 4), "Aborted Internal OK OK")
+	})
+}
+
+func TestStepErr(t *testing.T) {
+	t.Parallel()
+	if err := testserver.OK().Err(); err != nil {
+		t.Error(err)
+	}
+	if err := testserver.Fail(codes.OK).Delay(-1).Err(); err == nil || strings.Count(err.Error(), "want") != 2 {
+		t.Errorf("got %v; want both errs", err)
+	}
+}

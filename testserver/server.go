@@ -35,7 +35,7 @@ type Server struct {
 var started atomic.Int64
 
 // Start starts a server that stops when the test ends, after the connections made with
-// [Server.Dial]. A mistake in the options ends the test.
+// [Server.Dial]. An error in the options ends the test.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -51,11 +51,11 @@ func Start(tb testing.TB, opts ...Option) *Server {
 // is wrong, or that the network refused to listen.
 func New(opts ...Option) (*Server, error) {
 	cfg := settings{name: fmt.Sprintf("testserver-%d", started.Add(1)), keep: keepAll}
-	mistakes := make([]error, len(opts))
+	errs := make([]error, len(opts))
 	for i, opt := range opts {
-		mistakes[i] = opt(&cfg)
+		errs[i] = opt(&cfg)
 	}
-	if err := errors.Join(mistakes...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		if cfg.listener != nil {
 			err = errors.Join(err, cfg.listener.Close())
 		}

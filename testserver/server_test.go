@@ -95,7 +95,7 @@ func wantText(t *testing.T, what, got, want string) {
 	}
 }
 
-func TestAServerWithoutAScriptAnswersOK(t *testing.T) {
+func TestServerWithoutScript(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		if a := s.call(t.Context(), get); a.err != nil || a.reply != "" {
 			t.Errorf("got %q, %v; want an empty message", a.reply, a.err)
@@ -103,7 +103,7 @@ func TestAServerWithoutAScriptAnswersOK(t *testing.T) {
 	})
 }
 
-func TestAServerOnTCPAnswers(t *testing.T) {
+func TestServerOnTCP(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, testserver.TCP())
 	srv.On(get, testserver.Fail(codes.Unavailable).Times(1), testserver.Drop().Times(1), testserver.OK(wrapperspb.String("pong")))
@@ -121,7 +121,7 @@ func TestAServerOnTCPAnswers(t *testing.T) {
 	}
 }
 
-func TestCloseEndsHangingCallsAndMayBeRepeated(t *testing.T) {
+func TestCloseEndsHangingCalls(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		time.AfterFunc(time.Second, s.Close)
@@ -133,13 +133,13 @@ func TestCloseEndsHangingCallsAndMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestAServerThatIsPreparedHasItsScriptBeforeItsFirstClient(t *testing.T) {
+func TestPrepare(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		wantCode(t, s.call(t.Context(), get), codes.Aborted)
 	}, testserver.Prepare(func(s *testserver.Server) error { return s.Set("*", testserver.Fail(codes.Aborted)) }))
 }
 
-func TestServersHaveTargetsOfTheirOwn(t *testing.T) {
+func TestTargetsDiffer(t *testing.T) {
 	t.Parallel()
 	a, b, named := testserver.Start(t), testserver.Start(t), testserver.Start(t, testserver.Name("orders"))
 	if a.Target() == b.Target() {
@@ -148,7 +148,7 @@ func TestServersHaveTargetsOfTheirOwn(t *testing.T) {
 	wantText(t, "target", named.Target(), "passthrough:///orders")
 }
 
-func TestNewSaysWhichOptionIsWrong(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		option testserver.Option
@@ -170,7 +170,7 @@ func TestNewSaysWhichOptionIsWrong(t *testing.T) {
 	}
 }
 
-func TestRealServicesStandBesideScripts(t *testing.T) {
+func TestRegister(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.Default(testserver.Fail(codes.Aborted))
 		check, err := healthpb.NewHealthClient(s.conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
@@ -184,13 +184,13 @@ func TestRealServicesStandBesideScripts(t *testing.T) {
 	}, testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, health.NewServer()) }))
 }
 
-func TestServerOptionsReachTheServer(t *testing.T) {
+func TestServerOptions(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		wantCode(t, s.call(t.Context(), get), codes.ResourceExhausted)
 	}, testserver.ServerOptions(grpc.MaxRecvMsgSize(3)))
 }
 
-func TestManyClientsAtOnceAreAllServedAndCounted(t *testing.T) {
+func TestManyClients(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t)
 	srv.On(get, testserver.Random(1, 0.5, testserver.Fail(codes.Unavailable)))

@@ -37,7 +37,7 @@ type Step struct {
 	status  *status.Status // of a failing end
 	pick    func(*call) Step
 	mayDrop bool // pick may return a step that drops the connection
-	mistake error
+	err     error
 }
 
 // end is how a step ends.
@@ -68,7 +68,7 @@ func Fail(code codes.Code, message ...string) Step {
 func FailStatus(st *status.Status) Step {
 	s := Step{end: endFail, status: st}
 	if st.Code() == codes.OK {
-		return s.wrong(errors.New("Fail with code OK: want another code, or OK()"))
+		return s.invalid(errors.New("Fail with code OK: want another code, or OK()"))
 	}
 	return s
 }
@@ -82,21 +82,23 @@ func Hang() Step { return Step{end: endHang} }
 // cut off too.
 func Drop() Step { return Step{end: endDrop} }
 
-func broken(mistake error) Step { return Fail(codes.Internal, mistake.Error()) }
+// errorStep answers with an error of the script.
+func errorStep(err error) Step { return Fail(codes.Internal, err.Error()) }
 
-func (s Step) wrong(mistake error) Step {
-	s.mistake = errors.Join(s.mistake, mistake)
+// invalid notes what is impossible in the step.
+func (s Step) invalid(err error) Step {
+	s.err = errors.Join(s.err, err)
 	return s
 }
 
 // Err says what is impossible in the step, as [Server.On] would report it, or nil.
-func (s Step) Err() error { return s.mistake }
+func (s Step) Err() error { return s.err }
 
 // Times repeats the step for n attempts, n ≥ 1. The last step of a script repeats forever, whatever
 // its Times.
 func (s Step) Times(n int) Step {
 	if n < 1 {
-		return s.wrong(fmt.Errorf("Times(%d): want at least 1", n))
+		return s.invalid(fmt.Errorf("Times(%d): want at least 1", n))
 	}
 	s.times = n
 	return s
@@ -105,7 +107,7 @@ func (s Step) Times(n int) Step {
 // Delay waits d ≥ 0 after the headers, if the step has any, and before the answer.
 func (s Step) Delay(d time.Duration) Step {
 	if d < 0 {
-		return s.wrong(fmt.Errorf("Delay(%v): want 0 or more", d))
+		return s.invalid(fmt.Errorf("Delay(%v): want 0 or more", d))
 	}
 	s.delay = d
 	return s
@@ -115,11 +117,11 @@ func (s Step) Delay(d time.Duration) Step {
 // may share a queue, as methods of one server share its processors.
 func (s Step) Through(q *Queue) Step {
 	if q == nil {
-		return s.wrong(errors.New("Through(nil): want a queue"))
+		return s.invalid(errors.New("Through(nil): want a queue"))
 	}
 	s.queue = q
-	if q.mistake != nil {
-		return s.wrong(q.mistake)
+	if q.err != nil {
+		return s.invalid(q.err)
 	}
 	return s
 }

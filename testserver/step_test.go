@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestOKAnswersWithItsMessage(t *testing.T) {
+func TestOK(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.OK(wrapperspb.String("pong")))
 		a := s.call(t.Context(), get)
@@ -27,7 +27,7 @@ func TestOKAnswersWithItsMessage(t *testing.T) {
 	})
 }
 
-func TestFailFailsWithItsCodeAndMessage(t *testing.T) {
+func TestFail(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Aborted, "the disk is full"), testserver.Fail(codes.Aborted))
 		for _, want := range []string{"the disk is full", "scripted failure"} {
@@ -41,7 +41,7 @@ func TestFailFailsWithItsCodeAndMessage(t *testing.T) {
 	})
 }
 
-func TestDelayComesBeforeTheAnswer(t *testing.T) {
+func TestDelay(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Aborted).Delay(90*time.Minute))
 		a := s.call(t.Context(), get)
@@ -52,7 +52,7 @@ func TestDelayComesBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-func TestDelayEndsWhenTheClientGoesAway(t *testing.T) {
+func TestDelayEndsWhenClientIsGone(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.OK().Delay(time.Hour))
 		start := time.Now()
@@ -67,7 +67,7 @@ func TestDelayEndsWhenTheClientGoesAway(t *testing.T) {
 	})
 }
 
-func TestHangLastsUntilTheDeadline(t *testing.T) {
+func TestHang(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -84,7 +84,7 @@ func TestHangLastsUntilTheDeadline(t *testing.T) {
 	})
 }
 
-func TestDropCutsTheConnection(t *testing.T) {
+func TestDrop(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Drop().Times(1), testserver.OK())
 		s.On(list, testserver.Hang())
@@ -100,7 +100,7 @@ func TestDropCutsTheConnection(t *testing.T) {
 	})
 }
 
-func TestHeadersAndMessagesArriveBeforeADrop(t *testing.T) {
+func TestDropAfterHeadersAndMessages(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Drop().Header(metadata.Pairs("shard", "7")).Reply(wrapperspb.String("one"), wrapperspb.String("two")))
 		start := time.Now()
@@ -141,7 +141,7 @@ func drain(t *testing.T, stream grpc.ClientStream) (string, error) {
 	}
 }
 
-func TestAServerStreamGetsItsMessagesThenTheFailure(t *testing.T) {
+func TestReplyThenFailOfServerStream(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(list, testserver.Fail(codes.Aborted).Reply(wrapperspb.String("one"), wrapperspb.String("two")))
 		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, list)
@@ -154,7 +154,7 @@ func TestAServerStreamGetsItsMessagesThenTheFailure(t *testing.T) {
 	})
 }
 
-func TestAClientStreamWithoutMessagesIsAnswered(t *testing.T) {
+func TestOKOfEmptyClientStream(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, list)
 		if err != nil {
@@ -172,7 +172,7 @@ func TestAClientStreamWithoutMessagesIsAnswered(t *testing.T) {
 	})
 }
 
-func TestMethodsOfAStepLeaveTheOriginalAlone(t *testing.T) {
+func TestStepIsAValue(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		plain := testserver.Fail(codes.Aborted).Trailer(metadata.Pairs("a", "1"))
 		one, two := plain.Pushback("1"), plain.Pushback("2").Delay(time.Second).RetryInfo(time.Second)

@@ -26,9 +26,9 @@ func (*ticking) Processor() time.Duration { return 0 }
 func (*ticking) Allocated() (_, _ uint64) { return 0, 0 }
 func (*ticking) Settle()                  {}
 
-// TestEveryClientMakesTheAttemptsThatAreCompared is what keeps the tables from comparing broken set-ups:
+// TestClientsMakeTheAttemptsCompared is what keeps the tables from comparing broken set-ups:
 // run fails if a client makes more or fewer attempts.
-func TestEveryClientMakesTheAttemptsThatAreCompared(t *testing.T) {
+func TestClientsMakeTheAttemptsCompared(t *testing.T) {
 	t.Parallel()
 	for _, c := range comparisons() {
 		t.Run(c.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func named(t *testing.T, name string) comparison {
 	return comparisons()[i]
 }
 
-func TestASetUpThatDoesSomethingElseIsNotCompared(t *testing.T) {
+func TestOtherSetUpIsNotCompared(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		name, want string

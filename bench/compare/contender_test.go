@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestThoseWhoTakePartRetryStreamsAndTheOthersDoNot(t *testing.T) {
+func TestClientsRetryStreams(t *testing.T) {
 	t.Parallel()
 	for _, c := range streamComparisons() {
 		for _, k := range retriers() {
@@ -46,7 +46,7 @@ func TestThoseWhoTakePartRetryStreamsAndTheOthersDoNot(t *testing.T) {
 	}
 }
 
-func TestAllWhoRetryGiveUpAfterTheSameAttempts(t *testing.T) {
+func TestClientsGiveUpAlike(t *testing.T) {
 	t.Parallel()
 	for _, k := range retriers()[1:] {
 		synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAllWhoRetryGiveUpAfterTheSameAttempts(t *testing.T) {
 	}
 }
 
-func TestAHedgeIsSentWhenItIsDue(t *testing.T) {
+func TestHedgeIsSentWhenDue(t *testing.T) {
 	t.Parallel()
 	for _, k := range []contender{hedges, ourHedges, ourTail} {
 		synctest.Test(t, func(t *testing.T) {

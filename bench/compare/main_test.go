@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTheCommandWritesTablesAndFigures lets it measure in earnest, as little as possible.
-func TestTheCommandWritesTablesAndFigures(t *testing.T) {
+// TestCommand lets it measure in earnest, as little as possible.
+func TestCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
 	var out, errs bytes.Buffer
 	err := command([]string{
@@ -65,7 +65,7 @@ func TestTheCommandWritesTablesAndFigures(t *testing.T) {
 	}
 }
 
-func TestAFlagThatMakesNoSenseIsRefused(t *testing.T) {
+func TestFlagErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`argument "x": want flags only`:          {"x"},
@@ -89,7 +89,7 @@ func TestAFlagThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryComparisonHasANameOfItsOwn(t *testing.T) {
+func TestComparisonNames(t *testing.T) {
 	t.Parallel()
 	s, err := parse(nil, nil)
 	if err != nil {

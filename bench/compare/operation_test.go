@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-func TestOperationsAreSharedByGoroutines(t *testing.T) {
+func TestRepeat(t *testing.T) {
 	t.Parallel()
 	for n := range 20 {
 		for _, goroutines := range crowds {

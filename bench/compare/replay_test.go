@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestWhatIsSentIsReplayed is why those streams hold on to what they have sent.
-func TestWhatIsSentIsReplayed(t *testing.T) {
+// TestReplay is why those streams hold on to what they have sent.
+func TestReplay(t *testing.T) {
 	t.Parallel()
 	for _, what := range sendings() {
 		for i, k := range keepers(1) {
@@ -65,7 +65,7 @@ func failing(what sending) (s *server, received chan int) {
 	return s, received
 }
 
-func TestStreamsAndCallsOfAllClientsAreHeldAtATime(t *testing.T) {
+func TestHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, err := waiting(20)
 		if err != nil {

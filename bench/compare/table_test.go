@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/bench/compare/measure"
 )
 
-func TestATableShowsRatiosForEachNumberOfGoroutines(t *testing.T) {
+func TestTableOfCosts(t *testing.T) {
 	t.Parallel()
 	same, more := measure.Quartiles{Low: 1, Median: 1, High: 1}, measure.Quartiles{Low: 0.996, Median: 1.234, High: 12.345}
 	o := outcome{
@@ -41,7 +41,7 @@ Not there: c (unary calls only); d (refuses these streams).
 	}
 }
 
-func TestATableShowsWhatIsHeldBesideTheFirst(t *testing.T) {
+func TestTableOfHeld(t *testing.T) {
 	t.Parallel()
 	s := stock{name: "fair", what: "what is held", held: []holding{
 		{Client: "a", Bytes: 100.4, Committed: 50, Goroutines: 1},
@@ -73,7 +73,7 @@ What is held.
 	}
 }
 
-func TestADurationHasThreeDigits(t *testing.T) {
+func TestDuration(t *testing.T) {
 	t.Parallel()
 	for nanos, want := range map[float64]string{
 		1.4: "1 ns", 999.4: "999 ns", 999.6: "1 µs", 1234: "1.23 µs", 12_345: "12.3 µs", 123_456: "123 µs",

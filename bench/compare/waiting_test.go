@@ -16,7 +16,7 @@ import (
 // sleep waits in the time of a bubble.
 func sleep(d time.Duration) { <-time.NewTimer(d).C }
 
-func TestEveryCallThatWaitsIsRetriedAfterTheBackoff(t *testing.T) {
+func TestWaitingCallsAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, k := range waiters() {
 		synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestEveryCallThatWaitsIsRetriedAfterTheBackoff(t *testing.T) {
 	}
 }
 
-func TestACallThatDoesNotWaitIsNotCounted(t *testing.T) {
+func TestWaitingCallsOnly(t *testing.T) {
 	t.Parallel()
 	impatient := contender{name: "impatient", prepare: noRetries}
 	synctest.Test(t, func(t *testing.T) {

@@ -123,10 +123,10 @@ func measure(t *testing.T, opts ...grpc.DialOption) (f figures) {
 	return f
 }
 
-// TestTheTailIsNoLongerAtNoMoreRequests is the promise beside the peer, for a fixed delay and for one by
+// TestTailBesideFailsafe is the promise beside the peer, for a fixed delay and for one by
 // quantile. A twentieth is left for chance: with one slow call in a hundred, p99 lies where the slowest of
 // the quick calls and the quickest of the hedged ones meet, and moves with either.
-func TestTheTailIsNoLongerAtNoMoreRequests(t *testing.T) {
+func TestTailBesideFailsafe(t *testing.T) {
 	none := measure(t, grpc.WithDisableRetry())
 	t.Logf("%-28s %v", "no hedging", none)
 	for _, row := range []struct {

@@ -17,7 +17,7 @@ import (
 
 // Five attempts a hop: 125 requests at the last service for one call, unless the hop nearest to the
 // trouble says that it has given up.
-func TestRetriesOnEveryHopMultiplyButNotThoseOfStagger(t *testing.T) {
+func TestChainOfRetries(t *testing.T) {
 	t.Parallel()
 	s, err := load("storms/chain-outage.yaml")
 	if err != nil {

@@ -36,7 +36,7 @@ func written(t *testing.T) (html, csv, objects []byte) {
 	return read("x.html"), read("x.csv"), read("x.json")
 }
 
-func TestFilesHaveEveryFigureOfEveryClient(t *testing.T) {
+func TestExport(t *testing.T) {
 	t.Parallel()
 	page, text, objects := written(t)
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()

@@ -53,7 +53,7 @@ func played(t *testing.T, tg target, args ...string) (out string, err error) {
 	return text.String(), err
 }
 
-func TestEveryClientStandsInTheTable(t *testing.T) {
+func TestCommand(t *testing.T) {
 	t.Parallel()
 	out, err := played(t, target{success: 0.5})
 	if err != nil {
@@ -71,7 +71,7 @@ func TestEveryClientStandsInTheTable(t *testing.T) {
 	}
 }
 
-func TestOnlyStrictFailsOnAMiss(t *testing.T) {
+func TestStrict(t *testing.T) {
 	t.Parallel()
 	unreachable := target{perCall: 0.5}
 	out, err := played(t, unreachable, "-markdown")
@@ -89,7 +89,7 @@ func TestOnlyStrictFailsOnAMiss(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePlayedIsRefused(t *testing.T) {
+func TestFlagErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`argument "now": want flags only`:      {"now"},
@@ -105,7 +105,7 @@ func TestWhatCannotBePlayedIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStormThatIsInterruptedEndsAtOnce(t *testing.T) {
+func TestCommandIsInterrupted(t *testing.T) {
 	t.Parallel()
 	all := drizzle(t, target{})
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAStormThatIsInterruptedEndsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAMachineThatIsTooSlowIsNamed(t *testing.T) {
+func TestWarnLate(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		late   time.Duration

@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/internal/outage"
 )
 
-func TestLateRunsAreRepeatedAndTheLeastLateCounts(t *testing.T) {
+func TestLeastLate(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		lates  []time.Duration

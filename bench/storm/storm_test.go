@@ -99,7 +99,7 @@ func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 	}
 }
 
-func TestThePolicyFileHasNoWarningsAndTheBudgetOfTheTargets(t *testing.T) {
+func TestPolicyFile(t *testing.T) {
 	t.Parallel()
 	set, err := policies()
 	if err != nil {

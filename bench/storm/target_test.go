@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
-func TestATargetIsReachedAtItsEdgeAndMissedBeyond(t *testing.T) {
+func TestTargetJudge(t *testing.T) {
 	t.Parallel()
 	back := func(seconds float64) sim.Recovered {
 		return sim.Recovered{State: sim.Returned, Took: time.Duration(seconds * float64(time.Second))}
@@ -52,7 +52,7 @@ func TestATargetIsReachedAtItsEdgeAndMissedBeyond(t *testing.T) {
 	}
 }
 
-func TestATargetIsSaidInWords(t *testing.T) {
+func TestTargetString(t *testing.T) {
 	t.Parallel()
 	for want, tg := range map[string]target{
 		"none": {},

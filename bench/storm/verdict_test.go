@@ -32,7 +32,7 @@ func among(s storm, ours outage.Result, peers map[onSlow]outage.Result) *outcome
 	return o
 }
 
-func TestStaggerIsJudgedByThePeersThatRecoverUnderTheSameTimeouts(t *testing.T) {
+func TestVerdictsBesidePeers(t *testing.T) {
 	t.Parallel()
 	timeouts := storm{Scenario: quiet, attemptTimeout: 100 * ms}
 	ours := outage.Result{Calls: 10_000, Success: 0.9, Recovery: afterwards(1)}
@@ -67,7 +67,7 @@ func TestStaggerIsJudgedByThePeersThatRecoverUnderTheSameTimeouts(t *testing.T) 
 	}
 }
 
-func TestVerdictsCountForStaggerAndVoidIsNotReached(t *testing.T) {
+func TestReached(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[judgement]bool{pass: true, unjudged: true, miss: false, void: false} {
 		r := outcome{clients: []client{{}, {ours: true}}, results: []result{{verdicts: []verdict{{judgement: miss}}}, {}}}
@@ -80,7 +80,7 @@ func TestVerdictsCountForStaggerAndVoidIsNotReached(t *testing.T) {
 	}
 }
 
-func TestWhatPeersDoBetterIsListed(t *testing.T) {
+func TestWorse(t *testing.T) {
 	t.Parallel()
 	ours := outage.Result{Calls: 10_000, Success: 0.9, Recovery: afterwards(1), PerCall: 1.2, P99: 300 * ms}
 	got := among(storm{Scenario: &sim.Scenario{Title: "x"}}, ours, map[onSlow]outage.Result{onSlowWait: {

@@ -74,7 +74,7 @@ func rivals(s storm) []string {
 // of connections.
 //
 //	go test ./storm -run BesideItsPeers -v -args -all -write /tmp/storm
-func TestStaggerReachesItsTargetsBesideItsPeers(t *testing.T) {
+func TestStaggerBesideItsPeers(t *testing.T) {
 	t.Parallel()
 	all := allStorms(t)
 	outcomes := make([]*outcome, len(all))
@@ -136,7 +136,7 @@ func TestStormsBite(t *testing.T) {
 	}
 }
 
-func TestRetriesWithoutABudgetMissTheirTargetInAPulse(t *testing.T) {
+func TestPulseWithoutBudget(t *testing.T) {
 	t.Parallel()
 	some, err := choose(allStorms(t), "^pulse$")
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestAShellCompletesWhatCanBeKnown asks as the scripts of "stagger completion" do. The last line is the
+// TestCompletion asks as the scripts of "stagger completion" do. The last line is the
 // directive: 4 no files, 8 files with these endings.
-func TestAShellCompletesWhatCanBeKnown(t *testing.T) {
+func TestCompletion(t *testing.T) {
 	t.Parallel()
 	const (
 		file  = "../../examples/orders/retry.yaml"
@@ -53,7 +53,7 @@ func TestAShellCompletesWhatCanBeKnown(t *testing.T) {
 	}
 }
 
-func TestEveryShellHasItsScript(t *testing.T) {
+func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if out, code := process(t, "completion", shell); code != 0 || !strings.Contains(out, "__complete") {

@@ -51,7 +51,7 @@ func process(t *testing.T, args ...string) (string, int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
-func TestExitCodesAreForWorkflows(t *testing.T) {
+func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	const file = "../../examples/orders/retry.yaml"
 	for want, line := range []string{"lint " + file, "lint --strict " + file, "lint --format xml " + file} {
@@ -61,7 +61,7 @@ func TestExitCodesAreForWorkflows(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUnderstoodExitsWithTwo(t *testing.T) {
+func TestExitCodeOfUsageErrors(t *testing.T) {
 	t.Parallel()
 	const file = "../../examples/orders/retry.yaml"
 	for _, line := range []string{
@@ -77,7 +77,7 @@ func TestWhatIsNotUnderstoodExitsWithTwo(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongExitsWithOne(t *testing.T) {
+func TestExitCodeOfFailures(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"lint none.yaml", "explain none.yaml a.B/C", "export none.yaml", "explain none.yaml --all", "demo --policy none.yaml"} {
 		if out, err := run(strings.Fields(line)...); cli.ExitCode(err) != cli.ExitFailure {
@@ -86,7 +86,7 @@ func TestWhatIsWrongExitsWithOne(t *testing.T) {
 	}
 }
 
-func TestASlipInACommandIsUnderstood(t *testing.T) {
+func TestUnknownCommandSuggestsOne(t *testing.T) {
 	t.Parallel()
 	if _, err := run("lnit"); err == nil || !strings.Contains(err.Error(), `unknown command "lnit"; did you mean lint?`) {
 		t.Error(err)
@@ -96,7 +96,7 @@ func TestASlipInACommandIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestHelpSaysWhatThereIs(t *testing.T) {
+func TestHelp(t *testing.T) {
 	t.Parallel()
 	bare, err := run()
 	if help, helpErr := run("help"); err != nil || helpErr != nil || bare != help {
@@ -113,7 +113,7 @@ func TestHelpSaysWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestEverySubcommandExplainsItself(t *testing.T) {
+func TestHelpOfSubcommands(t *testing.T) {
 	t.Parallel()
 	root := command()
 	seen := 0

@@ -14,7 +14,7 @@ import (
 //	$ stagger …
 //
 // which are run in the folder of the README, and compared.
-func TestThePagesShowWhatTheCommandsPrint(t *testing.T) {
+func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	t.Chdir("../..")
 	for _, page := range []string{"README.md", "docs/command.md"} {
 		text, err := os.ReadFile(page)

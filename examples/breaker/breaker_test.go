@@ -48,7 +48,7 @@ func call(ctx context.Context, conn *grpc.ClientConn) error {
 	return conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
-func TestAnOutageOpensTheCircuitAndARecoveryClosesIt(t *testing.T) {
+func TestBreakerOpensAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := testserver.Start(t)
 		conn := dial(t, srv)
@@ -73,7 +73,7 @@ func TestAnOutageOpensTheCircuitAndARecoveryClosesIt(t *testing.T) {
 	})
 }
 
-func TestAnswersThatSayNoKeepTheCircuitClosed(t *testing.T) {
+func TestBreakerOfOtherErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := testserver.Start(t)
 		conn := dial(t, srv)
@@ -87,7 +87,7 @@ func TestAnswersThatSayNoKeepTheCircuitClosed(t *testing.T) {
 	})
 }
 
-func TestCallersThatGiveUpNeitherOpenTheCircuitNorCloseIt(t *testing.T) {
+func TestBreakerOfCancelledCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := testserver.Start(t)
 		conn := dial(t, srv)

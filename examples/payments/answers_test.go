@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/examples/payments"
 )
 
-func TestAnswersExpireAndNoneIsForgottenBefore(t *testing.T) {
+func TestAnswersExpire(t *testing.T) {
 	open(t, time.Minute, 2, func(t *testing.T, b bank) {
 		want(t, "a", b.send(t.Context(), 1, "a"), "1[]")
 		time.Sleep(30 * time.Second)
@@ -28,7 +28,7 @@ func TestAnswersExpireAndNoneIsForgottenBefore(t *testing.T) {
 	})
 }
 
-func TestNewAnswersRefusesWhatKeepsNothing(t *testing.T) {
+func TestNewAnswersErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		keep time.Duration

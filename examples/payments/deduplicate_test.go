@@ -76,7 +76,7 @@ func want(t *testing.T, what, got, want string) {
 	}
 }
 
-func TestTheSameKeyGetsTheFirstAnswerAgain(t *testing.T) {
+func TestSameKeySameAnswer(t *testing.T) {
 	open(t, time.Hour, 10, func(t *testing.T, b bank) {
 		want(t, "first", b.send(t.Context(), 250, "a"), "1[]")
 		want(t, "again", b.send(t.Context(), 250, "a"), "1[true]")
@@ -85,14 +85,14 @@ func TestTheSameKeyGetsTheFirstAnswerAgain(t *testing.T) {
 	})
 }
 
-func TestCallsWithoutKeyPass(t *testing.T) {
+func TestNoKeyPasses(t *testing.T) {
 	open(t, time.Hour, 10, func(t *testing.T, b bank) {
 		want(t, "first", b.send(t.Context(), 250), "1[]")
 		want(t, "second", b.send(t.Context(), 250), "2[]")
 	})
 }
 
-func TestConcurrentCallsWithAKeyWaitForTheFirst(t *testing.T) {
+func TestConcurrentCallsWait(t *testing.T) {
 	open(t, time.Hour, 10, func(t *testing.T, b bank) {
 		b.pay = func(context.Context, int64) error { time.Sleep(time.Second); return nil }
 		start := time.Now()
@@ -109,7 +109,7 @@ func TestConcurrentCallsWithAKeyWaitForTheFirst(t *testing.T) {
 	})
 }
 
-func TestACallThatWaitsForTheFirstEndsWithItsOwnDeadline(t *testing.T) {
+func TestWaitingCallHasItsOwnDeadline(t *testing.T) {
 	open(t, time.Hour, 10, func(t *testing.T, b bank) {
 		b.pay = func(context.Context, int64) error { time.Sleep(10 * time.Second); return nil }
 		go b.send(t.Context(), 250, "a")
@@ -122,7 +122,7 @@ func TestACallThatWaitsForTheFirstEndsWithItsOwnDeadline(t *testing.T) {
 	})
 }
 
-func TestFailuresAreForgottenAndTheNextCallIsCarriedOut(t *testing.T) {
+func TestFailuresAreForgotten(t *testing.T) {
 	open(t, time.Hour, 10, func(t *testing.T, b bank) {
 		failures := 2
 		b.pay = func(context.Context, int64) error {
@@ -145,7 +145,7 @@ func TestFailuresAreForgottenAndTheNextCallIsCarriedOut(t *testing.T) {
 	})
 }
 
-func TestAPanicIsNotTriedAgain(t *testing.T) {
+func TestPanicIsNotRepeated(t *testing.T) {
 	open(t, time.Hour, 10, func(t *testing.T, b bank) {
 		b.pay = func(context.Context, int64) error { panic("nil map") }
 		want(t, "first", b.send(t.Context(), 250, "a"), "Internal")
@@ -155,7 +155,7 @@ func TestAPanicIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeMeantIsRefused(t *testing.T) {
+func TestDeduplicateErrors(t *testing.T) {
 	open(t, time.Hour, 10, func(t *testing.T, b bank) {
 		want(t, "first", b.send(t.Context(), 250, "a"), "1[]")
 		want(t, "another request", b.send(t.Context(), 251, "a"), "InvalidArgument")

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBinIsAsWideAsThePrecisionAllows(t *testing.T) {
+func TestBinWidth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Min(0).Draw(t, "duration"))

@@ -20,7 +20,7 @@ func every(bad func(at time.Duration) bool) []Ended {
 	return calls
 }
 
-func TestTheLeadInIsNotMeasured(t *testing.T) {
+func TestMeasure(t *testing.T) {
 	t.Parallel()
 	r := Record{Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at < 1500*ms })}
 	r.Calls[1234].Late = 7 * ms
@@ -48,7 +48,7 @@ func TestTheLeadInIsNotMeasured(t *testing.T) {
 	}
 }
 
-func TestNothingMeasuredIsNothing(t *testing.T) {
+func TestMeasureNothing(t *testing.T) {
 	t.Parallel()
 	r := Record{Scenario: pulse(), Requests: make([][]Request, 1)}
 	got := r.Measure()
@@ -57,7 +57,7 @@ func TestNothingMeasuredIsNothing(t *testing.T) {
 	}
 }
 
-func TestAPartHasWhatBeganOrArrivedInIt(t *testing.T) {
+func TestPart(t *testing.T) {
 	t.Parallel()
 	r := Record{
 		Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at < time.Second }),
@@ -72,7 +72,7 @@ func TestAPartHasWhatBeganOrArrivedInIt(t *testing.T) {
 	}
 }
 
-func TestLatencyIsTheNearestRank(t *testing.T) {
+func TestLatency(t *testing.T) {
 	t.Parallel()
 	hundred := make([]Ended, 100)
 	for i := range hundred {
@@ -98,7 +98,7 @@ func TestLatencyIsTheNearestRank(t *testing.T) {
 	}
 }
 
-func TestRecoveryIsWhereTheFirstGoodWindowBegins(t *testing.T) {
+func TestRecovered(t *testing.T) {
 	t.Parallel()
 	const over = 2 * time.Second
 	never := sim.Recovered{State: sim.Never}

@@ -62,7 +62,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-func TestPlayTellsPhasesAndCalls(t *testing.T) {
+func TestPlayCallbacks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := pulse()

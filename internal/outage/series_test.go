@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestASeriesCountsByTheTimeAtWhichCallsBeginAndRequestsArrive(t *testing.T) {
+func TestSeries(t *testing.T) {
 	t.Parallel()
 	r := Record{
 		Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at >= 1200*ms && at < 1400*ms }),

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
-func TestWhatOnlyTheSimulatorPlaysIsRefused(t *testing.T) {
+func TestPlayable(t *testing.T) {
 	t.Parallel()
 	if err := playable(pulse()); err != nil {
 		t.Errorf("%v; want the pulse to be playable", err)
@@ -44,7 +44,7 @@ func flakyRelay(s *sim.Scenario) {
 	s.Phases[0].Faults = []sim.Fault{{Service: "shop", Flaky: 0.1, Code: codes.Unavailable}}
 }
 
-func TestAFaultNamesItsPushback(t *testing.T) {
+func TestFaultWithPushback(t *testing.T) {
 	t.Parallel()
 	s := pulse()
 	s.Phases = []sim.Phase{{Length: time.Second, Faults: []sim.Fault{{Service: "shop", Down: true, Code: codes.Unavailable, Pushback: new(70 * ms)}}}}

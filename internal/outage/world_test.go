@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestEveryConnectionReachesEveryServerFromItsFirstCallOn(t *testing.T) {
+func TestConnectionsReachAllServers(t *testing.T) {
 	t.Parallel()
 	const connections = 40 // each begins its round robin anywhere
 	synctest.Test(t, func(t *testing.T) {

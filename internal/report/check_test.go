@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestWhatCannotBeDrawnIsRefusedByNameAndWritesNothing(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	line := func(change func(*Plot)) *Report {
 		p := Plot{Title: "p", Kind: Line, Series: []Series{{Name: "a", X: []float64{1, 2}, Y: []float64{3, 4}}}}

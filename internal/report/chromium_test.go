@@ -132,7 +132,7 @@ const look = `({
 	Wider: document.documentElement.scrollWidth > window.innerWidth,
 })`
 
-func TestABrowserShowsThePlotsAndLoadsNothingFromOutside(t *testing.T) {
+func TestBrowserShowsThePage(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
 	address, v := open(ctx, t, rendered(t))
@@ -157,7 +157,7 @@ func TestABrowserShowsThePlotsAndLoadsNothingFromOutside(t *testing.T) {
 }
 
 // What the test above relies on: that a browser's requests and complaints are seen.
-func TestARequestToOutsideWouldBeSeen(t *testing.T) {
+func TestBrowserRequestIsSeen(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int64
 	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

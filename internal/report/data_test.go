@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestCSVHasALineForEachFigure(t *testing.T) {
+func TestWriteCSV(t *testing.T) {
 	t.Parallel()
 	r := Report{Title: "r", Sections: []Section{{
 		Title: "pulse",
@@ -41,7 +41,7 @@ pulse,t,stagger,"p99, ms",7
 	}
 }
 
-func TestJSONIsTheWholeReport(t *testing.T) {
+func TestWriteJSON(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	if err := sample().WriteJSON(&text); err != nil {

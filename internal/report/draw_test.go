@@ -65,7 +65,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-func TestBarsBeginAtZeroAndStandBesideTheirLabels(t *testing.T) {
+func TestBars(t *testing.T) {
 	t.Parallel()
 	ink, words := drawn(t, Plot{
 		Title: "p", Kind: Bars, Labels: []string{"above", "below"}, Series: []Series{{Name: "s", Y: []float64{10, 30}}}, Levels: []Level{{"l", 20}},
@@ -93,7 +93,7 @@ func TestBarsBeginAtZeroAndStandBesideTheirLabels(t *testing.T) {
 	}
 }
 
-func TestTheAxisOfTheValuesBeginsAtZeroAndLevelsLieAcross(t *testing.T) {
+func TestAxisAndLevels(t *testing.T) {
 	t.Parallel()
 	ink, words := drawn(t, Plot{
 		Title: "p", Kind: Line, Series: []Series{{Name: "s", X: []float64{1, 2}, Y: []float64{10, 10}}}, Levels: []Level{{"a", 4}, {"b", 7}},
@@ -110,7 +110,7 @@ func TestTheAxisOfTheValuesBeginsAtZeroAndLevelsLieAcross(t *testing.T) {
 	}
 }
 
-func TestAHistogramGoesFromEdgeToEdge(t *testing.T) {
+func TestHistogramEdges(t *testing.T) {
 	t.Parallel()
 	ink, _ := drawn(t, Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4})
 	svg, _, _, err := (&Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4}).svg()

@@ -19,7 +19,7 @@ func rendered(t *testing.T) []byte {
 	return text.Bytes()
 }
 
-func TestThePageHoldsNoTextAsMarkup(t *testing.T) {
+func TestHTMLEscapes(t *testing.T) {
 	t.Parallel()
 	text := string(rendered(t))
 	for _, tag := range []string{"<script", "<img", "</script", "url(", "http://", "@import"} {
@@ -32,14 +32,14 @@ func TestThePageHoldsNoTextAsMarkup(t *testing.T) {
 	}
 }
 
-func TestTheSameReportGivesTheSamePage(t *testing.T) {
+func TestHTMLRepeats(t *testing.T) {
 	t.Parallel()
 	if !bytes.Equal(rendered(t), rendered(t)) {
 		t.Error("two pages of one report differ")
 	}
 }
 
-func TestAPlotHasItsFiguresInATable(t *testing.T) {
+func TestHTMLHasFiguresOfPlots(t *testing.T) {
 	t.Parallel()
 	text := string(rendered(t))
 	for _, want := range []string{
@@ -66,7 +66,7 @@ var errFull = errors.New("the disk is full")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestAnErrorOfTheWriterIsReturned(t *testing.T) {
+func TestWriteErrors(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	for name, err := range map[string]error{"HTML": r.WriteHTML(full{}), "CSV": r.WriteCSV(full{}), "JSON": r.WriteJSON(full{})} {

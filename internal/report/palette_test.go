@@ -27,7 +27,7 @@ func contrast(a, b string) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-func TestSeriesStandOutFromBothGrounds(t *testing.T) {
+func TestPaletteContrast(t *testing.T) {
 	t.Parallel()
 	if got := contrast("#ffffff", "#000000"); math.Abs(got-21) > 1e-9 {
 		t.Fatalf("white and black: %v; want 21", got)
@@ -42,7 +42,7 @@ func TestSeriesStandOutFromBothGrounds(t *testing.T) {
 	}
 }
 
-func TestThirtyFiveSeriesDifferInColourOrDashes(t *testing.T) {
+func TestPaletteDiffers(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for i := range 35 {

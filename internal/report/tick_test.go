@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAxesAreMarkedAtRoundNumbers(t *testing.T) {
+func TestTicks(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		from, to float64

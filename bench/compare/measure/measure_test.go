@@ -44,7 +44,7 @@ func always(subjects ...Subject) Open {
 	return func() ([]Subject, func() error, error) { return subjects, func() error { return nil }, nil }
 }
 
-func TestCostsAreThoseOfOneOperationAndRatiosAreToTheBase(t *testing.T) {
+func TestCosts(t *testing.T) {
 	t.Parallel()
 	m := new(still)
 	p := m.plan(2, 5)
@@ -62,7 +62,7 @@ func TestCostsAreThoseOfOneOperationAndRatiosAreToTheBase(t *testing.T) {
 	}
 }
 
-func TestARatioIsTakenWithinARound(t *testing.T) {
+func TestRatioWithinARound(t *testing.T) {
 	t.Parallel()
 	m, slower := new(still), 1
 	load := func(name string, each time.Duration) Subject { // the machine gets slower and slower
@@ -104,7 +104,7 @@ func (m *everyRound) Settle() {
 	m.still.Settle()
 }
 
-func TestEachRoundHasEverySubjectOnceInAnOrderOfChanceThatRepeats(t *testing.T) {
+func TestRoundOrder(t *testing.T) {
 	t.Parallel()
 	run := func(seed uint64) (rounds [][]string) {
 		m, log := new(still), []string{}
@@ -134,7 +134,7 @@ func TestEachRoundHasEverySubjectOnceInAnOrderOfChanceThatRepeats(t *testing.T) 
 	}
 }
 
-func TestAPauseOfTheMachineDoesNotMakeASliceShorter(t *testing.T) {
+func TestSliceAfterPause(t *testing.T) {
 	t.Parallel()
 	m, runs := new(still), 0
 	pausing := Subject{"pausing", func(n int) error {

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestQuartilesLieInBetween(t *testing.T) {
+func TestQuartiles(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		values []float64
@@ -32,7 +32,7 @@ func TestQuartilesLieInBetween(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldIsSeenAndWhatIsNotIsNot(t *testing.T) {
+func TestHeld(t *testing.T) {
 	const size, slack = 64 << 20, 8 << 20
 	before := Hold()
 	held, stop := make([]byte, size), make(chan struct{})
@@ -50,7 +50,7 @@ func TestWhatIsHeldIsSeenAndWhatIsNotIsNot(t *testing.T) {
 	}
 }
 
-func TestTheMeterOfTheProcessSeesAllocations(t *testing.T) {
+func TestMeterSeesAllocations(t *testing.T) {
 	p := Process()
 	began := p.Now()
 	objects, bytes := p.Allocated()

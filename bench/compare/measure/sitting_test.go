@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestEachSittingIsOpenedAndEnded(t *testing.T) {
+func TestSittings(t *testing.T) {
 	t.Parallel()
 	m, log := new(still), []string{}
 	_, err := Compare(m.plan(2, 1), func() ([]Subject, func() error, error) {
@@ -24,7 +24,7 @@ func TestEachSittingIsOpenedAndEnded(t *testing.T) {
 
 var errBad = errors.New("bad")
 
-func TestTheFirstErrorEndsTheComparison(t *testing.T) {
+func TestSittingErrors(t *testing.T) {
 	t.Parallel()
 	m := new(still)
 	fine := m.takes("fine", time.Millisecond, nil)
@@ -49,7 +49,7 @@ func TestTheFirstErrorEndsTheComparison(t *testing.T) {
 	}
 }
 
-func TestAPlanThatMeasuresNothingIsRefused(t *testing.T) {
+func TestPlanErrors(t *testing.T) {
 	t.Parallel()
 	m := new(still)
 	for want, change := range map[string]func(*Plan){

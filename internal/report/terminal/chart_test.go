@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAChartBeginsAtItsMarginAndIsCutOff(t *testing.T) {
+func TestChart(t *testing.T) {
 	t.Parallel()
 	text := Chart([]float64{5000, 0, 0, 0, 0}, 100, 0, Style{}, 0)
 	lines := strings.Split(text, "\n")

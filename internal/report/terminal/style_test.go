@@ -25,7 +25,7 @@ func open(t *testing.T) (primary, terminal *os.File) {
 	return primary, terminal
 }
 
-func TestOnlyATerminalIsColoured(t *testing.T) {
+func TestStyleOf(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "xterm")
 	_, terminal := open(t)

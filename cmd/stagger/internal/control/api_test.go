@@ -38,7 +38,7 @@ func orders(t *testing.T) *control.API {
 	return control.NewAPI(files)
 }
 
-func TestJSONBecomesTheMethodsResponse(t *testing.T) {
+func TestAPIMakesResponsesOfJSON(t *testing.T) {
 	api := orders(t)
 	stage(t, control.Settings{API: api}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"replies": [{"json": {"name": "7"}}]}`)
@@ -54,7 +54,7 @@ func TestJSONBecomesTheMethodsResponse(t *testing.T) {
 	})
 }
 
-func TestJSONThatIsNotTheResponseIsRefused(t *testing.T) {
+func TestAPIRefusesOtherJSON(t *testing.T) {
 	api := orders(t)
 	stage(t, control.Settings{API: api}, func(t *testing.T, s scene) {
 		for _, row := range []struct{ method, json, want string }{
@@ -77,7 +77,7 @@ func TestJSONThatIsNotTheResponseIsRefused(t *testing.T) {
 	})
 }
 
-func TestReflectionShowsTheAPIThatTheServerStandsFor(t *testing.T) {
+func TestAPIInReflection(t *testing.T) {
 	stage(t, control.Settings{API: orders(t)}, func(t *testing.T, s scene) {
 		shown := services(t, s)
 		for _, want := range []string{"acme.orders.v1.OrderService", "stagger.faultserver.v1.FaultService", "grpc.health.v1.Health"} {
@@ -88,7 +88,7 @@ func TestReflectionShowsTheAPIThatTheServerStandsFor(t *testing.T) {
 	})
 }
 
-func TestAnAPIKnowsWhatIsLinkedIn(t *testing.T) {
+func TestAPIKnowsLinkedTypes(t *testing.T) {
 	t.Parallel()
 	api := orders(t)
 	for _, name := range []protoreflect.FullName{"acme.orders.v1.Order", "google.rpc.ErrorInfo"} {

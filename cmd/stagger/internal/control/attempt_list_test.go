@@ -40,7 +40,7 @@ func serials(r *faultserverv1.ListAttemptsResponse) string {
 	return fmt.Sprintf("%s of %d, more: %v", strings.Join(list, " "), r.GetCount(), r.GetMore())
 }
 
-func TestAnAttemptIsListedAsTheServerSawIt(t *testing.T) {
+func TestListAttempts(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"fail": {"code": "CANCELLED"}, "delay": "0.5s"}`)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -71,7 +71,7 @@ func TestAnAttemptIsListedAsTheServerSawIt(t *testing.T) {
 	})
 }
 
-func TestARunningAttemptHasNoEnd(t *testing.T) {
+func TestListAttemptsThatRun(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"hang": {}}`)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestARunningAttemptHasNoEnd(t *testing.T) {
 	})
 }
 
-func TestAttemptsAreListedByMethodAndPageByPage(t *testing.T) {
+func TestListAttemptsPages(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		for range 3 {
 			s.call(t.Context(), get)
@@ -113,7 +113,7 @@ func TestAttemptsAreListedByMethodAndPageByPage(t *testing.T) {
 	})
 }
 
-func TestAListForgetsWhatTheServerDoesNotKeep(t *testing.T) {
+func TestListAttemptsKept(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		for range 5 {
 			s.call(t.Context(), get)
@@ -122,7 +122,7 @@ func TestAListForgetsWhatTheServerDoesNotKeep(t *testing.T) {
 	}, testserver.Keep(2))
 }
 
-func TestAListHasRoomForItsMessages(t *testing.T) {
+func TestListAttemptsWithRequests(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, "*", `{"moves": [{"receiveAll": {}}]}`)
 		half := strings.Repeat("x", 600<<10)
@@ -151,7 +151,7 @@ func TestAListHasRoomForItsMessages(t *testing.T) {
 	})
 }
 
-func TestAListCannotBeAskedForNonsense(t *testing.T) {
+func TestListAttemptsErrors(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		_, err := s.control.ListAttempts(t.Context(), &faultserverv1.ListAttemptsRequest{Method: "GetOrder", Limit: 1001})
 		wantText(t, "message", status.Convert(err).Message(),

@@ -50,7 +50,7 @@ func next(t *testing.T, w attempts, n int) string {
 	return strings.Join(list, ", ")
 }
 
-func TestAWatcherSeesAttemptsBeginAndEnd(t *testing.T) {
+func TestWatchAttempts(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, list, `{"fail": {"code": "ABORTED"}}`)
 		s.call(t.Context(), get) // before the watch
@@ -69,7 +69,7 @@ func TestAWatcherSeesAttemptsBeginAndEnd(t *testing.T) {
 	})
 }
 
-func TestAttemptsDoNotWaitForAWatcher(t *testing.T) {
+func TestWatchAttemptsFallsBehind(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		slow := s.begin(t.Context(), t, "")
 		for range 4000 {
@@ -96,7 +96,7 @@ func TestAttemptsDoNotWaitForAWatcher(t *testing.T) {
 	})
 }
 
-func TestAWatchOfNonsenseIsRefused(t *testing.T) {
+func TestWatchAttemptsErrors(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		w, err := s.control.WatchAttempts(t.Context(), &faultserverv1.WatchAttemptsRequest{Method: "GetOrder"})
 		if err == nil {
@@ -108,7 +108,7 @@ func TestAWatchOfNonsenseIsRefused(t *testing.T) {
 	})
 }
 
-func TestTheServersEndEndsAWatch(t *testing.T) {
+func TestWatchAttemptsEndsWithServer(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		w := s.begin(t.Context(), t, "")
 		s.Close()

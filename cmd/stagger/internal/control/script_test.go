@@ -18,7 +18,7 @@ import (
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
-func TestAScriptIsSetExtendedAndTakenAway(t *testing.T) {
+func TestSetScriptAndAddSteps(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		wantText(t, "codes without a script", s.codesOf(t, get, 1), "OK")
 		s.script(t, get, `{"fail": {"code": "ABORTED"}, "times": 2}, {"fail": {"code": "INTERNAL"}}`)
@@ -35,7 +35,7 @@ func TestAScriptIsSetExtendedAndTakenAway(t *testing.T) {
 	})
 }
 
-func TestResetMakesTheServerWhatItWas(t *testing.T) {
+func TestReset(t *testing.T) {
 	file := &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{
 		{Method: get, Steps: steps(t, `{"fail": {"code": "UNAVAILABLE"}, "queue": {"name": "db", "workers": 1, "serviceTime": "1s"}}, {}`)},
 	}}
@@ -57,7 +57,7 @@ func TestResetMakesTheServerWhatItWas(t *testing.T) {
 	})
 }
 
-func TestARequestWithMistakesChangesNothing(t *testing.T) {
+func TestSetScriptErrorsChangeNothing(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"fail": {"code": "ABORTED"}}`)
 		bad := steps(t, `{"fail": {"code": "OK"}, "queue": {"name": "db", "workers": 1, "serviceTime": "1s"}}, {"delay": "-1s"}`)
@@ -76,7 +76,7 @@ func TestARequestWithMistakesChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAStatusHasRoomForEightMistakes(t *testing.T) {
+func TestStatusIsBounded(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		bad := steps(t, strings.Repeat(`{"delay": "-1s"},`, 10)+`{"delay": "-1s"}`)
 		_, err := s.control.SetScript(t.Context(), &faultserverv1.SetScriptRequest{Method: get, Steps: bad})
@@ -87,7 +87,7 @@ func TestAStatusHasRoomForEightMistakes(t *testing.T) {
 	})
 }
 
-func TestAScriptHasABound(t *testing.T) {
+func TestScriptIsBounded(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		many := make([]*faultserverv1.Step, 6000)
 		for i := range many {
@@ -109,7 +109,7 @@ func TestAScriptHasABound(t *testing.T) {
 	})
 }
 
-func TestOnlyMethodsThatCallersCallHaveScripts(t *testing.T) {
+func TestScriptOfOwnServices(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		for _, pattern := range []string{"", "GetOrder", "/a.B", "/a.B/", "/a*/C", "/a.B/C/D", "/a.B/C*", "/*", "**"} {
 			_, err := s.control.SetScript(t.Context(), &faultserverv1.SetScriptRequest{Method: pattern})
@@ -124,7 +124,7 @@ func TestOnlyMethodsThatCallersCallHaveScripts(t *testing.T) {
 	})
 }
 
-func TestAFileHasOneScriptForAMethod(t *testing.T) {
+func TestScriptFileNamesMethodOnce(t *testing.T) {
 	t.Parallel()
 	one := &faultserverv1.Script{Method: get, Steps: steps(t, `{}`)}
 	file := &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{one, one, {Method: list}}}

@@ -106,7 +106,7 @@ func wantText(t *testing.T, what, got, want string) {
 	}
 }
 
-func TestTheFilesScriptHoldsForTheFirstClient(t *testing.T) {
+func TestNewScriptHoldsForFirstClient(t *testing.T) {
 	file := &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{
 		{Method: "*", Steps: steps(t, `{"fail": {"code": "ABORTED"}}`)},
 		{Method: get, Steps: steps(t, `{"fail": {"code": "14"}}, {}`)},
@@ -117,7 +117,7 @@ func TestTheFilesScriptHoldsForTheFirstClient(t *testing.T) {
 	})
 }
 
-func TestAFileWithMistakesStartsNothing(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	t.Parallel()
 	file := &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{{Method: "GetOrder", Steps: steps(t, `{}`)}}}
 	srv, err := control.New(control.Settings{Script: file})
@@ -127,7 +127,7 @@ func TestAFileWithMistakesStartsNothing(t *testing.T) {
 	wantText(t, "error", err.Error(), `scripts[0].method: "GetOrder": must be "/package.Service/Method", "/package.Service/*" or "*"`)
 }
 
-func TestWithoutControlTheScriptCannotBeChanged(t *testing.T) {
+func TestNewClosed(t *testing.T) {
 	stage(t, control.Settings{Closed: true}, func(t *testing.T, s scene) {
 		_, err := s.control.SetScript(t.Context(), &faultserverv1.SetScriptRequest{Method: get, Steps: steps(t, `{"hang": {}}`)})
 		if err != nil || s.Count("*") != 1 {
@@ -140,7 +140,7 @@ func TestWithoutControlTheScriptCannotBeChanged(t *testing.T) {
 	})
 }
 
-func TestTheServerIsHealthyAndIsNoPartOfTheRecord(t *testing.T) {
+func TestOwnServicesAreNotRecorded(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		h, err := healthv1.NewHealthClient(s.conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
 		if err != nil || h.GetStatus() != healthv1.HealthCheckResponse_SERVING {
@@ -178,7 +178,7 @@ func services(t *testing.T, s scene) []string {
 	return names
 }
 
-func TestACallEndsWithTheStatusOfItsStep(t *testing.T) {
+func TestFailStatus(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"fail": {"code": "NOT_FOUND", "message": "no such order"}}, {"fail": {"code": "canceled"}}`)
 		if st := status.Convert(s.call(t.Context(), get).err); st.Code() != codes.NotFound || st.Message() != "no such order" {

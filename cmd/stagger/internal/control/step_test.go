@@ -46,7 +46,7 @@ func (s scene) watch(t *testing.T, messages ...string) (string, error) {
 	}
 }
 
-func TestEveryPartOfAStepReachesTheClient(t *testing.T) {
+func TestStep(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, get, `{
 			"fail": {"code": "RESOURCE_EXHAUSTED", "retryInfo": "3s",
@@ -75,7 +75,7 @@ func TestEveryPartOfAStepReachesTheClient(t *testing.T) {
 	})
 }
 
-func TestEveryMoveIsMade(t *testing.T) {
+func TestStepMoves(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		// CgFh is StringValue("a"), CgFi of "b".
 		s.script(t, "/acme.orders.v1.OrderService/*", `{
@@ -106,7 +106,7 @@ func TestEveryMoveIsMade(t *testing.T) {
 	})
 }
 
-func TestHangAndDropEndAsTheySay(t *testing.T) {
+func TestStepHangAndDrop(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"hang": {}}, {"drop": {}, "replies": [{}]}, {"ok": {}}`)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -120,7 +120,7 @@ func TestHangAndDropEndAsTheySay(t *testing.T) {
 	})
 }
 
-func TestRandomStepsAreTheSameInEveryRun(t *testing.T) {
+func TestStepRandom(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		const half = `{"random": {"probability": 0.5, "seed": "7", "step": {"fail": {"code": "UNAVAILABLE"}}}}`
 		s.script(t, get, half)
@@ -135,7 +135,7 @@ func TestRandomStepsAreTheSameInEveryRun(t *testing.T) {
 	})
 }
 
-func TestQueuesOfOneNameAreOneQueue(t *testing.T) {
+func TestStepQueue(t *testing.T) {
 	stage(t, control.Settings{}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"queue": {"name": "db"}}, {"queue": {"name": "db", "workers": 1, "serviceTime": "1s", "length": 1, "refuseWith": "UNAVAILABLE"}}`)
 		s.script(t, list, `{"queue": {"name": "db"}}`)
@@ -160,7 +160,7 @@ func TestQueuesOfOneNameAreOneQueue(t *testing.T) {
 	})
 }
 
-func TestImpossibleStepsAreRefusedByField(t *testing.T) {
+func TestStepErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ step, want string }{
 		{`{"times": 4294967295}`, "times: 4294967295: must be at most 2147483647"},

@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestALoopWaitsAsItSays(t *testing.T) {
+func TestLoop(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		loop loop

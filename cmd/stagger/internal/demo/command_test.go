@@ -26,7 +26,7 @@ func execute(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestHelpShowsExamplesAndFlags(t *testing.T) {
+func TestHelp(t *testing.T) {
 	t.Parallel()
 	out, err := execute(t, "--help")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestHelpShowsExamplesAndFlags(t *testing.T) {
 	}
 }
 
-func TestABadPolicyFileIsRefusedBeforeTheDay(t *testing.T) {
+func TestBadPolicyFileIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := execute(t, "--policy", filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: error %v; want fs.ErrNotExist", err)

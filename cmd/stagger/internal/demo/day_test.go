@@ -15,14 +15,14 @@ import (
 
 const ms = time.Millisecond
 
-func TestTheDayFitsIntoAMinute(t *testing.T) {
+func TestDayFitsIntoAMinute(t *testing.T) {
 	t.Parallel()
 	if got := newDay(workers).Length(); got > 30*time.Second {
 		t.Errorf("the day takes %v; want at most half a minute, since a demo has at most one", got)
 	}
 }
 
-func TestASpanIsWhereThePhaseStands(t *testing.T) {
+func TestDaySpan(t *testing.T) {
 	t.Parallel()
 	d := newDay(1)
 	if from, to := d.span("blip"); from != 3*time.Second || to != 3150*ms {
@@ -36,7 +36,7 @@ func TestASpanIsWhereThePhaseStands(t *testing.T) {
 	}
 }
 
-func TestCallsRepeatAndSomeCreateAnOrder(t *testing.T) {
+func TestDayCalls(t *testing.T) {
 	t.Parallel()
 	d := newDay(20) // many calls, so that chance evens out
 	calls := d.calls(7)

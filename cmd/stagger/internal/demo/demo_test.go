@@ -34,7 +34,7 @@ func builtIn(t *testing.T) *policy.Set {
 
 // The whole day in virtual time, with a fifth of the calls, and so of the budget's reserve. What it
 // says of the clients are bounds: round_robin begins at a random backend, and jitter is random.
-func TestTheDayShowsWhatRetriesDo(t *testing.T) {
+func TestDay(t *testing.T) {
 	t.Parallel()
 	small := bytes.Replace(orders.Policy, []byte("minPerSecond: 5"), []byte("minPerSecond: 1"), 1)
 	if bytes.Equal(small, orders.Policy) {
@@ -109,7 +109,7 @@ func checkScreen(t *testing.T, text string) {
 	}
 }
 
-func TestADemoThatIsInterruptedEndsAtOnce(t *testing.T) {
+func TestDemoIsInterrupted(t *testing.T) {
 	t.Parallel()
 	set := builtIn(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestADemoThatIsInterruptedEndsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAMachineThatIsTooSlowIsNamed(t *testing.T) {
+func TestWarnLate(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		behind time.Duration

@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
-func TestPhasesStandBelowTheirTime(t *testing.T) {
+func TestTimeline(t *testing.T) {
 	t.Parallel()
 	d := day{&sim.Scenario{Bucket: 200 * ms, Phases: []sim.Phase{
 		{Name: "calm", Length: time.Second}, {Name: "blip: short", Length: ms}, {Name: "pulse: long", Length: time.Second},
@@ -25,7 +25,7 @@ func TestPhasesStandBelowTheirTime(t *testing.T) {
 	}
 }
 
-func TestTablesShowUnitsAndWhoNeverRecovered(t *testing.T) {
+func TestTables(t *testing.T) {
 	t.Parallel()
 	d := day{&sim.Scenario{Phases: []sim.Phase{{Name: "blip: short"}}}}
 	results := []result{

@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
-func TestWithoutATerminalEachPhaseIsALine(t *testing.T) {
+func TestProgressWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	p := newProgress(screen{Writer: &text}, 2)

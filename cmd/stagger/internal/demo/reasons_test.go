@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestReasonsAreCountedForCallsThatFailed(t *testing.T) {
+func TestReasons(t *testing.T) {
 	t.Parallel()
 	var r reasons
 	tell := r.observer().Call

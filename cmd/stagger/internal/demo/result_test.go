@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestResultTellsThePhasesApart(t *testing.T) {
+func TestResultByPhase(t *testing.T) {
 	t.Parallel()
 	d := newDay(1)
 	d.Phases = []sim.Phase{
@@ -46,7 +46,7 @@ func TestResultTellsThePhasesApart(t *testing.T) {
 	}
 }
 
-func TestAnOrderIsMadeTwiceIfTheServersDidItTwice(t *testing.T) {
+func TestTwice(t *testing.T) {
 	t.Parallel()
 	done := testserver.Attempt{Code: codes.OK, Received: 1}
 	left := testserver.Attempt{Code: codes.Canceled, Cancelled: true, Received: 1} // and served all the same

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-func TestAStoryTellsWhatFollowedEachAttempt(t *testing.T) {
+func TestStory(t *testing.T) {
 	t.Parallel()
 	set := builtIn(t)
 	want := [][]string{
@@ -48,7 +48,7 @@ func TestAStoryTellsWhatFollowedEachAttempt(t *testing.T) {
 	}
 }
 
-func TestASlowAttemptIsOverAfterItsTimeout(t *testing.T) {
+func TestStoryOfSlowAttempt(t *testing.T) {
 	t.Parallel()
 	set := builtIn(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -52,8 +52,8 @@ func runAll(t *testing.T, text string, args ...string) (list []shownMethod, unma
 	return whole.Methods, whole.Unmatched
 }
 
-// TestEachMethodHasItsReason has every way to be retried or not.
-func TestEachMethodHasItsReason(t *testing.T) {
+// TestAll has every way to be retried or not.
+func TestAll(t *testing.T) {
 	t.Parallel()
 	const service = "/acme.orders.v1.OrderService/"
 	for _, one := range []struct {
@@ -112,7 +112,7 @@ func TestEachMethodHasItsReason(t *testing.T) {
 	}
 }
 
-func TestPoliciesThatComeWithTheAPIAreTold(t *testing.T) {
+func TestAllWithPoliciesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	list, unmatched := runAll(t, "{}", "--descriptors", parcels)
 	var got []string
@@ -138,7 +138,7 @@ const slips = `methodConfig:
   - name: [{service: some.other.Api, method: Get}, {}]
 `
 
-func TestASlipInANameIsFound(t *testing.T) {
+func TestAllNamesThatMatchNothing(t *testing.T) {
 	t.Parallel()
 	_, unmatched := runAll(t, slips, "--descriptors", image)
 	const file = "<stdin>"
@@ -169,7 +169,7 @@ func TestASlipInANameIsFound(t *testing.T) {
 	}
 }
 
-func TestJSONFilesHavePlacesToo(t *testing.T) {
+func TestAllPlacesInJSON(t *testing.T) {
 	t.Parallel()
 	_, unmatched := runAll(t, "{\n\t\"methodConfig\": [{\"name\": [{\"service\": \"x.Y\"}]}]}", "--descriptors", image)
 	if len(unmatched) != 1 || unmatched[0].Line != 2 || unmatched[0].Column != 29 {
@@ -177,7 +177,7 @@ func TestJSONFilesHavePlacesToo(t *testing.T) {
 	}
 }
 
-func TestWithoutDescriptorsTheNamesOfTheFileAreShown(t *testing.T) {
+func TestAllWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	const file = "methodConfig:\n" +
 		"- {name: [{}], " + retry + "}\n" +
@@ -202,7 +202,7 @@ func TestWithoutDescriptorsTheNamesOfTheFileAreShown(t *testing.T) {
 	}
 }
 
-func TestABadFileOrImageIsRefused(t *testing.T) {
+func TestAllErrors(t *testing.T) {
 	t.Parallel()
 	if _, err := run(t, "retries: 3", "-", "--all"); !errors.As(err, new(*policy.Error)) {
 		t.Errorf("%v; want a *policy.Error", err)

@@ -31,7 +31,7 @@ func run(t *testing.T, in string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestDescriptorsSayWhatIsSafe(t *testing.T) {
+func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, one := range []struct {
 		args []string
@@ -49,7 +49,7 @@ func TestDescriptorsSayWhatIsSafe(t *testing.T) {
 	}
 }
 
-func TestAMethodIsAFullName(t *testing.T) {
+func TestMethodName(t *testing.T) {
 	t.Parallel()
 	with, err := run(t, "", orders, cancel)
 	without, errToo := run(t, "", orders, strings.TrimPrefix(cancel, "/"))

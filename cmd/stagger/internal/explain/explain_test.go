@@ -26,9 +26,9 @@ import (
 
 const method = "/acme.orders.v1.OrderService/GetOrder"
 
-// TestWhatIsExplainedIsWhatTheServerSees lets random policies meet a server that always fails, in virtual
+// TestExplainedIsWhatTheServerSees lets random policies meet a server that always fails, in virtual
 // time: the attempts arrive when the explanation says they are sent.
-func TestWhatIsExplainedIsWhatTheServerSees(t *testing.T) {
+func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set, q := drawn(rt)
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -104,7 +104,7 @@ func drawn(t *rapid.T) (*policy.Set, question) {
 	}
 }
 
-func TestTheTextNamesEntryAndEnd(t *testing.T) {
+func TestExplainText(t *testing.T) {
 	t.Parallel()
 	set, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:
@@ -128,7 +128,7 @@ methodConfig:
 	}
 }
 
-func TestACodeIsItsNameOrItsNumber(t *testing.T) {
+func TestCodeFlag(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]codes.Code{"UNAVAILABLE": codes.Unavailable, "unavailable": codes.Unavailable, "8": codes.ResourceExhausted} {
 		var got codes.Code
@@ -143,8 +143,8 @@ func TestACodeIsItsNameOrItsNumber(t *testing.T) {
 	}
 }
 
-// TestARangeIsThatOfThePolicy has a deadline that leaves no time for the longest wait.
-func TestARangeIsThatOfThePolicy(t *testing.T) {
+// TestExplainRangeOfWaits has a deadline that leaves no time for the longest wait.
+func TestExplainRangeOfWaits(t *testing.T) {
 	t.Parallel()
 	set, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:

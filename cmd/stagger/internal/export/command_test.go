@@ -32,8 +32,8 @@ func run(t *testing.T, args ...string) (out, notes string, err error) {
 
 const file = "../../../../policy/testdata/good/all.yaml"
 
-// TestGRPCTakesWhatIsExported has every key that there is.
-func TestGRPCTakesWhatIsExported(t *testing.T) {
+// TestExportIsTakenByGRPC has every key that there is.
+func TestExportIsTakenByGRPC(t *testing.T) {
 	t.Parallel()
 	out, notes, err := run(t, file)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestGRPCTakesWhatIsExported(t *testing.T) {
 	}
 }
 
-func TestTheOutputMayBeAFile(t *testing.T) {
+func TestExportToFile(t *testing.T) {
 	t.Parallel()
 	to := filepath.Join(t.TempDir(), "config.json")
 	out, _, err := run(t, file, "--output", to)
@@ -76,7 +76,7 @@ func TestTheOutputMayBeAFile(t *testing.T) {
 	}
 }
 
-func TestPoliciesThatComeWithTheAPIAreExported(t *testing.T) {
+func TestExportWithPoliciesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.yaml")
 	if err := os.WriteFile(empty, []byte("{}"), 0o600); err != nil {
@@ -88,7 +88,7 @@ func TestPoliciesThatComeWithTheAPIAreExported(t *testing.T) {
 	}
 }
 
-func TestABadFileIsRefused(t *testing.T) {
+func TestExportErrors(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(bad, []byte("retries: 3"), 0o600); err != nil {

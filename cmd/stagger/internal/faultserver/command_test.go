@@ -113,7 +113,7 @@ func call(t *testing.T, conn *grpc.ClientConn, opts ...grpc.CallOption) codes.Co
 	return status.Code(conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, opts...))
 }
 
-func TestAClientThatRetriesIsSeenAsOne(t *testing.T) {
+func TestServerSeesRetries(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--descriptors", orders, "--script", file(t, "faults.yaml", `
 scripts:
@@ -159,7 +159,7 @@ func mustParse(t *testing.T, text string) *policy.Set {
 	return set
 }
 
-func TestATestInAnyLanguageDrivesTheServer(t *testing.T) {
+func TestServerIsControlled(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--format", "json", "--keep", "2")
 	var first struct {
@@ -199,7 +199,7 @@ func TestATestInAnyLanguageDrivesTheServer(t *testing.T) {
 	}
 }
 
-func TestTheControlServiceCanBeLeftOut(t *testing.T) {
+func TestServerWithoutControl(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--control=false")
 	address := strings.TrimPrefix(p.line(t), "listening on ")
@@ -213,7 +213,7 @@ func TestTheControlServiceCanBeLeftOut(t *testing.T) {
 	p.rest(t)
 }
 
-func TestAServerThatNobodyCallsSaysSo(t *testing.T) {
+func TestServerWithoutCalls(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	p.line(t)
@@ -222,7 +222,7 @@ func TestAServerThatNobodyCallsSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedIsRefused(t *testing.T) {
+func TestServerErrors(t *testing.T) {
 	t.Parallel()
 	bad := file(t, "bad.yaml", "scripts: 7\n")
 	for _, row := range []struct {

@@ -26,7 +26,7 @@ func attempt(method string, code codes.Code) testserver.Attempt {
 	}
 }
 
-func TestAnAttemptIsALineOfText(t *testing.T) {
+func TestLogText(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	log, err := newAttemptLog(&out, "text", "127.0.0.1:1")
@@ -58,7 +58,7 @@ func TestAnAttemptIsALineOfText(t *testing.T) {
 	}
 }
 
-func TestAnAttemptIsALineOfJSON(t *testing.T) {
+func TestLogJSON(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	log, err := newAttemptLog(&out, "json", "127.0.0.1:1")
@@ -80,7 +80,7 @@ func TestAnAttemptIsALineOfJSON(t *testing.T) {
 	}
 }
 
-func TestOutputThatNobodyReadsHoldsUpNothing(t *testing.T) {
+func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -113,7 +113,7 @@ func TestOutputThatNobodyReadsHoldsUpNothing(t *testing.T) {
 	})
 }
 
-func TestTheEndDoesNotWaitForeverForAReader(t *testing.T) {
+func TestLogEndIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string]int{"some lines": 3, "as many as there is room for": maxUnread + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
+func TestLogErrors(t *testing.T) {
 	t.Parallel()
 	log, err := newAttemptLog(brokenPipe{}, "text", "a:1")
 	if err == nil {

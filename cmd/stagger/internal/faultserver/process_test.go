@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestTheCompiledProcessEndsWellWhenItIsTold is the command as its users have it.
-func TestTheCompiledProcessEndsWellWhenItIsTold(t *testing.T) {
+// TestProcessEndsOnSignal is the command as its users have it.
+func TestProcessEndsOnSignal(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "stagger")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../..").CombinedOutput(); err != nil {

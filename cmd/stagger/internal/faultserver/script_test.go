@@ -21,7 +21,7 @@ import (
 // step is a script with one step, which begins at 3:9.
 func step(text string) string { return "scripts:\n  - method: /a.B/C\n    steps: [" + text + "]\n" }
 
-func TestWhatIsWrongWithAScriptHasItsPlace(t *testing.T) {
+func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ text, want string }{
 		{"", "1:1: is empty; a script file has keys such as scripts"},
@@ -72,7 +72,7 @@ func TestWhatIsWrongWithAScriptHasItsPlace(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAreShownInTheOrderOfTheFile(t *testing.T) {
+func TestScriptErrorsInOrder(t *testing.T) {
 	t.Parallel()
 	_, err := parse("faults.yaml", []byte(step("{delay: -1s}, {fail: {code: \"99\"}}, {delay: -2s}")), control.NewAPI())
 	fault, ok := errors.AsType[*document.Error](err)
@@ -81,7 +81,7 @@ func TestAllMistakesAreShownInTheOrderOfTheFile(t *testing.T) {
 	}
 }
 
-func TestYAMLAndJSONAreOneForm(t *testing.T) {
+func TestScriptInYAMLAndJSON(t *testing.T) {
 	t.Parallel()
 	want := &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{
 		{Method: "/a.B/C", Steps: []*faultserverv1.Step{
@@ -117,7 +117,7 @@ scripts:
 	}
 }
 
-func TestTheExampleIsAScript(t *testing.T) {
+func TestScriptOfTheExample(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../examples/faults/faults.yaml"
 	data, err := os.ReadFile(file)
@@ -133,7 +133,7 @@ func TestTheExampleIsAScript(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreMadeToBeLargeAreRefused(t *testing.T) {
+func TestScriptIsBounded(t *testing.T) {
 	t.Parallel()
 	var bomb strings.Builder
 	bomb.WriteString("a: &a [x]\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
 
-func TestOnlyThisMachineReachesTheServer(t *testing.T) {
+func TestListenOnLoopback(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"} {
 		lis, err := listen(t.Context(), address, false)
@@ -36,7 +36,7 @@ func TestOnlyThisMachineReachesTheServer(t *testing.T) {
 	}
 }
 
-func TestAllowRemoteListensEverywhere(t *testing.T) {
+func TestListenAllowRemote(t *testing.T) {
 	t.Parallel()
 	lis, err := listen(t.Context(), ":0", true)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestAllowRemoteListensEverywhere(t *testing.T) {
 	}
 }
 
-func TestAnAddressHasAHostAndAPort(t *testing.T) {
+func TestListenErrors(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "127.0.0.1", "50051", "::1:50051"} {
 		_, err := listen(t.Context(), address, true)
@@ -58,7 +58,7 @@ func TestAnAddressHasAHostAndAPort(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTakenIsAnError(t *testing.T) {
+func TestListenOnTakenPort(t *testing.T) {
 	t.Parallel()
 	first, err := listen(t.Context(), "127.0.0.1:0", false)
 	if err != nil {

@@ -60,14 +60,14 @@ func run(t *testing.T, text string, args ...string) (string, error) {
 	return strings.ReplaceAll(out.String(), file, "retry.yaml"), err
 }
 
-func TestAGoodFileIsSaidToBeOne(t *testing.T) {
+func TestLint(t *testing.T) {
 	t.Parallel()
 	if got, err := run(t, good, "--strict"); err != nil || got != "retry.yaml: can be used; 1 policy\n" {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
 
-func TestAdviceHasItsPlace(t *testing.T) {
+func TestLintAdvice(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, doubtful)
 	want := `warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: what fails five times is no blip
@@ -91,7 +91,7 @@ retry.yaml: can be used; 2 policies
 	}
 }
 
-func TestSlowAttemptsMustFitBeforeTheTimeout(t *testing.T) {
+func TestLintSlowAttempts(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, `methodConfig:
 - name: [{service: a.B, method: C}]
@@ -109,7 +109,7 @@ retry.yaml: can be used; 1 policy
 	}
 }
 
-func TestMistakesAreAllSaid(t *testing.T) {
+func TestLintErrors(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, bad)
 	if err == nil || err.Error() != "2 mistakes" || strings.Count(got, "error: retry.yaml:3:") != 2 {
@@ -117,7 +117,7 @@ func TestMistakesAreAllSaid(t *testing.T) {
 	}
 }
 
-func TestJSONIsForPrograms(t *testing.T) {
+func TestFormatJSON(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, bad, "--format", "json")
 	var list []map[string]any
@@ -132,7 +132,7 @@ func TestJSONIsForPrograms(t *testing.T) {
 	}
 }
 
-func TestGitHubMarksTheLines(t *testing.T) {
+func TestFormatGitHub(t *testing.T) {
 	t.Parallel()
 	got, _ := run(t, bad, "--format", "github")
 	if !strings.HasPrefix(got, "::error file=retry.yaml,line=3,col=30::methodConfig[0].retryPolicy.maxAttempts: 1: must be") {
@@ -140,7 +140,7 @@ func TestGitHubMarksTheLines(t *testing.T) {
 	}
 }
 
-func TestDepthShowsTheWorstCase(t *testing.T) {
+func TestDepth(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, good, "--depth", "3")
 	const want = "note: retry.yaml: /a.B/C: a chain of 3 layers sends up to 27 requests to the lowest for one call; " +
@@ -156,8 +156,8 @@ func TestDepthShowsTheWorstCase(t *testing.T) {
 	}
 }
 
-// TestDescriptorsNameTheMethods has a service of which one method alone declares itself safe.
-func TestDescriptorsNameTheMethods(t *testing.T) {
+// TestDescriptors has a service of which one method alone declares itself safe.
+func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	const whole = `methodConfig:
 - name: [{service: acme.parcels.v1.ParcelService}]
@@ -176,7 +176,7 @@ func TestDescriptorsNameTheMethods(t *testing.T) {
 	}
 }
 
-func TestMisuseIsToldFromMistakes(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	if _, err := run(t, good, "--depth", "11"); cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("%v; want a usage error", err)

@@ -54,7 +54,7 @@ func contains(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-func TestTheTextHasATableAndAChartOfEachVariant(t *testing.T) {
+func TestText(t *testing.T) {
 	t.Parallel()
 	out := good(t, "overload")
 	contains(t, "the text", out, "an overload that stays\n", "retries without a budget", "never", "budget_exhausted", "capacity (┄), over 27.5s")
@@ -73,7 +73,7 @@ func TestTheTextHasATableAndAChartOfEachVariant(t *testing.T) {
 	}
 }
 
-func TestEveryScenarioThatIsBuiltInCanBeRead(t *testing.T) {
+func TestList(t *testing.T) {
 	t.Parallel()
 	out := good(t, "--list")
 	names := builtIn()
@@ -90,7 +90,7 @@ func TestEveryScenarioThatIsBuiltInCanBeRead(t *testing.T) {
 	}
 }
 
-func TestTheSameIsWrittenAsJSONCSVAndHTML(t *testing.T) {
+func TestFormats(t *testing.T) {
 	t.Parallel()
 	var r sim.Result
 	if err := json.Unmarshal([]byte(good(t, "chain", "--format", "json")), &r); err != nil {
@@ -110,7 +110,7 @@ func TestTheSameIsWrittenAsJSONCSVAndHTML(t *testing.T) {
 	}
 }
 
-func TestTheResultGoesToAFile(t *testing.T) {
+func TestOutputFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "out.json")
 	if out := good(t, "chain", "--format", "json", "-o", file); out != "" {
@@ -125,7 +125,7 @@ func TestTheResultGoesToAFile(t *testing.T) {
 	}
 }
 
-func TestSeedAndClientsOfOnesOwnTakeTheScenariosPlace(t *testing.T) {
+func TestSeedAndClients(t *testing.T) {
 	t.Parallel()
 	var r sim.Result
 	if err := json.Unmarshal([]byte(good(t, "broken", "--seed", "9", "--clients", "77", "--format", "json")), &r); err != nil {
@@ -141,7 +141,7 @@ const own = `methodConfig:
     retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
 
-func TestAPolicyOfOnesOwnIsOneMoreVariant(t *testing.T) {
+func TestPolicyIsOneMoreVariant(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "own.yaml")
 	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
@@ -154,7 +154,7 @@ func TestAPolicyOfOnesOwnIsOneMoreVariant(t *testing.T) {
 	}
 }
 
-func TestTheStudyIsToldInTheSameForms(t *testing.T) {
+func TestStudyFormats(t *testing.T) {
 	t.Parallel()
 	contains(t, "the text", good(t, "--study", "aws", "--repeats", "1"), "Exponential backoff and jitter", "decorrelated", "190", "Average of 1 runs")
 	var findings []sim.Finding
@@ -183,7 +183,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-func TestAFileWithErrorsIsNoUsageError(t *testing.T) {
+func TestFileErrors(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	bad, lacking := filepath.Join(folder, "bad.yaml"), filepath.Join(folder, "lacking.yaml")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestWhatABuildSaysIsShown(t *testing.T) {
+func TestBuild(t *testing.T) {
 	t.Parallel()
 	b := of(&debug.BuildInfo{
 		GoVersion: "go1.26.8",
@@ -34,7 +34,7 @@ go        go1.26.8
 	}
 }
 
-func TestWhatABuildDoesNotSayIsLeftOut(t *testing.T) {
+func TestBuildWithGaps(t *testing.T) {
 	t.Parallel()
 	b := of(&debug.BuildInfo{GoVersion: "go1.26", Deps: []*debug.Module{
 		{Path: "google.golang.org/grpc", Version: "v1.85.0", Replace: &debug.Module{Path: "example.com/grpc", Version: "v1.99.0"}},
@@ -44,7 +44,7 @@ func TestWhatABuildDoesNotSayIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestJSONIsForPrograms(t *testing.T) {
+func TestFormatJSON(t *testing.T) {
 	t.Parallel()
 	for format, valid := range map[string]bool{"json": true, "text": false} {
 		var out strings.Builder

@@ -37,7 +37,7 @@ func (n *notes) String() string {
 	return strings.Join(n.list, ", ")
 }
 
-func TestAnObserverSeesEveryAttemptBeginAndEnd(t *testing.T) {
+func TestObserve(t *testing.T) {
 	var first, second notes
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())

@@ -61,22 +61,22 @@ func (c *call) read(bytes bool) ([]byte, bool, error) {
 	switch err := c.stream.RecvMsg(&m); {
 	case errors.Is(err, io.EOF):
 		c.halfClosed = true
-		c.note(func(a *Attempt) { a.HalfClosed = true })
+		c.update(func(a *Attempt) { a.HalfClosed = true })
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
 	}
 	c.begun = true
-	c.note(func(a *Attempt) { a.received(m.bytes) })
+	c.update(func(a *Attempt) { a.received(m.bytes) })
 	return m.bytes, true, nil
 }
 
 func (c *call) sendHeader(md metadata.MD) error {
-	if c.headed {
+	if c.headersSent {
 		return status.Errorf(codes.Internal, "testserver: %s: headers %v: others have gone out before: want all at once", c.attempt.Method, md)
 	}
-	c.headed = true
-	return c.arriving(func() error { return c.stream.SendHeader(md) })
+	c.headersSent = true
+	return c.flushed(func() error { return c.stream.SendHeader(md) })
 }
 
 func (c *call) sendAll(messages [][]byte) error {
@@ -90,30 +90,30 @@ func (c *call) sendAll(messages [][]byte) error {
 
 // send sends a message. It is counted before, so that a client that has it finds it counted.
 func (c *call) send(b []byte) error {
-	if c.flushes && !c.headed {
+	if c.flushes && !c.headersSent {
 		if err := c.sendHeader(nil); err != nil {
 			return err
 		}
 	}
-	c.headed = true
-	c.note(func(a *Attempt) { a.Sent++ })
-	err := c.arriving(func() error { return c.stream.SendMsg(b) })
+	c.headersSent = true
+	c.update(func(a *Attempt) { a.Sent++ })
+	err := c.flushed(func() error { return c.stream.SendMsg(b) })
 	if err != nil {
-		c.note(func(a *Attempt) { a.Sent-- })
+		c.update(func(a *Attempt) { a.Sent-- })
 	}
 	return err
 }
 
-// arriving sees to it that what is sent before a drop arrives.
-func (c *call) arriving(send func() error) error {
+// flushed sends, and waits for what is sent before a drop to go out.
+func (c *call) flushed(send func() error) error {
 	if !c.flushes {
 		return send()
 	}
 	return c.conn.flush(c.stream.Context(), send)
 }
 
-// note writes something down, if somebody will look at it.
-func (c *call) note(what func(*Attempt)) {
+// update changes the attempt, if somebody will look at it.
+func (c *call) update(what func(*Attempt)) {
 	if c.seen {
 		c.record.update(func() { what(c.attempt) })
 	}

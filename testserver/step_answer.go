@@ -22,7 +22,7 @@ func (s Step) Reply(messages ...proto.Message) Step {
 	for _, m := range messages {
 		b, err := proto.Marshal(m)
 		if err != nil {
-			return s.wrong(fmt.Errorf("Reply(%T): %w", m, err))
+			return s.invalid(fmt.Errorf("Reply(%T): %w", m, err))
 		}
 		s = s.Raw(b)
 	}
@@ -32,7 +32,7 @@ func (s Step) Reply(messages ...proto.Message) Step {
 // Raw adds messages as they go over the wire, encoded or not what the client expects.
 func (s Step) Raw(messages ...[]byte) Step {
 	if s.cuts() {
-		return s.wrong(errors.New("messages after Cut: the connection is gone: want Send before it"))
+		return s.invalid(errors.New("messages after Cut: the connection is gone: want Send before it"))
 	}
 	s.replies = slices.Clip(s.replies) // the copy must not write into the original
 	for _, b := range messages {
@@ -68,11 +68,11 @@ func (s Step) RetryAfter(value string) Step {
 // RetryInfo adds a google.rpc.RetryInfo to the details of a failure: "come back in d".
 func (s Step) RetryInfo(d time.Duration) Step {
 	if s.end != endFail {
-		return s.wrong(errors.New("RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"))
+		return s.invalid(errors.New("RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"))
 	}
 	st, err := s.status.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(d)})
 	if err != nil {
-		return s.wrong(fmt.Errorf("RetryInfo: %w", err))
+		return s.invalid(fmt.Errorf("RetryInfo: %w", err))
 	}
 	s.status = st
 	return s
@@ -88,21 +88,21 @@ func lower(md metadata.MD) metadata.MD {
 
 func (s Step) checkKeys(what string, md metadata.MD) Step {
 	if err := checkKeys(what, md); err != nil {
-		return s.wrong(err)
+		return s.invalid(err)
 	}
 	return s
 }
 
 // checkKeys refuses the keys that gRPC writes itself, since it would leave them out without a word.
 func checkKeys(what string, md metadata.MD) error {
-	var mistakes []error
+	var errs []error
 	for k := range md {
 		switch key := strings.ToLower(k); {
 		case key == "", strings.HasPrefix(key, ":"), slices.Contains(reserved, key):
-			mistakes = append(mistakes, fmt.Errorf("%s(%q): gRPC writes this key itself: want another", what, k))
+			errs = append(errs, fmt.Errorf("%s(%q): gRPC writes this key itself: want another", what, k))
 		}
 	}
-	return errors.Join(mistakes...)
+	return errors.Join(errs...)
 }
 
 var reserved = []string{

@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestAStreamIsRecordedInFull(t *testing.T) {
+func TestStreamIsRecordedInFull(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, testserver.Play(testserver.EchoAll(), testserver.Send(text("bye"))).Then(testserver.Fail(codes.Aborted)))
 		w := s.open(t.Context(), t)
@@ -38,7 +38,7 @@ func TestAStreamIsRecordedInFull(t *testing.T) {
 	})
 }
 
-func TestOtherStepsRecordTheirMessagesToo(t *testing.T) {
+func TestStepsRecordMessages(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(list, testserver.Fail(codes.Aborted).Reply(text("one"), text("two")), testserver.OK())
 		_ = s.codesOf(t, list, 2)
@@ -66,7 +66,7 @@ func TestRequestsAreKeptUpTo4MiB(t *testing.T) {
 	})
 }
 
-func TestAMessageThatTheClientLeavesBehindIsNotCounted(t *testing.T) {
+func TestUnreadMessagesAreNotCounted(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
 		s.On(watch, testserver.Play(testserver.Send(tooWide, tooWide, text("held up"))))

@@ -21,7 +21,7 @@ import (
 
 const pushback = "grpc-retry-pushback-ms"
 
-func TestPushbackIsSentAsItIs(t *testing.T) {
+func TestPushback(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{nil, {"1000"}, {"-1"}, {"soon"}, {"7", "8"}} {
 		t.Run(fmt.Sprint(values), func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPushbackIsSentAsItIs(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsATrailer(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable).RetryAfter("3"))
 		if got := s.call(t.Context(), get).trailer.Get("retry-after"); !slices.Equal(got, []string{"3"}) {
@@ -44,7 +44,7 @@ func TestRetryAfterIsATrailer(t *testing.T) {
 	})
 }
 
-func TestRetryInfoIsADetail(t *testing.T) {
+func TestRetryInfo(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.ResourceExhausted).RetryInfo(8*time.Second))
 		details := status.Convert(s.call(t.Context(), get).err).Details()
@@ -73,7 +73,7 @@ func TestFailStatusKeepsDetails(t *testing.T) {
 	})
 }
 
-func TestHeadersGoOutBeforeTheDelayAndTheFailure(t *testing.T) {
+func TestHeaderBeforeDelayAndFailure(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Aborted).Header(metadata.MD{"Shard": {"7"}}).Delay(time.Minute))
 		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, get)
@@ -95,7 +95,7 @@ func TestHeadersGoOutBeforeTheDelayAndTheFailure(t *testing.T) {
 	})
 }
 
-func TestTrailersComeWithSuccessToo(t *testing.T) {
+func TestTrailerWithSuccess(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.OK().Trailer(metadata.Pairs("cost", "1")).Trailer(metadata.Pairs("cost", "2")))
 		a := s.call(t.Context(), get)
@@ -106,7 +106,7 @@ func TestTrailersComeWithSuccessToo(t *testing.T) {
 	})
 }
 
-func TestAFailureMayComeWithAReply(t *testing.T) {
+func TestReplyWithFailure(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable).Reply(wrapperspb.String("half")))
 		a := s.call(t.Context(), get)
@@ -115,7 +115,7 @@ func TestAFailureMayComeWithAReply(t *testing.T) {
 	})
 }
 
-func TestRawRepliesNeedNotBeWhatTheClientExpects(t *testing.T) {
+func TestRaw(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.OK().Raw([]byte("\x0a\x04pong")), testserver.OK().Raw([]byte("\xff")))
 		wantText(t, "reply", s.call(t.Context(), get).reply, "pong")

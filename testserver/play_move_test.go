@@ -31,7 +31,7 @@ func TestReceiveWaitsForItsMessages(t *testing.T) {
 	})
 }
 
-func TestReceivingGoesOnAtTheHalfClose(t *testing.T) {
+func TestReceiveEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]testserver.Move{"Receive": testserver.Receive(5), "ReceiveAll": testserver.ReceiveAll()} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestSendHeaderSendsHeadersAtOnce(t *testing.T) {
 	})
 }
 
-func TestAPlayThatSendsNothingMayFailTrailersOnly(t *testing.T) {
+func TestPlayFailsTrailersOnly(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable)))
 		w := s.open(t.Context(), t)
@@ -85,7 +85,7 @@ func TestAPlayThatSendsNothingMayFailTrailersOnly(t *testing.T) {
 	})
 }
 
-func TestHeadersThatComeTooLateFailTheCall(t *testing.T) {
+func TestSendHeaderTooLate(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, testserver.Play(testserver.Send(text("one"))).Then(testserver.OK().Header(metadata.Pairs("shard", "7"))))
 		w := s.open(t.Context(), t)
@@ -94,7 +94,7 @@ func TestHeadersThatComeTooLateFailTheCall(t *testing.T) {
 	})
 }
 
-func TestSendRawSendsWhatItIsGiven(t *testing.T) {
+func TestSendRaw(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		message := []byte(textOf("pong"))
 		s.On(watch, testserver.Play(testserver.SendRaw(message, []byte("\xff"))))
@@ -105,7 +105,7 @@ func TestSendRawSendsWhatItIsGiven(t *testing.T) {
 	})
 }
 
-func TestEchoSendsBackAsManyAsItSays(t *testing.T) {
+func TestEcho(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, testserver.Play(testserver.Echo(2), testserver.Send(text("stop"))))
 		w := s.open(t.Context(), t)
@@ -118,7 +118,7 @@ func TestEchoSendsBackAsManyAsItSays(t *testing.T) {
 	})
 }
 
-func TestEchoEndsAtTheHalfClose(t *testing.T) {
+func TestEchoEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]testserver.Move{"Echo": testserver.Echo(5), "EchoAll": testserver.EchoAll()} {
 		t.Run(name, func(t *testing.T) {

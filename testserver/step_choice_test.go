@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestRandomFailsWithItsProbability(t *testing.T) {
+func TestRandom(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Random(42, 0.3, testserver.Fail(codes.Unavailable)))
 		const calls = 1000
@@ -27,7 +27,7 @@ func TestRandomFailsWithItsProbability(t *testing.T) {
 	})
 }
 
-func TestRandomIsTheSameForTheSameSeed(t *testing.T) {
+func TestRandomRepeats(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		draw := func(seed uint64, method string) string {
 			s.On(method, testserver.Random(seed, 0.5, testserver.Fail(codes.Unavailable)))
@@ -44,7 +44,7 @@ func TestRandomIsTheSameForTheSameSeed(t *testing.T) {
 	})
 }
 
-func TestRandomIsNeverOrAlwaysAtTheEnds(t *testing.T) {
+func TestRandomOfZeroAndOne(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Random(1, 0, testserver.Fail(codes.Aborted)))
 		s.On(list, testserver.Random(1, 1, testserver.Fail(codes.Aborted)))
@@ -57,7 +57,7 @@ func TestRandomIsNeverOrAlwaysAtTheEnds(t *testing.T) {
 	})
 }
 
-func TestFuncChoosesByTheAttempt(t *testing.T) {
+func TestFunc(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			if a.Number < 3 || len(a.Metadata.Get("token")) == 0 {
@@ -77,7 +77,7 @@ func TestFuncChoosesByTheAttempt(t *testing.T) {
 	}, testserver.NoRecord()) // a Func sees metadata and request all the same
 }
 
-func TestAMistakeInAStepOfFuncIsSaidToTheCall(t *testing.T) {
+func TestFuncReturnsImpossibleStep(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 			return testserver.OK(wrapperspb.String("pong")).Times(-1)

@@ -15,9 +15,9 @@ import (
 // alone, so it does not change between runs, and not with what other methods do. Give servers that
 // stand side by side seeds of their own.
 func Random(seed uint64, p float64, step Step) Step {
-	s := Step{end: endPick, mistake: step.mistake}
+	s := Step{end: endPick, err: step.err}
 	if !(p >= 0 && p <= 1) { // not the inverse: NaN must fail too
-		return s.wrong(fmt.Errorf("Random with probability %v: want 0 to 1", p))
+		return s.invalid(fmt.Errorf("Random with probability %v: want 0 to 1", p))
 	}
 	s.plays, s.mayDrop = step.plays, step.drops() // a Play receives for itself
 	s.pick = func(c *call) Step {
@@ -41,16 +41,16 @@ func chance(seed uint64, method string, k int) float64 {
 
 // Func carries out the step that f returns. It gets the attempt with what is known of it at its
 // start, and must return when ctx is done: [Server.Close] waits for it. It is called from many
-// goroutines at once. A step with impossible values is answered with INTERNAL and their mistake.
+// goroutines at once. A step with impossible values is answered with INTERNAL and their err.
 func Func(f func(ctx context.Context, a Attempt) Step) Step {
 	s := Step{end: endPick, mayDrop: true}
 	if f == nil {
-		return s.wrong(errors.New("Func(nil): want a function"))
+		return s.invalid(errors.New("Func(nil): want a function"))
 	}
 	s.pick = func(c *call) Step {
 		step := f(c.stream.Context(), c.attempt.clone())
-		if step.mistake != nil {
-			return broken(fmt.Errorf("testserver: %s: step returned to Func: %w", c.attempt.Method, step.mistake))
+		if step.err != nil {
+			return errorStep(fmt.Errorf("testserver: %s: step returned to Func: %w", c.attempt.Method, step.err))
 		}
 		return step
 	}

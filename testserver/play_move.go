@@ -21,14 +21,14 @@ type Move struct {
 	headers bool // sends headers, and nothing else
 	sends   bool // sends headers, unless they have been sent, and messages
 	last    bool // nothing can come after it, and its error is how the attempt ends
-	mistake error
+	err     error
 }
 
 // Receive waits for n ≥ 1 messages from the client, or until it half-closes.
 func Receive(n int) Move {
 	m := Move{name: "Receive", do: func(c *call) error { return c.receive(n, nil) }}
 	if n < 1 {
-		m.mistake = fmt.Errorf("Receive(%d): want at least 1, or ReceiveAll()", n)
+		m.err = fmt.Errorf("Receive(%d): want at least 1, or ReceiveAll()", n)
 	}
 	return m
 }
@@ -46,7 +46,7 @@ func SendHeader(md metadata.MD) Move {
 		name:    "SendHeader",
 		do:      func(c *call) error { return c.sendHeader(md) },
 		headers: true,
-		mistake: checkKeys("SendHeader", md),
+		err:     checkKeys("SendHeader", md),
 	}
 }
 
@@ -56,7 +56,7 @@ func Send(messages ...proto.Message) Move {
 	for _, m := range messages {
 		b, err := proto.Marshal(m)
 		if err != nil {
-			return Move{name: "Send", mistake: fmt.Errorf("Send(%T): %w", m, err)}
+			return Move{name: "Send", err: fmt.Errorf("Send(%T): %w", m, err)}
 		}
 		raw = append(raw, b)
 	}
@@ -75,7 +75,7 @@ func SendRaw(messages ...[]byte) Move {
 func sending(name string, messages [][]byte) Move {
 	m := Move{name: name, sends: true, do: func(c *call) error { return c.sendAll(messages) }}
 	if len(messages) == 0 {
-		m.mistake = fmt.Errorf("%s(): want at least one message", name)
+		m.err = fmt.Errorf("%s(): want at least one message", name)
 	}
 	return m
 }
@@ -85,7 +85,7 @@ func sending(name string, messages [][]byte) Move {
 func Echo(n int) Move {
 	m := Move{name: "Echo", sends: true, do: func(c *call) error { return c.receive(n, c.send) }}
 	if n < 1 {
-		m.mistake = fmt.Errorf("Echo(%d): want at least 1, or EchoAll()", n)
+		m.err = fmt.Errorf("Echo(%d): want at least 1, or EchoAll()", n)
 	}
 	return m
 }
@@ -99,7 +99,7 @@ func EchoAll() Move {
 func Pause(d time.Duration) Move {
 	m := Move{name: "Pause", do: func(c *call) error { return c.wait(d) }}
 	if d < 0 {
-		m.mistake = fmt.Errorf("Pause(%v): want 0 or more", d)
+		m.err = fmt.Errorf("Pause(%v): want 0 or more", d)
 	}
 	return m
 }
@@ -113,20 +113,20 @@ func Cut() Move { return Move{name: "Cut", do: (*call).cut, sends: true, last: t
 
 // checkMoves says which of the moves cannot be made where it stands.
 func checkMoves(moves []Move) error {
-	var mistakes []error
+	var errs []error
 	sent := false
 	for i, m := range moves {
 		switch {
-		case m.mistake != nil:
-			mistakes = append(mistakes, fmt.Errorf("Play: move %d: %w", i+1, m.mistake))
+		case m.err != nil:
+			errs = append(errs, fmt.Errorf("Play: move %d: %w", i+1, m.err))
 		case m.do == nil:
-			mistakes = append(mistakes, fmt.Errorf("Play: move %d is Move{}: want Receive(…), Send(…) or another", i+1))
+			errs = append(errs, fmt.Errorf("Play: move %d is Move{}: want Receive(…), Send(…) or another", i+1))
 		case m.headers && sent:
-			mistakes = append(mistakes, fmt.Errorf("Play: move %d: %s: headers have gone out before: want it first", i+1, m.name))
+			errs = append(errs, fmt.Errorf("Play: move %d: %s: headers have gone out before: want it first", i+1, m.name))
 		case m.last && i < len(moves)-1:
-			mistakes = append(mistakes, fmt.Errorf("Play: move %d: %s: nothing can follow: want it last", i+1, m.name))
+			errs = append(errs, fmt.Errorf("Play: move %d: %s: nothing can follow: want it last", i+1, m.name))
 		}
 		sent = sent || m.headers || m.sends
 	}
-	return errors.Join(mistakes...)
+	return errors.Join(errs...)
 }

@@ -18,13 +18,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTheCutComesAfterTheFirstMarkHoweverWritesAreCut(t *testing.T) {
+func TestCutterFindsMarkAcrossWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.SliceOfN(rapid.SampledFrom([]byte(cutMark[:3])), 0, 50).Draw(t, "before")
 		wire := append(bytes.Clone(before), cutMessage...)
-		var s scissors
-		s.open.Store(true)
+		var s cutter
+		s.armed.Store(true)
 		sent := 0
 		for cut := false; !cut; {
 			n := min(len(wire), rapid.IntRange(1, 40).Draw(t, "write"))
@@ -38,9 +38,9 @@ func TestTheCutComesAfterTheFirstMarkHoweverWritesAreCut(t *testing.T) {
 	})
 }
 
-func TestScissorsThatAreNotOpenDoNotCut(t *testing.T) {
+func TestCutterUnarmed(t *testing.T) {
 	t.Parallel()
-	var s scissors
+	var s cutter
 	if n, cut := s.find(cutMessage); cut || n != len(cutMessage) {
 		t.Errorf("cut %v after %d bytes; want all %d", cut, n, len(cutMessage))
 	}
@@ -61,7 +61,7 @@ func (c *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestTheWireEndsInsideAFrameOfData(t *testing.T) {
+func TestCutterEndsInsideDataFrame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lis := bufconn.Listen(bufferSize)
