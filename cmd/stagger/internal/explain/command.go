@@ -139,8 +139,16 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if err != nil {
 		return err
 	}
-	r := rand.New(rand.NewPCG(o.seed, 0))
-	return write(c.OutOrStdout(), explain(set, known, o.question, r.Float64))
+	return write(c.OutOrStdout(), explain(set, known, o.question, draw(o.seed)))
+}
+
+// draw draws the random numbers of an explanation.
+func draw(seed uint64) (drawn chances) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range drawn {
+		drawn[i] = random.Float64()
+	}
+	return drawn
 }
 
 func (o *options) explainAll(c *cobra.Command, file string) error {

@@ -10,9 +10,11 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -42,52 +44,79 @@ type event struct {
 	least, longest time.Duration // that the wait could have been
 }
 
-// willing are gates that say yes to everything.
-type willing struct{}
-
-func (willing) Open() bool                             { return false }
-func (willing) Enter() bool                            { return true }
-func (willing) Leave()                                 {}
-func (willing) Fail()                                  {}
-func (willing) Withdraw(*policy.Outcome, float64) bool { return true }
+// chances are what the random numbers of an explanation are: one for each attempt that fails.
+type chances [interceptor.DefaultMaxAttempts]float64
 
 // explain lets every attempt fail in the same way, in no time.
-func explain(set *policy.Set, known api.API, q question, random func() float64) answer {
+func explain(set *policy.Set, known api.API, q question, drawn chances) answer {
 	a := answer{question: q, Effect: effect.Of(set, known, q.method), limit: q.deadline}
-	p := a.Policy
-	if p == nil {
+	if a.Policy == nil {
 		return a
 	}
-	if timeout := p.Spec().Timeout; timeout > 0 && (a.limit == 0 || timeout < a.limit) {
+	if timeout := a.Policy.Spec().Timeout; timeout > 0 && (a.limit == 0 || timeout < a.limit) {
 		a.limit = timeout
 	}
-	out := policy.Outcome{Status: status.New(q.code, "")}
-	if q.pushback != "" {
-		out.Trailer = metadata.Pairs(policy.PushbackTrailer, q.pushback)
-	}
-	start := time.Unix(0, 0)
-	call := policy.Call{Attempts: 1, MaxAttempts: interceptor.DefaultMaxAttempts, Safe: a.Safe, InRetry: q.inRetry}
-	if a.limit > 0 {
-		call.Deadline = start.Add(a.limit)
-	}
-	for now := time.Duration(0); ; {
-		decide := func(c policy.Call, r float64) policy.Decision {
-			return p.Decide(&c, &out, willing{}, start.Add(now), r)
+	a.events = a.play(a.limit, drawn)
+	for i := range a.events {
+		e := &a.events[i]
+		if !e.decision.Retry && e.decision.Reason != policy.ReasonDeadlineTooClose {
+			continue
 		}
-		e := event{at: now, decision: decide(call, random())}
-		if e.decision.Retry || e.decision.Reason == policy.ReasonDeadlineTooClose {
-			free := call // a longer wait might not fit before the deadline
-			free.Deadline = time.Time{}
-			e.waits, e.least, e.longest = true, decide(free, 0).Delay, decide(free, almostOne).Delay
+		wait := func(chance float64) time.Duration { // a longer wait might not fit before the deadline
+			other := drawn
+			other[i] = chance
+			return a.play(0, other)[i].decision.Delay
 		}
-		a.events = append(a.events, e)
-		if !e.decision.Retry {
-			return a
-		}
-		call.Sent(e.decision)
-		now += e.decision.Delay
+		e.waits, e.least, e.longest = true, wait(0), wait(almostOne)
 	}
+	return a
 }
 
 // almostOne is the largest chance.
 const almostOne = 1 - 1.0/(1<<53)
+
+// play drives the engine of calls through all attempts; a limit of 0 is none.
+func (a *answer) play(limit time.Duration, drawn chances) []event {
+	var (
+		call   attempts.Call
+		events []event
+		at     time.Duration
+	)
+	now := func() attempts.Now {
+		return attempts.Now{At: at, Wall: time.Unix(0, 0).Add(at), Chance: drawn[min(len(events), len(drawn)-1)]}
+	}
+	failed := attempts.Result{Outcome: policy.Outcome{Status: status.New(a.code, "")}}
+	failed.Err = failed.Status.Err()
+	if a.pushback != "" {
+		failed.Trailer = metadata.Pairs(policy.PushbackTrailer, a.pushback)
+	}
+	settings := attempts.Settings{
+		Policy: a.Policy, MaxAttempts: interceptor.DefaultMaxAttempts, Deadline: attempts.Never,
+		Facts: facts{a.Safe, a.inRetry}, Budget: budget.Unlimited, Slots: slots{},
+	}
+	if limit > 0 {
+		settings.Deadline, settings.Wall = limit, time.Unix(0, 0).Add(limit)
+	}
+	for step := call.Start(settings, now()); !step.Over; {
+		if step.Send == 0 {
+			at = step.Wake
+			step = call.Wake(now())
+			continue
+		}
+		step = call.Ended(step.Send, failed, now())
+		events = append(events, event{at: at, decision: step.Decision})
+	}
+	return events
+}
+
+// facts implements [attempts.Facts].
+type facts struct{ safe, inRetry bool }
+
+func (f facts) Safe() bool    { return f.safe }
+func (f facts) InRetry() bool { return f.inRetry }
+
+// slots implements [attempts.Slots] without a limit.
+type slots struct{}
+
+func (slots) Enter() bool { return true }
+func (slots) Leave()      {}

@@ -32,7 +32,7 @@ func text(a answer, p terminal.Style) string {
 		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	fact("entry", "%s", entry(a))
-	fact("attempts", "%s", attempts(a.Policy))
+	fact("attempts", "%s", attemptsOf(a.Policy))
 	fact("safe", "%s", safety(a))
 	if a.Budget != "" {
 		fact("budget", "%s", a.Budget)
@@ -67,7 +67,7 @@ func entry(a answer) string {
 	}
 }
 
-func attempts(p *policy.Policy) string {
+func attemptsOf(p *policy.Policy) string {
 	n := p.MaxAttempts()
 	switch {
 	case n == 1:

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,9 +30,8 @@ const method = "/acme.orders.v1.OrderService/GetOrder"
 func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set, q := drawn(rt)
-		seed := rapid.Uint64().Draw(rt, "seed")
-		source := func() func() float64 { return rand.New(rand.NewPCG(seed, 0)).Float64 }
-		a := explain(set, api.API{}, q, source())
+		random := draw(rapid.Uint64().Draw(rt, "seed"))
+		a := explain(set, api.API{}, q, random)
 		var want []time.Duration
 		for _, e := range a.events {
 			want = append(want, e.at)
@@ -41,11 +39,12 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		var got []time.Duration
 		var callErr error
 		synctest.Test(t, func(t *testing.T) {
-			retrier, err := interceptor.New(set, interceptor.WithRandom(source()), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+			srv := testserver.Start(t)
+			chance := func() float64 { return random[min(max(len(srv.Attempts()), 1), len(random))-1] } // as many as have failed
+			retrier, err := interceptor.New(set, interceptor.WithRandom(chance), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			srv := testserver.Start(t)
 			step := testserver.Fail(q.code)
 			if q.pushback != "" {
 				step = step.Pushback(q.pushback)
@@ -114,7 +113,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(explain(set, api.API{}, question{method: method, code: codes.Unavailable}, func() float64 { return 0.5 }), terminal.Style{})
+	got := text(explain(set, api.API{}, question{method: method, code: codes.Unavailable}, chances{0.5, 0.5}), terminal.Style{})
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
 		"budget    none\n", "no other attempt", "NO         May the method be repeated?",
@@ -123,7 +122,7 @@ methodConfig:
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := text(explain(set, api.API{}, question{method: "/x.Y/Z"}, nil), terminal.Style{}); !strings.Contains(got, "no entry names it") {
+	if got := text(explain(set, api.API{}, question{method: "/x.Y/Z"}, chances{}), terminal.Style{}); !strings.Contains(got, "no entry names it") {
 		t.Error(got)
 	}
 }
@@ -155,8 +154,7 @@ methodConfig:
 		t.Fatal(err)
 	}
 	q := question{method: method, code: codes.Unavailable, deadline: 120 * time.Millisecond}
-	chance := 0.5
-	a := explain(set, api.API{}, q, func() float64 { chance += 0.2; return chance })
+	a := explain(set, api.API{}, q, chances{0.7, 0.9})
 	var got []string
 	for _, e := range a.events {
 		got = append(got, fmt.Sprint(e.decision.Reason, " ", e.decision.Delay, " of ", e.least, " to ", e.longest.Round(time.Millisecond)))
