@@ -144,7 +144,9 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 
 // Unary returns the interceptor for unary calls alone, for use with grpc.WithUnaryInterceptor or in
 // a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,
-// attempts multiply; the Retrier warns of it once for each method.
+// attempts multiply; the Retrier warns of it once for each method. So they may at the targets of an xDS server
+// (xds:, google-c2p:), whose policies nobody sees; the Retrier warns of that once. Where gRPC may retry, no attempt
+// counts as unsent.
 func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRPC) }
 
 // Stream returns the interceptor for streams of all kinds alone, as [Retrier.Unary] does for unary

@@ -162,10 +162,10 @@ func (c *oldCall) outcome(err error) policy.Outcome {
 	st, ok := status.FromError(err)
 	out.Status = st
 	multiplied := c.retrier.multiplied(coexistence(c.alone), c.cc, c.method)
-	out.Unsent = c.unsent() && !multiplied
+	out.Unsent = c.unsent() && st.Code() == codes.Unavailable && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	nobodys := !ok || st.Code() == codes.OK
-	out.Final = out.Final || nobodys && c.verdict == VerdictByCode || deterministic(st.Code(), err)
+	out.Final = out.Final || nobodys && c.verdict == VerdictByCode || deterministic(st.Code(), err) || c.unsent() && dropped(st.Code(), err)
 	return out
 }
 

@@ -34,10 +34,11 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 	st, isStatus := status.FromError(err)
 	r.Status = st
 	multiplied := c.retrier.multiplied(c.with, c.cc, c.method)
-	r.Unsent = a.done && a.unsent() && !multiplied
+	noStream := a.done && a.unsent()
+	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	foreign := !isStatus || st.Code() == codes.OK
-	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err)
+	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err) || noStream && dropped(st.Code(), err)
 	return r
 }
 
@@ -53,11 +54,32 @@ func answered(err error) bool {
 // multiplied reports, with a warning, that gRPC may have retried an attempt by itself. Then the
 // lack of a stream says nothing of the attempts before.
 func (r *Retrier) multiplied(with coexistence, cc *grpc.ClientConn, method string) bool {
-	if with == alone || !retriesItself(cc, method) {
+	switch {
+	case with == alone || cc == nil:
+		return false
+	case hidesRetries(cc):
+		r.warnHidden(cc.CanonicalTarget())
+	case retriesItself(cc, method):
+		r.warnMultiplied(method)
+	default:
 		return false
 	}
-	r.warnMultiplied(method)
 	return true
+}
+
+// dropped reports whether a picker has dropped an RPC that has no stream, on purpose: xDS and grpclb balancers do, to
+// shed load. gRPC itself does not retry that either. The texts are gRPC's own for Go; err may wrap it.
+func dropped(code codes.Code, err error) bool {
+	if code != codes.Unavailable {
+		return false
+	}
+	text := messageOf(err)
+	return slices.Contains(drops, text) || strings.HasPrefix(text, "max requests ") && strings.Contains(text, " exceeded on service ")
+}
+
+var drops = []string{
+	"RPC is dropped",
+	"request dropped by grpclb",
 }
 
 // deterministic reports errors that gRPC makes of a message as such, on either side: the same
@@ -73,10 +95,17 @@ func deterministic(code codes.Code, err error) bool {
 	default:
 		return false
 	}
+	message := messageOf(err)
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(message, text) })
+}
+
+// messageOf is the message of the status that err is or wraps, as gRPC has made it; "" without one.
+func messageOf(err error) string {
 	var inner interface{ GRPCStatus() *status.Status }
-	return errors.As(err, &inner) && slices.ContainsFunc(texts, func(text string) bool {
-		return strings.HasPrefix(inner.GRPCStatus().Message(), text)
-	})
+	if !errors.As(err, &inner) {
+		return ""
+	}
+	return inner.GRPCStatus().Message()
 }
 
 var (

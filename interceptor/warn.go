@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -131,8 +132,24 @@ func (r *Retrier) warnMultiplied(method string) {
 	}
 }
 
+// warnHidden reports, once, a target whose retry policies gRPC does not show.
+func (r *Retrier) warnHidden(target string) {
+	if r.warned.first("hidden") {
+		r.warn(policy.Diagnostic{Field: "target", Value: target, Message: "gRPC may retry by policies of the xDS server, which it shows " +
+			"to nobody: attempts may multiply, and what failed for want of a connection counts as sent; dial with Retrier.DialOptions, " +
+			"which switches gRPC's own retries off, instead of grpc.WithUnaryInterceptor(retrier.Unary())"})
+	}
+}
+
+// hidesRetries reports whether an xDS server configures the connection: gRPC does not show its retry policies
+// (gRFC A44).
+func hidesRetries(cc *grpc.ClientConn) bool {
+	scheme, _, _ := strings.Cut(cc.CanonicalTarget(), ":")
+	return scheme == "xds" || scheme == "google-c2p"
+}
+
 // retriesItself reports whether the service config that gRPC has received holds a retry policy for
 // the method. The call asks only when an attempt has failed: gRPC takes a lock to answer.
 func retriesItself(cc *grpc.ClientConn, method string) bool {
-	return cc != nil && cc.GetMethodConfig(method).RetryPolicy != nil
+	return cc.GetMethodConfig(method).RetryPolicy != nil
 }
