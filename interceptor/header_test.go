@@ -29,7 +29,7 @@ func (n *numbers) GetRequestMetadata(ctx context.Context, _ ...string) (map[stri
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = append(n.list, interceptor.AttemptNumber(ctx))
-	return nil, nil
+	return map[string]string{}, nil
 }
 
 func (*numbers) RequireTransportSecurity() bool { return false }

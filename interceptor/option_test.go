@@ -75,7 +75,7 @@ func TestMaxAttempts(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, down())
 				for range 2 {
-					s.Server.Reset()
+					s.Reset()
 					s.On(get, down())
 					_, err := s.call(t.Context(), get, row.opts...)
 					if s.Count(get) != row.want || reasonOf(err) != policy.ReasonAttemptsExhausted {
@@ -83,7 +83,7 @@ func TestMaxAttempts(t *testing.T) {
 					}
 				}
 				for kind, desc := range kinds() {
-					s.Server.Reset()
+					s.Reset()
 					s.On(get, down())
 					if _, _, err := s.whole(t, desc, row.opts...); s.Count(get) != row.want || reasonOf(err) != policy.ReasonAttemptsExhausted {
 						t.Errorf("%s stream: %d attempts, %s; want %d", kind, s.Count(get), reasonOf(err), row.want)

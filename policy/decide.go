@@ -134,6 +134,9 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 			return o.As
 		}
 	}
+	if isCut(out.Status) {
+		return p.codeOfCut()
+	}
 	return out.Status.Code()
 }
 

@@ -19,7 +19,7 @@ import (
 type RetrySpec struct {
 	MaxAttempts         int // the first included; at least 2
 	Backoff             Backoff
-	Codes               CodeSet // retryable codes; at least one
+	Codes               CodeSet // retryable codes; at least one. UNAVAILABLE stands for streams that were cut, too, which gRPC calls INTERNAL
 	PerCode             []CodeSpec
 	PerAttemptTimeout   time.Duration // 0: none
 	OnAttemptTimeout    OnTimeout

@@ -1,0 +1,88 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// A stream that was cut is INTERNAL to gRPC, and counts as UNAVAILABLE too.
+func TestCuts(t *testing.T) {
+	t.Parallel()
+	const (
+		trailers = "server closed the stream without sending trailers"
+		reset    = "stream terminated by RST_STREAM with error code: "
+	)
+	list := func(list ...codes.Code) func(*policy.RetrySpec) {
+		return func(r *policy.RetrySpec) { r.Codes = policy.Codes(list...) }
+	}
+	settings := func(cost float64, c codes.Code) policy.CodeSpec {
+		return policy.CodeSpec{Codes: policy.Codes(c), CostFactor: cost}
+	}
+	both := func(perCode ...policy.CodeSpec) func(*policy.RetrySpec) {
+		return func(r *policy.RetrySpec) {
+			r.Codes, r.PerCode = policy.Codes(codes.Internal, codes.Unavailable), perCode
+		}
+	}
+	internal := func(message string) policy.Outcome {
+		return policy.Outcome{Status: status.New(codes.Internal, message)}
+	}
+	for name, row := range map[string]struct {
+		policy func(*policy.RetrySpec)
+		out    policy.Outcome
+		unsafe bool
+		want   policy.Reason
+		cost   float64 // 0: the budget is not asked
+	}{
+		"UNAVAILABLE is listed":                 {list(codes.Unavailable), internal(trailers), false, policy.ReasonRetry, 1},
+		"INTERNAL is listed":                    {list(codes.Internal), internal(trailers), false, policy.ReasonRetry, 1},
+		"neither is listed":                     {list(codes.Aborted), internal(trailers), false, policy.ReasonNonRetryable, 0},
+		"reset, NO_ERROR":                       {nil, internal(reset + "NO_ERROR"), false, policy.ReasonRetry, 1},
+		"reset, INTERNAL_ERROR":                 {nil, internal(reset + "INTERNAL_ERROR"), false, policy.ReasonRetry, 1},
+		"reset, another error":                  {nil, internal(reset + "PROTOCOL_ERROR"), false, policy.ReasonNonRetryable, 0},
+		"wrapped":                               {nil, internal("orders: rpc error: code = Internal desc = " + trailers), false, policy.ReasonRetry, 1},
+		"INTERNAL for another reason":           {nil, internal("unexpected EOF"), false, policy.ReasonNonRetryable, 0},
+		"another code with the text":            {nil, policy.Outcome{Status: status.New(codes.Unknown, trailers)}, false, policy.ReasonNonRetryable, 0},
+		"not safe to repeat":                    {nil, internal(trailers), true, policy.ReasonNotIdempotent, 0},
+		"settings of UNAVAILABLE":               {both(settings(2, codes.Unavailable)), internal(trailers), false, policy.ReasonRetry, 2},
+		"settings of INTERNAL first":            {both(settings(2, codes.Unavailable), settings(3, codes.Internal)), internal(trailers), false, policy.ReasonRetry, 3},
+		"other INTERNALs have no share of them": {both(settings(2, codes.Unavailable)), internal("no"), false, policy.ReasonRetry, 1},
+		"an override wins": {func(r *policy.RetrySpec) {
+			r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Internal), Contains: "trailers", As: codes.DataLoss}}
+		}, internal(trailers), false, policy.ReasonNonRetryable, 0},
+		"an override to INTERNAL wins": {func(r *policy.RetrySpec) {
+			r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Internal), As: codes.Internal}}
+		}, internal(trailers), false, policy.ReasonNonRetryable, 0},
+		"a classifier wins": {nil, policy.Outcome{Status: status.New(codes.Internal, trailers), As: codes.DataLoss}, false, policy.ReasonNonRetryable, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked purse
+			d := mustPolicy(t, row.policy).Decide(&policy.Call{Attempts: 1, Safe: !row.unsafe}, &row.out, &asked, noon, 0)
+			if d.Reason != row.want || asked.factor != row.cost || row.cost > 0 && asked.failed != 1 {
+				t.Errorf("%s, cost %v, %d failures; want %s, %v", d.Reason, asked.factor, asked.failed, row.want, row.cost)
+			}
+		})
+	}
+	t.Run("hedging", func(t *testing.T) {
+		t.Parallel()
+		for code, want := range map[codes.Code]policy.Reason{
+			codes.Unavailable: policy.ReasonHedge, codes.Internal: policy.ReasonHedge, codes.Aborted: policy.ReasonNonRetryable,
+		} {
+			p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(code)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := internal(trailers)
+			if d := p.Decide(&policy.Call{Attempts: 1, Safe: true}, &out, new(purse), noon, 0); d.Reason != want {
+				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)
+			}
+		}
+	})
+}
