@@ -134,7 +134,7 @@ func newFile(seed uint64, outcomes []*outcome) file {
 }
 
 // kinds are the kinds of phases, as the file names them.
-var kinds = map[sim.Kind]string{sim.Lead: "lead-in", sim.Trouble: "trouble", sim.After: "after"}
+var kinds = map[sim.Kind]string{sim.KindLead: "lead-in", sim.KindTrouble: "trouble", sim.KindAfter: "after"}
 
 func newStormLine(s storm) stormLine {
 	last := s.last()
@@ -161,7 +161,7 @@ func lines(outcomes []*outcome) []line {
 			if j := x.judgement(); j != unjudged {
 				l.Judgement = string(j)
 			}
-			if x.Recovery.State == sim.Returned {
+			if x.Recovery.State == sim.RecoveryReturned {
 				l.Recovery, l.Recovered = new(x.Recovery.Took.Seconds()), true
 			}
 			list = append(list, l)

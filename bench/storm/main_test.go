@@ -33,9 +33,9 @@ func drizzle(t *testing.T, tg target) []storm {
 	}
 	s.Title, s.About, s.target = "drizzle", "one backend of four fails for a moment", tg
 	s.Phases = []sim.Phase{
-		{Name: "calm", Kind: sim.Lead, Length: 400 * ms, Load: 0.1},
+		{Name: "calm", Kind: sim.KindLead, Length: 400 * ms, Load: 0.1},
 		{Name: "trouble", Length: 200 * ms, Load: 0.1, Faults: []sim.Fault{{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable}}},
-		{Name: "after", Kind: sim.After, Length: 400 * ms, Load: 0.1},
+		{Name: "after", Kind: sim.KindAfter, Length: 400 * ms, Load: 0.1},
 	}
 	return []storm{s}
 }

@@ -58,8 +58,8 @@ func (t target) judge(r, without result) []verdict {
 // within reports whether r took at most times as long as other. Whoever never recovers may be compared with its
 // like only.
 func within(times float64, r, other sim.Recovered) bool {
-	if r.State != sim.Returned {
+	if r.State != sim.RecoveryReturned {
 		return r.State == other.State
 	}
-	return other.State != sim.Returned || r.Took.Seconds() <= times*other.Took.Seconds()
+	return other.State != sim.RecoveryReturned || r.Took.Seconds() <= times*other.Took.Seconds()
 }

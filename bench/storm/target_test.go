@@ -14,9 +14,9 @@ import (
 func TestTargetJudge(t *testing.T) {
 	t.Parallel()
 	back := func(seconds float64) sim.Recovered {
-		return sim.Recovered{State: sim.Returned, Took: time.Duration(seconds * float64(time.Second))}
+		return sim.Recovered{State: sim.RecoveryReturned, Took: time.Duration(seconds * float64(time.Second))}
 	}
-	none := sim.Recovered{State: sim.Never}
+	none := sim.Recovered{State: sim.RecoveryNever}
 	pulse := target{recovery: 1.5, share: 0.9}
 	for name, row := range map[string]struct {
 		target     target

@@ -80,13 +80,13 @@ func (o *outcome) besidePeers(r result) []verdict {
 	success, soonest := -1, -1
 	for i, c := range o.clients {
 		p := o.results[i]
-		if c.ours || !c.onSlow.comparable(o.storm) || p.Recovery.State == sim.Never {
+		if c.ours || !c.onSlow.comparable(o.storm) || p.Recovery.State == sim.RecoveryNever {
 			continue
 		}
 		if success < 0 || p.Success > o.results[success].Success {
 			success = i
 		}
-		if p.Recovery.State == sim.Returned && (soonest < 0 || p.Recovery.Took < o.results[soonest].Recovery.Took) {
+		if p.Recovery.State == sim.RecoveryReturned && (soonest < 0 || p.Recovery.Took < o.results[soonest].Recovery.Took) {
 			soonest = i
 		}
 	}
@@ -105,7 +105,7 @@ func (o *outcome) besidePeers(r result) []verdict {
 		best := o.results[soonest]
 		v := judged("time to recover no longer than that of the best such peer",
 			r.Recovery.String()+" s", o.clients[soonest].name+" "+best.Recovery.String()+" s",
-			r.Recovery.State == sim.Returned && r.Recovery.Took.Seconds() <= best.Recovery.Took.Seconds()+slack, r, best)
+			r.Recovery.State == sim.RecoveryReturned && r.Recovery.Took.Seconds() <= best.Recovery.Took.Seconds()+slack, r, best)
 		if v.judgement == miss && lower(best, r) {
 			v.why = fmt.Sprintf("it lets %.0f %% of the calls fail, stagger %.0f %%; what is not sent need not be served", 100-100*best.Success, 100-100*r.Success)
 		}

@@ -14,7 +14,7 @@ import (
 
 // afterwards says how long a client took to recover.
 func afterwards(seconds float64) sim.Recovered {
-	return sim.Recovered{State: sim.Returned, Took: time.Duration(seconds * float64(time.Second))}
+	return sim.Recovered{State: sim.RecoveryReturned, Took: time.Duration(seconds * float64(time.Second))}
 }
 
 // quiet is a storm without an overload.
@@ -23,7 +23,7 @@ var quiet = &sim.Scenario{}
 // among returns stagger's result and its verdicts beside peers.
 func among(s storm, ours outage.Result, peers map[onSlow]outage.Result) *outcome {
 	o := &outcome{storm: s, clients: []client{{name: "no retries"}, {name: "stagger", ours: true, connections: 1, onSlow: onSlowTimeout}}}
-	o.results = []result{{Result: outage.Result{Recovery: sim.Recovered{State: sim.Never}}}, {Result: ours}}
+	o.results = []result{{Result: outage.Result{Recovery: sim.Recovered{State: sim.RecoveryNever}}}, {Result: ours}}
 	for slow, r := range peers {
 		o.clients = append(o.clients, client{name: "peer", onSlow: slow})
 		o.results = append(o.results, result{Result: r})
@@ -38,7 +38,7 @@ func TestVerdictsBesidePeers(t *testing.T) {
 	ours := outage.Result{Calls: 10_000, Success: 0.9, Recovery: afterwards(1)}
 	better := outage.Result{Calls: 10_000, Success: 0.95, Recovery: afterwards(1)}
 	sooner := outage.Result{Calls: 10_000, Success: 0.5, Recovery: afterwards(0.89)}
-	lost := outage.Result{Calls: 10_000, Success: 0.95, Recovery: sim.Recovered{State: sim.Never}}
+	lost := outage.Result{Calls: 10_000, Success: 0.95, Recovery: sim.Recovered{State: sim.RecoveryNever}}
 	late := better
 	late.Late = outage.TooLate + 1
 	for name, row := range map[string]struct {
@@ -84,7 +84,7 @@ func TestWorse(t *testing.T) {
 	t.Parallel()
 	ours := outage.Result{Calls: 10_000, Success: 0.9, Recovery: afterwards(1), PerCall: 1.2, P99: 300 * ms}
 	got := among(storm{Scenario: &sim.Scenario{Title: "x"}}, ours, map[onSlow]outage.Result{onSlowWait: {
-		Calls: 10_000, Success: 0.95, Recovery: sim.Recovered{State: sim.Never}, PerCall: 1.1, P99: 200 * ms,
+		Calls: 10_000, Success: 0.95, Recovery: sim.Recovered{State: sim.RecoveryNever}, PerCall: 1.1, P99: 200 * ms,
 	}}).worse()
 	var names []string
 	for _, w := range got {

@@ -144,10 +144,10 @@ func TestPulseWithoutBudget(t *testing.T) {
 	}
 	r := inVirtualTime(t, some[0], "grpc-middleware")
 	none, peer := r.results[0], r.results[1]
-	if peer.judgement() != miss || peer.Recovery.State != sim.Never {
+	if peer.judgement() != miss || peer.Recovery.State != sim.RecoveryNever {
 		t.Errorf("%s, recovered after %v; want %s, never", peer.judgement(), peer.Recovery, miss)
 	}
-	if none.Recovery.State != sim.Returned || none.judgement() != unjudged {
+	if none.Recovery.State != sim.RecoveryReturned || none.judgement() != unjudged {
 		t.Errorf("without retries: %s, recovered after %v; want it to recover, and no judgement", none.judgement(), none.Recovery)
 	}
 	near(t, "arrivals without retries, in capacities", none.Peak, 1.5, 0.3)

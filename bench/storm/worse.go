@@ -59,10 +59,10 @@ func figures() []figure {
 
 // later reports whether a recovered later than b.
 func later(a, b result) bool {
-	if b.Recovery.State != sim.Returned {
+	if b.Recovery.State != sim.RecoveryReturned {
 		return false
 	}
-	return a.Recovery.State == sim.Never || a.Recovery.Took.Seconds() > b.Recovery.Took.Seconds()+slack
+	return a.Recovery.State == sim.RecoveryNever || a.Recovery.Took.Seconds() > b.Recovery.Took.Seconds()+slack
 }
 
 // worse is a figure in which peers do better than stagger.

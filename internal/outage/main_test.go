@@ -28,9 +28,9 @@ func pulse() *sim.Scenario {
 		Services: []sim.Service{service1("shop")},
 		Fleets:   []sim.Fleet{{Name: "users", Clients: 1, Rate: 1000, Call: sim.Call{Service: "shop", Method: method, Deadline: time.Second}}},
 		Phases: []sim.Phase{
-			{Name: "calm", Kind: sim.Lead, Length: time.Second, Load: 0.5},
+			{Name: "calm", Kind: sim.KindLead, Length: time.Second, Load: 0.5},
 			{Name: "pulse", Length: time.Second, Load: 1.5},
-			{Name: "after", Kind: sim.After, Length: time.Second, Load: 0.5},
+			{Name: "after", Kind: sim.KindAfter, Length: time.Second, Load: 0.5},
 		},
 	}
 }

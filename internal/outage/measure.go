@@ -134,13 +134,13 @@ func ratio(a, b int) float64 {
 func (r *Record) recovered() sim.Recovered {
 	over, end, want := r.Scenario.TroubleEnd(), r.Scenario.Length(), r.Scenario.Recovery
 	if over == end {
-		return sim.Recovered{State: sim.Undisturbed}
+		return sim.Recovered{State: sim.RecoveryUndisturbed}
 	}
 	begin, i := over, r.first(over)
 	for begin+want.Window <= end {
 		in := Part{Calls: r.Calls[i:r.first(begin+want.Window)]}
 		if n := in.good(); n > 0 && ratio(n, len(in.Calls)) >= want.Success {
-			return sim.Recovered{State: sim.Returned, Took: begin - over}
+			return sim.Recovered{State: sim.RecoveryReturned, Took: begin - over}
 		}
 		// The next window that may be better begins just after the next call that failed.
 		for i < len(r.Calls) && r.Calls[i].OK {
@@ -151,5 +151,5 @@ func (r *Record) recovered() sim.Recovered {
 		}
 		begin, i = r.Calls[i].At+1, i+1
 	}
-	return sim.Recovered{State: sim.Never}
+	return sim.Recovered{State: sim.RecoveryNever}
 }

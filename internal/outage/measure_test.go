@@ -43,7 +43,7 @@ func TestMeasure(t *testing.T) {
 	if got.P50 != 1999*time.Microsecond || got.P99 != 2979*time.Microsecond || got.P999 != 2997*time.Microsecond {
 		t.Errorf("p50 %v, p99 %v, p999 %v; want 1.999ms, 2.979ms, 2.997ms", got.P50, got.P99, got.P999)
 	}
-	if got.Recovery != (sim.Recovered{State: sim.Returned}) || got.Late != 0 {
+	if got.Recovery != (sim.Recovered{State: sim.RecoveryReturned}) || got.Late != 0 {
 		t.Errorf("recovery %+v, late %v; want at once, and 0 for one late call of 2000", got.Recovery, got.Late)
 	}
 }
@@ -52,7 +52,7 @@ func TestMeasureNothing(t *testing.T) {
 	t.Parallel()
 	r := Record{Scenario: pulse(), Requests: make([][]Request, 1)}
 	got := r.Measure()
-	if got.Success != 0 || got.PerCall != 0 || got.Peak != 0 || got.P999 != 0 || got.Recovery.State != sim.Never {
+	if got.Success != 0 || got.PerCall != 0 || got.Peak != 0 || got.P999 != 0 || got.Recovery.State != sim.RecoveryNever {
 		t.Errorf("%+v; want zeros, and no recovery", got)
 	}
 }
@@ -101,8 +101,8 @@ func TestLatency(t *testing.T) {
 func TestRecovered(t *testing.T) {
 	t.Parallel()
 	const over = 2 * time.Second
-	never := sim.Recovered{State: sim.Never}
-	back := func(took time.Duration) sim.Recovered { return sim.Recovered{State: sim.Returned, Took: took} }
+	never := sim.Recovered{State: sim.RecoveryNever}
+	back := func(took time.Duration) sim.Recovered { return sim.Recovered{State: sim.RecoveryReturned, Took: took} }
 	for name, row := range map[string]struct {
 		bad  func(at time.Duration) bool
 		want sim.Recovered
@@ -122,7 +122,7 @@ func TestRecovered(t *testing.T) {
 	}
 	r := Record{Scenario: pulse(), Calls: every(func(time.Duration) bool { return false })}
 	r.Scenario.Phases = r.Scenario.Phases[:2]
-	if got := r.recovered(); got.State != sim.Undisturbed {
+	if got := r.recovered(); got.State != sim.RecoveryUndisturbed {
 		t.Errorf("an outage that ends in trouble: %+v; want nothing to recover from", got)
 	}
 }

@@ -79,7 +79,7 @@ func playable(s *sim.Scenario) error {
 	for i := range s.Services {
 		v := &s.Services[i]
 		calls[v.Name] = len(v.Calls) > 0
-		refuse(v.Time.Shape != sim.Fixed, "service %s: a time that varies", v.Name)
+		refuse(v.Time.Shape != sim.ShapeFixed, "service %s: a time that varies", v.Name)
 		for k := range v.Calls {
 			c := &v.Calls[k]
 			refuse(c.Clients > 1, "service %s: calls by %d clients", v.Name, c.Clients)

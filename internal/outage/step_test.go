@@ -23,7 +23,7 @@ func TestPlayable(t *testing.T) {
 		"fleet users: 2 clients":    func(s *sim.Scenario) { s.Fleets[0].Clients = 2 },
 		"fleet users: think":        func(s *sim.Scenario) { s.Fleets[0].Think = &sim.Distribution{A: ms} },
 		"fleet users: a network":    func(s *sim.Scenario) { s.Fleets[0].Call.Loss = 0.1 },
-		"service shop: a time that": func(s *sim.Scenario) { s.Services[0].Time = &sim.Distribution{Shape: sim.Exponential, A: ms} },
+		"service shop: a time that": func(s *sim.Scenario) { s.Services[0].Time = &sim.Distribution{Shape: sim.ShapeExponential, A: ms} },
 		"service shop: calls by 2":  func(s *sim.Scenario) { s.Services[0].Calls = []sim.Call{{Service: "x", Clients: 2}} },
 		"service shop: a network": func(s *sim.Scenario) {
 			s.Services[0].Calls = []sim.Call{{Service: "x", Delay: &sim.Distribution{A: ms}}}

@@ -103,7 +103,7 @@ func (w *world) service(ctx context.Context, name string) (*service, error) {
 
 func (s *service) start(options []grpc.ServerOption) error {
 	settings := []testserver.QueueOption{testserver.RefuseWith(s.spec.Refuse)}
-	if s.spec.Abandoned == sim.Drop {
+	if s.spec.Abandoned == sim.AbandonedDrop {
 		settings = append(settings, testserver.DropAbandoned())
 	}
 	for range s.spec.Backends {

@@ -53,9 +53,9 @@ func TestBackendQueueTime(t *testing.T) {
 	}{{1, 60, 1500 * time.Second}, {4, 300, 300 * time.Second}, {20, 1700, 60 * time.Second}} {
 		s := small()
 		s.Services[0].Workers, s.Services[0].Queue = row.workers, 1_000_000
-		s.Services[0].Time = &Distribution{Exponential, 10 * time.Millisecond, 0}
+		s.Services[0].Time = &Distribution{ShapeExponential, 10 * time.Millisecond, 0}
 		s.Fleets[0].Rate = row.rate
-		s.Phases = []Phase{{Kind: Lead, Length: 20 * time.Second, Load: 1}, {Length: row.length, Load: 1}}
+		s.Phases = []Phase{{Kind: KindLead, Length: 20 * time.Second, Load: 1}, {Length: row.length, Load: 1}}
 		s.Bucket = time.Second
 		got := play(t, s, Options{}).Runs[0].Fleets[0].Mean.Seconds()
 		want := erlang(row.rate, 0.01, row.workers) + 0.01
@@ -68,17 +68,17 @@ func TestBackendQueueTime(t *testing.T) {
 // Every request is served, refused or dropped.
 func TestBackendRequests(t *testing.T) {
 	t.Parallel()
-	for _, abandoned := range []Abandoned{Serve, Drop} {
+	for _, abandoned := range []Abandoned{AbandonedServe, AbandonedDrop} {
 		s := small()
 		s.Services[0].Queue, s.Services[0].Abandoned = 30, abandoned
-		s.Services[0].Time = &Distribution{Exponential, 10 * time.Millisecond, 0}
+		s.Services[0].Time = &Distribution{ShapeExponential, 10 * time.Millisecond, 0}
 		s.Fleets[0].Rate, s.Fleets[0].Call.Deadline = 150, 200*time.Millisecond
 		r := play(t, s, Options{}).Runs[0]
 		v, f := r.Services[0], r.Fleets[0]
 		if got := v.Served + v.Refused + v.Dropped; got != v.Requests || v.Requests != f.Calls {
 			t.Errorf("%v: %d calls, %d requests, of which %d served, %d refused, %d dropped", abandoned, f.Calls, v.Requests, v.Served, v.Refused, v.Dropped)
 		}
-		if v.Refused == 0 || (v.Dropped > 0) != (abandoned == Drop) || (v.Wasted > v.Served/2) != (abandoned == Serve) {
+		if v.Refused == 0 || (v.Dropped > 0) != (abandoned == AbandonedDrop) || (v.Wasted > v.Served/2) != (abandoned == AbandonedServe) {
 			t.Errorf("%v: %d refused, %d dropped, %d of %d wasted", abandoned, v.Refused, v.Dropped, v.Wasted, v.Served)
 		}
 		if f.Unfinished != 0 || total(f.Begun) != f.Calls || total(v.Arrivals) != v.Requests {

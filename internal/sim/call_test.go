@@ -67,9 +67,6 @@ func TestCallAsInterceptor(t *testing.T) {
 			if name == "at once" && slices.Contains([]string{"not retryable", "pushback", "forbids"}, what) {
 				continue // over real gRPC, chance says how many attempts of one instant are sent before the first answer
 			}
-			if name == "replaced" && what == "hangs" {
-				continue // until the interceptor runs on the engine: a slow attempt that the caller's deadline ends counts as a failure
-			}
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				file := "methodConfig:\n  - name: [{service: acme.shop.v1.Shop, method: Get}]\n    " + text + "\n"

@@ -65,7 +65,7 @@ func (c *checker) names() {
 
 // phases stand in an order: what leads in, the trouble, what comes after.
 func (c *checker) phases() {
-	order := map[Kind]int{Lead: 0, Trouble: 1, After: 2}
+	order := map[Kind]int{KindLead: 0, KindTrouble: 1, KindAfter: 2}
 	last := 0
 	for i, p := range c.scenario.Phases {
 		path := document.Item("phases", i)

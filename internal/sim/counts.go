@@ -160,7 +160,7 @@ func (f *fleet) result() FleetResult {
 func (f *fleetCounts) recovered() Recovered {
 	w := f.world
 	if w.recovers == w.until {
-		return Recovered{State: Undisturbed}
+		return Recovered{State: RecoveryUndisturbed}
 	}
 	for i := 0; i+recoveryParts < len(f.recovery); i++ {
 		var window recoveryPart
@@ -169,10 +169,10 @@ func (f *fleetCounts) recovered() Recovered {
 			window.succeeded += p.succeeded
 		}
 		if window.succeeded > 0 && part(window.succeeded, window.calls) >= w.scenario.Recovery.Success {
-			return Recovered{Returned, time.Duration(i) * w.partLength}
+			return Recovered{RecoveryReturned, time.Duration(i) * w.partLength}
 		}
 	}
-	return Recovered{State: Never}
+	return Recovered{State: RecoveryNever}
 }
 
 func readDelays(h *histogram.Histogram) Delays {

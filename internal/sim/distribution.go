@@ -20,26 +20,26 @@ type Shape uint8
 
 // The shapes.
 const (
-	Fixed       Shape = iota // A
-	Uniform                  // from A to B
-	Exponential              // with mean A
-	Normal                   // with mean A and deviation B, and never less than nothing
-	LogNormal                // with median A; 99 % do not exceed B
+	ShapeFixed       Shape = iota // A
+	ShapeUniform                  // from A to B
+	ShapeExponential              // with mean A
+	ShapeNormal                   // with mean A and deviation B, and never less than nothing
+	ShapeLogNormal                // with median A; 99 % do not exceed B
 )
 
 // draw is one duration.
 func (d *Distribution) draw(chance *rand.Rand) time.Duration {
 	a, b := float64(d.A), float64(d.B)
 	switch d.Shape {
-	case Uniform:
+	case ShapeUniform:
 		a += chance.Float64() * (b - a)
-	case Exponential:
+	case ShapeExponential:
 		a *= chance.ExpFloat64()
-	case Normal:
+	case ShapeNormal:
 		a += chance.NormFloat64() * b
-	case LogNormal:
+	case ShapeLogNormal:
 		a *= math.Exp(chance.NormFloat64() * d.spread())
-	case Fixed:
+	case ShapeFixed:
 		return d.A
 	}
 	return time.Duration(max(min(a, longest), 0))
@@ -54,12 +54,12 @@ const quantile99 = 2.3263478740408408
 // spread is the deviation of the logarithm.
 func (d *Distribution) spread() float64 { return math.Log(float64(d.B)/float64(d.A)) / quantile99 }
 
-// Mean is the average, that of a [Normal] without the part that is cut off.
+// Mean is the average, that of a [ShapeNormal] without the part that is cut off.
 func (d *Distribution) Mean() time.Duration {
 	switch d.Shape {
-	case Uniform:
+	case ShapeUniform:
 		return (d.A + d.B) / 2
-	case LogNormal:
+	case ShapeLogNormal:
 		s := d.spread()
 		return time.Duration(min(float64(d.A)*math.Exp(s*s/2), longest))
 	default:

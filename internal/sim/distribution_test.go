@@ -19,11 +19,11 @@ func TestDistributionMoments(t *testing.T) {
 		quantile float64
 		want     time.Duration // of the quantile
 	}{
-		{Distribution{Fixed, 20 * time.Millisecond, 0}, 0.5, 20 * time.Millisecond},
-		{Distribution{Uniform, 10 * time.Millisecond, 30 * time.Millisecond}, 0.9, 28 * time.Millisecond},
-		{Distribution{Exponential, 20 * time.Millisecond, 0}, 0.5, 13_863 * time.Microsecond},
-		{Distribution{Normal, 20 * time.Millisecond, 2 * time.Millisecond}, 0.8413, 22 * time.Millisecond},
-		{Distribution{LogNormal, 20 * time.Millisecond, 100 * time.Millisecond}, 0.99, 100 * time.Millisecond},
+		{Distribution{ShapeFixed, 20 * time.Millisecond, 0}, 0.5, 20 * time.Millisecond},
+		{Distribution{ShapeUniform, 10 * time.Millisecond, 30 * time.Millisecond}, 0.9, 28 * time.Millisecond},
+		{Distribution{ShapeExponential, 20 * time.Millisecond, 0}, 0.5, 13_863 * time.Microsecond},
+		{Distribution{ShapeNormal, 20 * time.Millisecond, 2 * time.Millisecond}, 0.8413, 22 * time.Millisecond},
+		{Distribution{ShapeLogNormal, 20 * time.Millisecond, 100 * time.Millisecond}, 0.99, 100 * time.Millisecond},
 	} {
 		random := random(1, 2)
 		list := make([]time.Duration, n)
@@ -47,10 +47,10 @@ func TestDistributionBounds(t *testing.T) {
 	t.Parallel()
 	random := random(1, 2)
 	for range 10_000 {
-		if d := (&Distribution{Normal, 1, time.Hour}).draw(random); d < 0 {
+		if d := (&Distribution{ShapeNormal, 1, time.Hour}).draw(random); d < 0 {
 			t.Fatalf("normal: %v", d)
 		}
-		if d := (&Distribution{LogNormal, 1, time.Hour}).draw(random); d < 0 || float64(d) > longest {
+		if d := (&Distribution{ShapeLogNormal, 1, time.Hour}).draw(random); d < 0 || float64(d) > longest {
 			t.Fatalf("lognormal: %v", d)
 		}
 	}

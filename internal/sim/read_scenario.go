@@ -146,16 +146,16 @@ func (f *fields) distribution(key string) *Distribution {
 	d := &Distribution{}
 	switch {
 	case in.has("exponential"):
-		d.Shape, d.A = Exponential, in.duration("exponential", 0, 0, longestTime)
+		d.Shape, d.A = ShapeExponential, in.duration("exponential", 0, 0, longestTime)
 	case in.has("uniform"):
-		d.Shape = Uniform
+		d.Shape = ShapeUniform
 		d.A, d.B = in.pair("uniform", "from", "to")
 		in.ordered("uniform", "to", d.A <= d.B, "from")
 	case in.has("normal"):
-		d.Shape = Normal
+		d.Shape = ShapeNormal
 		d.A, d.B = in.pair("normal", "mean", "deviation")
 	case in.has("lognormal"):
-		d.Shape = LogNormal
+		d.Shape = ShapeLogNormal
 		d.A, d.B = in.pair("lognormal", "median", "p99")
 		in.ordered("lognormal", "p99", d.A > 0 && d.A <= d.B, "median, which must be more than 0s")
 	default:

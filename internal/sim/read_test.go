@@ -76,7 +76,8 @@ func parse(text string) (*Scenario, error) {
 	})
 }
 
-func TestEveryKeyIsRead(t *testing.T) {
+// Every key is read.
+func TestParse(t *testing.T) {
 	t.Parallel()
 	s, err := parse(whole)
 	if err != nil {
@@ -86,11 +87,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 	for what, ok := range map[string]bool{
 		"head":    s.Title == "everything" && s.About == "every key" && s.Seed == 7 && s.Bucket == 500*time.Millisecond && s.Recovery == Recovery{0.95, time.Second},
 		"service": s.Services[0].Backends == 2 && s.Services[0].Workers == 3 && s.Services[0].Queue == 10 && s.Services[0].Refuse == codes.Unavailable,
-		"kinds":   s.Services[0].Abandoned == Drop && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
-		"shapes":  *s.Services[0].Time == Distribution{Uniform, 1e6, 3e6} && *s.Services[1].Time == Distribution{LogNormal, 5e6, 50e6} && *call.Delay == Distribution{Normal, 2e6, 1e6},
+		"kinds":   s.Services[0].Abandoned == AbandonedDrop && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
+		"shapes":  *s.Services[0].Time == Distribution{ShapeUniform, 1e6, 3e6} && *s.Services[1].Time == Distribution{ShapeLogNormal, 5e6, 50e6} && *call.Delay == Distribution{ShapeNormal, 2e6, 1e6},
 		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
-		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && *s.Fleets[1].Think == Distribution{Exponential, time.Second, 0} && s.Fleets[1].Clients == 1,
-		"phases":  s.Phases[0].Kind == Lead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Kind == After && s.Length() == 20*time.Second,
+		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && *s.Fleets[1].Think == Distribution{ShapeExponential, time.Second, 0} && s.Fleets[1].Clients == 1,
+		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Kind == KindAfter && s.Length() == 20*time.Second,
 		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
 		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
 		"variant": s.Variants[0].All == NoPolicy && s.Variants[0].Clients == 3 && *s.Variants[0].Guard && s.Variants[1].Policies["front"] == "retry" && s.Variants[1].Guard == nil,
@@ -105,7 +106,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 }
 
 // Each mistake is one line of the file above, in the place of another.
-func TestMistakesAreReportedWithPlaceValueAndWhatIsRight(t *testing.T) {
+// Errors name place, value and what is right.
+func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ old, fresh, want string }{
 		{"seed: 7", "seed: -1", "x.yaml:3:7: seed: -1: must be a whole number, 1 to 9007199254740992"},
@@ -155,7 +157,8 @@ func TestMistakesAreReportedWithPlaceValueAndWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoScenarioIsRefused(t *testing.T) {
+// What is no scenario is refused.
+func TestParseOther(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":               "x.yaml:1:1: is empty; a scenario has keys such as services",
@@ -172,7 +175,8 @@ func TestWhatIsNoScenarioIsRefused(t *testing.T) {
 	}
 }
 
-func TestPoliciesStandBesideTheScenario(t *testing.T) {
+// Policy files stand beside the scenario.
+func TestLoad(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for name, text := range map[string]string{"s.yaml": whole, "retry.yaml": retryFile} {
@@ -188,7 +192,8 @@ func TestPoliciesStandBesideTheScenario(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreReportedInTheOrderOfTheFile(t *testing.T) {
+// All errors are reported, in the order of the file.
+func TestParseErrorOrder(t *testing.T) {
 	t.Parallel()
 	_, err := parse("phases: 7\nseed: x\ntitle: [a]\n")
 	list, ok := errors.AsType[*policy.Error](err)

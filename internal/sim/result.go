@@ -56,9 +56,9 @@ type Recovered struct {
 // String is the time in seconds, "never", or a dash if there was nothing to recover from.
 func (r Recovered) String() string {
 	switch r.State {
-	case Returned:
+	case RecoveryReturned:
 		return fmt.Sprintf("%.2f", r.Took.Seconds())
-	case Never:
+	case RecoveryNever:
 		return "never"
 	default:
 		return "–"
@@ -70,9 +70,9 @@ type RecoveryState string
 
 // The states.
 const (
-	Undisturbed RecoveryState = "undisturbed" // the scenario has no phase after the trouble
-	Returned    RecoveryState = "returned"
-	Never       RecoveryState = "never" // within the scenario
+	RecoveryUndisturbed RecoveryState = "undisturbed" // the scenario has no phase after the trouble
+	RecoveryReturned    RecoveryState = "returned"
+	RecoveryNever       RecoveryState = "never" // within the scenario
 )
 
 // Delays are the waits before extra attempts.

@@ -51,10 +51,10 @@ func TestRunOverload(t *testing.T) {
 	t.Parallel()
 	r := play(t, example(t, "overload"), Options{})
 	none, unlimited, limited := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]
-	if unlimited.Recovery.State != Never || unlimited.Success > 0.2 {
+	if unlimited.Recovery.State != RecoveryNever || unlimited.Success > 0.2 {
 		t.Errorf("without a budget: recovery %v, success %.2f; want none", unlimited.Recovery, unlimited.Success)
 	}
-	if limited.Recovery.State != Returned || limited.Recovery.Took > 2*time.Second || limited.Success < 0.9*none.Success {
+	if limited.Recovery.State != RecoveryReturned || limited.Recovery.Took > 2*time.Second || limited.Success < 0.9*none.Success {
 		t.Errorf("with a budget: recovery %v, success %.2f; want it back within 2 s, and nearly the %.2f without retries", limited.Recovery, limited.Success, none.Success)
 	}
 }
@@ -92,13 +92,13 @@ func crowd(clients int) *Scenario {
 	perSecond := float64(clients) / 10
 	backends := max(clients/5000, 1)
 	s.Services[0].Backends, s.Services[0].Workers, s.Services[0].Queue = backends, clients/backends/50, 500
-	s.Services[0].Time = &Distribution{LogNormal, 40 * time.Millisecond, 200 * time.Millisecond}
+	s.Services[0].Time = &Distribution{ShapeLogNormal, 40 * time.Millisecond, 200 * time.Millisecond}
 	s.Fleets[0].Clients, s.Fleets[0].Rate = clients, perSecond
-	s.Fleets[0].Call = Call{Service: "shop", Method: "/acme.shop.v1.Shop/Get", Policy: "retry", Deadline: 3 * time.Second, Delay: &Distribution{Normal, 30 * time.Millisecond, 10 * time.Millisecond}}
+	s.Fleets[0].Call = Call{Service: "shop", Method: "/acme.shop.v1.Shop/Get", Policy: "retry", Deadline: 3 * time.Second, Delay: &Distribution{ShapeNormal, 30 * time.Millisecond, 10 * time.Millisecond}}
 	s.Phases = []Phase{
-		{Kind: Lead, Length: 10 * time.Second, Load: 1},
+		{Kind: KindLead, Length: 10 * time.Second, Load: 1},
 		{Length: 10 * time.Second, Load: 1, Faults: []Fault{{Service: "shop", Down: true, Code: codes.Unavailable}}},
-		{Kind: After, Length: 10 * time.Second, Load: 1},
+		{Kind: KindAfter, Length: 10 * time.Second, Load: 1},
 	}
 	return s
 }
@@ -110,7 +110,7 @@ func TestRunCrowd(t *testing.T) {
 	s.Policies = example(t, "million").Policies
 	r := play(t, s, Options{}).Runs[0]
 	f := r.Fleets[0]
-	if f.Recovery.State != Returned || f.Recovery.Took > 500*time.Millisecond {
+	if f.Recovery.State != RecoveryReturned || f.Recovery.Took > 500*time.Millisecond {
 		t.Errorf("recovery %v; want it back at once", f.Recovery)
 	}
 	if f.Success < 0.5 || f.Success > 0.55 || f.PerCall < 2 || f.PerCall > 3 {

@@ -61,8 +61,8 @@ type Abandoned uint8
 
 // The kinds.
 const (
-	Serve Abandoned = iota // it does not know, and works on them as on any
-	Drop                   // it takes them out
+	AbandonedServe Abandoned = iota // it does not know, and works on them as on any
+	AbandonedDrop                   // it takes them out
 )
 
 // Fleet is many clients of one kind.
@@ -106,9 +106,9 @@ type Kind uint8
 
 // The kinds of phases.
 const (
-	Trouble Kind = iota
-	Lead         // before the trouble: not counted, so that it does not hide what comes after
-	After        // the trouble is over, and the time to recover begins
+	KindTrouble Kind = iota
+	KindLead         // before the trouble: not counted, so that it does not hide what comes after
+	KindAfter        // the trouble is over, and the time to recover begins
 )
 
 // Fault is what is wrong with backends of a service for a phase. Requests that arrive meanwhile meet it.
@@ -133,13 +133,13 @@ type Slow struct {
 }
 
 // Length is that of all phases.
-func (s *Scenario) Length() time.Duration { return s.until(Lead, Trouble, After) }
+func (s *Scenario) Length() time.Duration { return s.until(KindLead, KindTrouble, KindAfter) }
 
 // TroubleStart is when the lead-in is over, and the scenario begins to count.
-func (s *Scenario) TroubleStart() time.Duration { return s.until(Lead) }
+func (s *Scenario) TroubleStart() time.Duration { return s.until(KindLead) }
 
 // TroubleEnd is when the time to recover begins: at the end, if no phase is there for it.
-func (s *Scenario) TroubleEnd() time.Duration { return s.until(Lead, Trouble) }
+func (s *Scenario) TroubleEnd() time.Duration { return s.until(KindLead, KindTrouble) }
 
 // until is how long the phases at the beginning take that are of these kinds.
 func (s *Scenario) until(kinds ...Kind) time.Duration {

@@ -22,7 +22,7 @@ type service struct {
 	links     []*link // that each request makes calls over
 	random    *rng
 	queueFull *answer
-	drops     bool // see [Drop]
+	drops     bool // see [AbandonedDrop]
 	guards    bool // it runs the chain guard
 	counts    serviceCounts
 }

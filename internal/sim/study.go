@@ -31,7 +31,7 @@ type Study struct {
 func AWS() Study {
 	s := Study{
 		Repeats: 100, Seed: 1, Base: 5 * time.Millisecond, Cap: 2 * time.Second,
-		Network: Distribution{Shape: Normal, A: 10 * time.Millisecond, B: 2 * time.Millisecond},
+		Network: Distribution{Shape: ShapeNormal, A: 10 * time.Millisecond, B: 2 * time.Millisecond},
 	}
 	for n := 10; n <= 190; n += 10 {
 		s.Clients = append(s.Clients, n)

@@ -52,7 +52,7 @@ func newDay(workers int) day {
 			{Name: "outage: every backend fails", Length: 4 * time.Second, Load: normal, Faults: down()},
 			{Name: calm, Length: time.Second, Load: normal},
 			{Name: "pulse: 1.5 times the capacity", Length: 2500 * time.Millisecond, Load: 1.5},
-			{Name: "after the pulse: normal load again", Kind: sim.After, Length: 2500 * time.Millisecond, Load: normal},
+			{Name: "after the pulse: normal load again", Kind: sim.KindAfter, Length: 2500 * time.Millisecond, Load: normal},
 		},
 	}}
 }

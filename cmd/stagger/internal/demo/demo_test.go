@@ -73,7 +73,7 @@ func TestDay(t *testing.T) {
 		within("stagger, pulse less than without retries", none.phases["pulse"]-ours.phases["pulse"], -1, 0.15)
 		within("stagger, orders made twice", float64(ours.twice), 0, 0)
 		for _, r := range []*result{&none, &plain, &exponential, &ours} {
-			if back := r == &none || r == &ours; back != (r.Recovery.State == sim.Returned) {
+			if back := r == &none || r == &ours; back != (r.Recovery.State == sim.RecoveryReturned) {
 				t.Errorf("%s: recovered %v; want %v", r.name, r.Recovery, back)
 			}
 		}

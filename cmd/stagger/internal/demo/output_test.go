@@ -31,11 +31,11 @@ func TestTables(t *testing.T) {
 	results := []result{
 		{
 			name: "one", perOutage: 3.99, twice: 7, phases: map[string]float64{"blip": 0.123},
-			Result: outage.Result{Success: 0.5, PerCall: 4, Peak: 12.34, P99: 800 * ms, Recovery: sim.Recovered{State: sim.Never}},
+			Result: outage.Result{Success: 0.5, PerCall: 4, Peak: 12.34, P99: 800 * ms, Recovery: sim.Recovered{State: sim.RecoveryNever}},
 		},
 		{
 			name: stagger, perOutage: 1.1,
-			Result: outage.Result{Success: 1, PerCall: 1, Recovery: sim.Recovered{State: sim.Returned, Took: 1500 * ms}},
+			Result: outage.Result{Success: 1, PerCall: 1, Recovery: sim.Recovered{State: sim.RecoveryReturned, Took: 1500 * ms}},
 		},
 	}
 	var text bytes.Buffer

@@ -21,7 +21,7 @@ func TestResultByPhase(t *testing.T) {
 	d.Phases = []sim.Phase{
 		{Name: "outage: all fails", Length: time.Second},
 		{Name: "pulse: more", Length: time.Second},
-		{Name: "after the pulse: less", Kind: sim.After, Length: time.Second},
+		{Name: "after the pulse: less", Kind: sim.KindAfter, Length: time.Second},
 	}
 	r := outage.Record{Scenario: d.Scenario, Requests: make([][]outage.Request, 1)}
 	for at := time.Duration(0); at < 3*time.Second; at += ms {
@@ -41,7 +41,7 @@ func TestResultByPhase(t *testing.T) {
 	if got.perOutage != 3 || got.PerCall != 5./3 || got.Success != 2./3 {
 		t.Errorf("%v requests per call in the outage, %v in all, success %v; want 3, 5/3, 2/3", got.perOutage, got.PerCall, got.Success)
 	}
-	if got.Recovery != (sim.Recovered{State: sim.Returned}) {
+	if got.Recovery != (sim.Recovered{State: sim.RecoveryReturned}) {
 		t.Errorf("recovery %+v; want at once", got.Recovery)
 	}
 }
