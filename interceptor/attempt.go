@@ -15,6 +15,7 @@ type attempt struct {
 	attemptOptions
 
 	number int           // 1 is the first
+	hedge  bool          // it was sent beside others
 	began  time.Duration // on the budgets' clock
 	ctx    context.Context
 	cancel context.CancelFunc

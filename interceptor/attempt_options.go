@@ -56,6 +56,14 @@ func readOptions(caller []grpc.CallOption, first *attemptOptions) callOptions {
 	return o
 }
 
+// static reports whether the caller gave grpc.StaticMethod.
+func (o *callOptions) static() bool {
+	return slices.ContainsFunc(o.caller, func(option grpc.CallOption) bool {
+		_, ok := option.(grpc.StaticMethodCallOption)
+		return ok
+	})
+}
+
 // forAttempt returns the options that gRPC gets for an attempt; more are for this attempt alone. Attempts
 // that run beside each other may call it at the same time.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
@@ -36,6 +38,9 @@ type call struct {
 	with    coexistence
 	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
+
+	codes   []codes.Code  // of the attempts that have ended, for observers
+	decided policy.Reason // the last that was decided
 }
 
 var _ attempts.Facts = (*call)(nil)
@@ -126,7 +131,15 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 	if reason := c.gone(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
-	return c.engine.Wake(now)
+	return c.remember(c.engine.Wake(now))
+}
+
+// remember keeps what observers are told of the step later.
+func (c *call) remember(step attempts.Step) attempts.Step {
+	if step.Decided > 0 {
+		c.decided = step.Decision.Reason
+	}
+	return step
 }
 
 // ended reports the end of an attempt.
@@ -134,7 +147,10 @@ func (c *call) ended(a *attempt, r attempts.Result, now attempts.Now) attempts.S
 	if reason := c.gone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
-	return c.engine.Ended(a.number, r, now)
+	if len(c.retrier.observers) > 0 {
+		c.codes = append(c.codes, status.Code(r.Err))
+	}
+	return c.remember(c.engine.Ended(a.number, r, now))
 }
 
 // finish tells everybody that the call is over, and returns its error. The caller gets what was reported of the
@@ -149,9 +165,7 @@ func (c *call) finish(reported *attemptOptions) error {
 		noteGaveUp(c.ctx, end.Reason)
 	}
 	if c.retrier.tellsCalls {
-		e := callEvent(c.method, c.cc, end.Attempts, c.start, end.Waited, err, end.Reason)
-		e.IdempotencyKey = c.key
-		c.retrier.notifyCall(c.ctx, e)
+		c.notifyCall(end, err)
 	}
 	c.options.deliver(reported, err)
 	return err
@@ -184,7 +198,7 @@ func (c *call) adapt(now attempts.Now) attempts.Step {
 
 // assign makes a the attempt with the number n, and returns the options that gRPC gets for it.
 func (c *call) assign(a *attempt, n int, now attempts.Now) []grpc.CallOption {
-	a.number, a.began = n, now.At
+	a.number, a.began, a.hedge = n, now.At, c.engine.Hedge(n)
 	if n == 1 {
 		a.ctx = firstAttempt(c.ctx)
 		return c.options.forAttempt(&a.attemptOptions)

@@ -49,6 +49,7 @@ type AttemptEvent struct {
 	Code    codes.Code
 	Err     error    // as gRPC returned it; nil after OK
 	Peer    net.Addr // nil if the attempt did not reach a connection
+	Hedge   bool     // it was sent beside others, which had not answered in time
 	Place   Place    // how it came out, if it was not the only one that ran
 
 	IdempotencyKey string // that the attempt carried; "" for none
@@ -70,10 +71,14 @@ const (
 type DecisionEvent struct {
 	Method   string
 	Target   string
-	Attempt  int // the number of the attempt that failed or timed out
+	Budget   string // that the policy names; "" is the default budget
+	Attempt  int    // the number of the attempt that failed or timed out
 	Code     codes.Code
-	TimedOut bool // the per-attempt timeout has fired; without a retry the attempt goes on
+	Codes    []codes.Code // of the attempts that have ended before, in the order of their ends
+	TimedOut bool         // the per-attempt timeout has fired; without a retry the attempt goes on
 	Decision policy.Decision
+
+	StaticMethod bool // the call has grpc.StaticMethod, as those of generated code have
 }
 
 // ReloadEvent is a change of the policies that a Retrier follows, or one that was refused.
@@ -88,13 +93,19 @@ type ReloadEvent struct {
 type CallEvent struct {
 	Method   string
 	Target   string
+	Budget   string // that the policy names; "" is the default budget
 	Attempts int
+	Retries  int // of the attempts, those that followed another
+	Hedges   int // of the attempts, those that were sent beside others
 	Start    time.Time
 	Elapsed  time.Duration
 	Waited   time.Duration // in backoffs, with no attempt running
 	Code     codes.Code
-	Err      error // as the caller gets it; nil after OK
+	Codes    []codes.Code // of its attempts, in the order of their ends; nil if the first has succeeded
+	Err      error        // as the caller gets it; nil after OK
 	Reason   policy.Reason
+	Decided  bool // a DecisionEvent has given the reason
 
 	IdempotencyKey string // that its attempts carried; "" for none
+	StaticMethod   bool   // the call has grpc.StaticMethod, as those of generated code have
 }

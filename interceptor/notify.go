@@ -25,7 +25,7 @@ func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 	e := AttemptEvent{
 		Method: c.method, Target: target(c.cc), Number: a.number,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Code: status.Code(err), Err: err,
-		Peer: a.report().from().Addr, Place: Place(place), IdempotencyKey: c.key,
+		Peer: a.report().from().Addr, Place: Place(place), Hedge: a.hedge, IdempotencyKey: c.key,
 	}
 	for _, o := range c.retrier.observers {
 		if o.Attempt != nil {
@@ -40,13 +40,15 @@ func (c *call) notifyDecision(step attempts.Step, err error) {
 	if step.Decided == 0 {
 		return
 	}
-	code := status.Code(err)
-	if step.TimedOut {
-		code = codes.DeadlineExceeded
-	}
 	e := DecisionEvent{
-		Method: c.method, Target: target(c.cc), Attempt: step.Decided,
-		Code: code, TimedOut: step.TimedOut, Decision: step.Decision,
+		Method: c.method, Target: target(c.cc), Budget: c.policy.Budget(), Attempt: step.Decided,
+		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut, Decision: step.Decision,
+		StaticMethod: c.options.static(),
+	}
+	if step.TimedOut {
+		e.Code = codes.DeadlineExceeded
+	} else {
+		e.Codes = e.Codes[:max(len(e.Codes)-1, 0)] // the last is Code
 	}
 	for _, o := range c.retrier.observers {
 		if o.Decision != nil {
@@ -65,10 +67,24 @@ func callEvent(method string, cc *grpc.ClientConn, sent int, start, waited time.
 	}
 }
 
+// notifyCall tells observers of the end of the call.
+func (c *call) notifyCall(end attempts.End, err error) {
+	e := callEvent(c.method, c.cc, end.Attempts, c.start, end.Waited, err, end.Reason)
+	e.Budget, e.IdempotencyKey, e.StaticMethod = c.policy.Budget(), c.key, c.options.static()
+	e.Hedges, e.Retries = end.Hedges, max(end.Attempts-1-end.Hedges, 0)
+	e.Decided = end.Reason == c.decided
+	if err != nil || end.Attempts > 1 {
+		e.Codes = c.codes
+	}
+	c.retrier.notifyCall(c.ctx, e)
+}
+
 // notifySuccess tells of a call whose first attempt has succeeded, in the fast path.
-func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, start time.Duration, a *attemptOptions, o *callOptions) {
+func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
 	if r.tellsCalls {
-		r.notifyCall(ctx, callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded))
+		e := callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded)
+		e.Budget, e.StaticMethod = p.Budget(), o.static()
+		r.notifyCall(ctx, e)
 	}
 	o.deliver(a, nil)
 }

@@ -39,7 +39,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			err = invokeFirst(ctx, method, req, reply, cc, invoke, options.forAttempt(&a.attemptOptions), b, start)
 			if err == nil {
 				if options.notify || r.tellsCalls {
-					r.notifySuccess(ctx, method, cc, start, &a.attemptOptions, &options)
+					r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
 				}
 				a.release()
 				return nil

@@ -21,6 +21,7 @@ type attempt struct {
 	cancelled cancelled
 	heard     bool
 	message   bool // the application has received one
+	hedge     bool // it was sent beside others
 	slow      bool // it took longer than its timeout or the hedging delay
 	beside    bool // another ran beside it
 	dropped   bool // it brought something too late to be shown
@@ -45,7 +46,13 @@ type permit struct {
 // add adds the next attempt.
 func (c *Call) add(step *Step, paid permit, done func(error), at time.Duration) {
 	c.sent++
-	a := attempt{number: c.sent, began: at, slowAt: Never, permit: paid, done: done}
+	a := attempt{
+		number: c.sent, began: at, slowAt: Never, permit: paid, done: done,
+		hedge: c.pending.decided && c.pending.decision.Reason == policy.ReasonHedge,
+	}
+	if a.hedge {
+		c.end.Hedges++
+	}
 	for i := range c.running {
 		if other := &c.running[i]; other.cancelled == no {
 			other.beside, a.beside = true, true

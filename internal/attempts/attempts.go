@@ -115,6 +115,7 @@ type End struct {
 	Err      error         // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's
 	Last     error         // the last that a server said, if Err is not that
 	Attempts int
+	Hedges   int           // of the attempts, those that were sent beside others
 	Waited   time.Duration // with no attempt running
 	Panicked bool          // Answer is an attempt that has panicked; the driver panics on
 }

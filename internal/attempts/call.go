@@ -231,13 +231,18 @@ func (c *Call) Abort(now Now) Step {
 	}
 	c.running = c.running[:0]
 	swallow(func() { c.set.Budget.Finish(now.At, budget.EndFailed) })
-	c.end = End{Panicked: true, Err: errPanicked, Attempts: c.sent}
+	c.end = End{Panicked: true, Err: errPanicked, Attempts: c.sent, Hedges: c.end.Hedges}
 	step.Over = true
 	return step
 }
 
 // Running is how many attempts have not ended.
 func (c *Call) Running() int { return len(c.running) }
+
+// Hedge reports whether attempt n, which runs, was sent beside others.
+func (c *Call) Hedge(n int) bool {
+	return slices.ContainsFunc(c.running, func(a attempt) bool { return a.number == n && a.hedge })
+}
 
 // Over reports whether the call has ended, and nothing of it runs.
 func (c *Call) Over() bool { return c.phase == over }
