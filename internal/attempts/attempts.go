@@ -113,7 +113,7 @@ type End struct {
 	Commit   policy.Commit // with ReasonCommitted
 	Answer   int           // whose reply, header, trailer and peer the call has; 0: nobody's
 	Err      error         // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's
-	Last     error         // the last that a server said, if Err is not that
+	Last     error         // the last that a server said, if the end of the call hides that
 	Attempts int
 	Hedges   int           // of the attempts, those that were sent beside others
 	Waited   time.Duration // with no attempt running

@@ -43,7 +43,7 @@ type Call struct {
 	slot    bool          // a wait slot is held
 	spare   permit        // of an unsent attempt, for its successor, while the event lasts
 	let     policy.Reason // why a slow attempt was let go on alone
-	said    error         // the last that a server said, to attempt saidTo
+	said    error         // the last that a server said before the answer, to attempt saidTo
 	saidTo  int
 	local   bool          // the answer so far is what became of a context
 	idle    time.Duration // since when no attempt runs; Never while one does
@@ -131,7 +131,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if a.dropped { // what it brought was not shown, so how it ended means nothing
 		r.Err, r.Local = errTimedOut, true
 	}
-	if r.Err != nil && !r.Local && !r.Panicked {
+	if r.Err != nil && !r.Local && !r.Panicked && c.phase != answered {
 		c.said, c.saidTo = r.Err, n
 	}
 	if r.Unsent {

@@ -224,6 +224,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S Wh - E-",
 	},
 	{
+		"hedging, what a loser says after a fatal answer is nobody's business", "hedge", "",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → lost, (non_retryable), cancel 2; 60 end 2 UNAV → lost, over non_retryable, = 1`,
+		"S Wh - E-",
+	},
+	{
 		"hedging, pushback delays the next, whoever fails then", "hedge", "",
 		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV push=300 → lost, (hedge), wake 375; 70 end 2 UNAV → lost, (hedge), wake 375; 360 wake → wake 375; 375 wake → send 3; 380 end 3 OK → over succeeded, = 3`,
 		"S Wh F ( Wf - ) R F Wf ( ) + E+",

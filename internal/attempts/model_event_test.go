@@ -336,7 +336,7 @@ func (m *model) followed(n int) bool {
 
 // ended notes what the end of an attempt means.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
-	if r.Err != nil && !r.Local && !r.Panicked {
+	if r.Err != nil && !r.Local && !r.Panicked && m.answer == 0 {
 		m.said, m.saidBy = r.Err, n
 	}
 	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local

@@ -52,7 +52,7 @@ type model struct {
 	last      int // the attempt whose end is the answer so far; 0: none
 	lastErr   error
 	lastLocal bool  // it was what became of a context
-	said      error // the last that a server said
+	said      error // the last that a server said before the call was answered
 	saidBy    int
 }
 
