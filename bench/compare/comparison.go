@@ -13,12 +13,12 @@ const (
 	atOnce = time.Nanosecond // for what is to cost code and no waiting
 )
 
-// comparison measures what the same operation costs several contenders.
+// comparison measures what the same operation costs several clients.
 type comparison struct {
 	name, what string
 	plan       plan
-	contenders []contender
-	base       string // the contender that the others are measured by
+	clients    []client
+	base       string // the client that the others are measured by
 	goroutines []int  // that make calls at a time, by turns
 	stub       bool   // nothing but the answer stands behind an interceptor
 	answer     answer
@@ -34,22 +34,22 @@ func comparisons() []comparison {
 var alone, crowds = []int{1}, []int{1, 2, 4, 8}
 
 func retryComparisons() []comparison {
-	p, interceptors := plan{backoff: atOnce}, []contender{ecosystem, retrying, budgeted, broken, unlimited, stagger}
+	p, interceptors := plan{backoff: atOnce}, []client{ecosystem, retrying, budgeted, broken, unlimited, stagger}
 	return []comparison{{
 		name: "success, stub", what: "a call that succeeds at once, through the interceptor alone",
-		plan: p, contenders: interceptors, base: ecosystem.name,
+		plan: p, clients: interceptors, base: ecosystem.name,
 		goroutines: crowds, stub: true, answer: succeed, attempts: 1,
 	}, {
 		name: "success", what: "a call that succeeds at once, over gRPC in memory",
-		plan: p, contenders: retriers(), base: bare.name,
+		plan: p, clients: retryingClients(), base: bare.name,
 		goroutines: crowds, answer: succeed, attempts: 1,
 	}, {
 		name: "one failure, stub", what: "a call whose first attempt fails, through the interceptor alone",
-		plan: p, contenders: interceptors, base: ecosystem.name,
+		plan: p, clients: interceptors, base: ecosystem.name,
 		goroutines: alone, stub: true, answer: failOdd, attempts: 2,
 	}, {
 		name: "one failure", what: "a call whose first attempt fails, over gRPC in memory",
-		plan: p, contenders: retriers()[1:], base: builtIn.name,
+		plan: p, clients: retryingClients()[1:], base: builtIn.name,
 		goroutines: alone, answer: failOdd, attempts: 2,
 	}}
 }
@@ -65,7 +65,7 @@ func streamComparisons() (all []comparison) {
 	} {
 		all = append(all, comparison{
 			name: s.name, what: s.what + ", over gRPC in memory",
-			plan: plan{backoff: atOnce}, contenders: retriers(), base: bare.name,
+			plan: plan{backoff: atOnce}, clients: retryingClients(), base: bare.name,
 			goroutines: alone, answer: succeed, attempts: 1, stream: s.kind,
 		})
 	}
@@ -77,25 +77,25 @@ func hedgeComparisons() []comparison {
 	const onStub, onGRPC = ", through the interceptor alone", ", over gRPC in memory"
 	return []comparison{{
 		name: "hedge not fired, stub", what: quick + onStub,
-		plan: plan{hedging: never}, contenders: []contender{hedges, ourHedges, ourTail}, base: hedges.name,
+		plan: plan{hedging: never}, clients: []client{hedges, ourHedges, ourTail}, base: hedges.name,
 		goroutines: alone, stub: true, answer: succeed, attempts: 1,
 	}, {
 		name: "hedge not fired", what: quick + onGRPC,
-		plan: plan{hedging: never}, contenders: []contender{bare, hedges, ourHedges, ourTail}, base: bare.name,
+		plan: plan{hedging: never}, clients: []client{bare, hedges, ourHedges, ourTail}, base: bare.name,
 		goroutines: alone, answer: succeed, attempts: 1,
 	}, {
 		name: "hedge fired, stub", what: slow + onStub,
-		plan: plan{hedging: atOnce}, contenders: []contender{hedges, ourHedges}, base: hedges.name,
+		plan: plan{hedging: atOnce}, clients: []client{hedges, ourHedges}, base: hedges.name,
 		goroutines: alone, stub: true, answer: hangOdd, attempts: 2,
 	}, {
 		name: "hedge fired", what: slow + onGRPC,
-		plan: plan{hedging: atOnce}, contenders: []contender{hedges, ourHedges}, base: hedges.name,
+		plan: plan{hedging: atOnce}, clients: []client{hedges, ourHedges}, base: hedges.name,
 		goroutines: alone, answer: hangOdd, attempts: 2,
 	}}
 }
 
-// absent says why a contender has no part in the comparison; "" if it has.
-func (c comparison) absent(k contender) string {
+// absent says why a client has no part in the comparison; "" if it has.
+func (c comparison) absent(k client) string {
 	switch {
 	case c.stream == nil:
 		return ""

@@ -15,7 +15,7 @@ import (
 
 // once is a plan that makes few operations.
 func once() measure.Plan {
-	return measure.Plan{Sittings: 1, Rounds: 1, Slice: 1, Seed: 1, Meter: new(ticking)}
+	return measure.Plan{Sessions: 1, Rounds: 1, Slice: 1, Seed: 1, Meter: new(ticking)}
 }
 
 // ticking is a meter on which everything takes the same time.
@@ -39,8 +39,8 @@ func TestClientsMakeTheAttemptsCompared(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(o.costs) != len(c.goroutines) || len(o.costs[0])+len(o.absent) != len(c.contenders) {
-					t.Errorf("%d lists of %d costs, %d absent; want %d of %d together", len(o.costs), len(o.costs[0]), len(o.absent), len(c.goroutines), len(c.contenders))
+				if len(o.costs) != len(c.goroutines) || len(o.costs[0])+len(o.absent) != len(c.clients) {
+					t.Errorf("%d lists of %d costs, %d absent; want %d of %d together", len(o.costs), len(o.costs[0]), len(o.absent), len(c.goroutines), len(c.clients))
 				}
 				if !slices.ContainsFunc(o.costs[0], func(x measure.Cost) bool { return x.Name == c.base }) {
 					t.Errorf("the base %q is not there", c.base)
@@ -69,9 +69,9 @@ func TestOtherSetUpIsNotCompared(t *testing.T) {
 		name, want string
 		change     func(*comparison)
 	}{
-		{"one failure", "gRPC, no retries: rpc error: code = Unavailable desc = no", func(c *comparison) { c.contenders = append(c.contenders, bare) }},
-		{"success", "gRPC's retries made 10 attempts for 5 operations; want 5", func(c *comparison) { c.answer, c.contenders, c.base = failOdd, []contender{builtIn}, builtIn.name }},
-		{"one failure, stub", "stagger made 5 attempts for 5 operations; want 10", func(c *comparison) { c.answer = succeed; c.contenders = []contender{ecosystem, stagger}; c.base = ours }},
+		{"one failure", "gRPC, no retries: rpc error: code = Unavailable desc = no", func(c *comparison) { c.clients = append(c.clients, bare) }},
+		{"success", "gRPC's retries made 10 attempts for 5 operations; want 5", func(c *comparison) { c.answer, c.clients, c.base = failOdd, []client{builtIn}, builtIn.name }},
+		{"one failure, stub", "stagger made 5 attempts for 5 operations; want 10", func(c *comparison) { c.answer = succeed; c.clients = []client{ecosystem, stagger}; c.base = ours }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := named(t, x.name)

@@ -27,7 +27,7 @@ type cost struct {
 	Operations int               `json:"operationsPerRound"`
 	Nanos      measure.Quartiles `json:"nanos"`
 	Ratio      measure.Quartiles `json:"ratio"`
-	Effort     measure.Quartiles `json:"processorRatio"` // zero: unknown
+	Processor  measure.Quartiles `json:"processorRatio"` // zero: unknown
 	Allocs     float64           `json:"allocations"`
 	Bytes      float64           `json:"bytes"`
 }
@@ -52,13 +52,13 @@ type holding struct {
 func (o outcome) addTo(f *figures) {
 	for i, costs := range o.costs {
 		for _, c := range costs {
-			f.Costs = append(f.Costs, cost{o.name, c.Name, o.base, o.goroutines[i], c.Count, c.Time, c.Ratio, c.Effort, c.Allocs, c.Bytes})
+			f.Costs = append(f.Costs, cost{o.name, c.Name, o.base, o.goroutines[i], c.Count, c.Time, c.Ratio, c.Processor, c.Allocs, c.Bytes})
 		}
 	}
 	f.Absent = append(f.Absent, o.absent...)
 }
 
-func (s stock) addTo(f *figures) { f.Held = append(f.Held, s.held...) }
+func (m memory) addTo(f *figures) { f.Held = append(f.Held, m.held...) }
 
 // write writes the figures to a file; no name, no file.
 func (f figures) write(path string) error {

@@ -29,8 +29,8 @@ func main() {
 	}
 }
 
-// settings are the flags.
-type settings struct {
+// options are the flags.
+type options struct {
 	measure.Plan
 
 	only             *regexp.Regexp
@@ -38,42 +38,42 @@ type settings struct {
 	waiting, streams int
 }
 
-func parse(args []string, errs io.Writer) (s settings, err error) {
+func parse(args []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.SetOutput(errs)
-	f.IntVar(&s.Rounds, "rounds", 6, "`number` of rounds in a sitting, at least 1: each has every client once, in an order of chance")
-	f.IntVar(&s.Sittings, "sittings", 8, "`number` of sittings, at least 1: each has new servers and connections")
-	f.DurationVar(&s.Slice, "slice", 10*time.Millisecond, "about how `long` a client runs in a round; positive")
-	f.Uint64Var(&s.Seed, "seed", 1, "`number` that the order is drawn from")
-	f.IntVar(&s.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
-	f.IntVar(&s.streams, "streams", 1000, "`number` of streams that keep 64 KiB at a time, 1 to 10000: they take about 1.2 GB for each 1000")
-	f.StringVar(&s.json, "json", "", "write the figures to this `file` too, as JSON")
+	f.IntVar(&o.Rounds, "rounds", 6, "`number` of rounds in a session, at least 1: each has every client once, in an order of chance")
+	f.IntVar(&o.Sessions, "sessions", 8, "`number` of sessions, at least 1: each has new servers and connections")
+	f.DurationVar(&o.Slice, "slice", 10*time.Millisecond, "about how `long` a client runs in a round; positive")
+	f.Uint64Var(&o.Seed, "seed", 1, "`number` that the order is drawn from")
+	f.IntVar(&o.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
+	f.IntVar(&o.streams, "streams", 1000, "`number` of streams that keep 64 KiB at a time, 1 to 10000: they take about 1.2 GB for each 1000")
+	f.StringVar(&o.json, "json", "", "write the figures to this `file` too, as JSON")
 	only := f.String("only", "", "make the comparisons whose names match this `regexp`; all without it")
 	if err := f.Parse(args); err != nil {
-		return s, err
+		return o, err
 	}
 	switch {
 	case f.NArg() > 0:
-		return s, fmt.Errorf("argument %q: want flags only", f.Arg(0))
-	case s.Sittings < 1:
-		return s, fmt.Errorf("-sittings %d: want at least 1", s.Sittings)
-	case s.Rounds < 1:
-		return s, fmt.Errorf("-rounds %d: want at least 1", s.Rounds)
-	case s.Slice <= 0:
-		return s, fmt.Errorf("-slice %v: want more than 0", s.Slice)
-	case s.waiting < 1 || s.waiting > 1_000_000:
-		return s, fmt.Errorf("-waiting %d: want 1 to 1000000", s.waiting)
-	case s.streams < 1 || s.streams > 10_000:
-		return s, fmt.Errorf("-streams %d: want 1 to 10000", s.streams)
+		return o, fmt.Errorf("argument %q: want flags only", f.Arg(0))
+	case o.Sessions < 1:
+		return o, fmt.Errorf("-sessions %d: want at least 1", o.Sessions)
+	case o.Rounds < 1:
+		return o, fmt.Errorf("-rounds %d: want at least 1", o.Rounds)
+	case o.Slice <= 0:
+		return o, fmt.Errorf("-slice %v: want more than 0", o.Slice)
+	case o.waiting < 1 || o.waiting > 1_000_000:
+		return o, fmt.Errorf("-waiting %d: want 1 to 1000000", o.waiting)
+	case o.streams < 1 || o.streams > 10_000:
+		return o, fmt.Errorf("-streams %d: want 1 to 10000", o.streams)
 	}
-	if s.only, err = regexp.Compile(*only); err != nil {
-		return s, fmt.Errorf("-only: %w", err)
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return o, fmt.Errorf("-only: %w", err)
 	}
-	return s, nil
+	return o, nil
 }
 
-// finding is what came of a section.
-type finding interface {
+// result is what came of a section.
+type result interface {
 	markdown() string
 	addTo(f *figures)
 }
@@ -81,21 +81,21 @@ type finding interface {
 // section is a comparison with a name, of whatever kind.
 type section struct {
 	name string
-	find func() (finding, error)
+	find func() (result, error)
 }
 
 // sections are all that match.
-func sections(s settings) (some []section) {
+func sections(o options) (some []section) {
 	var all []section
 	for _, c := range comparisons() {
-		all = append(all, section{c.name, func() (finding, error) { return c.run(s.Plan) }})
+		all = append(all, section{c.name, func() (result, error) { return c.run(o.Plan) }})
 	}
-	all = append(all, section{"waiting", func() (finding, error) { return waiting(s.waiting) }})
-	for _, what := range sendings() {
-		all = append(all, section{what.name, func() (finding, error) { return replaying(s.streams, what) }})
+	all = append(all, section{"waiting", func() (result, error) { return waiting(o.waiting) }})
+	for _, what := range payloads() {
+		all = append(all, section{what.name, func() (result, error) { return replaying(o.streams, what) }})
 	}
 	for _, one := range all {
-		if s.only.MatchString(one.name) {
+		if o.only.MatchString(one.name) {
 			some = append(some, one)
 		}
 	}
@@ -104,13 +104,13 @@ func sections(s settings) (some []section) {
 
 // command is the whole program.
 func command(args []string, out, errs io.Writer) error {
-	s, err := parse(args, errs)
+	o, err := parse(args, errs)
 	if err != nil {
 		return err
 	}
-	some := sections(s)
+	some := sections(o)
 	if len(some) == 0 {
-		return fmt.Errorf("-only %q: matches no comparison", s.only)
+		return fmt.Errorf("-only %q: matches no comparison", o.only)
 	}
 	all := figures{Host: thisHost()}
 	printf(out, "%s\n\n%s\n", all.Host, legend)
@@ -124,5 +124,5 @@ func command(args []string, out, errs io.Writer) error {
 		printf(out, "%s\n", found.markdown())
 		found.addTo(&all)
 	}
-	return all.write(s.json)
+	return all.write(o.json)
 }

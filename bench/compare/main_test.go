@@ -24,7 +24,7 @@ func TestCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
 	var out, errs bytes.Buffer
 	err := command([]string{
-		"-only", "^one failure|^server stream$|^waiting$", "-sittings", "1", "-rounds", "2", "-slice", "1ns",
+		"-only", "^one failure|^server stream$|^waiting$", "-sessions", "1", "-rounds", "2", "-slice", "1ns",
 		"-waiting", "3", "-json", path,
 	}, &out, &errs)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestFlagErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`argument "x": want flags only`:          {"x"},
-		`-sittings 0: want at least 1`:           {"-sittings", "0"},
+		`-sessions 0: want at least 1`:           {"-sessions", "0"},
 		`-rounds -1: want at least 1`:            {"-rounds", "-1"},
 		`-slice 0s: want more than 0`:            {"-slice", "0"},
 		`-waiting 1000001: want 1 to 1000000`:    {"-waiting", "1000001"},
@@ -84,7 +84,7 @@ func TestFlagErrors(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if err := command([]string{"-help"}, &out, &errs); !errors.Is(err, flag.ErrHelp) || !strings.Contains(errs.String(), "-sittings") {
+	if err := command([]string{"-help"}, &out, &errs); !errors.Is(err, flag.ErrHelp) || !strings.Contains(errs.String(), "-sessions") {
 		t.Errorf("%v, %s", err, &errs)
 	}
 }
@@ -102,7 +102,7 @@ func TestComparisonNames(t *testing.T) {
 		}
 		seen[one.name] = true
 	}
-	if want := len(comparisons()) + 1 + len(sendings()); len(seen) != want {
+	if want := len(comparisons()) + 1 + len(payloads()); len(seen) != want {
 		t.Errorf("%d comparisons; want %d", len(seen), want)
 	}
 }

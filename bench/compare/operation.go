@@ -18,7 +18,7 @@ type operation func() error
 
 // stub makes calls of a client's interceptor with nothing behind it but the answer, and
 // counts its attempts.
-func stub(c client, answer answer) (do operation, attempts *atomic.Int64) {
+func stub(c setup, answer answer) (do operation, attempts *atomic.Int64) {
 	attempts = new(atomic.Int64)
 	invoke := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 		return answer(ctx, attempts.Add(1))

@@ -17,32 +17,32 @@ import (
 	"github.com/stagger-go/stagger/bench/compare/measure"
 )
 
-// sending is what a stream sends before the server answers.
-type sending struct {
+// payload is what a stream sends before the server answers.
+type payload struct {
 	name, what     string
 	messages, size int
 }
 
-// sendings are of 64 KiB each, with what gRPC puts around it.
-func sendings() []sending {
-	return []sending{
+// payloads are of 64 KiB each, with what gRPC puts around it.
+func payloads() []payload {
+	return []payload{
 		{"replay, small messages", "64 messages of 1 KiB", 64, 1 << 10},
 		{"replay, one message", "one message of 64 KiB", 1, 64 << 10},
 	}
 }
 
-// keeper is a contender with a limit of its own on what it keeps.
-type keeper struct {
-	contender
+// replayer is a client with a limit of its own on what it keeps.
+type replayer struct {
+	client
 
 	name  string
 	limit int64
 }
 
-// keepers are those that replay client streams, after the one that does not.
-func keepers(streams int) []keeper {
+// replayers are those that replay client streams, after the one that does not.
+func replayers(streams int) []replayer {
 	room := int64(streams) << 17
-	return []keeper{
+	return []replayer{
 		{bare, bare.name, 0},
 		{builtIn, builtIn.name, 0},
 		{throttled, throttled.name, 0},
@@ -51,16 +51,16 @@ func keepers(streams int) []keeper {
 	}
 }
 
-// replaying measures what n streams hold when they have sent, for each contender alone: before the server
+// replaying measures what n streams hold when they have sent, for each client alone: before the server
 // answers, and after.
-func replaying(n int, what sending) (stock, error) {
-	found := stock{name: what.name, what: fmt.Sprintf("what each of %d streams holds on to on the heap that have sent %s, before the answer and after it", n, what.what), commits: true}
-	for _, k := range keepers(n) {
+func replaying(n int, what payload) (memory, error) {
+	found := memory{name: what.name, what: fmt.Sprintf("what each of %d streams holds on to on the heap that have sent %s, before the answer and after it", n, what.what), commits: true}
+	for _, k := range replayers(n) {
 		var before, after []float64
 		for range 3 { // what else the process does is of the size of the differences
 			one, err := replayingOf(k, n, what)
 			if err != nil {
-				return stock{}, fmt.Errorf("%s: %w", k.name, err)
+				return memory{}, fmt.Errorf("%s: %w", k.name, err)
 			}
 			before, after = append(before, float64(one.before.Heap)), append(after, float64(one.after.Heap))
 		}
@@ -75,7 +75,7 @@ func replaying(n int, what sending) (stock, error) {
 // kept is what streams hold on to before they are committed, and after it.
 type kept struct{ before, after measure.Held }
 
-func replayingOf(k keeper, n int, what sending) (kept, error) {
+func replayingOf(k replayer, n int, what payload) (kept, error) {
 	made, err := k.prepare(plan{backoff: never, replay: k.limit})
 	if err != nil {
 		return kept{}, err
@@ -125,7 +125,7 @@ func replayingOf(k keeper, n int, what sending) (kept, error) {
 }
 
 // opened is a stream that has sent what it is to send.
-func opened(ctx context.Context, conn *grpc.ClientConn, what sending) (grpc.ClientStream, error) {
+func opened(ctx context.Context, conn *grpc.ClientConn, what payload) (grpc.ClientStream, error) {
 	stream, err := conn.NewStream(ctx, &bidiStream.desc, streamMethod)
 	if err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 // TestReplay is why those streams hold on to what they have sent.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	for _, what := range sendings() {
-		for i, k := range keepers(1) {
+	for _, what := range payloads() {
+		for i, k := range replayers(1) {
 			synctest.Test(t, func(t *testing.T) {
 				s, received := failing(what)
 				defer s.Stop()
@@ -50,7 +50,7 @@ func TestReplay(t *testing.T) {
 }
 
 // failing is a server that fails the first attempt of a stream when it has received everything.
-func failing(what sending) (s *server, received chan int) {
+func failing(what payload) (s *server, received chan int) {
 	received = make(chan int, 9)
 	s = serve(succeed, func(stream grpc.ServerStream) error {
 		if err := receive(stream, what.messages-1); err != nil {
@@ -71,7 +71,7 @@ func TestHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := clients(calls.held)[1:], names(waiters()); !slices.Equal(got, want) {
+		if got, want := clients(calls.held)[1:], names(waitingClients()); !slices.Equal(got, want) {
 			t.Errorf("waiting: %v; want %v", got, want)
 		}
 		for _, h := range calls.held {
@@ -79,13 +79,13 @@ func TestHeld(t *testing.T) {
 				t.Errorf("%+v; want a goroutine for each of 20 calls", h)
 			}
 		}
-		for _, what := range sendings() {
+		for _, what := range payloads() {
 			streams, err := replaying(4, what)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := len(streams.held); got != len(keepers(4)) {
-				t.Errorf("%s: %d clients; want %d", what.name, got, len(keepers(4)))
+			if got := len(streams.held); got != len(replayers(4)) {
+				t.Errorf("%s: %d clients; want %d", what.name, got, len(replayers(4)))
 			}
 			for _, h := range streams.held {
 				if h.Bytes < float64(what.messages*what.size) {
@@ -103,7 +103,7 @@ func clients(held []holding) (all []string) {
 	return all
 }
 
-func names(list []contender) (all []string) {
+func names(list []client) (all []string) {
 	for _, k := range list {
 		all = append(all, k.name)
 	}

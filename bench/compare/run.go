@@ -18,7 +18,7 @@ import (
 type outcome struct {
 	comparison
 
-	costs  [][]measure.Cost // by goroutines, then by contenders that took part
+	costs  [][]measure.Cost // by goroutines, then by clients that took part
 	absent []absence
 }
 
@@ -29,20 +29,20 @@ func (c comparison) serving() func(grpc.ServerStream) error {
 	return c.stream.do
 }
 
-// run compares the contenders.
+// run compares the clients.
 func (c comparison) run(p measure.Plan) (o outcome, err error) {
 	o.comparison = c
-	var there []contender
-	for _, k := range c.contenders {
+	var there []client
+	for _, k := range c.clients {
 		if why := c.absent(k); why != "" {
 			o.absent = append(o.absent, absence{c.name, k.name, why})
 		} else {
 			there = append(there, k)
 		}
 	}
-	p.Base = slices.IndexFunc(there, func(k contender) bool { return k.name == c.base })
+	p.Base = slices.IndexFunc(there, func(k client) bool { return k.name == c.base })
 	for _, n := range c.goroutines {
-		costs, err := measure.Compare(p, func() ([]measure.Subject, func() error, error) { return c.sitting(there, n) })
+		costs, err := measure.Compare(p, func() ([]measure.Subject, func() error, error) { return c.session(there, n) })
 		if err != nil {
 			return outcome{}, err
 		}
@@ -51,8 +51,8 @@ func (c comparison) run(p measure.Plan) (o outcome, err error) {
 	return o, nil
 }
 
-// sitting opens the contenders, for so many goroutines each.
-func (c comparison) sitting(there []contender, goroutines int) (subjects []measure.Subject, end func() error, err error) {
+// session opens the clients, for so many goroutines each.
+func (c comparison) session(there []client, goroutines int) (subjects []measure.Subject, end func() error, err error) {
 	var ends []func() error
 	end = func() error {
 		errs := make([]error, 0, len(ends))
@@ -72,9 +72,9 @@ func (c comparison) sitting(there []contender, goroutines int) (subjects []measu
 	return subjects, end, nil
 }
 
-// open makes the operation of a contender. The end fails if not every operation took the attempts that it
+// open makes the operation of a client. The end fails if not every operation took the attempts that it
 // is to take: then what was measured is not what it is called.
-func (c comparison) open(k contender, goroutines int) (run func(n int) error, end func() error, err error) {
+func (c comparison) open(k client, goroutines int) (run func(n int) error, end func() error, err error) {
 	made, err := k.prepare(c.plan)
 	if err != nil {
 		return nil, nil, err
@@ -98,7 +98,7 @@ func (c comparison) open(k contender, goroutines int) (run func(n int) error, en
 }
 
 // connect makes the operation of a client, and counts the attempts that are seen behind it.
-func (c comparison) connect(made client) (do operation, seen *atomic.Int64, release func(), err error) {
+func (c comparison) connect(made setup) (do operation, seen *atomic.Int64, release func(), err error) {
 	if c.stub {
 		do, seen = stub(made, c.answer)
 		return do, seen, func() {}, nil

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/stagger-go/stagger/bench/compare/measure"
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
 const legend = `× is a client's time over that of another one in the same round: the median of the rounds, and their quartiles.
@@ -24,27 +23,26 @@ connection; medians too.
 
 // markdown shows the costs as a table, a column of ratios for each number of goroutines.
 func (o outcome) markdown() string {
-	header := table.Row{"client"}
+	t := report.Table{Columns: []string{"client"}}
 	for _, n := range o.goroutines {
 		switch {
 		case len(o.goroutines) == 1:
-			header = append(header, "× "+o.base)
+			t.Columns = append(t.Columns, "× "+o.base)
 		case n == 1:
-			header = append(header, "× "+o.base+", 1 goroutine")
+			t.Columns = append(t.Columns, "× "+o.base+", 1 goroutine")
 		default:
-			header = append(header, fmt.Sprintf("%d goroutines", n))
+			t.Columns = append(t.Columns, fmt.Sprintf("%d goroutines", n))
 		}
 	}
-	header = append(header, "processor ×", "time", "allocations", "bytes")
-	t := newTable(header)
+	t.Columns = append(t.Columns, "processor ×", "time", "allocations", "bytes")
 	for i, first := range o.costs[0] {
-		row := append(make(table.Row, 0, len(header)), first.Name)
+		row := append(make([]string, 0, len(t.Columns)), first.Name)
 		for _, costs := range o.costs {
 			row = append(row, ratio(costs[i].Ratio))
 		}
-		t.AppendRow(append(row, ratio(first.Effort), duration(first.Time.Median), whole(first.Allocs), whole(first.Bytes)))
+		t.Rows = append(t.Rows, append(row, ratio(first.Processor), duration(first.Time.Median), whole(first.Allocs), whole(first.Bytes)))
 	}
-	return section1(o.name, o.what, t) + o.missing()
+	return titled(o.name, o.what, t) + o.missing()
 }
 
 // missing says who took no part.
@@ -64,41 +62,29 @@ func (o outcome) missing() string {
 }
 
 // markdown shows what is held as a table, and how much more that is than the first holds.
-func (s stock) markdown() string {
-	header := table.Row{"client", "bytes", "more"}
-	if s.commits {
-		header = append(header, "bytes, once committed", "more")
+func (m memory) markdown() string {
+	t := report.Table{Columns: []string{"client", "bytes", "more"}}
+	if m.commits {
+		t.Columns = append(t.Columns, "bytes, once committed", "more")
 	} else {
-		header = append(header, "goroutines")
+		t.Columns = append(t.Columns, "goroutines")
 	}
-	t := newTable(header)
-	first := s.held[0]
-	for _, h := range s.held {
-		row := table.Row{h.Client, whole(h.Bytes), whole(h.Bytes - first.Bytes)}
-		if s.commits {
+	first := m.held[0]
+	for _, h := range m.held {
+		row := []string{h.Client, whole(h.Bytes), whole(h.Bytes - first.Bytes)}
+		if m.commits {
 			row = append(row, whole(h.Committed), whole(h.Committed-first.Committed))
 		} else {
 			row = append(row, fmt.Sprintf("%.1f", h.Goroutines))
 		}
-		t.AppendRow(row)
+		t.Rows = append(t.Rows, row)
 	}
-	return section1(s.name, s.what, t)
+	return titled(m.name, m.what, t)
 }
 
-func section1(name, what string, t table.Writer) string {
-	return fmt.Sprintf("### %s\n\n%s.\n\n%s\n", name, strings.ToUpper(what[:1])+what[1:], t.RenderMarkdown())
-}
-
-// newTable aligns all columns but the first to the right.
-func newTable(header table.Row) table.Writer {
-	t := table.NewWriter()
-	t.AppendHeader(header)
-	aligned := make([]table.ColumnConfig, 0, len(header))
-	for i := range header[1:] {
-		aligned = append(aligned, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(aligned)
-	return t
+// titled is a table under its name, and what it shows.
+func titled(name, what string, t report.Table) string {
+	return fmt.Sprintf("### %s\n\n%s.\n\n%s\n", name, strings.ToUpper(what[:1])+what[1:], terminal.Markdown(t))
 }
 
 // ratio shows three digits: more are chance.

@@ -16,7 +16,7 @@ func TestTableOfCosts(t *testing.T) {
 	o := outcome{
 		comparison: comparison{name: "fair", what: "a call at a fair", base: "a", goroutines: []int{1, 8}},
 		costs: [][]measure.Cost{
-			{{Name: "a", Time: measure.Quartiles{Median: 21_649}, Ratio: same, Allocs: 145, Bytes: 8617.6}, {Name: "b", Time: measure.Quartiles{Median: 74.4}, Ratio: more, Effort: more, Allocs: 0.4}},
+			{{Name: "a", Time: measure.Quartiles{Median: 21_649}, Ratio: same, Allocs: 145, Bytes: 8617.6}, {Name: "b", Time: measure.Quartiles{Median: 74.4}, Ratio: more, Processor: more, Allocs: 0.4}},
 			{{Name: "a", Ratio: same}, {Name: "b", Ratio: measure.Quartiles{Low: 9.96, Median: 10.04, High: 20}}},
 		},
 		absent: []absence{{"fair", "c", unaryOnly}, {"fair", "d", refuses}},
@@ -43,7 +43,7 @@ Not there: c (unary calls only); d (refuses these streams).
 
 func TestTableOfHeld(t *testing.T) {
 	t.Parallel()
-	s := stock{name: "fair", what: "what is held", held: []holding{
+	s := memory{name: "fair", what: "what is held", held: []holding{
 		{Client: "a", Bytes: 100.4, Committed: 50, Goroutines: 1},
 		{Client: "b", Bytes: 50, Committed: 75.6, Goroutines: 2.04},
 		{Client: "c", Bytes: 100, Committed: 50, Goroutines: 1},

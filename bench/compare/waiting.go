@@ -17,37 +17,37 @@ import (
 	"github.com/stagger-go/stagger/bench/compare/measure"
 )
 
-// stock is what the clients hold on to.
-type stock struct {
+// memory is what the clients hold on to.
+type memory struct {
 	name, what string
 	commits    bool // streams, which are committed in the end
 	held       []holding
 }
 
-// waiters are those that wait in a backoff. gRPC's throttling is not among them: it stops calls when
+// waitingClients are those that wait in a backoff. gRPC's throttling is not among them: it stops calls when
 // nothing but failures has come, as here.
-func waiters() []contender {
-	return []contender{builtIn, ecosystem, retrying, budgeted, broken, unlimited, stagger}
+func waitingClients() []client {
+	return []client{builtIn, ecosystem, retrying, budgeted, broken, unlimited, stagger}
 }
 
-// waiting measures what n calls hold while they wait in their first backoff, for each contender alone.
+// waiting measures what n calls hold while they wait in their first backoff, for each client alone.
 // Next to them it measures calls that wait for nothing but their context.
-func waiting(n int) (stock, error) {
+func waiting(n int) (memory, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // what counts is collected before it is counted
-	found := stock{name: "waiting", what: fmt.Sprintf("what each of %d calls holds on to that wait in a backoff, beside goroutines that wait for a context", n)}
+	found := memory{name: "waiting", what: fmt.Sprintf("what each of %d calls holds on to that wait in a backoff, beside goroutines that wait for a context", n)}
 	nothing, err := held(n, func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}, func() bool { return true })
 	if err != nil {
-		return stock{}, err
+		return memory{}, err
 	}
 	nothing.Comparison, nothing.Client = found.name, "a goroutine alone"
 	found.held = []holding{nothing}
-	for _, k := range waiters() {
+	for _, k := range waitingClients() {
 		one, err := waitingOf(k, n)
 		if err != nil {
-			return stock{}, fmt.Errorf("%s: %w", k.name, err)
+			return memory{}, fmt.Errorf("%s: %w", k.name, err)
 		}
 		one.Comparison, one.Client = found.name, k.name
 		found.held = append(found.held, one)
@@ -55,7 +55,7 @@ func waiting(n int) (stock, error) {
 	return found, nil
 }
 
-func waitingOf(k contender, n int) (holding, error) {
+func waitingOf(k client, n int) (holding, error) {
 	made, err := k.prepare(plan{backoff: never, waiting: n})
 	if err != nil {
 		return holding{}, err

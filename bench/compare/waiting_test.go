@@ -18,7 +18,7 @@ func sleep(d time.Duration) { <-time.NewTimer(d).C }
 
 func TestWaitingCallsAreRetried(t *testing.T) {
 	t.Parallel()
-	for _, k := range waiters() {
+	for _, k := range waitingClients() {
 		synctest.Test(t, func(t *testing.T) {
 			const calls = 200
 			made, err := k.prepare(plan{backoff: never, waiting: calls})
@@ -60,7 +60,7 @@ func TestWaitingCallsAreRetried(t *testing.T) {
 
 func TestWaitingCallsOnly(t *testing.T) {
 	t.Parallel()
-	impatient := contender{name: "impatient", prepare: noRetries}
+	impatient := client{name: "impatient", prepare: noRetries}
 	synctest.Test(t, func(t *testing.T) {
 		if h, err := waitingOf(impatient, 3); status.Code(err) != codes.Unavailable {
 			t.Errorf("%+v, %v; want the error of the call", h, err)

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// check returns all mistakes in r, each with its place.
+// check returns all errors in r, each with its place.
 func (r *Report) check() error {
 	errs := []error{named("report: title", r.Title)}
 	for i, s := range r.Sections {

@@ -27,15 +27,15 @@ func (s Subject) run(n int) error {
 
 // Plan says how subjects are compared.
 type Plan struct {
-	Sittings int           // at least 1: for each, the subjects are opened anew
-	Rounds   int           // of a sitting, at least 1
+	Sessions int           // at least 1: for each, the subjects are opened anew
+	Rounds   int           // of a session, at least 1
 	Slice    time.Duration // about how long a subject runs in a round; positive
 	Seed     uint64        // of the order in each round
 	Base     int           // the subject whose time the others' are divided by
 	Meter    Meter         // nil: of this process
 }
 
-// Open makes the subjects of a sitting: always the same ones in the same order. A connection can be slow
+// Open makes the subjects of a session: always the same ones in the same order. A connection can be slow
 // for as long as it lives; a new one seldom is too. It ends before the
 // next begins, and what it measured counts for nothing if that fails.
 type Open func() (subjects []Subject, end func() error, err error)
@@ -44,8 +44,8 @@ type Open func() (subjects []Subject, end func() error, err error)
 // ends with the first error of a subject.
 func Compare(p Plan, open Open) ([]Cost, error) {
 	switch {
-	case p.Sittings < 1 || p.Rounds < 1:
-		return nil, fmt.Errorf("%d sittings of %d rounds: at least 1 of 1 is needed", p.Sittings, p.Rounds)
+	case p.Sessions < 1 || p.Rounds < 1:
+		return nil, fmt.Errorf("%d sessions of %d rounds: at least 1 of 1 is needed", p.Sessions, p.Rounds)
 	case p.Slice <= 0:
 		return nil, fmt.Errorf("a slice of %v: it must be positive", p.Slice)
 	}
@@ -54,7 +54,7 @@ func Compare(p Plan, open Open) ([]Cost, error) {
 	}
 	order := rand.New(rand.NewPCG(p.Seed, 2))
 	var all []series
-	for range p.Sittings {
+	for range p.Sessions {
 		var err error
 		if all, err = p.sit(open, all, order); err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func Compare(p Plan, open Open) ([]Cost, error) {
 	return costs, nil
 }
 
-// sit adds a sitting to what was measured in those before it.
+// sit adds a session to what was measured in those before it.
 func (p Plan) sit(open Open, all []series, order *rand.Rand) (_ []series, err error) {
 	subjects, end, err := open()
 	if err != nil {

@@ -22,8 +22,8 @@ func (m *still) Now() time.Duration          { return m.now }
 func (m *still) Processor() time.Duration    { return m.spent }
 func (m *still) Allocated() (uint64, uint64) { return m.objects, m.bytes }
 func (m *still) Settle()                     { m.settled++ }
-func (m *still) plan(sittings, rounds int) Plan {
-	return Plan{sittings, rounds, time.Millisecond, 1, 0, m}
+func (m *still) plan(sessions, rounds int) Plan {
+	return Plan{sessions, rounds, time.Millisecond, 1, 0, m}
 }
 
 // takes is a subject whose operations take a fixed time, and allocate 3 objects of 8 bytes.
@@ -81,8 +81,8 @@ func TestRatioWithinARound(t *testing.T) {
 	if want := (Quartiles{2, 2, 2}); costs[1].Ratio != want {
 		t.Errorf("ratio %+v; want %+v", costs[1].Ratio, want)
 	}
-	if costs[1].Effort != (Quartiles{}) {
-		t.Errorf("effort %+v where no processor was seen to do anything", costs[1].Effort)
+	if costs[1].Processor != (Quartiles{}) {
+		t.Errorf("effort %+v where no processor was seen to do anything", costs[1].Processor)
 	}
 	if rounds != 9 || costs[0].Time.Median != 100<<5 {
 		t.Errorf("%d rounds, median time %v; want 9, %d", rounds, costs[0].Time.Median, 100<<5)

@@ -5,13 +5,13 @@ package measure
 
 // Cost is what one operation of a subject has cost.
 type Cost struct {
-	Name   string
-	Count  int       // operations a round
-	Time   Quartiles // nanoseconds an operation
-	Ratio  Quartiles // of the times to those of the base in the same round
-	Effort Quartiles // the same of what processors have spent; zero if that cannot be told
-	Allocs float64   // allocations an operation, the median of the rounds
-	Bytes  float64   // bytes allocated an operation, the median of the rounds
+	Name      string
+	Count     int       // operations a round
+	Time      Quartiles // nanoseconds an operation
+	Ratio     Quartiles // of the times to those of the base in the same round
+	Processor Quartiles // the same of what processors have spent; zero if that cannot be told
+	Allocs    float64   // allocations an operation, the median of the rounds
+	Bytes     float64   // bytes allocated an operation, the median of the rounds
 }
 
 // series is what a subject has cost, by rounds.
@@ -25,7 +25,7 @@ type series struct {
 func (s series) cost(base series) Cost {
 	return Cost{
 		Name: s.name, Count: s.count,
-		Time: QuartilesOf(s.times), Ratio: ratios(s.times, base.times), Effort: ratios(s.spent, base.spent),
+		Time: QuartilesOf(s.times), Ratio: ratios(s.times, base.times), Processor: ratios(s.spent, base.spent),
 		Allocs: QuartilesOf(s.allocs).Median, Bytes: QuartilesOf(s.bytes).Median,
 	}
 }

@@ -60,7 +60,7 @@ func newTable(from report.Table) table.Writer {
 	columns := make([]table.ColumnConfig, len(from.Columns))
 	for i, name := range from.Columns {
 		header[i] = name
-		columns[i] = table.ColumnConfig{Number: i + 1, WidthMax: widestColumn, WidthMaxEnforcer: wrap}
+		columns[i] = table.ColumnConfig{Number: i + 1, WidthMax: widestColumn, WidthMaxEnforcer: Wrap}
 		if figures(from.Rows, i) {
 			columns[i].Align, columns[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
@@ -82,8 +82,8 @@ func figures(rows [][]string, column int) bool {
 	return true
 }
 
-// wrap breaks lines between words only.
-func wrap(cell string, width int) string {
+// Wrap breaks lines that are longer, between words only.
+func Wrap(cell string, width int) string {
 	for word := range strings.FieldsSeq(cell) {
 		width = max(width, utf8.RuneCountInString(word))
 	}

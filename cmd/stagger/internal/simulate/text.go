@@ -8,8 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/internal/sim"
@@ -20,7 +18,7 @@ func writeResult(w io.Writer, r *sim.Result) {
 	s := r.Scenario
 	printf(w, "%s\n", s.Title)
 	if s.About != "" {
-		for line := range strings.Lines(text.WrapSoft(s.About, width)) {
+		for line := range strings.Lines(terminal.Wrap(s.About, width)) {
 			printf(w, "%s\n", strings.TrimSpace(line))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func TestClientsRetryStreams(t *testing.T) {
 	t.Parallel()
 	for _, c := range streamComparisons() {
-		for _, k := range retriers() {
+		for _, k := range retryingClients() {
 			synctest.Test(t, func(t *testing.T) {
 				made, err := k.prepare(c.plan)
 				if err != nil {
@@ -48,7 +48,7 @@ func TestClientsRetryStreams(t *testing.T) {
 
 func TestClientsGiveUpAlike(t *testing.T) {
 	t.Parallel()
-	for _, k := range retriers()[1:] {
+	for _, k := range retryingClients()[1:] {
 		synctest.Test(t, func(t *testing.T) {
 			c := named(t, "one failure")
 			c.answer = fail
@@ -70,7 +70,7 @@ func TestClientsGiveUpAlike(t *testing.T) {
 
 func TestHedgeIsSentWhenDue(t *testing.T) {
 	t.Parallel()
-	for _, k := range []contender{hedges, ourHedges, ourTail} {
+	for _, k := range []client{hedges, ourHedges, ourTail} {
 		synctest.Test(t, func(t *testing.T) {
 			c := named(t, "hedge fired")
 			c.plan.hedging = time.Minute

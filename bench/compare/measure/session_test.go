@@ -53,7 +53,7 @@ func TestPlanErrors(t *testing.T) {
 	t.Parallel()
 	m := new(still)
 	for want, change := range map[string]func(*Plan){
-		"0 sittings":          func(p *Plan) { p.Sittings = 0 },
+		"0 sessions":          func(p *Plan) { p.Sessions = 0 },
 		"of -1 rounds":        func(p *Plan) { p.Rounds = -1 },
 		"a slice of 0s":       func(p *Plan) { p.Slice = 0 },
 		"base 1 of 1 subject": func(p *Plan) { p.Base = 1 },

@@ -17,18 +17,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-func noRetries(plan) (client, error) {
-	return client{options: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
+func noRetries(plan) (setup, error) {
+	return setup{options: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
 }
 
 // throttling lets a call pay for one retry by its success, so that it stops no call that is compared.
 const throttling = `"retryThrottling": {"maxTokens": 1000, "tokenRatio": 1},`
 
 // serviceConfig is gRPC's own retries.
-func serviceConfig(extra string) func(plan) (client, error) {
-	return func(p plan) (client, error) {
+func serviceConfig(extra string) func(plan) (setup, error) {
+	return func(p plan) (setup, error) {
 		backoff := strconv.FormatFloat(p.backoff.Seconds(), 'f', -1, 64)
-		return client{options: []grpc.DialOption{grpc.WithDefaultServiceConfig(fmt.Sprintf(`{%s
+		return setup{options: []grpc.DialOption{grpc.WithDefaultServiceConfig(fmt.Sprintf(`{%s
 			"methodConfig": [{"name": [{"service": %q}], "retryPolicy": {
 				"maxAttempts": %d, "initialBackoff": "%ss", "maxBackoff": "%ss", "backoffMultiplier": 1,
 				"retryableStatusCodes": ["UNAVAILABLE"]}}]}`, extra, service, attempts, backoff, backoff))}}, nil
@@ -36,11 +36,11 @@ func serviceConfig(extra string) func(plan) (client, error) {
 }
 
 // intercepted is a client with interceptors in the place of gRPC's retries.
-func intercepted(unary grpc.UnaryClientInterceptor, more ...grpc.DialOption) client {
-	return client{append(more, grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)), unary}
+func intercepted(unary grpc.UnaryClientInterceptor, more ...grpc.DialOption) setup {
+	return setup{append(more, grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)), unary}
 }
 
-func middlewareRetry(p plan) (client, error) {
+func middlewareRetry(p plan) (setup, error) {
 	options := []retry.CallOption{retry.WithMax(attempts), retry.WithBackoff(retry.BackoffLinear(p.backoff))}
 	return intercepted(retry.UnaryClientInterceptor(options...),
 		grpc.WithStreamInterceptor(retry.StreamClientInterceptor(options...))), nil
@@ -57,8 +57,8 @@ const (
 
 // failsafeRetry is failsafe-go's retry policy. Neither the budget nor the breaker stops a call that is
 // compared: one attempt in two may fail, and all calls may wait.
-func failsafeRetry(kind failsafeKind) func(plan) (client, error) {
-	return func(p plan) (client, error) {
+func failsafeRetry(kind failsafeKind) func(plan) (setup, error) {
+	return func(p plan) (setup, error) {
 		builder := failsafegrpc.NewRetryPolicyBuilder[any]().
 			WithMaxAttempts(attempts).WithDelay(p.backoff).ReturnLastFailure()
 		if kind == withBudget {
@@ -74,7 +74,7 @@ func failsafeRetry(kind failsafeKind) func(plan) (client, error) {
 }
 
 // failsafeHedge is failsafe-go's hedge policy.
-func failsafeHedge(p plan) (client, error) {
+func failsafeHedge(p plan) (setup, error) {
 	hedge := hedgepolicy.NewBuilderWithDelay[any](p.hedging).WithMaxHedges(1).Build()
 	return intercepted(failsafegrpc.NewUnaryClientInterceptor(hedge)), nil
 }

@@ -18,8 +18,8 @@ const (
 )
 
 // retries is a stagger that follows the plan.
-func retries(budgetName string) func(plan) (client, error) {
-	return func(p plan) (client, error) {
+func retries(budgetName string) func(plan) (setup, error) {
+	return func(p plan) (setup, error) {
 		return retrier(p, budgetName, policy.Spec{Retry: &policy.RetrySpec{
 			MaxAttempts: attempts,
 			Backoff:     policy.Backoff{Initial: p.backoff, Max: p.backoff, Multiplier: 1, Jitter: policy.JitterNone},
@@ -30,8 +30,8 @@ func retries(budgetName string) func(plan) (client, error) {
 }
 
 // staggerHedge hedges after a delay, or at the 95th percentile, which is never below it.
-func staggerHedge(tail bool) func(plan) (client, error) {
-	return func(p plan) (client, error) {
+func staggerHedge(tail bool) func(plan) (setup, error) {
+	return func(p plan) (setup, error) {
 		spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.hedging, Budget: budgetRatio}
 		if tail {
 			spec.Quantile = &policy.QuantileSpec{Quantile: 0.95, Min: p.hedging}
@@ -40,7 +40,7 @@ func staggerHedge(tail bool) func(plan) (client, error) {
 	}
 }
 
-func retrier(p plan, budgetName string, spec policy.Spec) (client, error) {
+func retrier(p plan, budgetName string, spec policy.Spec) (setup, error) {
 	config := policy.Config{
 		MaxWaiting: p.waiting,
 		Methods: []policy.MethodConfig{{
@@ -55,7 +55,7 @@ func retrier(p plan, budgetName string, spec policy.Spec) (client, error) {
 	}
 	set, err := policy.NewSet(config)
 	if err != nil {
-		return client{}, err
+		return setup{}, err
 	}
 	var options []interceptor.Option
 	if p.replay > 0 {
@@ -63,7 +63,7 @@ func retrier(p plan, budgetName string, spec policy.Spec) (client, error) {
 	}
 	r, err := interceptor.New(set, options...)
 	if err != nil {
-		return client{}, err
+		return setup{}, err
 	}
-	return client{r.DialOptions(), r.Unary()}, nil
+	return setup{r.DialOptions(), r.Unary()}, nil
 }
