@@ -22,6 +22,8 @@ type callOptions struct {
 	notify   bool              // the caller has targets or callbacks
 	header   bool              // attempts report their headers, for the caller or for us
 	opaque   grpc.CallOption   // may have a target that nobody can find; else nil
+	foreign  bool              // there are options of another library's retries
+	retrier  *Retrier
 
 	maxAttempts int // the most that the call may have, whatever its policy says; Retrier.read sets it
 }
@@ -40,6 +42,10 @@ func readOptions(caller []grpc.CallOption, first *attemptOptions) callOptions {
 		case grpc.HeaderCallOption:
 			o.header = true
 		case grpc.TrailerCallOption, grpc.PeerCallOption:
+		case grpc.EmptyCallOption:
+			o.foreign = o.foreign || ofForeignRetries(option)
+			o.shared = append(o.shared, option)
+			continue
 		case nil:
 			o.opaque = option
 			o.shared = append(o.shared, option)
@@ -67,6 +73,7 @@ func (o *callOptions) static() bool {
 // forAttempt returns the options that gRPC gets for an attempt; more are for this attempt alone. Attempts
 // that run beside each other may call it at the same time.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
+	a.retrier = o.retrier
 	opts := append(a.array[:own], o.shared...)
 	if o.header {
 		opts = append(opts, grpc.Header(&a.header))
@@ -106,6 +113,7 @@ type attemptOptions struct {
 	trailer metadata.MD
 	peer    peer.Peer
 	ended   atomic.Bool // gRPC has ended the attempt, in any goroutine, and writes here no more
+	retrier *Retrier    // is told if gRPC ends more than one attempt with these options
 	onEnd   func()      // is called when gRPC has ended the attempt; may be nil
 
 	array [own + 12]grpc.CallOption // our own, then room for those of the call
@@ -140,8 +148,12 @@ func (a *attemptOptions) reset() {
 	}
 }
 
-func (a *attemptOptions) end(error) {
-	a.ended.Store(true)
+// end is gRPC's OnFinish. It is called twice for an attempt that an inner interceptor has made twice; but so it is by
+// gRPC itself, if the context is over when the stream is to be created.
+func (a *attemptOptions) end(err error) {
+	if a.ended.Swap(true) && a.retrier != nil && (err == nil || answered(err)) {
+		a.retrier.warnInnerRetries()
+	}
 	if a.onEnd != nil {
 		a.onEnd()
 	}

@@ -21,6 +21,10 @@
 //
 // Those after it must not use the options of an attempt when it has returned: another call may be
 // using them.
+//
+// Retries of another library on the same connection multiply with a Retrier's, before it or after it: take them
+// out. Those of go-grpc-middleware are warned of once when they happen, and so are its call options where calls
+// still carry them: they mean nothing to a Retrier.
 package interceptor
 
 import (

@@ -161,6 +161,7 @@ func (c *oldCall) outcome(err error) policy.Outcome {
 	}
 	st, ok := status.FromError(err)
 	out.Status = st
+	c.retrier.warnOuterRetries(c.ctx)
 	multiplied := c.retrier.multiplied(coexistence(c.alone), c.cc, c.method)
 	out.Unsent = c.unsent() && st.Code() == codes.Unavailable && !multiplied
 	// An error without a status comes from an interceptor, not from a server.

@@ -31,6 +31,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		flags |= configPending
 	}
 	opts = readOptions(caller, first)
+	opts.retrier = r
 	own := math.MaxInt
 	for _, o := range caller {
 		switch o := o.(type) {
@@ -50,6 +51,9 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		case keyOption:
 			flags |= safe | keyed
 		}
+	}
+	if opts.foreign && flags&disabled == 0 {
+		r.warnForeignOptions(method)
 	}
 	if own < 1 {
 		r.warnMaxAttempts(own)
