@@ -1,0 +1,96 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel_test
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// The table in docs/observability.md has every instrument with its kind, unit and labels, and no other.
+func TestMetricsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(stagger[^`]+)` \\| ([^|]+) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
+		documented[row[1]] = row[2] + " of " + strings.TrimSpace(strings.ReplaceAll(row[3], "`", ""))
+	}
+	play(t, func(t *testing.T, s scene) {
+		s.On(method, down().Times(1), testserver.OK())
+		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
+		s.call(t.Context(), method)
+		s.call(t.Context(), hedged)
+		set, err := policy.NewSet(policy.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.retrier.Reload(set); err != nil {
+			t.Fatal(err)
+		}
+		recorded := map[string]string{}
+		for _, m := range s.collect(t) {
+			kind, keys := shape(t, m)
+			if m.Unit != "" {
+				kind += ", " + m.Unit
+			}
+			recorded[m.Name] = kind + " of " + keys
+		}
+		for _, name := range slices.Sorted(maps.Keys(recorded)) {
+			if documented[name] != recorded[name] {
+				t.Errorf("%s is a %s; the page says %q", name, recorded[name], documented[name])
+			}
+		}
+		if len(documented) != len(recorded) {
+			t.Errorf("%d are documented; %d are recorded", len(documented), len(recorded))
+		}
+	})
+}
+
+// shape is the kind of an instrument and its labels.
+func shape(t *testing.T, m metricdata.Metrics) (kind, labels string) {
+	t.Helper()
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		kind = "up-down counter"
+		if data.IsMonotonic {
+			kind = "counter"
+		}
+		return kind, keys(data.DataPoints[0].Attributes)
+	case metricdata.Gauge[int64]:
+		return "gauge", keys(data.DataPoints[0].Attributes)
+	case metricdata.Gauge[float64]:
+		return "gauge", keys(data.DataPoints[0].Attributes)
+	case metricdata.Histogram[int64]:
+		return "histogram", keys(data.DataPoints[0].Attributes)
+	case metricdata.Histogram[float64]:
+		return "histogram", keys(data.DataPoints[0].Attributes)
+	default:
+		t.Fatalf("%s is a %T", m.Name, data)
+		return "", ""
+	}
+}
+
+// order is that of the table.
+var order = []string{"method", "budget", "target", "code", "service", "result", "reason", "hash", "source", "mode"}
+
+func keys(set attribute.Set) string {
+	var list []string
+	for _, kv := range set.ToSlice() {
+		list = append(list, string(kv.Key))
+	}
+	slices.SortFunc(list, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	return strings.Join(list, ", ")
+}

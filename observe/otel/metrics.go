@@ -1,0 +1,271 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// scope is the name of meter and tracer.
+const scope = "github.com/stagger-go/stagger/observe/otel"
+
+// Metrics shows what a Retrier does as metrics of a provider: what is decided about failed attempts, retries and
+// hedges of calls, waiting calls, balances, and the policies that run. docs/observability.md lists instruments and
+// labels. Calls that succeed at once record nothing; gRPC's own metrics count them. What is a state is read when
+// metrics are collected.
+//
+// Two Retriers of one provider need [WithAttributes] to be told apart.
+func Metrics(provider metric.MeterProvider, options ...MetricsOption) interceptor.Option {
+	return func(r *interceptor.Retrier) error {
+		if provider == nil {
+			return errors.New("otel: Metrics(nil): must be a MeterProvider; otel.GetMeterProvider of OpenTelemetry returns the program's")
+		}
+		m := &metrics{target: func(target string) string { return target }, named: func(string) bool { return false }}
+		for i, option := range options {
+			if option == nil {
+				return fmt.Errorf("otel: Metrics: option %d is nil", i)
+			}
+			if err := option(m); err != nil {
+				return err
+			}
+		}
+		if err := m.instruments(provider.Meter(scope)); err != nil {
+			return fmt.Errorf("otel: Metrics: %w", err)
+		}
+		return interceptor.WithObserver(interceptor.Observer{
+			Attach:   m.retrier.Store,
+			Decision: m.decision,
+			Call:     m.call,
+			Reload:   m.reload,
+		})(r)
+	}
+}
+
+// MetricsOption configures [Metrics].
+type MetricsOption func(*metrics) error
+
+// WithGRPCNames records grpc.client.call.retries, .hedges and .retry_delay in place of stagger.client.call.retries
+// and so on, with the labels, units and buckets of gRFC A96: for dashboards that serve clients in other languages
+// too. gRPC for Go may come to record these itself.
+func WithGRPCNames() MetricsOption {
+	return func(m *metrics) error {
+		m.grpcNames = true
+		return nil
+	}
+}
+
+// WithMethods shows the methods that f accepts by name, such as "/acme.orders.v1.OrderService/GetOrder". Without it
+// a call's method is "other" unless the call has grpc.StaticMethod, as those of generated code have: names that come
+// from outside have no bound.
+func WithMethods(f func(method string) bool) MetricsOption {
+	return func(m *metrics) error {
+		if f == nil {
+			return errors.New("otel: WithMethods(nil): must be a function")
+		}
+		m.named = f
+		return nil
+	}
+}
+
+// WithTarget makes f of a connection's target the label: for programs with more targets than metrics should have.
+func WithTarget(f func(target string) string) MetricsOption {
+	return func(m *metrics) error {
+		if f == nil {
+			return errors.New("otel: WithTarget(nil): must be a function")
+		}
+		m.target = f
+		return nil
+	}
+}
+
+// WithAttributes adds attributes to everything that is recorded.
+func WithAttributes(attributes ...attribute.KeyValue) MetricsOption {
+	return func(m *metrics) error {
+		m.attributes = append(m.attributes, attributes...)
+		return nil
+	}
+}
+
+// metrics records what happens to the calls of one Retrier.
+type metrics struct {
+	retrier    atomic.Pointer[interceptor.Retrier] // nil until it is made
+	grpcNames  bool
+	named      func(method string) bool
+	target     func(target string) string
+	attributes []attribute.KeyValue
+
+	decisions       metric.Int64Counter
+	retries, hedges metric.Int64Histogram
+	delay           metric.Float64Histogram
+	reloads         metric.Int64Counter
+
+	waiting           metric.Int64ObservableUpDownCounter
+	balance, capacity metric.Float64ObservableGauge
+	granted, denied   metric.Int64ObservableCounter
+	info              metric.Int64ObservableGauge
+}
+
+// The buckets of gRFC A96, which takes those for latencies from A66.
+var (
+	countBuckets = metric.WithExplicitBucketBoundaries(1, 2, 3, 4, 5)
+	delayBuckets = metric.WithExplicitBucketBoundaries(0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002,
+		0.003, 0.004, 0.005, 0.006, 0.008, 0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16,
+		0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1, 2, 5, 10, 20, 50, 100)
+)
+
+// instruments makes all instruments, and reads the states when they are collected.
+func (m *metrics) instruments(meter metric.Meter) error {
+	calls := "stagger.client.call."
+	if m.grpcNames {
+		calls = "grpc.client.call."
+	}
+	var errs [11]error
+	m.decisions, errs[0] = meter.Int64Counter("stagger.client.decisions", metric.WithUnit("{decision}"),
+		metric.WithDescription("What followed attempts that failed or were slow, and how calls ended that were not answered."))
+	m.retries, errs[1] = meter.Int64Histogram(calls+"retries", metric.WithUnit("{retry}"), countBuckets,
+		metric.WithDescription("Number of retries during the client call. If there were no retries, 0 is not reported."))
+	m.hedges, errs[2] = meter.Int64Histogram(calls+"hedges", metric.WithUnit("{hedge}"), countBuckets,
+		metric.WithDescription("Number of hedges during the client call. If there were no hedges, 0 is not reported."))
+	m.delay, errs[3] = meter.Float64Histogram(calls+"retry_delay", metric.WithUnit("s"), delayBuckets,
+		metric.WithDescription("Total time of delay while there is no active attempt during the client call."))
+	m.reloads, errs[4] = meter.Int64Counter("stagger.policy.reloads", metric.WithUnit("{reload}"),
+		metric.WithDescription("Changes of the policies that were followed or refused."))
+	m.waiting, errs[5] = meter.Int64ObservableUpDownCounter("stagger.client.waiting", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls that wait for their next attempt."))
+	m.balance, errs[6] = meter.Float64ObservableGauge("stagger.budget.balance", metric.WithUnit("{attempt}"),
+		metric.WithDescription("Extra attempts that the budget would grant now."))
+	m.capacity, errs[7] = meter.Float64ObservableGauge("stagger.budget.capacity", metric.WithUnit("{attempt}"),
+		metric.WithDescription("What the balance would be if nothing were spent."))
+	m.granted, errs[8] = meter.Int64ObservableCounter("stagger.budget.granted", metric.WithUnit("{attempt}"),
+		metric.WithDescription("Extra attempts that the budget has granted."))
+	m.denied, errs[9] = meter.Int64ObservableCounter("stagger.budget.denied", metric.WithUnit("{attempt}"),
+		metric.WithDescription("Extra attempts that the budget has refused."))
+	m.info, errs[10] = meter.Int64ObservableGauge("stagger.policy.info",
+		metric.WithDescription("1, with labels that describe the policies that are followed."))
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	_, err := meter.RegisterCallback(m.collect, m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info)
+	return err
+}
+
+// collect reads balances, waiting calls and the policy that runs. It holds no lock that a call waits for longer than
+// it takes to read one balance.
+func (m *metrics) collect(_ context.Context, o metric.Observer) error {
+	r := m.retrier.Load()
+	if r == nil {
+		return nil
+	}
+	o.ObserveInt64(m.waiting, int64(r.Waiting()), m.with())
+	for _, b := range r.Budgets() {
+		labels := m.with(attribute.String("budget", budgetName(b.Name)), attribute.String("target", m.targetOf(b.Target)), attribute.String("service", b.Service))
+		if !math.IsInf(b.Capacity, 1) { // a budget without a limit has nothing to show
+			o.ObserveFloat64(m.balance, b.Balance, labels)
+			o.ObserveFloat64(m.capacity, b.Capacity, labels)
+		}
+		o.ObserveInt64(m.granted, count(b.Granted), labels)
+		o.ObserveInt64(m.denied, count(b.Denied), labels)
+	}
+	p := r.Policy()
+	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", "ENFORCE")))
+	return nil
+}
+
+// decision counts what follows an attempt that failed or is slow.
+func (m *metrics) decision(ctx context.Context, e interceptor.DecisionEvent) {
+	m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Decision.Reason)
+}
+
+// call records what a call had beside its first attempt, and counts an end that nobody has decided on.
+func (m *metrics) call(ctx context.Context, e interceptor.CallEvent) {
+	if !e.Decided && e.Reason != policy.ReasonSucceeded {
+		m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Reason)
+	}
+	if e.Retries == 0 && e.Hedges == 0 && e.Waited == 0 {
+		return
+	}
+	labels := m.callLabels(e)
+	if e.Retries > 0 {
+		m.retries.Record(ctx, int64(e.Retries), labels)
+	}
+	if e.Hedges > 0 {
+		m.hedges.Record(ctx, int64(e.Hedges), labels)
+	}
+	if e.Waited > 0 {
+		m.delay.Record(ctx, e.Waited.Seconds(), labels)
+	}
+}
+
+func (m *metrics) count(ctx context.Context, method string, static bool, target string, code codes.Code, reason policy.Reason) {
+	m.decisions.Add(ctx, 1, m.with(
+		attribute.String("method", m.methodOf(method, static)), attribute.String("target", m.targetOf(target)),
+		attribute.String("code", codeName(code)), attribute.String("reason", string(reason))))
+}
+
+func (m *metrics) callLabels(e interceptor.CallEvent) metric.MeasurementOption {
+	method, target := m.methodOf(e.Method, e.StaticMethod), m.targetOf(e.Target)
+	if m.grpcNames {
+		return m.with(attribute.String("grpc.method", method), attribute.String("grpc.target", target))
+	}
+	return m.with(attribute.String("method", method), attribute.String("target", target), attribute.String("code", codeName(e.Code)))
+}
+
+func (m *metrics) reload(e interceptor.ReloadEvent) {
+	result := "followed"
+	if e.Err != nil {
+		result = "refused"
+	}
+	m.reloads.Add(context.Background(), 1, m.with(attribute.String("result", result)))
+}
+
+func (m *metrics) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(attributes, m.attributes...)...))
+}
+
+// methodOf is the method as gRPC's own metrics name it.
+func (m *metrics) methodOf(method string, static bool) string {
+	if static || m.named(method) {
+		return strings.TrimPrefix(method, "/")
+	}
+	return "other"
+}
+
+// targetOf is the label for a target; "" stays what it is, since it stands for all targets.
+func (m *metrics) targetOf(target string) string {
+	if target == "" {
+		return ""
+	}
+	return m.target(target)
+}
+
+// codeName is the name of a code; a server may invent any number, and a label may not.
+func codeName(c codes.Code) string {
+	if c > codes.Unauthenticated {
+		c = codes.Unknown
+	}
+	return policy.CodeName(c)
+}
+
+// budgetName names the default budget, which has no name.
+func budgetName(name string) string {
+	if name == "" {
+		return "default"
+	}
+	return name
+}
+
+// count is n, as far as metrics can count.
+func count(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -1,0 +1,402 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats/opentelemetry"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const (
+	method = "/acme.orders.v1.OrderService/GetOrder"
+	hedged = "/acme.orders.v1.OrderService/FindOrder"
+
+	file = `
+budgets: [{name: orders, scope: PROCESS, refund: {capacity: 10, retryCost: 5, timeoutCost: 5}}]
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy:
+    maxAttempts: 4
+    initialBackoff: 0.1s
+    maxBackoff: 1s
+    backoffMultiplier: 2
+    retryableStatusCodes: [UNAVAILABLE]
+    jitter: NONE
+    budget: orders
+- name: [{service: acme.orders.v1.OrderService, method: FindOrder}]
+  hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.1s, nonFatalStatusCodes: [UNAVAILABLE]}
+`
+)
+
+// scene is a client with metrics, and its server.
+type scene struct {
+	*testserver.Server
+
+	retrier *interceptor.Retrier
+	conn    *grpc.ClientConn
+	reader  *sdk.ManualReader
+}
+
+func play(t *testing.T, test func(t *testing.T, s scene), options ...otel.MetricsOption) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
+		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
+		s.retrier = newRetrier(t, otel.Metrics(provider, options...))
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		test(t, s)
+	})
+}
+
+func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrier {
+	t.Helper()
+	set, err := policy.Parse("etc/retry.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := interceptor.New(set, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// call makes a call as generated code does.
+func (s scene) call(ctx context.Context, method string) {
+	_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
+}
+
+// lines is what is collected of the instruments that begin with a prefix: "name{label=value …} value". A histogram
+// shows its sum and its buckets with the upper bounds of those that are not empty.
+func (s scene) lines(t *testing.T, prefixes ...string) string {
+	t.Helper()
+	var list []string
+	for _, m := range s.collect(t) {
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
+			continue
+		}
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range data.DataPoints {
+				list = append(list, fmt.Sprintf("%s%s %d", m.Name, s.labels(p.Attributes), p.Value))
+			}
+		case metricdata.Gauge[int64]:
+			for _, p := range data.DataPoints {
+				list = append(list, fmt.Sprintf("%s%s %d", m.Name, s.labels(p.Attributes), p.Value))
+			}
+		case metricdata.Gauge[float64]:
+			for _, p := range data.DataPoints {
+				list = append(list, fmt.Sprintf("%s%s %v", m.Name, s.labels(p.Attributes), p.Value))
+			}
+		case metricdata.Histogram[int64]:
+			for _, p := range data.DataPoints {
+				list = append(list, fmt.Sprintf("%s%s %d%s", m.Name, s.labels(p.Attributes), p.Sum, buckets(p.Bounds, p.BucketCounts)))
+			}
+		case metricdata.Histogram[float64]:
+			for _, p := range data.DataPoints {
+				list = append(list, fmt.Sprintf("%s%s %.3f%s", m.Name, s.labels(p.Attributes), p.Sum, buckets(p.Bounds, p.BucketCounts)))
+			}
+		default:
+			t.Errorf("%s is a %T", m.Name, data)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
+}
+
+func (s scene) collect(t *testing.T) []metricdata.Metrics {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := s.reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var list []metricdata.Metrics
+	for _, scope := range all.ScopeMetrics {
+		list = append(list, scope.Metrics...)
+	}
+	return list
+}
+
+// labels writes T for the target of the test's server, and leaves the service's name out.
+func (s scene) labels(set attribute.Set) string {
+	var list []string
+	for _, kv := range set.ToSlice() {
+		list = append(list, string(kv.Key)+"="+kv.Value.AsString())
+	}
+	text := "{" + strings.Join(list, " ") + "}"
+	return strings.NewReplacer(s.Target(), "T", "acme.orders.v1.OrderService/", "").Replace(text)
+}
+
+func buckets(bounds []float64, counts []uint64) string {
+	text := ""
+	for i, n := range counts {
+		switch {
+		case n == 0:
+		case i == len(bounds):
+			text += fmt.Sprintf(" >%v:%d", bounds[i-1], n)
+		default:
+			text += fmt.Sprintf(" ≤%v:%d", bounds[i], n)
+		}
+	}
+	return text
+}
+
+func down() testserver.Step { return testserver.Fail(codes.Unavailable, "down") }
+
+func want(t *testing.T, got string, want ...string) {
+	t.Helper()
+	if want := strings.Join(want, "\n"); got != want {
+		t.Errorf("collected\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestMetricsOfCalls(t *testing.T) {
+	const client = "stagger.client."
+	for name, row := range map[string]struct {
+		method string
+		script []testserver.Step
+		want   []string
+	}{
+		"success at once": {method, []testserver.Step{testserver.OK()}, nil},
+		"final failure": {method, []testserver.Step{testserver.Fail(codes.NotFound)}, []string{
+			"stagger.client.decisions{code=NOT_FOUND method=GetOrder reason=non_retryable target=T} 1",
+		}},
+		"a code that a server has invented": {method, []testserver.Step{testserver.Fail(4711)}, []string{
+			"stagger.client.decisions{code=UNKNOWN method=GetOrder reason=non_retryable target=T} 1",
+		}},
+		"two retries": {method, []testserver.Step{down().Times(2), testserver.OK()}, []string{
+			"stagger.client.call.retries{code=OK method=GetOrder target=T} 2 ≤2:1",
+			"stagger.client.call.retry_delay{code=OK method=GetOrder target=T} 0.300 ≤0.3:1",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 2",
+		}},
+		"an empty budget": {method, []testserver.Step{down()}, []string{
+			"stagger.client.call.retries{code=UNAVAILABLE method=GetOrder target=T} 2 ≤2:1",
+			"stagger.client.call.retry_delay{code=UNAVAILABLE method=GetOrder target=T} 0.300 ≤0.3:1",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=budget_exhausted target=T} 1",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 2",
+		}},
+		"two hedges": {hedged, []testserver.Step{testserver.Hang().Times(2), testserver.OK()}, []string{
+			"stagger.client.call.hedges{code=OK method=FindOrder target=T} 2 ≤2:1",
+			"stagger.client.decisions{code=DEADLINE_EXCEEDED method=FindOrder reason=hedge target=T} 2",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s scene) {
+				s.On(row.method, row.script...)
+				s.call(t.Context(), row.method)
+				want(t, s.lines(t, client+"decisions", client+"call"), row.want...)
+			})
+		})
+	}
+}
+
+func TestMetricsWhileACallWaits(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		s.On(method, down())
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, func() {
+			want(t, s.lines(t, "stagger.client."),
+				"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 1",
+				"stagger.client.waiting{} 1")
+			cancel()
+		})
+		s.call(ctx, method)
+		want(t, s.lines(t, "stagger.client."),
+			"stagger.client.call.retry_delay{code=CANCELLED method=GetOrder target=T} 0.050 ≤0.05:1",
+			"stagger.client.decisions{code=CANCELLED method=GetOrder reason=cancelled target=T} 1",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 1",
+			"stagger.client.waiting{} 0")
+	})
+}
+
+func TestMetricsOfBudgets(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		want(t, s.lines(t, "stagger.budget"))
+		s.On(method, down())
+		s.On(hedged, testserver.OK())
+		s.call(t.Context(), method)
+		s.call(t.Context(), hedged)
+		want(t, s.lines(t, "stagger.budget"),
+			"stagger.budget.balance{budget=default service= target=T} 10.1",
+			"stagger.budget.balance{budget=orders service= target=} 0",
+			"stagger.budget.capacity{budget=default service= target=T} 10.1",
+			"stagger.budget.capacity{budget=orders service= target=} 2",
+			"stagger.budget.denied{budget=default service= target=T} 0",
+			"stagger.budget.denied{budget=orders service= target=} 1",
+			"stagger.budget.granted{budget=default service= target=T} 0",
+			"stagger.budget.granted{budget=orders service= target=} 2")
+	})
+}
+
+func TestMetricsOfPolicies(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		line := func(p interceptor.PolicyState) string {
+			return "stagger.policy.info{hash=" + p.Hash + " mode=ENFORCE source=" + p.Source + "} 1"
+		}
+		first := s.retrier.Policy()
+		want(t, s.lines(t, "stagger.policy"), line(first))
+		next, err := policy.Parse("etc/retry.yaml", []byte("# less\n{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.retrier.Reload(next); err != nil {
+			t.Fatal(err)
+		}
+		if now := s.retrier.Policy(); now == first {
+			t.Fatalf("%+v", now)
+		}
+		want(t, s.lines(t, "stagger.policy"), line(s.retrier.Policy()), "stagger.policy.reloads{result=followed} 1")
+	})
+}
+
+// A method that comes from outside is not shown, unless somebody says that it may be.
+func TestMetricsOptions(t *testing.T) {
+	t.Run("methods, target and attributes", func(t *testing.T) {
+		play(t, func(t *testing.T, s scene) {
+			s.Default(down())
+			for _, method := range []string{method, "/acme.orders.v1.OrderService/Any"} {
+				_ = s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
+			}
+			want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.retries", "stagger.client.waiting", "stagger.budget.denied"),
+				"stagger.budget.denied{budget=orders retrier=a service= target=} 1",
+				"stagger.client.call.retries{code=UNAVAILABLE method=other retrier=a target=somewhere} 2 ≤2:1",
+				"stagger.client.decisions{code=UNAVAILABLE method=Any reason=non_retryable retrier=a target=somewhere} 1",
+				"stagger.client.decisions{code=UNAVAILABLE method=other reason=budget_exhausted retrier=a target=somewhere} 1",
+				"stagger.client.decisions{code=UNAVAILABLE method=other reason=retry retrier=a target=somewhere} 2",
+				"stagger.client.waiting{retrier=a} 0")
+		}, otel.WithMethods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
+			otel.WithTarget(func(string) string { return "somewhere" }),
+			otel.WithAttributes(attribute.String("retrier", "a")))
+	})
+	t.Run("names of gRPC", func(t *testing.T) {
+		play(t, func(t *testing.T, s scene) {
+			s.On(method, down().Times(2), testserver.OK())
+			s.On(hedged, testserver.Hang().Times(2), testserver.OK())
+			s.call(t.Context(), method)
+			s.call(t.Context(), hedged)
+			want(t, s.lines(t, "grpc.", "stagger.client.call"),
+				"grpc.client.call.hedges{grpc.method=FindOrder grpc.target=T} 2 ≤2:1",
+				"grpc.client.call.retries{grpc.method=GetOrder grpc.target=T} 2 ≤2:1",
+				"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.target=T} 0.300 ≤0.3:1")
+		}, otel.WithGRPCNames())
+	})
+}
+
+// Buckets and units are those of gRFC A96, and for latencies of A66.
+func TestMetricsBucketsAndUnits(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		s.On(method, down().Times(1), testserver.OK())
+		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
+		s.call(t.Context(), method)
+		s.call(t.Context(), hedged)
+		seen := 0
+		for _, m := range s.collect(t) {
+			switch data := m.Data.(type) {
+			case metricdata.Histogram[int64]:
+				seen++
+				if got := data.DataPoints[0].Bounds; !slices.Equal(got, []float64{1, 2, 3, 4, 5}) {
+					t.Errorf("%s: %v", m.Name, got)
+				}
+			case metricdata.Histogram[float64]:
+				seen++
+				if got := data.DataPoints[0].Bounds; !slices.Equal(got, opentelemetry.DefaultLatencyBounds) || m.Unit != "s" {
+					t.Errorf("%s: %v in %q", m.Name, got, m.Unit)
+				}
+			}
+		}
+		if seen != 3 {
+			t.Errorf("%d histograms; want 3", seen)
+		}
+	})
+}
+
+func TestMetricsBadOptions(t *testing.T) {
+	t.Parallel()
+	provider := sdk.NewMeterProvider()
+	set, err := policy.NewSet(policy.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, option := range map[string]interceptor.Option{
+		"otel: Metrics(nil): must be a MeterProvider": otel.Metrics(nil),
+		"otel: Metrics: option 1 is nil":              otel.Metrics(provider, otel.WithGRPCNames(), nil),
+		"otel: WithMethods(nil): must be a function":  otel.Metrics(provider, otel.WithMethods(nil)),
+		"otel: WithTarget(nil): must be a function":   otel.Metrics(provider, otel.WithTarget(nil)),
+	} {
+		if _, err := interceptor.New(set, option); err == nil || !strings.HasPrefix(err.Error(), text) {
+			t.Errorf("%v; want %s", err, text)
+		}
+	}
+}
+
+// What was refused is counted, and two Retriers can be told apart.
+func TestMetricsOfAFileThatIsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "retry.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
+	provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
+	named := func(name string) interceptor.Option {
+		return otel.Metrics(provider, otel.WithAttributes(attribute.String("retrier", name)))
+	}
+	refused := make(chan string, 1)
+	_, err := interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
+		Warning: func(d policy.Diagnostic) { refused <- d.String() },
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newRetrier(t, named("b"))
+	if err := os.WriteFile(path, []byte("maxWaiting: many"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-refused
+	want(t, s.lines(t, "stagger.policy.reloads", "stagger.client.waiting"),
+		"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
+		"stagger.policy.reloads{result=refused retrier=a} 1")
+}
+
+func TestMetricsAreCollectedWhileCallsRun(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		s.Default(testserver.Random(1, 0.5, down()), testserver.OK())
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 50 {
+					s.call(t.Context(), method)
+				}
+			})
+		}
+		for range 100 {
+			s.collect(t)
+		}
+		wg.Wait()
+	})
+}
