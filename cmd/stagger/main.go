@@ -5,10 +5,7 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,10 +20,8 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
-	stop()
-	os.Exit(cli.ExitCode(err)) // cobra has printed it
+	// A signal ends the process, whatever it does: who has something to do before catches it, as faultserver does.
+	os.Exit(cli.ExitCode(command().Execute())) // cobra has printed the error
 }
 
 func command() *cobra.Command {

@@ -5,7 +5,11 @@
 package faultserver
 
 import (
+	"context"
 	"errors"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -97,7 +101,10 @@ func run(c *cobra.Command, s settings) error {
 	if err != nil {
 		return err
 	}
-	lis, err := listen(c.Context(), s.listen, s.remote)
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // from here on: the table comes first
+	context.AfterFunc(ctx, stop)                                                  // a second signal ends the process at once
+	defer stop()
+	lis, err := listen(ctx, s.listen, s.remote)
 	if err != nil {
 		return err
 	}
@@ -105,5 +112,5 @@ func run(c *cobra.Command, s settings) error {
 	if err != nil {
 		return errors.Join(err, lis.Close())
 	}
-	return serve(c.Context(), lis, log, control.Settings{Script: script, API: known, Closed: !s.control}, s.keep)
+	return serve(ctx, lis, log, control.Settings{Script: script, API: known, Closed: !s.control}, s.keep)
 }

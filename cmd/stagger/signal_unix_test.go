@@ -1,0 +1,86 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestSignalEndsReading interrupts commands while they read what never ends.
+func TestSignalEndsReading(t *testing.T) {
+	t.Parallel()
+	const file = "../../examples/orders/retry.yaml"
+	for _, line := range []string{
+		"lint -", "export -", "explain - a.B/C", "explain - --all", "faultserver --listen 127.0.0.1:0 --script -",
+		"lint PIPE", "demo --policy PIPE", "simulate overload --policy PIPE", "simulate PIPE", "explain " + file + " --all --descriptors PIPE",
+		"faultserver --listen 127.0.0.1:0 --descriptors PIPE",
+	} {
+		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			t.Run(line+" "+signal.String(), func(t *testing.T) {
+				t.Parallel()
+				pipe := filepath.Join(t.TempDir(), "pipe.yaml")
+				if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				w, err := os.OpenFile(pipe, os.O_RDWR, 0) // does not wait for a reader
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.Close()
+				c := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(strings.ReplaceAll(line, "PIPE", pipe))...)
+				c.Env = append(os.Environ(), asCommand+"=1")
+				if !strings.Contains(line, "PIPE") {
+					if c.Stdin, err = os.Open(pipe); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				// More than a pipe holds, so that writing ends only when it is being read.
+				if _, err := w.WriteString(strings.Repeat("#\n", 40_000)); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Process.Signal(signal); err != nil {
+					t.Fatal(err)
+				}
+				_ = c.Wait() // which is the test: the pipe stays open
+				if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != signal {
+					t.Errorf("%v; want the end by %v", c.ProcessState, signal)
+				}
+			})
+		}
+	}
+}
+
+// TestSignalEndsPlaying interrupts the demo while it plays.
+func TestSignalEndsPlaying(t *testing.T) {
+	t.Parallel()
+	c := exec.CommandContext(t.Context(), os.Args[0], "demo")
+	c.Env = append(os.Environ(), asCommand+"=1")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it plays
+		t.Fatal(err)
+	}
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGINT {
+		t.Errorf("%v; want the end by an interrupt", c.ProcessState)
+	}
+}
