@@ -5,20 +5,20 @@ package main
 
 import "github.com/stagger-go/stagger/budget"
 
-// orNull takes a text, or what gRPC takes for none.
-func orNull(s *schema) *schema {
-	s.Type, s.Types = "", []string{aText, "null"}
+// stringOrNull takes a text, or what gRPC takes for none.
+func stringOrNull(s *schema) *schema {
+	s.Type, s.Types = "", []string{typeString, "null"}
 	return s
 }
 
-// zeroToo takes a duration of nothing.
-func zeroToo(s *schema) {
+// zeroOrMore takes a duration of nothing.
+func zeroOrMore(s *schema) {
 	s.Pattern, s.AllOf = `^(0*[0-9]{1,10}(\.[0-9]{1,9})?|-0+(\.0{1,9})?)s$`, nil
 }
 
 // when says what another key must be beside a key with a value, written in any case.
 func when(s *schema, key, value, other string, then *schema) {
-	is := &schema{Type: aText, Pattern: "^" + folded(value) + "$"}
+	is := &schema{Type: typeString, Pattern: "^" + foldCase(value) + "$"}
 	s.AllOf = append(s.AllOf, &schema{
 		If:   &schema{Required: []string{key}, Properties: map[string]*schema{key: is}},
 		Then: &schema{Properties: map[string]*schema{other: then}},
@@ -31,7 +31,7 @@ func fixedIsOne(s *schema) {
 
 func methodNeedsService(s *schema) {
 	given := func(key string) *schema {
-		is := &schema{Type: aText, MinLength: new(1)}
+		is := &schema{Type: typeString, MinLength: new(1)}
 		return &schema{Required: []string{key}, Properties: map[string]*schema{key: is}}
 	}
 	s.If, s.Then = given("method"), given("service")
@@ -47,6 +47,6 @@ func oneKind(s *schema) {
 // onePolicyEach is a list of load balancing policies, each with its settings.
 func onePolicyEach(s *schema) {
 	s.Items = &schema{
-		Type: aMap, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: aMap},
+		Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject},
 	}
 }

@@ -44,13 +44,13 @@ func main() {
 
 // write puts the schema of a policy file into g.
 func write(g *protogen.GeneratedFile, m *protogen.Message) error {
-	w := writer{rules: rulesByName(), obeyed: map[protoreflect.FullName]bool{}}
+	w := writer{rules: rulesByName(), applied: map[protoreflect.FullName]bool{}}
 	s, err := w.message(m)
 	if err != nil {
 		return err
 	}
 	for name := range w.rules {
-		if !w.obeyed[name] {
+		if !w.applied[name] {
 			return fmt.Errorf("there is a rule for %s, which is no field or message", name)
 		}
 	}

@@ -18,9 +18,9 @@ type schema = jsonschema.Schema
 // writer makes schemas of messages. Everything is written where it stands, without references: what
 // stands beside a reference is ignored by some editors, and the only key by others.
 type writer struct {
-	rules  map[protoreflect.FullName]rule
-	obeyed map[protoreflect.FullName]bool // the rules that some field or message has had
-	inside []protoreflect.FullName        // the messages around
+	rules   map[protoreflect.FullName]rule
+	applied map[protoreflect.FullName]bool // the rules that some field or message has had
+	inside  []protoreflect.FullName        // the messages around
 }
 
 func (w *writer) message(m *protogen.Message) (*schema, error) {
@@ -30,7 +30,7 @@ func (w *writer) message(m *protogen.Message) (*schema, error) {
 	}
 	w.inside = append(w.inside, name)
 	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
-	s := &schema{Type: aMap, Description: text(m.Comments), Properties: map[string]*schema{}, AdditionalProperties: never()}
+	s := &schema{Type: typeObject, Description: text(m.Comments), Properties: map[string]*schema{}, AdditionalProperties: never()}
 	for _, f := range m.Fields {
 		key := f.Desc.JSONName()
 		value, err := w.field(f)
@@ -45,10 +45,10 @@ func (w *writer) message(m *protogen.Message) (*schema, error) {
 	}
 	for _, o := range m.Oneofs {
 		if !o.Desc.IsSynthetic() {
-			s.DependencySchemas = rivals(o)
+			s.DependencySchemas = exclusive(o)
 		}
 	}
-	w.obey(name, s)
+	w.apply(name, s)
 	return s, nil
 }
 
@@ -57,10 +57,10 @@ func (w *writer) field(f *protogen.Field) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.obey(f.Desc.FullName(), s)
+	w.apply(f.Desc.FullName(), s)
 	if f.Desc.IsList() {
 		s = &schema{Type: "array", Items: s}
-		w.obey(f.Desc.FullName()+"[]", s)
+		w.apply(f.Desc.FullName()+"[]", s)
 	}
 	if s.Description = text(f.Comments); s.Description == "" {
 		return nil, fmt.Errorf("%s has no comment", f.Desc.FullName())
@@ -71,11 +71,11 @@ func (w *writer) field(f *protogen.Field) (*schema, error) {
 	return s, nil
 }
 
-func (w *writer) obey(name protoreflect.FullName, s *schema) {
+func (w *writer) apply(name protoreflect.FullName, s *schema) {
 	if apply := w.rules[name]; apply != nil {
 		apply(s)
 	}
-	w.obeyed[name] = true
+	w.applied[name] = true
 }
 
 // never takes no value.
@@ -86,8 +86,8 @@ func isRequired(f *protogen.Field) bool {
 	return strings.Contains(text(f.Comments), " Required")
 }
 
-// rivals lets no member of a oneof stand beside another.
-func rivals(o *protogen.Oneof) map[string]*schema {
+// exclusive lets no member of a oneof stand beside another.
+func exclusive(o *protogen.Oneof) map[string]*schema {
 	beside := map[string]*schema{}
 	for _, f := range o.Fields {
 		others := map[string]*schema{}

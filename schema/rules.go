@@ -26,14 +26,14 @@ func rulesByName() map[protoreflect.FullName]rule {
 	rules := map[protoreflect.FullName]rule{}
 	for name, r := range map[protoreflect.FullName]rule{
 		"PolicyFile.load_balancing_config": onePolicyEach,
-		"PolicyFile.health_check_config":   func(s *schema) { s.Properties = map[string]*schema{"serviceName": orNull(&schema{})} },
+		"PolicyFile.health_check_config":   func(s *schema) { s.Properties = map[string]*schema{"serviceName": stringOrNull(&schema{})} },
 		"PolicyFile.max_waiting":           least(1),
 
 		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
 		"IdempotencyKey.header": both(pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`), not("^grpc-|-bin$", "must be a header that does not begin with grpc- nor end with -bin")),
 		"Name":                  methodNeedsService,
-		"Name.service":          both(pattern("^[^/]*$", "must be a full name without slashes"), func(s *schema) { orNull(s) }),
-		"Name.method":           both(pattern("^[^/]*$", "must be a name without slashes"), func(s *schema) { orNull(s) }),
+		"Name.service":          both(pattern("^[^/]*$", "must be a full name without slashes"), func(s *schema) { stringOrNull(s) }),
+		"Name.method":           both(pattern("^[^/]*$", "must be a name without slashes"), func(s *schema) { stringOrNull(s) }),
 
 		"RetryPolicy":                          both(fixedIsOne, func(s *schema) { when(s, "commitOn", "HEADERS", "perAttemptTimeout", never()) }),
 		"RetryPolicy.max_attempts":             least(2),
@@ -50,12 +50,12 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"CodePolicy.cost_factor":        between(0.01, budget.MaxFactor),
 
 		"HedgingPolicy.max_attempts":  least(2),
-		"HedgingPolicy.hedging_delay": zeroToo,
+		"HedgingPolicy.hedging_delay": zeroOrMore,
 		"HedgingPolicy.budget":        notEmpty,
 		"HedgingQuantile.quantile":    both(positive, func(s *schema) { s.ExclusiveMaximum = new(1.0) }),
 
 		"Budget":      oneKind,
-		"Budget.name": both(notEmpty, not("^"+folded("NONE")+"$", "must be a name, and not NONE, which means no budget")),
+		"Budget.name": both(notEmpty, not("^"+foldCase("NONE")+"$", "must be a name, and not NONE, which means no budget")),
 	} {
 		rules["stagger.policy.v1."+name] = r
 	}
@@ -134,7 +134,7 @@ func positive(s *schema) { s.ExclusiveMinimum = new(0.0) }
 
 // notEmpty is for texts and lists.
 func notEmpty(s *schema) {
-	if s.Type == aText {
+	if s.Type == typeString {
 		s.MinLength = new(1)
 	} else {
 		s.MinItems = new(1)
@@ -145,7 +145,7 @@ func notEmpty(s *schema) {
 func pattern(expression, words string) rule {
 	return func(s *schema) {
 		s.Pattern = expression
-		say(s, "patternErrorMessage", words)
+		addExtra(s, "patternErrorMessage", words)
 	}
 }
 
@@ -153,12 +153,12 @@ func pattern(expression, words string) rule {
 func not(expression, words string) rule {
 	return func(s *schema) {
 		s.Not = &schema{Pattern: expression}
-		say(s, "errorMessage", words)
+		addExtra(s, "errorMessage", words)
 	}
 }
 
-// say adds a key that is for editors.
-func say(s *schema, key, words string) {
+// addExtra adds a key that is for editors.
+func addExtra(s *schema, key, words string) {
 	if s.Extra == nil {
 		s.Extra = map[string]any{}
 	}

@@ -15,8 +15,8 @@ import (
 
 // The types of JSON Schema that are needed most.
 const (
-	aText = "string"
-	aMap  = "object"
+	typeString = "string"
+	typeObject = "object"
 )
 
 // value is the schema of one value of a field.
@@ -25,7 +25,7 @@ func (w *writer) value(f *protogen.Field) (*schema, error) {
 	case protoreflect.BoolKind:
 		return &schema{Type: "boolean"}, nil
 	case protoreflect.StringKind:
-		return &schema{Type: aText}, nil
+		return &schema{Type: typeString}, nil
 	case protoreflect.DoubleKind:
 		return &schema{Type: "number"}, nil
 	case protoreflect.Uint32Kind:
@@ -44,7 +44,7 @@ func (w *writer) inner(m *protogen.Message) (*schema, error) {
 	case "google.protobuf.Duration":
 		return moreThanZero(), nil
 	case "google.protobuf.Struct":
-		return &schema{Type: aMap}, nil
+		return &schema{Type: typeObject}, nil
 	case "google.protobuf.ListValue":
 		return &schema{Type: "array"}, nil
 	default:
@@ -55,7 +55,7 @@ func (w *writer) inner(m *protogen.Message) (*schema, error) {
 // enum offers the names, and takes them in small letters too; status codes also by their numbers.
 func enum(e *protogen.Enum) *schema {
 	prefix := strings.TrimSuffix(string(e.Desc.Values().Get(0).Name()), "UNSPECIFIED")
-	names := &schema{Type: aText, Extra: map[string]any{}}
+	names := &schema{Type: typeString, Extra: map[string]any{}}
 	var meanings, anyCase []string
 	for _, v := range e.Values {
 		if v.Desc.Number() == 0 {
@@ -63,10 +63,10 @@ func enum(e *protogen.Enum) *schema {
 		}
 		name := strings.TrimPrefix(string(v.Desc.Name()), prefix)
 		names.Enum = append(names.Enum, name)
-		meanings, anyCase = append(meanings, text(v.Comments)), append(anyCase, folded(name))
+		meanings, anyCase = append(meanings, text(v.Comments)), append(anyCase, foldCase(name))
 	}
 	names.Extra["enumDescriptions"] = meanings // for editors
-	s := &schema{AnyOf: []*schema{names, {Type: aText, Pattern: "^(" + strings.Join(anyCase, "|") + ")$"}}}
+	s := &schema{AnyOf: []*schema{names, {Type: typeString, Pattern: "^(" + strings.Join(anyCase, "|") + ")$"}}}
 	if e.Desc.Name() == "StatusCode" {
 		last := e.Desc.Values().Get(e.Desc.Values().Len() - 1).Number()
 		s.AnyOf = append(s.AnyOf, &schema{Type: "integer", Minimum: new(1.0), Maximum: new(float64(last))})
@@ -74,8 +74,8 @@ func enum(e *protogen.Enum) *schema {
 	return s
 }
 
-// folded is an expression for a name in any case, as strings.EqualFold takes it.
-func folded(name string) string {
+// foldCase is an expression for a name in any case, as strings.EqualFold takes it.
+func foldCase(name string) string {
 	var b strings.Builder
 	for _, r := range name {
 		class := []rune{r}
@@ -96,9 +96,9 @@ const form = `must be seconds with at most nine decimals and an "s", such as "0.
 // moreThanZero is a duration, which has a digit that is not 0. Editors do not show why a "not" holds.
 func moreThanZero() *schema {
 	some := &schema{Pattern: "[1-9]"}
-	say(some, "patternErrorMessage", "must be more than 0s")
-	s := &schema{Type: aText, AllOf: []*schema{some}}
+	addExtra(some, "patternErrorMessage", "must be more than 0s")
+	s := &schema{Type: typeString, AllOf: []*schema{some}}
 	pattern(`^0*[0-9]{1,10}(\.[0-9]{1,9})?s$`, form)(s)
-	say(s, "errorMessage", form) // for what is no text
+	addExtra(s, "errorMessage", form) // for what is no text
 	return s
 }

@@ -75,7 +75,7 @@ func quantile() *policy.QuantileSpec {
 	return &policy.QuantileSpec{Quantile: 0.95, Min: ms, Max: time.Second}
 }
 
-// figures are what came of a contender.
+// figures are what came of a client.
 type figures struct {
 	p50, p99, p999 time.Duration
 	extra          float64 // requests beyond one a call, in percent

@@ -16,9 +16,9 @@ type Options struct {
 	Seed     uint64 // in place of the scenario's; 0: as it says
 	Clients  int    // of each fleet, in place of the scenario's; 0: as it says
 	Parallel int    // variants that are played at a time; 0: one for each processor
-	// Tell is called now and then with how much of the virtual time of all variants has passed, 0 to 1, by
+	// Progress is called now and then with how much of the virtual time of all variants has passed, 0 to 1, by
 	// several goroutines, but never by two at once. It may be nil.
-	Tell func(part float64)
+	Progress func(part float64)
 }
 
 // Run plays a scenario once for each of its variants. The error is that of ctx, or names a policy's budget
@@ -33,7 +33,7 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 		all      sync.WaitGroup
 		slots    = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
 		errs     = make([]error, len(variants))
-		progress = progress{tell: o.Tell, parts: make([]float64, len(variants)), length: s.Length()}
+		progress = progress{tell: o.Progress, parts: make([]float64, len(variants)), length: s.Length()}
 	)
 	for i := range variants {
 		slots <- struct{}{}

@@ -125,7 +125,7 @@ func TestRunInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	var last float64
-	_, err := s.Run(ctx, Options{Tell: func(part float64) { last = part; cancel(stop) }})
+	_, err := s.Run(ctx, Options{Progress: func(part float64) { last = part; cancel(stop) }})
 	if !errors.Is(err, stop) || last <= 0 || last >= 0.5 {
 		t.Errorf("error %v after %v of the time; want %v before half of it", err, last, stop)
 	}

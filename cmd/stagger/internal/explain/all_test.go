@@ -130,7 +130,7 @@ func TestAllWithPoliciesOfTheAPI(t *testing.T) {
 	}
 }
 
-const slips = `methodConfig:
+const misspelt = `methodConfig:
   - name:
       - {service: acme.orders.v1.OrderService, method: GetOrdr}
       - {service: acme.orders.v1.OrderService, method: GetOrder}
@@ -140,7 +140,7 @@ const slips = `methodConfig:
 
 func TestAllNamesThatMatchNothing(t *testing.T) {
 	t.Parallel()
-	_, unmatched := runAll(t, slips, "--descriptors", image)
+	_, unmatched := runAll(t, misspelt, "--descriptors", image)
 	const file = "<stdin>"
 	want := []shownName{
 		{file, "methodConfig[0].name[0]", "/acme.orders.v1.OrderService/GetOrdr", "the service has no such method; did you mean GetOrder?", 3, 9},
@@ -155,12 +155,12 @@ func TestAllNamesThatMatchNothing(t *testing.T) {
 			t.Errorf("%+v; want\n%+v", unmatched[i], want[i])
 		}
 	}
-	out, err := run(t, slips, "-", "--all", "--descriptors", image)
+	out, err := run(t, misspelt, "-", "--all", "--descriptors", image)
 	if err != nil || !strings.HasSuffix(out, "the API has no such service\n") ||
 		!strings.Contains(out, "\nwarning: <stdin>:3:9: methodConfig[0].name[0]: /acme.orders.v1.OrderService/GetOrdr: the service has no") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, err := run(t, slips, "-", "--all", "--descriptors", image, "--strict"); err == nil || !strings.HasPrefix(err.Error(), "3 of") {
+	if _, err := run(t, misspelt, "-", "--all", "--descriptors", image, "--strict"); err == nil || !strings.HasPrefix(err.Error(), "3 of") {
 		t.Errorf("--strict: %v", err)
 	}
 	const right = "methodConfig: [{name: [{service: acme.orders.v1.OrderService, method: GetOrder}]}]"

@@ -15,8 +15,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-const help = `Check policy files: all mistakes at once, with line, column and what would be right,
-and advice about what experience has shown to go wrong. A file with mistakes is
+const help = `Check policy files: all errors at once, with line, column and what would be right,
+and advice about what experience has shown to go wrong. A file with errors is
 refused by every client.
 
 There is advice about: too many attempts; backoffs longer than a minute, shorter than
@@ -29,7 +29,7 @@ this policy, may call the last of them.
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.
 
-The exit code is 0 if all files can be used, 1 if one has mistakes or cannot be read
+The exit code is 0 if all files can be used, 1 if one has errors or cannot be read
 (or, with --strict, if there is advice), 2 if the command itself was not understood.`
 
 const examples = `  stagger lint retry.yaml
@@ -89,11 +89,11 @@ func judge(reports []report, strict bool) error {
 	for _, d := range all(reports) {
 		found[d.Severity]++
 	}
-	switch mistakes := found[policy.SeverityError]; {
-	case mistakes == 1:
-		return errors.New("1 mistake")
-	case mistakes > 0:
-		return fmt.Errorf("%d mistakes", mistakes)
+	switch errs := found[policy.SeverityError]; {
+	case errs == 1:
+		return errors.New("1 error")
+	case errs > 0:
+		return fmt.Errorf("%d errors", errs)
 	case strict && found[policy.SeverityWarning] > 0:
 		return errors.New("there is advice, and --strict is set")
 	default:

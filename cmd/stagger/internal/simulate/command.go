@@ -17,8 +17,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// wish is what the user has asked for.
-type wish struct {
+// options are the command line.
+type options struct {
 	scenario string
 	seed     uint64
 	clients  int
@@ -33,7 +33,7 @@ type wish struct {
 
 // Command is "stagger simulate".
 func Command() *cobra.Command {
-	var w wish
+	var o options
 	cmd := &cobra.Command{
 		Use:   "simulate [SCENARIO]",
 		Short: "Play a fleet of clients through an outage, in virtual time, with your policy",
@@ -51,34 +51,34 @@ seed gives one result.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				w.scenario = args[0]
+				o.scenario = args[0]
 			}
-			if err := w.check(); err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
-			return w.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return builtIn(), cobra.ShellCompDirectiveDefault
 		},
 	}
 	f := cmd.Flags()
-	f.Uint64Var(&w.seed, "seed", 0, "`number` that all chance is drawn from (default: the scenario's)")
-	f.IntVar(&w.clients, "clients", 0, "`number` of clients of each fleet, which share its calls (default: the scenario's)")
-	f.StringVar(&w.policy, "policy", "", "play it with the policies of this `file`, too")
-	f.StringVar(&w.method, "method", "", "with --policy: SERVICE/METHOD, the `name` under which the file is asked (default: the scenario's)")
-	f.StringVar(&w.study, "study", "", "in place of a scenario: `aws`, the study of exponential backoff and jitter")
-	f.IntVar(&w.repeats, "repeats", 0, "with --study: `number` of times that each experiment is made (default: 100)")
-	f.BoolVar(&w.list, "list", false, "list the scenarios that are built in")
-	f.StringVarP(&w.output, "output", "o", "", "`file` to write to (default: standard output)")
-	cli.EnumFlag(cmd, &w.format, "format", "form of the result", "text", "json", "csv", "html")
+	f.Uint64Var(&o.seed, "seed", 0, "`number` that all chance is drawn from (default: the scenario's)")
+	f.IntVar(&o.clients, "clients", 0, "`number` of clients of each fleet, which share its calls (default: the scenario's)")
+	f.StringVar(&o.policy, "policy", "", "play it with the policies of this `file`, too")
+	f.StringVar(&o.method, "method", "", "with --policy: SERVICE/METHOD, the `name` under which the file is asked (default: the scenario's)")
+	f.StringVar(&o.study, "study", "", "in place of a scenario: `aws`, the study of exponential backoff and jitter")
+	f.IntVar(&o.repeats, "repeats", 0, "with --study: `number` of times that each experiment is made (default: 100)")
+	f.BoolVar(&o.list, "list", false, "list the scenarios that are built in")
+	f.StringVarP(&o.output, "output", "o", "", "`file` to write to (default: standard output)")
+	cli.EnumFlag(cmd, &o.format, "format", "form of the result", "text", "json", "csv", "html")
 	return cmd
 }
 
 // check refuses what does not go together.
-func (w *wish) check() error {
+func (o *options) check() error {
 	asked := 0
-	for _, is := range []bool{w.scenario != "", w.study != "", w.list} {
+	for _, is := range []bool{o.scenario != "", o.study != "", o.list} {
 		if is {
 			asked++
 		}
@@ -86,55 +86,55 @@ func (w *wish) check() error {
 	switch {
 	case asked != 1:
 		return cli.UsageErrorf("want one of: a SCENARIO (see --list), --study or --list")
-	case w.study != "" && w.study != "aws":
-		return cli.UsageErrorf("--study %q: must be aws", w.study)
-	case w.clients < 0:
-		return cli.UsageErrorf("--clients %d: must be at least 1", w.clients)
-	case w.repeats < 0 || w.repeats > 0 && w.study == "":
-		return cli.UsageErrorf("--repeats %d: must be at least 1, with --study", w.repeats)
-	case w.study != "" && (w.clients > 0 || w.policy != ""):
+	case o.study != "" && o.study != "aws":
+		return cli.UsageErrorf("--study %q: must be aws", o.study)
+	case o.clients < 0:
+		return cli.UsageErrorf("--clients %d: must be at least 1", o.clients)
+	case o.repeats < 0 || o.repeats > 0 && o.study == "":
+		return cli.UsageErrorf("--repeats %d: must be at least 1, with --study", o.repeats)
+	case o.study != "" && (o.clients > 0 || o.policy != ""):
 		return cli.UsageErrorf("--clients and --policy are for a scenario: the study has its own")
-	case w.method != "" && w.policy == "":
-		return cli.UsageErrorf("--method %q: is for the file of --policy", w.method)
+	case o.method != "" && o.policy == "":
+		return cli.UsageErrorf("--method %q: is for the file of --policy", o.method)
 	default:
 		return nil
 	}
 }
 
-func (w *wish) run(ctx context.Context, out, errs io.Writer) error {
-	if w.list {
+func (o *options) run(ctx context.Context, out, errs io.Writer) error {
+	if o.list {
 		return list(out)
 	}
-	if w.study != "" {
-		findings, study, err := w.studied(ctx, errs)
+	if o.study != "" {
+		findings, study, err := o.studied(ctx, errs)
 		if err != nil {
 			return err
 		}
-		return w.write(out, func(to io.Writer) { writeStudy(to, study, findings) },
+		return o.write(out, func(to io.Writer) { writeStudy(to, study, findings) },
 			func() any { return findings }, func() *report.Report { return studyPage(study, findings) })
 	}
-	s, err := w.load()
+	s, err := o.load()
 	if err != nil {
 		return err
 	}
-	r, err := play(ctx, s, sim.Options{Seed: w.seed, Clients: w.clients}, errs)
+	r, err := play(ctx, s, sim.Options{Seed: o.seed, Clients: o.clients}, errs)
 	if err != nil {
 		return err
 	}
-	return w.write(out, func(to io.Writer) { writeResult(to, r) }, func() any { return r }, func() *report.Report { return page(r) })
+	return o.write(out, func(to io.Writer) { writeResult(to, r) }, func() any { return r }, func() *report.Report { return page(r) })
 }
 
 // load reads the scenario, and the policy that is to be played too.
-func (w *wish) load() (*sim.Scenario, error) {
-	s, err := open(w.scenario)
-	if err != nil || w.policy == "" {
+func (o *options) load() (*sim.Scenario, error) {
+	s, err := open(o.scenario)
+	if err != nil || o.policy == "" {
 		return s, err
 	}
-	set, err := policy.Load(w.policy)
+	set, err := policy.Load(o.policy)
 	if err != nil {
 		return nil, err
 	}
-	return s.With(filepath.Base(w.policy), set, methodPath(w.method))
+	return s.With(filepath.Base(o.policy), set, methodPath(o.method))
 }
 
 // methodPath is a method as gRPC names it.

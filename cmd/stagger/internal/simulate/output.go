@@ -13,16 +13,16 @@ import (
 )
 
 // write writes what was found in the form that is wished for, to the file or to standard output.
-func (w *wish) write(out io.Writer, text func(io.Writer), data func() any, page func() *report.Report) (err error) {
-	if w.output != "" {
-		f, err := os.Create(w.output)
+func (o *options) write(out io.Writer, text func(io.Writer), data func() any, page func() *report.Report) (err error) {
+	if o.output != "" {
+		f, err := os.Create(o.output)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
 	}
-	switch w.format {
+	switch o.format {
 	case "json":
 		err = writeJSON(out, data())
 	case "csv":

@@ -20,7 +20,7 @@ import (
 // are processors, up to 8 KiB, and one variant is played by one of them anyway.
 const many = 100_000
 
-// play plays a scenario, and tells errs how that goes.
+// play plays a scenario, and shows on errs how far it is.
 func play(ctx context.Context, s *sim.Scenario, o sim.Options, errs io.Writer) (*sim.Result, error) {
 	if clients(s, o) >= many {
 		o.Parallel = 1
@@ -28,7 +28,7 @@ func play(ctx context.Context, s *sim.Scenario, o sim.Options, errs io.Writer) (
 	}
 	bar := terminal.NewProgress(errs, s.Title)
 	var most uint64
-	o.Tell = func(part float64) {
+	o.Progress = func(part float64) {
 		most = max(most, held())
 		bar.Set(part)
 	}

@@ -19,10 +19,10 @@ import (
 )
 
 // studied makes the experiments of the study.
-func (w *wish) studied(ctx context.Context, errs io.Writer) ([]sim.Finding, sim.Study, error) {
+func (o *options) studied(ctx context.Context, errs io.Writer) ([]sim.Finding, sim.Study, error) {
 	s := sim.AWS()
-	s.Seed = cmp.Or(w.seed, s.Seed)
-	s.Repeats = cmp.Or(w.repeats, s.Repeats)
+	s.Seed = cmp.Or(o.seed, s.Seed)
+	s.Repeats = cmp.Or(o.repeats, s.Repeats)
 	b := terminal.NewProgress(errs, "experiments")
 	defer b.Clear()
 	findings, err := s.Run(ctx, func(done, all int) { b.Set(float64(done) / float64(all)) })
