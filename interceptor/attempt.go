@@ -19,7 +19,8 @@ type attempt struct {
 	began  time.Duration // on the budgets' clock
 	ctx    context.Context
 	cancel context.CancelFunc
-	done   bool // gRPC had ended it when it returned, so nobody writes to its options any more
+	took   time.Duration // until it ended
+	done   bool          // gRPC had ended it when it returned, so nobody writes to its options any more
 }
 
 // report is what gRPC has reported of an attempt that has returned: nothing, if gRPC may still write there, as

@@ -114,7 +114,7 @@ type attemptOptions struct {
 	peer    peer.Peer
 	ended   atomic.Bool // gRPC has ended the attempt, in any goroutine, and writes here no more
 	retrier *Retrier    // is told if gRPC ends more than one attempt with these options
-	onEnd   func()      // is called when gRPC has ended the attempt; may be nil
+	onEnd   func(error) // is called when gRPC has ended the attempt; may be nil
 
 	array [own + 12]grpc.CallOption // our own, then room for those of the call
 }
@@ -155,7 +155,7 @@ func (a *attemptOptions) end(err error) {
 		a.retrier.warnInnerRetries()
 	}
 	if a.onEnd != nil {
-		a.onEnd()
+		a.onEnd(err)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestABreakerHearsOfStreamsOfAllKinds(t *testing.T) {
 				stream := s.open(t, t.Context(), desc)
 				send(t, stream, "list")
 				_ = stream.CloseSend()
-				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || desc.ServerStreams && err != io.EOF { //nolint:errorlint // as gRPC has it
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || desc.ServerStreams && err != io.EOF {
 					t.Errorf("%v, %v", got, err)
 				}
 				if f.String() != "2 [Unavailable OK]" {

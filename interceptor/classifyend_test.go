@@ -144,7 +144,7 @@ func TestMessagesOfAStreamAreNotJudged(t *testing.T) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("not yet", "b")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[not yet b]" || err != io.EOF || asked != 0 { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[not yet b]" || err != io.EOF || asked != 0 {
 			t.Errorf("%v, %v, asked %d times", got, err, asked)
 		}
 	}, says(interceptor.VerdictRetry, &asked))

@@ -5,6 +5,12 @@ package interceptor
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -29,4 +35,24 @@ func WithDescriptors(path string) Option {
 		r.descriptors = append(r.descriptors, files)
 		return nil
 	}
+}
+
+// newReply is an empty reply of a method, by its descriptor; nil if nobody knows that.
+func (r *Retrier) newReply(method string) any {
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
+	for _, files := range append(slices.Clip(r.descriptors), protoregistry.GlobalFiles) {
+		found, err := files.FindDescriptorByName(name)
+		if err != nil {
+			continue
+		}
+		described, ok := found.(protoreflect.MethodDescriptor)
+		if !ok {
+			continue
+		}
+		if known, err := protoregistry.GlobalTypes.FindMessageByName(described.Output().FullName()); err == nil {
+			return known.New().Interface()
+		}
+		return dynamicpb.NewMessage(described.Output())
+	}
+	return nil
 }

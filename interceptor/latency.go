@@ -105,22 +105,6 @@ func (l *latency) refresh(now time.Duration) {
 	l.delay.Store(int64(both.Quantile(q)) + 1) // a hedge is for what takes longer
 }
 
-// after is the hedging delay by the quantile, or the policy's own as long as nothing is known.
-func (l *latency) after(h *policy.HedgeSpec) time.Duration {
-	if l == nil {
-		return h.Delay
-	}
-	delay := time.Duration(l.delay.Load())
-	if delay == 0 {
-		return h.Delay
-	}
-	delay = max(delay, h.Quantile.Min)
-	if h.Quantile.Max > 0 {
-		delay = min(delay, h.Quantile.Max)
-	}
-	return delay
-}
-
 // hedgeDelay is the latency of a method as an engine asks for it: the quantile, within the policy's bounds.
 type hedgeDelay struct {
 	*latency

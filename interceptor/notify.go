@@ -18,18 +18,23 @@ import (
 
 // notifyAttempt tells observers of attempt a, which has ended.
 func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
-	if !c.retrier.tellsAttempts {
-		return
+	if c.retrier.tellsAttempts {
+		c.retrier.notifyAttempt(c.ctx, c.attemptEvent(a, err, place))
 	}
-	elapsed := budget.Now() - a.began
-	e := AttemptEvent{
+}
+
+func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) AttemptEvent {
+	return AttemptEvent{
 		Method: c.method, Target: target(c.cc), Number: a.number,
-		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Code: status.Code(err), Err: err,
+		Start: time.Now().Add(a.began - budget.Now()), Elapsed: a.took, Code: status.Code(err), Err: err,
 		Peer: a.report().from().Addr, Place: Place(place), Hedge: a.hedge, IdempotencyKey: c.key,
 	}
-	for _, o := range c.retrier.observers {
+}
+
+func (r *Retrier) notifyAttempt(ctx context.Context, e AttemptEvent) {
+	for _, o := range r.observers {
 		if o.Attempt != nil {
-			o.Attempt(c.ctx, e)
+			o.Attempt(ctx, e)
 		}
 	}
 }
@@ -37,9 +42,12 @@ func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 // notifyDecision tells observers what the engine has decided in a step, if it has: about an attempt that has ended
 // with err, or one that is slow.
 func (c *call) notifyDecision(step attempts.Step, err error) {
-	if step.Decided == 0 {
-		return
+	if step.Decided > 0 && len(c.retrier.observers) > 0 {
+		c.retrier.notifyDecision(c.ctx, c.decisionEvent(step, err))
 	}
+}
+
+func (c *call) decisionEvent(step attempts.Step, err error) DecisionEvent {
 	e := DecisionEvent{
 		Method: c.method, Target: target(c.cc), Budget: c.policy.Budget(), Attempt: step.Decided,
 		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut, Decision: step.Decision,
@@ -50,9 +58,13 @@ func (c *call) notifyDecision(step attempts.Step, err error) {
 	} else {
 		e.Codes = e.Codes[:max(len(e.Codes)-1, 0)] // the last is Code
 	}
-	for _, o := range c.retrier.observers {
+	return e
+}
+
+func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent) {
+	for _, o := range r.observers {
 		if o.Decision != nil {
-			o.Decision(c.ctx, e)
+			o.Decision(ctx, e)
 		}
 	}
 }

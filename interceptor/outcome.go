@@ -18,11 +18,12 @@ import (
 
 // result is how attempt a, which has returned, has ended.
 func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attempts.Result {
-	a.done = a.ended.Load()
+	a.done, a.took = a.ended.Load(), now.At-a.began
 	r := attempts.Result{Err: err, Outcome: policy.Outcome{Status: ok}}
 	r.Local = err != nil && !answered(err) && (a.ctx.Err() != nil || c.gone(now) != "")
 	verdict := VerdictByCode
-	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && !r.Local {
+	judged := err != nil || reply != nil // of a stream, failures alone
+	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
 	reported := a.report()

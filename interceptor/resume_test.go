@@ -37,7 +37,7 @@ func TestResumeMakesOneStreamOfSeveral(t *testing.T) {
 		send(t, stream, "from the start")
 		_ = stream.CloseSend()
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[1 2 3 4]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if fmt.Sprint(got) != "[1 2 3 4]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 		var asked []string
@@ -53,14 +53,16 @@ func TestResumeMakesOneStreamOfSeveral(t *testing.T) {
 	})
 }
 
-func TestResumeIsBoundByThePolicy(t *testing.T) {
+// A resumption that brings a message is progress: the attempts are counted anew.
+func TestResumptionsAreBoundByThePolicySinceTheLastMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("1")).Then(down()))
+		cut := testserver.Play(testserver.Receive(1), say("1")).Then(down())
+		s.On(get, cut, cut, down(), down(), cut, down())
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[1 1 1 1]" || reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%v, %s; want four attempts", got, reasonOf(err))
+		if fmt.Sprint(got) != "[1 1 1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 8 {
+			t.Errorf("%v, %s after %d attempts; want three after the last that brought a message", got, reasonOf(err), s.Count(get))
 		}
 	})
 }

@@ -5,127 +5,258 @@ package interceptor
 
 import (
 	"context"
+	"io"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// stream is a call of any streaming kind. Until the application has seen part of an attempt, what it
-// sends is kept, and an attempt that fails may be followed by another one that is sent the same; from
-// then on it is committed to that attempt, and the stream only hands through.
+// stream is a call of any streaming kind. Until the application has seen part of an attempt, what it sends is
+// kept, and other attempts may follow one that fails, or run beside one that is slow. From then on the call is
+// committed to that attempt, and the stream only hands through.
 //
-// Who finds that the running attempt has failed takes the lead: it alone asks the policy, waits and
-// opens the next attempt, while the others wait for it. Nobody holds the lock while gRPC or a
-// backoff blocks.
+//	   ┌──────────────── cut, and to be resumed ─────────────────┐
+//	   ▼                                                         │
+//	opening ──────────────► uncommitted ─────── commit ────► committed
+//	   ▲                      │   │  ▲                           ▲
+//	   └── it failed: retry ──┘   │  └── one runs ─────┐         │
+//	                              └── it is slow ─► racing ───── commit
+//
+//	from anywhere ── the last attempt has ended, and none follows ──► done
+//
+// What commits stands at [policy.Commit]. The engine decides all of that, and hears of everything under mu, which
+// nobody holds while gRPC, an inner interceptor or an observer runs. An attempt has one sender and one reader at a
+// time: the application while it can do that by itself, else a goroutine.
 type stream struct {
-	// What every message reads stands together. While the running attempt is sent what was sent before, it
-	// is neither direct nor kept.
-	direct  atomic.Pointer[try] // the call is committed to it
-	kept    atomic.Pointer[try] // what it is sent is kept; without meaning when there is a direct one
-	sending sending
-	codec   codec
-	encoder encoder
-	through bool // a message that is received of a direct attempt is nobody's business
+	direct atomic.Pointer[streamAttempt] // the call is committed to it, and nothing stands in between
+	simple bool                          // a message that is received of a direct attempt is nobody's business
+
 	desc    *grpc.StreamDesc
-	race    *streamRace // leads until the call is committed; nil if attempts do not run beside each other
+	open    grpc.Streamer
+	resume  resumption
+	scratch []byte // of the sender
 
-	mu        sync.Mutex // guards all up to first
-	led       bool       // somebody leads
-	receiving bool       // the application is receiving from the running attempt
-	heading   bool       // it waits for that attempt's headers
-	replaying bool       // the running attempt is being sent what was sent before
-	committed bool
-	done      bool
-	running   *try
-	replay    replay
-	early     *encoded
-	final     error // what RecvMsg returns once done: io.EOF after success
-	changed   sync.Cond
-
-	first      try // is where it stands for most streams
-	resumption resumption
-	open       grpc.Streamer
-	end        context.CancelFunc // of the policy's timeout; nil without one
-
-	oldCall // its state belongs to the leader, and before that to the attempt's watch
+	mu      sync.Mutex // guards all below, and the engine
+	changed sync.Cond  // is told of every change
+	call    call
+	races   bool             // attempts may run beside each other
+	single  bool             // no other attempt can follow the first
+	timer   *time.Timer      // calls wake; nil until it is needed
+	running []*streamAttempt // in the order in which they were sent
+	chosen  *streamAttempt   // the call is committed to it; nil before that, and when it is to be resumed
+	answer  *streamAttempt   // the last that has ended and may be the call's answer; nil if there is none
+	replay  replayBuffer
+	into    any      // what RecvMsg waits to receive into; nil if it does not wait
+	asking  int      // how many Header calls wait
+	usable  bool     // an attempt could be opened
+	failure error    // the last that an attempt has ended with, and is no end of a context
+	refused bool     // a message could not be sent for a reason on this side
+	over    bool     // the engine is done with the call
+	done    bool     // everybody was told so, and final is set
+	final   error    // what RecvMsg returns then: io.EOF after success
+	broken  bool     // an inner interceptor has panicked, or has called Goexit
+	panics  any      // with what; nil for Goexit
+	news    []func() // what observers are still to be told
+	telling bool     // somebody tells them
+	first   streamAttempt
+	array   [2]*streamAttempt // of running, for most calls
 }
 
 func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (grpc.ClientStream, error) {
-		a := newOldAttempt()
-		of, p, o, w := r.read(cc, method, opts, &a.attemptOptions)
-		found, name := codecOf(opts)
-		if w&disabled != 0 || found == nil {
+		s := &stream{desc: desc, open: open}
+		s.first.init()
+		of, p, o, flags := r.read(cc, method, opts, &s.first.attemptOptions)
+		codec := codecOf(opts)
+		if flags&disabled != 0 || codec == nil {
 			return open(ctx, desc, cc, method, opts...)
 		}
-		s := &stream{
-			desc: desc, open: open, resumption: resumptionOf(desc, opts), led: true,
-			replay: replay{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed},
-		}
-		o.shared = append(o.shared, grpc.ForceCodecV2(&s.codec))
 		o.header = true
-		s.options = o
-		s.prepare(r, method, cc, with, r.budgetFor(of, p, cc, method), budget.Now(), a)
-		s.changed.L = &s.mu
-		s.through = desc.ServerStreams && s.resumption.next == nil
-		s.codec = codec{found, name, s}
-		s.encoder.able = ownCodec(found)
-		s.policy, s.flags = p, w
-		if err := s.begin(ctx, o.forAttempt(&a.attemptOptions)); err != nil {
-			return nil, err
+		s.call = call{
+			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method),
+			options: o, flags: flags, with: with, start: budget.Now(),
 		}
-		return s, nil
+		s.resume = resumptionOf(desc, opts)
+		s.simple = desc.ServerStreams && s.resume.next == nil
+		s.replay = replayBuffer{codec: codec, protobuf: isProtobuf(codec), limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
+		s.changed.L, s.running = &s.mu, s.array[:0]
+		return s.begin()
 	}
 }
 
-// begin opens the first attempt, with the given options, or those that follow if it cannot be opened.
-func (s *stream) begin(ctx context.Context, opts []grpc.CallOption) error {
-	s.ctx = ctx
-	if timeout := s.policy.Spec().Timeout; timeout > 0 {
-		s.ctx, s.end = context.WithTimeout(ctx, timeout)
+// begin opens the first attempt, or those that follow if it cannot be opened.
+func (s *stream) begin() (grpc.ClientStream, error) {
+	first := s.start()
+	if first != nil {
+		s.openAttempt(first)
 	}
-	if refused := s.oldCall.begin(); refused != nil {
-		s.release()
-		return refused
+	s.mu.Lock()
+	defer s.unlock()
+	for !s.usable && !s.done {
+		s.wait()
 	}
-	if s.race = s.newRace(); s.race != nil {
-		return s.start(opts)
+	s.rethrow()
+	if !s.usable {
+		return nil, s.final
 	}
-	t := &s.first
-	err := s.try(t, s.oldAttempt, firstAttempt(s.ctx), opts)
-	s.catchUp()
-	if err != nil {
-		return s.lead(t, err)
-	}
-	s.install(t)
-	return nil
+	return s, nil
 }
 
-// release lets go of the call's own context.
-func (s *stream) release() {
-	if s.end != nil {
-		s.end()
+// start has the engine begin. It returns the first attempt, nil if the call is refused.
+func (s *stream) start() *streamAttempt {
+	s.mu.Lock()
+	defer s.unlock()
+	now := s.call.now()
+	step := s.call.begin(now)
+	s.learn()
+	if step.Over {
+		s.act(step, now)
+		return nil
+	}
+	s.add(&s.first, step.Send, now)
+	step.Send = 0
+	s.act(step, now)
+	return &s.first
+}
+
+// learn takes from the policy what attempts there may be. It requires mu.
+func (s *stream) learn() {
+	s.single = min(s.call.policy.MaxAttempts(), s.call.options.maxAttempts) < 2
+	s.races = s.call.policy.Parallel() && !s.single
+}
+
+// act does what the engine asks for. It requires mu.
+func (s *stream) act(step attempts.Step, now attempts.Now) {
+	for _, t := range s.running {
+		if slices.Contains(step.Cancel, t.number) {
+			s.abandon(t)
+		}
+	}
+	if step.Over {
+		s.finish()
+	}
+	if step.Send > 0 {
+		t := new(streamAttempt)
+		t.init()
+		s.add(t, step.Send, now)
+		go s.run(t)
+	}
+	s.schedule(step, now)
+	s.changed.Broadcast()
+}
+
+// schedule has the engine look again when it asks for that. While nothing runs, gRPC does not look after the
+// context and the connection. It requires mu.
+func (s *stream) schedule(step attempts.Step, now attempts.Now) {
+	switch {
+	case step.Wake == attempts.Never:
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+	case s.call.engine.Running() == 0:
+		go s.sleep(step.Wake, step.Watch)
+	case s.timer == nil:
+		s.timer = time.AfterFunc(step.Wake-now.At, s.wake)
+	default:
+		s.timer.Reset(step.Wake - now.At)
 	}
 }
 
-// tell wakes those that wait for a change. It requires mu.
-func (s *stream) tell() { s.changed.Broadcast() }
+func (s *stream) sleep(until time.Duration, watch bool) {
+	s.call.sleep(until, watch)
+	s.wake()
+}
 
-// wait returns when something has changed. It requires mu, and gives it up meanwhile.
-func (s *stream) wait() { s.changed.Wait() }
+func (s *stream) wake() {
+	s.mu.Lock()
+	defer s.unlock()
+	if !s.over {
+		now := s.call.now()
+		step := s.call.wake(now)
+		s.queueDecision(&step, nil)
+		s.act(step, now)
+	}
+}
+
+// queueDecision has the observers told what was decided, if anything was. It requires mu.
+func (s *stream) queueDecision(step *attempts.Step, err error) {
+	if r := s.call.retrier; step.Decided > 0 && len(r.observers) > 0 {
+		e := s.call.decisionEvent(*step, err)
+		s.news = append(s.news, func() { r.notifyDecision(s.call.ctx, e) })
+	}
+}
+
+// commit makes t the only attempt of the call, for the given reason. It reports false if t has ended or was
+// given up for another. Nobody else commits. It requires mu.
+func (s *stream) commit(t *streamAttempt, why policy.Commit) bool {
+	if s.chosen != nil || t.over || s.over {
+		return s.chosen == t && !t.over
+	}
+	now := s.call.now()
+	step, ok := s.call.engine.Commit(t.number, why, now)
+	if ok {
+		s.chosen = t
+	}
+	s.act(step, now)
+	s.handOver()
+	return ok
+}
+
+// commitOldest commits the call to the oldest attempt that runs. It reports false if none is open.
+// It requires mu.
+func (s *stream) commitOldest(why policy.Commit) bool {
+	var oldest *streamAttempt
+	for _, t := range s.running {
+		if t.open() && (oldest == nil || oldest.deaf && !t.deaf) {
+			oldest = t
+		}
+	}
+	return oldest != nil && s.commit(oldest, why)
+}
+
+// handOver lets the application and the chosen attempt deal with each other without asking, when nothing is
+// left to be sent to it nor to be taken from it by us. It requires mu.
+func (s *stream) handOver() {
+	t := s.chosen
+	if t == nil || s.over || t.reading || t.message != nil || t.sending || s.behind(t) {
+		return
+	}
+	s.replay.release()
+	s.direct.Store(t)
+}
+
+// pin commits the call to an attempt, for the given reason, and returns it; of a call that is over it returns
+// the answer, which may be nil.
+func (s *stream) pin(why policy.Commit) *streamAttempt {
+	s.mu.Lock()
+	defer s.unlock()
+	for s.chosen == nil && !s.done {
+		if !s.commitOldest(why) {
+			s.wait()
+		}
+	}
+	if s.chosen != nil {
+		return s.chosen
+	}
+	return s.answer
+}
 
 // Context commits the call, as gRPC's own does, and is then the context of the attempt.
 func (s *stream) Context() context.Context {
 	t := s.pin(policy.CommitContext)
-	if t.stream == nil {
-		return s.ctx
+	if t == nil || t.stream == nil {
+		return s.call.ctx
 	}
 	return t.stream.Context()
 }
@@ -134,8 +265,89 @@ func (s *stream) Context() context.Context {
 // error.
 func (s *stream) Trailer() metadata.MD {
 	t := s.pin(policy.CommitTrailer)
-	if t.stream == nil {
+	if t == nil || t.stream == nil {
 		return nil
 	}
 	return t.stream.Trailer()
+}
+
+// finish lets go of everything that the call holds, and has everybody told how it has ended. It requires mu.
+func (s *stream) finish() {
+	s.over = true
+	s.replay.release()
+	if s.call.engine.End().Answer == 0 {
+		s.answer = nil
+	}
+}
+
+// deliver tells everybody how the call has ended, without mu, which it requires. Then those that wait for that
+// go on.
+func (s *stream) deliver() {
+	final := errPanicked // if a callback panics
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.done, s.final = true, final
+		s.changed.Broadcast()
+	}()
+	s.call.release()
+	reported := &unreported
+	if s.answer != nil {
+		reported = s.answer.report()
+	}
+	if final = s.call.finish(reported); final == nil {
+		final = io.EOF
+	}
+}
+
+// unlock gives up mu, and before that has everybody told what has happened.
+func (s *stream) unlock() {
+	defer s.mu.Unlock()
+	for s.untold() {
+		s.tell()
+	}
+}
+
+// wait returns when something may have changed. It requires mu, and gives it up meanwhile.
+func (s *stream) wait() {
+	if s.untold() {
+		s.tell()
+		return
+	}
+	s.changed.Wait()
+}
+
+// untold reports whether something has happened that nobody is being told of. It requires mu.
+func (s *stream) untold() bool { return !s.telling && (len(s.news) > 0 || s.over && !s.done) }
+
+// tell tells what has happened first, without mu, which it requires: nobody else does so meanwhile.
+func (s *stream) tell() {
+	s.telling = true
+	defer func() { s.telling = false }()
+	if len(s.news) == 0 {
+		s.deliver()
+		return
+	}
+	news := s.news[0]
+	s.news = s.news[1:]
+	s.outside(news)
+}
+
+// outside runs f without mu, which it requires.
+func (s *stream) outside(f func()) {
+	s.unlock()
+	defer s.mu.Lock()
+	f()
+}
+
+// rethrow panics with what an inner interceptor has panicked with, in the application's goroutine as without us.
+// It requires mu.
+func (s *stream) rethrow() {
+	switch {
+	case !s.done || !s.broken:
+	case s.panics == nil:
+		runtime.Goexit()
+	default:
+		panic(s.panics) //nolint:forbidigo // it comes from an inner interceptor
+	}
 }

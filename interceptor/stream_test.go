@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -26,6 +30,31 @@ var (
 	clientStream = &grpc.StreamDesc{ClientStreams: true}
 	bidiStream   = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 )
+
+// ends are how the attempts came out, in the order in which they were sent.
+func (s scene) ends() string {
+	var list []string
+	for _, e := range s.attempts {
+		list = append(list, fmt.Sprintf("%d %s", e.Number, e.Place))
+	}
+	slices.Sort(list)
+	return fmt.Sprint(list)
+}
+
+// described has the Retrier know what GetOrder takes and brings, as it does from generated code that is linked in.
+func described(t *testing.T) interceptor.Option {
+	t.Helper()
+	text := new(".google.protobuf.StringValue")
+	return interceptor.WithDescriptors(writeSet(t, protodesc.ToFileDescriptorProto(wrapperspb.File_google_protobuf_wrappers_proto),
+		&descriptorpb.FileDescriptorProto{
+			Name: new("orders.proto"), Package: new("acme.orders.v1"), Syntax: new("proto3"),
+			Dependency: []string{"google/protobuf/wrappers.proto"},
+			Service: []*descriptorpb.ServiceDescriptorProto{{
+				Name:   new("OrderService"),
+				Method: []*descriptorpb.MethodDescriptorProto{{Name: new("GetOrder"), InputType: text, OutputType: text}},
+			}},
+		}))
+}
 
 // open begins a stream; a failure ends the test.
 func (s scene) open(t *testing.T, ctx context.Context, desc *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream { //nolint:revive // t first
@@ -84,7 +113,7 @@ func TestAServerStreamIsRetriedUntilItsFirstMessage(t *testing.T) {
 		send(t, stream, "list")
 		_ = stream.CloseSend()
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a b c]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if fmt.Sprint(got) != "[a b c]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 		if s.waits() != "[100ms 200ms]" {
@@ -147,7 +176,7 @@ func TestABidirectionalStreamIsReplayedUntilTheFirstReply(t *testing.T) {
 			}
 		}
 		_ = stream.CloseSend()
-		if err := stream.RecvMsg(m); err != io.EOF { //nolint:errorlint // as gRPC has it
+		if err := stream.RecvMsg(m); err != io.EOF {
 			t.Errorf("end: %v", err)
 		}
 	})
@@ -161,7 +190,7 @@ func TestAStreamThatCannotBeOpenedIsRetried(t *testing.T) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
@@ -211,7 +240,7 @@ func TestHeaderFirstOnAFailingStreamIsRetried(t *testing.T) {
 		if md, err := stream.Header(); md == nil || err != nil {
 			t.Fatalf("%v, %v", md, err)
 		}
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
@@ -239,7 +268,7 @@ func TestASlowStreamIsGivenUpForAnotherBeforeItsFirstMessage(t *testing.T) {
 		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Minute), say("b")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || s.waits() != "[1.1s]" { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || s.waits() != "[1.1s]" {
 			t.Errorf("%v, %v, waits %s", got, err, s.waits())
 		}
 	})

@@ -47,7 +47,7 @@ func TestAReplayGrowsWithWhatIsSentBetweenFailures(t *testing.T) {
 		}
 		_ = stream.CloseSend()
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a b c d]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if fmt.Sprint(got) != "[a b c d]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 		if got := fmt.Sprint(s.heardBy()); got != "[[a] [a b] [a b c] [a b c d].]" {
@@ -113,7 +113,7 @@ func TestAStreamThatHasSentNothingIsRetried(t *testing.T) {
 				if name == "and is closed" {
 					_ = stream.CloseSend()
 				}
-				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 					t.Errorf("%v, %v", got, err)
 				}
 				if got := fmt.Sprint(s.heardBy()); got != row.want {
@@ -133,7 +133,7 @@ func TestManyAnswersFollowARetry(t *testing.T) {
 		s.On(get, down().Times(3), testserver.Play(testserver.Receive(1), say(many...)))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
-		if got, err := receive(stream); fmt.Sprint(got) != fmt.Sprint(many) || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != fmt.Sprint(many) || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
@@ -168,7 +168,7 @@ func TestAnAnswerThatCrossesTheTimeoutOfItsAttemptLosesNothing(t *testing.T) {
 				first, second := "[1a 1b] 1", "[2a 2b] 2"
 				synctest.Wait()
 				now := fmt.Sprint(got, " ", s.Count(get))
-				if err != io.EOF || now != first && now != second || at < 1100*ms && now != first || at > 1100*ms && now != second { //nolint:errorlint // as gRPC has it
+				if err != io.EOF || now != first && now != second || at < 1100*ms && now != first || at > 1100*ms && now != second {
 					t.Errorf("%s, %v", now, err)
 				}
 			})

@@ -57,7 +57,7 @@ func TestAMessageThatCameEarlyAndCannotBeDecodedEndsTheStreamAsInGRPC(t *testing
 				s.On(get, testserver.Play(testserver.SendRaw([]byte{0xff})))
 				stream := s.open(t, t.Context(), desc)
 				synctest.Wait()
-				if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF { //nolint:errorlint // as gRPC has it
+				if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
 					t.Fatalf("SendMsg: %v; want EOF, since the stream has ended", err)
 				}
 				err := stream.RecvMsg(new(wrapperspb.StringValue))
@@ -68,7 +68,7 @@ func TestAMessageThatCameEarlyAndCannotBeDecodedEndsTheStreamAsInGRPC(t *testing
 				if got := fmt.Sprint(s.Count(get), len(s.calls), s.retrier.Replayed()); got != "1 1 0" {
 					t.Errorf("attempts, ends and bytes kept: %s; want one, one and none", got)
 				}
-			})
+			}, described(t))
 		})
 	}
 }

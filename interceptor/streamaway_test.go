@@ -53,7 +53,7 @@ func TestAMessageThatDoesNotFitDoesNotCommitToAnAttemptThatIsKnownToHaveEnded(t 
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
 		send(t, stream, "a")
 		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF || s.Count(get) != 2 { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF || s.Count(get) != 2 {
 			t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
 		}
 	})
@@ -78,7 +78,7 @@ func TestAMessageThatIsSentDuringAReplayWaitsForIt(t *testing.T) {
 			send(t, stream, "b")
 			_ = stream.CloseSend()
 		})
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || fmt.Sprint(sent) != "[0 1 2]" { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || fmt.Sprint(sent) != "[0 1 2]" {
 			t.Errorf("%v, %v; attempts were sent %v messages, want [0 1 2]", got, err, sent)
 		}
 	})
@@ -155,7 +155,7 @@ func TestAMessageThatIsEncodedTwiceAtOnceIsKeptOnce(t *testing.T) {
 				t.Fatalf("message %d is %s", i, text)
 			}
 		}
-		if len(got) != n || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if len(got) != n || err != io.EOF {
 			t.Fatalf("%d messages of %d, %v", len(got), n, err)
 		}
 	}

@@ -27,7 +27,7 @@ func TestASlowStreamGoesOnBesideTheNextAttempt(t *testing.T) {
 		want, places  string
 		after         time.Duration
 	}{
-		{"the first answers late", takes(1500*ms, "first"), testserver.Hang(), "[first]", "[2 cancelled 1 won]", 1500 * ms},
+		{"the first answers late", takes(1500*ms, "first"), testserver.Hang(), "[first]", "[1 won 2 cancelled]", 1500 * ms},
 		{"the second answers", testserver.Hang(), takes(0, "second"), "[second]", "[1 cancelled 2 won]", 1100 * ms},
 		{"the first fails, the second answers", down().Delay(1500 * ms), takes(900*ms, "second"), "[second]", "[1 lost 2 won]", 2000 * ms},
 		{"the first answers during the backoff", takes(1050*ms, "first"), takes(0, "second"), "[first]", "[1 ]", 1050 * ms},
@@ -38,8 +38,8 @@ func TestASlowStreamGoesOnBesideTheNextAttempt(t *testing.T) {
 				play(t, config(besides()), func(t *testing.T, s scene) {
 					s.On(get, row.first, row.second, testserver.Hang())
 					got, took, err := s.whole(t, desc)
-					if got != row.want || err != io.EOF || took != row.after || s.places() != row.places { //nolint:errorlint // as gRPC has it
-						t.Errorf("%s, %v after %v: %s; want %s after %v: %s", got, err, took, s.places(), row.want, row.after, row.places)
+					if got != row.want || err != io.EOF || took != row.after || s.ends() != row.places {
+						t.Errorf("%s, %v after %v: %s; want %s after %v: %s", got, err, took, s.ends(), row.want, row.after, row.places)
 					}
 				})
 			})
@@ -54,7 +54,7 @@ func TestAnAttemptBesideASlowStreamIsPaidAsOne(t *testing.T) {
 	purse := &purse{grants: 10}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), takes(0, "second"))
-		if got, _, err := s.whole(t, bidiStream); got != "[second]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, _, err := s.whole(t, bidiStream); got != "[second]" || err != io.EOF {
 			t.Errorf("%s, %v", got, err)
 		}
 		if d := s.decisions[0]; !d.TimedOut || d.Decision.Reason != policy.ReasonHedge {
@@ -78,7 +78,7 @@ func TestAResumptionIsHedged(t *testing.T) {
 			return wrapperspb.String("after " + m.GetValue()), ok
 		}
 		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
-		if got != "[1 2 3 4]" || err != io.EOF || s.sent() != "[0s 0s 100ms]" { //nolint:errorlint // as gRPC has it
+		if got != "[1 2 3 4]" || err != io.EOF || s.sent() != "[0s 0s 100ms]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
 		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [after 2] [after 2]]" {
@@ -94,13 +94,13 @@ func TestAResumptionThatWasHedgedIsResumed(t *testing.T) {
 		cut := func(texts ...string) testserver.Step {
 			return testserver.Play(testserver.Receive(1), say(texts...)).Then(down())
 		}
-		s.On(get, cut("1"), testserver.Hang(), cut("2"), cut("3"))
+		s.On(get, cut("1"), testserver.Hang(), cut("2"), cut("3"), down())
 		next := func(last proto.Message) (proto.Message, bool) { return proto.Clone(last), true }
 		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
 		if got != "[1 2 3]" || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%s, %v", got, err)
 		}
-		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [1] [1] [2]]" {
+		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [1] [1] [2] [3] [3] [3]]" {
 			t.Errorf("the attempts heard %s", heard)
 		}
 	})
@@ -114,7 +114,7 @@ func TestStreamsAreHedgedByTheLatencyOfTheirFirstMessages(t *testing.T) {
 		usual := testserver.Play(testserver.Receive(1), testserver.Pause(20*ms), say("a"), testserver.Pause(time.Second), say("b"))
 		s.On(get, slices.Repeat([]testserver.Step{usual}, 40)...)
 		for range 40 {
-			if got, _, err := s.whole(t, serverStream); got != "[a b]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+			if got, _, err := s.whole(t, serverStream); got != "[a b]" || err != io.EOF {
 				t.Fatalf("%s, %v", got, err)
 			}
 		}

@@ -31,7 +31,7 @@ func (m *model) check(t *rapid.T) {
 	if want := script.sent(last); len(m.got) > len(want) || !slices.Equal(m.got, want[:len(m.got)]) {
 		t.Fatalf("got %v of %v: %s", m.got, want, told)
 	}
-	if m.end == io.EOF && (script.end != "ok" || len(m.got) != len(script.sent(last))) { //nolint:errorlint // as gRPC has it
+	if m.end == io.EOF && (script.end != "ok" || len(m.got) != len(script.sent(last))) {
 		t.Fatalf("success of a stream that was cut: %s", told)
 	}
 	if len(m.header) > 1 && m.header != fmt.Sprint(last, "-") {

@@ -131,7 +131,7 @@ func TestAReplayIsCompressedLikeTheFirstAttempt(t *testing.T) {
 		send(t, stream, long, "short", long)
 		_ = stream.CloseSend()
 		got, err := receive(stream)
-		if err != io.EOF || len(got) != 3 || got[0] != long || got[1] != "short" || got[2] != long { //nolint:errorlint // as gRPC has it
+		if err != io.EOF || len(got) != 3 || got[0] != long || got[1] != "short" || got[2] != long {
 			t.Errorf("%d messages, %v", len(got), err)
 		}
 		if p.squeezed != 4 || len(p.sent) != 6 {
@@ -157,7 +157,7 @@ func TestAPreparedMessageIsSentAndCommits(t *testing.T) {
 			}
 		}
 		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b prepared prepared]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b prepared prepared]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})

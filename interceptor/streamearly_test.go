@@ -24,7 +24,7 @@ import (
 // tells how.
 func ended(t *testing.T, stream grpc.ClientStream) {
 	t.Helper()
-	if err := stream.SendMsg(wrapperspb.String("more")); err != io.EOF { //nolint:errorlint // as gRPC has it
+	if err := stream.SendMsg(wrapperspb.String("more")); err != io.EOF {
 		t.Errorf("SendMsg to a stream that has ended: %v; want io.EOF", err)
 	}
 }
@@ -41,13 +41,13 @@ func TestAnEarlyReplyToAClientStreamThatStillSendsIsNotLost(t *testing.T) {
 		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "enough" {
 			t.Errorf("%q, %v; want the reply", m.GetValue(), err)
 		}
-		if err := stream.RecvMsg(m); err != io.EOF { //nolint:errorlint // as gRPC has it
+		if err := stream.RecvMsg(m); err != io.EOF {
 			t.Errorf("RecvMsg after the reply: %v; want io.EOF", err)
 		}
 		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
 			t.Errorf("%d attempts, calls %+v", s.Count(get), s.calls)
 		}
-	})
+	}, described(t))
 }
 
 func TestMessagesThatCameBeforeAnEarlyEndAreNotLost(t *testing.T) {
@@ -66,13 +66,13 @@ func TestMessagesThatCameBeforeAnEarlyEndAreNotLost(t *testing.T) {
 				time.Sleep(time.Second)
 				ended(t, stream)
 				got, err := receive(stream)
-				if err == io.EOF { //nolint:errorlint // as gRPC has it
+				if err == io.EOF {
 					err = nil
 				}
 				if fmt.Sprint(got) != "[x y z]" || status.Code(err) != row.want || s.Count(get) != 1 {
 					t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
 				}
-			})
+			}, described(t))
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestAStreamThatEndsAtOnceWithOKIsNoFailure(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		ended(t, stream)
-		if got, err := receive(stream); got != nil || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); got != nil || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
@@ -115,7 +115,7 @@ func TestHeaderAndTrailerOfAnEarlyReplyAreThoseOfItsAttempt(t *testing.T) {
 		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "enough" {
 			t.Errorf("%q, %v; want the reply", m.GetValue(), err)
 		}
-	})
+	}, described(t))
 }
 
 func TestAMessageCutInItsMiddleIsNotDeliveredButEndsACommittedStream(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAFirstMessageCutInItsMiddleIsAskedForAgain(t *testing.T) {
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a b]" || err != io.EOF || s.Count(get) != 2 { //nolint:errorlint // as gRPC has it
+		if fmt.Sprint(got) != "[a b]" || err != io.EOF || s.Count(get) != 2 {
 			t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
 		}
 	})

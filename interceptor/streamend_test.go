@@ -132,8 +132,8 @@ func TestCancellingInTheBackoffReturnsAtOnce(t *testing.T) {
 	for name, wait := range map[string]func(stream grpc.ClientStream) error{
 		"RecvMsg": func(stream grpc.ClientStream) error { return stream.RecvMsg(new(wrapperspb.StringValue)) },
 		"SendMsg": func(stream grpc.ClientStream) error {
-			time.Sleep(ms)                                                    // the attempt has failed
-			if err := stream.SendMsg(wrapperspb.String("b")); err != io.EOF { //nolint:errorlint // as gRPC has it
+			time.Sleep(ms) // the attempt has failed
+			if err := stream.SendMsg(wrapperspb.String("b")); err != io.EOF {
 				return fmt.Errorf("SendMsg: %w", err)
 			}
 			return stream.RecvMsg(new(wrapperspb.StringValue))

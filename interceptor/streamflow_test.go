@@ -43,7 +43,7 @@ func TestCloseSendDoesNotWaitForAReplayThatWaitsForTheReceiver(t *testing.T) {
 		if err := stream.CloseSend(); err != nil || time.Since(start) != 0 {
 			t.Fatalf("CloseSend: %v after %v", err, time.Since(start))
 		}
-		if got, err := receive(stream); len(got) != 11 || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); len(got) != 11 || err != io.EOF {
 			t.Errorf("%d messages, %v; want 11", len(got), err)
 		}
 	})
@@ -72,7 +72,7 @@ func TestAMebibyteIsReplayedThroughNarrowWindowsToAnEcho(t *testing.T) {
 				t.Fatalf("message %d is %.5s...", i, text)
 			}
 		}
-		if len(got) != n || err != io.EOF || s.Count(get) != 2 { //nolint:errorlint // as gRPC has it
+		if len(got) != n || err != io.EOF || s.Count(get) != 2 {
 			t.Errorf("%d messages, %v, in %d attempts; want %d in 2", len(got), err, s.Count(get), n)
 		}
 	})
@@ -124,5 +124,5 @@ func (s scene) echoes(t *testing.T, n int) bool {
 			t.Fatalf("got %v", got)
 		}
 	}
-	return len(got) == n && err == io.EOF //nolint:errorlint // as gRPC has it
+	return len(got) == n && err == io.EOF
 }

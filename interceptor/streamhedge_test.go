@@ -46,11 +46,11 @@ func TestHedgesOfAStreamAreSentEachDelayUntilOneIsAnswered(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, testserver.Hang(), testserver.Hang(), takes(50*ms, "third"))
 				got, took, err := s.whole(t, desc)
-				if got != "[third]" || err != io.EOF || took != 250*ms { //nolint:errorlint // as gRPC has it
+				if got != "[third]" || err != io.EOF || took != 250*ms {
 					t.Errorf("%s, %v after %v", got, err, took)
 				}
-				if s.sent() != "[0s 100ms 200ms]" || len(s.attempts) != 3 || s.places() != "[1 cancelled 2 cancelled 3 won]" && s.places() != "[2 cancelled 1 cancelled 3 won]" {
-					t.Errorf("sent %s; %s", s.sent(), s.places())
+				if s.sent() != "[0s 100ms 200ms]" || len(s.attempts) != 3 || s.ends() != "[1 cancelled 2 cancelled 3 won]" {
+					t.Errorf("sent %s; %s", s.sent(), s.ends())
 				}
 				s.overOnce(t, codes.OK, 3)
 			})
@@ -64,8 +64,8 @@ func TestAStreamThatIsAnsweredBeforeTheDelayIsNotHedged(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, takes(99*ms, "first"))
 				got, _, err := s.whole(t, desc)
-				if got != "[first]" || err != io.EOF || s.sent() != "[0s]" || s.places() != "[1 ]" { //nolint:errorlint // as gRPC has it
-					t.Errorf("%s, %v, sent %s; %s", got, err, s.sent(), s.places())
+				if got != "[first]" || err != io.EOF || s.sent() != "[0s]" || s.ends() != "[1 ]" {
+					t.Errorf("%s, %v, sent %s; %s", got, err, s.sent(), s.ends())
 				}
 			})
 		})
@@ -77,7 +77,7 @@ func TestAStreamIsNotHedgedAfterItsFirstMessage(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Minute), say("b")))
 		got, _, err := s.whole(t, serverStream)
-		if got != "[a b]" || err != io.EOF || s.sent() != "[0s]" { //nolint:errorlint // as gRPC has it
+		if got != "[a b]" || err != io.EOF || s.sent() != "[0s]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
 	})
@@ -89,7 +89,7 @@ func TestANonFatalFailureSendsTheNextHedgeOfAStreamAtOnce(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, testserver.Hang(), down().Delay(30*ms), takes(500*ms, "third"))
 				got, _, err := s.whole(t, desc)
-				if got != "[third]" || err != io.EOF || s.sent() != "[0s 100ms 130ms]" { //nolint:errorlint // as gRPC has it
+				if got != "[third]" || err != io.EOF || s.sent() != "[0s 100ms 130ms]" {
 					t.Errorf("%s, %v, sent %s", got, err, s.sent())
 				}
 			})
@@ -108,7 +108,7 @@ func TestAFailureThatNobodyAskedForSendsTheNextHedge(t *testing.T) {
 			t.Errorf("sent %s", s.sent())
 		}
 		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got) != "[third]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[third]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
@@ -131,7 +131,7 @@ func TestOnlyTheWinnersMetadataReachesTheApplicationOfAStream(t *testing.T) {
 		got, err := receive(stream)
 		seen, _ := stream.Header()
 		all := fmt.Sprint(got, header["who"], seen["who"], trailer["who"], stream.Trailer()["who"], finished)
-		if all != "[second] [second] [second] [second] [second] [<nil>]" || err != io.EOF || from.Addr == nil { //nolint:errorlint // as gRPC has it
+		if all != "[second] [second] [second] [second] [second] [<nil>]" || err != io.EOF || from.Addr == nil {
 			t.Errorf("%s, %v, peer %v", all, err, from)
 		}
 	})
@@ -142,7 +142,7 @@ func TestAnUnsafeStreamIsNotHedged(t *testing.T) {
 	c.Methods[0].Idempotency = policy.IdempotencyNone
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, takes(time.Second, "first"))
-		if got, _, err := s.whole(t, bidiStream); got != "[first]" || err != io.EOF || s.sent() != "[0s]" { //nolint:errorlint // as gRPC has it
+		if got, _, err := s.whole(t, bidiStream); got != "[first]" || err != io.EOF || s.sent() != "[0s]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
 	})
@@ -165,7 +165,7 @@ func TestServerIsToldHowManyHedgesOfAStreamWentBefore(t *testing.T) {
 func TestAllHedgesOfAStreamAreSentAtOnceWithoutADelay(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 0 }), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Hang(), takes(0, "third"))
-		if got, _, err := s.whole(t, clientStream); got != "[third]" || err != io.EOF || s.sent() != "[0s 0s 0s]" { //nolint:errorlint // as gRPC has it
+		if got, _, err := s.whole(t, clientStream); got != "[third]" || err != io.EOF || s.sent() != "[0s 0s 0s]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
 	})

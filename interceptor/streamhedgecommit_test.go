@@ -50,8 +50,8 @@ func TestTheApplicationCommitsAHedgedStreamToTheOldestAttempt(t *testing.T) {
 				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != why || s.Count(get) != 3 {
 					t.Fatalf("%v, %+v", err, e)
 				}
-				if time.Since(start) != 530*ms || s.places() != "[1  3 cancelled 2 won]" {
-					t.Errorf("after %v: %s", time.Since(start), s.places())
+				if time.Since(start) != 530*ms || s.ends() != "[1  2 lost 3 cancelled]" {
+					t.Errorf("after %v: %s", time.Since(start), s.ends())
 				}
 			})
 		})
@@ -87,7 +87,7 @@ func TestHeadersThatTheApplicationAsksForCommitAHedgedStream(t *testing.T) {
 				}
 				time.Sleep(100 * ms) // no other attempt is sent
 				got, err := receive(stream)
-				if fmt.Sprint(got) != row.want || err != io.EOF || s.sent() != row.sent { //nolint:errorlint // as gRPC has it
+				if fmt.Sprint(got) != row.want || err != io.EOF || s.sent() != row.sent {
 					t.Errorf("%v, %v, sent %s", got, err, s.sent())
 				}
 			})

@@ -24,8 +24,8 @@ func TestAFatalFailureEndsAHedgedStream(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, testserver.Hang(), testserver.Fail(codes.NotFound, "no such order").Delay(10*ms))
 				_, took, err := s.whole(t, desc)
-				if status.Code(err) != codes.NotFound || reasonOf(err) != policy.ReasonNonRetryable || took != 110*ms || s.places() != "[2 lost 1 cancelled]" {
-					t.Errorf("%v (%s) after %v: %s", err, reasonOf(err), took, s.places())
+				if status.Code(err) != codes.NotFound || reasonOf(err) != policy.ReasonNonRetryable || took != 110*ms || s.ends() != "[1 cancelled 2 lost]" {
+					t.Errorf("%v (%s) after %v: %s", err, reasonOf(err), took, s.ends())
 				}
 				s.overOnce(t, codes.NotFound, 2)
 			})
@@ -36,7 +36,7 @@ func TestAFatalFailureEndsAHedgedStream(t *testing.T) {
 func TestPushbackMovesTheNextHedgeOfAStream(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), down().Pushback("700").Delay(20*ms), takes(0, "third"))
-		if got, _, err := s.whole(t, bidiStream); got != "[third]" || err != io.EOF || s.sent() != "[0s 100ms 820ms]" { //nolint:errorlint // as gRPC has it
+		if got, _, err := s.whole(t, bidiStream); got != "[third]" || err != io.EOF || s.sent() != "[0s 100ms 820ms]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
 	})
@@ -45,7 +45,7 @@ func TestPushbackMovesTheNextHedgeOfAStream(t *testing.T) {
 func TestANegativePushbackStopsHedgesOfAStreamButNotThoseInFlight(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, takes(time.Second, "first"), down().Pushback("-1"), takes(0, "third"))
-		if got, _, err := s.whole(t, serverStream); got != "[first]" || err != io.EOF || s.sent() != "[0s 100ms]" { //nolint:errorlint // as gRPC has it
+		if got, _, err := s.whole(t, serverStream); got != "[first]" || err != io.EOF || s.sent() != "[0s 100ms]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
 	})
@@ -72,7 +72,7 @@ func TestADeniedHedgeLeavesTheRunningStreamAlone(t *testing.T) {
 	broke := &purse{}
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
 		s.On(get, takes(time.Second, "first"))
-		if got, _, err := s.whole(t, bidiStream); got != "[first]" || err != io.EOF || s.sent() != "[0s]" { //nolint:errorlint // as gRPC has it
+		if got, _, err := s.whole(t, bidiStream); got != "[first]" || err != io.EOF || s.sent() != "[0s]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
 		}
 		if d := s.decisions[0].Decision; len(s.decisions) != 1 || d.Reason != policy.ReasonBudgetExhausted {

@@ -35,8 +35,8 @@ func TestAMessageThatComesAfterAnotherAttemptHasWonIsDropped(t *testing.T) {
 		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("1", "1", "1"), testserver.Pause(time.Hour)),
 			testserver.Play(testserver.Receive(1), say("2"), testserver.Pause(100*ms), say("2")))
 		got, took, err := s.whole(t, serverStream)
-		if got != "[2 2]" || err != io.EOF || s.places() != "[1 cancelled 2 won]" { //nolint:errorlint // as gRPC has it
-			t.Errorf("%s, %v after %v: %s", got, err, took, s.places())
+		if got != "[2 2]" || err != io.EOF || s.ends() != "[1 cancelled 2 won]" {
+			t.Errorf("%s, %v after %v: %s", got, err, took, s.ends())
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestAStreamThatIsCancelledAsItIsAnsweredIsReleased(t *testing.T) {
 		send(t, stream, "x")
 		time.Sleep(time.Second)
 		s.overOnce(t, codes.Canceled, 1)
-	})
+	}, described(t))
 }
 
 func TestAnAttemptThatRefusesAMessageOnThisSideEndsAHedgedStream(t *testing.T) {

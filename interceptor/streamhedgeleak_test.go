@@ -112,7 +112,7 @@ func leave(t *testing.T, conn *grpc.ClientConn, n int) {
 	for i := 0; ; i++ {
 		reply := new(wrapperspb.StringValue)
 		if err := stream.RecvMsg(reply); err != nil {
-			if err == io.EOF && n%3 == 1 && i != 1 { //nolint:errorlint // as gRPC has it
+			if err == io.EOF && n%3 == 1 && i != 1 {
 				t.Errorf("stream %d: success after %d replies", n, i)
 			}
 			return

@@ -66,7 +66,7 @@ func (m *model) checkWinner(t *rapid.T, told string) {
 		if len(m.got) > len(all) || !slices.Equal(m.got, all[:len(m.got)]) || !of {
 			continue
 		}
-		if m.end != io.EOF || script.end == "ok" && len(m.got) == len(all) { //nolint:errorlint // as gRPC has it
+		if m.end != io.EOF || script.end == "ok" && len(m.got) == len(all) {
 			return
 		}
 	}
@@ -87,7 +87,7 @@ func (m *model) checkPlaces(t *rapid.T, told string) {
 			winners++
 		}
 	}
-	if made := m.calls[0].Attempts; len(seen) != made || made > 4 || winners > 1 || m.end == io.EOF && winners != 1 { //nolint:errorlint // as gRPC has it
+	if made := m.calls[0].Attempts; len(seen) != made || made > 4 || winners > 1 || m.end == io.EOF && winners != 1 {
 		t.Fatalf("%d attempts, %d have ended, %d have won: %s", made, len(seen), winners, told)
 	}
 	if strings.Contains(m.places(), "abandoned") {

@@ -67,7 +67,7 @@ func TestAPanicInAnAttemptOfAHedgedStreamComesUpInTheApplication(t *testing.T) {
 				time.Sleep(row.wait)
 				err = stream.RecvMsg(new(wrapperspb.StringValue))
 				t.Error(err)
-			}, interceptor.WithBudget("", purse))
+			}, interceptor.WithBudget("", purse), described(t))
 		})
 	}
 }

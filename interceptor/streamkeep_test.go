@@ -106,7 +106,7 @@ func TestWhatIsReplayedIsWhatTheApplicationSentWhateverIsDoneFurtherIn(t *testin
 				m.Value = "c"
 				_ = stream.CloseSend()
 				got, err := receive(stream)
-				if fmt.Sprint(got) != "[a b]" || err != io.EOF || fmt.Sprint(s.heard(0)) != row.heard { //nolint:errorlint // as gRPC has it
+				if fmt.Sprint(got) != "[a b]" || err != io.EOF || fmt.Sprint(s.heard(0)) != row.heard {
 					t.Errorf("%v, %v; the first attempt heard %v, want %s", got, err, s.heard(0), row.heard)
 				}
 			})
@@ -134,7 +134,7 @@ func TestAMessageThatIsOvertakenIsSentOnce(t *testing.T) {
 			send(t, stream, "b")
 			_ = stream.CloseSend()
 		}()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 		if got := s.heard(0); s.Count(get) != 2 || len(got) != 0 {

@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -66,6 +67,16 @@ func (pairs) Marshal(v any) (mem.BufferSlice, error) {
 		return mem.BufferSlice{mem.SliceBuffer("part " + v.text)}, nil
 	}
 	return nil, fmt.Errorf("%T", v)
+}
+
+func (pairs) Unmarshal(data mem.BufferSlice, v any) error {
+	switch v := v.(type) {
+	case *pair:
+		v.inner.text = strings.TrimPrefix(string(data.Materialize()), "whole ")
+	case *string:
+		*v = string(data.Materialize())
+	}
+	return nil
 }
 
 // unwrapper sends what is in a message.

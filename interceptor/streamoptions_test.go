@@ -47,7 +47,7 @@ func TestTheOptionsOfAStreamAreServedOnceByTheLastAttempt(t *testing.T) {
 				send(t, stream, "x")
 				_, err := receive(stream)
 				_, _ = receive(stream)
-				if err == io.EOF { //nolint:errorlint // as gRPC has it
+				if err == io.EOF {
 					err = nil
 				}
 				if status.Code(err) != row.want || len(finished) != 1 || finished[0] != err { //nolint:errorlint // the same one
@@ -71,7 +71,7 @@ func TestTheOptionsOfAStreamThatCannotBeOpenedAreServedOnce(t *testing.T) {
 		var finished []error
 		stream, err := s.conn.NewStream(t.Context(), serverStream, get, grpc.Header(&header), grpc.Peer(&p),
 			grpc.OnFinish(func(err error) { finished = append(finished, err) }))
-		if stream != nil || len(finished) != 1 || finished[0] != err || reasonOf(err) != policy.ReasonAttemptsExhausted { //nolint:errorlint // the same one
+		if stream != nil || len(finished) != 1 || finished[0] != err || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%v, %v; OnFinish was told %v", stream, err, finished)
 		}
 		if header != nil || p.Addr != nil || len(s.attempts) != 4 {
@@ -117,7 +117,7 @@ func TestEventsTellTheWholeStoryOfAStream(t *testing.T) {
 		}
 		want := "1 Unavailable 0s, 2 Unavailable 0s, 3 Aborted 1s, " +
 			"1 retry 100ms, 2 retry 200ms, 3 non_retryable 0s, 3 Aborted non_retryable 1.3s 300ms"
-		if got := strings.Join(story, ", "); got != want || s.calls[0].Err != err { //nolint:errorlint // the same one
+		if got := strings.Join(story, ", "); got != want || s.calls[0].Err != err {
 			t.Errorf("%s, %v;\nwant %s", got, err, want)
 		}
 	})

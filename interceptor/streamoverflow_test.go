@@ -65,8 +65,8 @@ func TestAMessageThatDoesNotFitEndsACallWhoseAttemptsAreUsedUp(t *testing.T) {
 		s.On(get, testserver.Play().Then(down()))
 		stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(1))
 		time.Sleep(time.Second)
-		s.Down()                                                          // no other can be opened
-		if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF { //nolint:errorlint // as gRPC has it
+		s.Down() // no other can be opened
+		if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
 			t.Errorf("SendMsg: %v; want EOF", err)
 		}
 		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 1 {

@@ -136,7 +136,7 @@ func TestAStreamOfAnUnsafeMethodIsRepeatedWhereItIsDeclaredSafe(t *testing.T) {
 			t.Fatal(err)
 		}
 		send(t, stream, "x")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})

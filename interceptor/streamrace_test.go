@@ -102,7 +102,7 @@ func TestASendThatFailsWhenAnotherAttemptHasTakenItsPlaceIsForgotten(t *testing.
 		}
 		send(t, stream, "b")
 		_ = stream.CloseSend()
-		if got, err := receive(stream); len(got) != 1 || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); len(got) != 1 || err != io.EOF {
 			t.Errorf("%v, %v; want [b]", got, err)
 		}
 	})

@@ -68,7 +68,7 @@ func TestAMessageOfAnAttemptThatWasGivenUpIsNotMixedWithThoseOfTheNext(t *testin
 		send(t, stream, "x")
 		time.Sleep(1500 * ms) // nobody receives the message in time
 		send(t, stream, "y")
-		if got, err := receive(stream); fmt.Sprint(got) != "[of the second]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[of the second]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})

@@ -4,8 +4,6 @@
 package interceptor
 
 import (
-	"io"
-
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
@@ -23,7 +21,8 @@ type resumeOption struct {
 // after it, or false to let the stream end with its error. The application sees one unbroken stream.
 //
 // Every resumption is an attempt like any other: the policy decides about it and the budget pays for
-// it, and the method must be safe to repeat. last is a copy, taken of every message that is received;
+// it, and the method must be safe to repeat. A resumption that has brought a message is progress: the policy's
+// attempts are counted anew from it. last is a copy, taken of every message that is received;
 // next runs in RecvMsg. For streams of other kinds, and for messages other than protobuf's, the option
 // does nothing.
 func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.CallOption {
@@ -60,56 +59,26 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// receiveOn receives from an attempt that the call is committed to: the one reply of a client stream, or a
-// message of a server stream that, if it is cut, goes on where it was on another attempt.
-func (s *stream) receiveOn(t *try, m any) error {
-	return s.arrived(t, m, t.stream.RecvMsg(m))
-}
-
-// arrived takes in what was received into m.
-func (s *stream) arrived(t *try, m any, err error) error {
-	if s.resumption.next == nil {
-		return s.received(t, err)
-	}
-	if err == nil {
-		s.resumption.delivered(m)
-		return nil
-	}
-	if err == io.EOF || !s.rewind(t) { //nolint:errorlint // gRPC returns it bare
-		return s.received(t, err)
-	}
-	if final := s.lead(t, err); final != nil {
-		return final
-	}
-	clearReply(m)
-	return s.RecvMsg(m)
-}
-
-// rewind makes the request for what comes after the last message the one to be sent, and takes the
-// lead. It reports false if the application does not want that.
-func (s *stream) rewind(t *try) bool {
-	if s.resumption.last == nil {
+// rewind makes the request for what comes after the last message the one to be sent, in place of what the
+// application has sent. It reports false if the application does not want that, or the call is over.
+func (s *stream) rewind(t *streamAttempt) bool {
+	if s.resume.last == nil {
 		return false
 	}
-	request, ok := s.resumption.next(s.resumption.last)
+	request, ok := s.resume.next(s.resume.last)
 	if !ok {
 		return false
 	}
-	data, err := s.codec.CodecV2.Marshal(request)
-	if err != nil {
-		return false
-	}
-	defer data.Free() // the buffer has a reference of its own
+	data, why := s.replay.encode(request, nil)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for (s.led || s.replaying) && !s.done {
-		s.wait()
-	}
-	if s.done || s.running != t || !s.replay.add(data) {
+	defer s.unlock()
+	if why != policy.CommitNone || s.chosen != t || t.over {
 		return false
 	}
-	s.replay.closed, s.resumption.begun = true, true
-	s.led, s.committed, s.state.Committed = true, false, policy.CommitNone
-	s.direct.Store(nil)
+	s.replay.release()
+	if !s.replay.add(request, data) {
+		return false
+	}
+	s.replay.closed, s.resume.begun = true, true
 	return true
 }

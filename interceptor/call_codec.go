@@ -1,0 +1,72 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"reflect"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+)
+
+// codecOf finds the codec of a call, by the rules of gRPC's own options; nil if there is none, which gRPC
+// itself then reports.
+func codecOf(opts []grpc.CallOption) (found encoding.CodecV2) {
+	subtype := ""
+	for _, o := range opts {
+		switch o := promoted(o).(type) {
+		case grpc.ForceCodecV2CallOption:
+			found = o.CodecV2
+		case grpc.ForceCodecCallOption:
+			found = bytesCodec{o.Codec, o.Codec.Name()}
+		case grpc.CustomCodecCallOption:
+			found = bytesCodec{o.Codec, o.Codec.String()}
+		case grpc.ContentSubtypeCallOption:
+			subtype = o.ContentSubtype
+		}
+	}
+	if found != nil {
+		return found
+	}
+	name := cmp.Or(subtype, encodingproto.Name)
+	if v1 := encoding.GetCodec(name); v1 != nil {
+		return bytesCodec{v1, name}
+	}
+	return encoding.GetCodecV2(name)
+}
+
+// isProtobuf reports whether a codec is the one that gRPC registers for protobuf; programs may register their own
+// in its place.
+func isProtobuf(c encoding.CodecV2) bool {
+	t := reflect.TypeOf(c)
+	return t.Kind() == reflect.Pointer && t.Elem().PkgPath() == protobufPackage
+}
+
+const protobufPackage = "google.golang.org/grpc/encoding/" + encodingproto.Name
+
+// bytesCodec makes a codec of one in gRPC's older form.
+type bytesCodec struct {
+	old interface {
+		Marshal(v any) ([]byte, error)
+		Unmarshal(data []byte, v any) error
+	}
+	name string
+}
+
+func (c bytesCodec) Name() string { return c.name }
+
+func (c bytesCodec) Marshal(v any) (mem.BufferSlice, error) {
+	data, err := c.old.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return mem.BufferSlice{mem.SliceBuffer(data)}, nil
+}
+
+func (c bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	return c.old.Unmarshal(data.Materialize(), v)
+}

@@ -1,0 +1,162 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// DefaultMaxReplayBytes is how much all streams of a Retrier together may keep for replay, in bytes,
+// unless [WithMaxReplayBytes] says otherwise: what grpc-java allows a client.
+const DefaultMaxReplayBytes = 16 << 20
+
+// maxReplayBytesPerCall is gRPC's own default for grpc.MaxRetryRPCBufferSize.
+const maxReplayBytesPerCall = 256 << 10
+
+// chunkSize is how much memory messages share at most, in bytes.
+const chunkSize = 4 << 10
+
+// messageHeader is what gRPC sends before each message, in bytes.
+const messageHeader = 5
+
+// replayBuffer keeps what a stream has sent, for attempts that may follow: bytes, since applications use their
+// messages again, made by the call's own codec before any interceptor sees the message. An attempt is sent
+// copies, decoded from them: real messages of the same type.
+//
+// Its stream's lock guards it, but for encode, which reads only what does not change, and decode.
+type replayBuffer struct {
+	codec    encoding.CodecV2
+	protobuf bool // the codec is gRPC's own for protobuf
+	messages []replayed
+	chunk    []byte // the bytes of the last messages, one after the other
+	closed   bool   // the application has closed its side
+
+	used     int           // of limit: the bytes and a header for each message
+	reserved int           // of total: for used, and up to an eighth more, so that few messages write to it
+	limit    int           // of this call, in bytes
+	total    *atomic.Int64 // of all calls of the Retrier
+	sum      int64         // the limit of total
+}
+
+// replayed is a message that is kept.
+type replayed struct {
+	data []byte // never changed
+	kind *kind
+}
+
+// encode returns the bytes of a message, in the memory of buffer if they fit; or what the call is committed by,
+// since the message cannot be kept.
+func (r *replayBuffer) encode(m any, buffer []byte) ([]byte, policy.Commit) {
+	if _, prepared := m.(*grpc.PreparedMsg); prepared {
+		return nil, policy.CommitPreparedMessage // nobody knows its bytes
+	}
+	if message, ok := m.(proto.Message); ok && r.protobuf { // saves three allocations
+		data, err := proto.MarshalOptions{}.MarshalAppend(buffer[:0], message)
+		if err != nil {
+			return nil, policy.CommitUnsendable
+		}
+		return data, policy.CommitNone
+	}
+	data, err := r.codec.Marshal(m)
+	if err != nil {
+		return nil, policy.CommitUnsendable
+	}
+	defer data.Free()
+	buffer = slices.Grow(buffer[:0], data.Len())[:data.Len()]
+	data.CopyTo(buffer)
+	return buffer, policy.CommitNone
+}
+
+// add keeps m, whose bytes are data. It reports false if that does not fit.
+func (r *replayBuffer) add(m any, data []byte) bool {
+	size := len(data) + messageHeader
+	if r.used+size > r.limit || r.used+size > r.reserved && !r.reserve(size) {
+		return false
+	}
+	r.used += size
+	if len(r.chunk)+len(data) > cap(r.chunk) {
+		r.chunk = make([]byte, 0, max(len(data), min(2*cap(r.chunk), chunkSize)))
+	}
+	if len(r.messages) == cap(r.messages) {
+		r.messages = slices.Grow(r.messages, len(r.messages)+2) // append grows long slices by less
+	}
+	begin := len(r.chunk)
+	r.chunk = append(r.chunk, data...)
+	r.messages = append(r.messages, replayed{r.chunk[begin:], r.kindOf(m)})
+	return true
+}
+
+// kindOf is the kind of a message; most streams send one.
+func (r *replayBuffer) kindOf(m any) *kind {
+	k := kindOf(m)
+	if n := len(r.messages); n > 0 && *r.messages[n-1].kind == k {
+		return r.messages[n-1].kind
+	}
+	return new(k)
+}
+
+// decode makes a copy of a message. Some codecs cannot do that with what a client sends.
+func (r *replayBuffer) decode(kept replayed) (m any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the codec has panicked: %v", p)
+		}
+	}()
+	bytes, k := mem.BufferSlice{mem.SliceBuffer(kept.data)}, kept.kind
+	if m := k.fresh(); m != nil {
+		return m, r.codec.Unmarshal(bytes, m)
+	}
+	if k.other == nil {
+		return nil, errors.New("nothing is known of the message's type")
+	}
+	value := reflect.New(k.other) // codecs decode into a pointer what they may encode without
+	err = r.codec.Unmarshal(bytes, value.Interface())
+	return value.Elem().Interface(), err
+}
+
+// reserve takes size bytes more of the Retrier's, and some of those that may follow, if there are.
+func (r *replayBuffer) reserve(size int) bool {
+	need := r.used + size - r.reserved
+	ahead := min(r.used/8, r.limit-r.used-size)
+	return r.take(need+ahead) || ahead > 0 && r.take(need)
+}
+
+func (r *replayBuffer) take(n int) bool {
+	if r.total.Add(int64(n)) > r.sum {
+		r.total.Add(-int64(n))
+		return false
+	}
+	r.reserved += n
+	return true
+}
+
+// release forgets the messages.
+func (r *replayBuffer) release() {
+	if r.reserved > 0 {
+		r.total.Add(-int64(r.reserved))
+	}
+	r.messages, r.chunk, r.used, r.reserved = nil, nil, 0, 0
+}
+
+// replayLimit is what the call's options allow to keep, in bytes.
+func replayLimit(opts []grpc.CallOption) int {
+	limit := maxReplayBytesPerCall
+	for _, o := range opts {
+		if o, ok := o.(grpc.MaxRetryRPCBufferSizeCallOption); ok {
+			limit = o.MaxRetryRPCBufferSize
+		}
+	}
+	return limit
+}

@@ -1,0 +1,246 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// raw is a codec of bytes: *[]byte, or []byte to encode.
+type raw struct{}
+
+func (raw) Name() string { return "raw" }
+
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	switch v := v.(type) {
+	case []byte:
+		return mem.BufferSlice{mem.SliceBuffer(v)}, nil
+	case *[]byte:
+		half := len(*v) / 2
+		return mem.BufferSlice{mem.SliceBuffer((*v)[:half]), mem.SliceBuffer((*v)[half:])}, nil // in pieces
+	}
+	return nil, fmt.Errorf("%T is not of this codec", v)
+}
+
+func (raw) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// replayOf is a buffer of a Retrier that may keep sum bytes, of which it has taken total.
+func replayOf(c encoding.CodecV2, limit int, total *atomic.Int64, sum int64) replayBuffer {
+	return replayBuffer{codec: c, protobuf: isProtobuf(c), limit: limit, total: total, sum: sum}
+}
+
+// keep encodes and adds a message as a stream does.
+func (r *replayBuffer) keep(m any) (kept bool, why policy.Commit) {
+	data, why := r.encode(m, nil)
+	return why == policy.CommitNone && r.add(m, data), why
+}
+
+func TestReplayBufferCopies(t *testing.T) {
+	t.Parallel()
+	gRPCs := encoding.GetCodecV2(encodingproto.Name)
+	long := strings.Repeat("x", 3*chunkSize)
+	dynamic := dynamicpb.NewMessage(wrapperspb.String("").ProtoReflect().Descriptor())
+	dynamic.Set(dynamic.Descriptor().Fields().ByName("value"), dynamic.NewField(dynamic.Descriptor().Fields().ByName("value")))
+	for _, row := range []struct {
+		name     string
+		codec    encoding.CodecV2
+		messages []any
+	}{
+		{"nothing", gRPCs, nil},
+		{"protobuf", gRPCs, []any{wrapperspb.String("a"), wrapperspb.String(""), wrapperspb.String(long), wrapperspb.String("b")}},
+		{"two types", gRPCs, []any{wrapperspb.String("a"), wrapperspb.Bytes([]byte("b")), wrapperspb.String("c")}},
+		{"dynamic messages", gRPCs, []any{dynamic}},
+		{"a registered codec in place of gRPC's", bytesCodec{gRPCsV1{gRPCs}, "proto"}, []any{wrapperspb.String("a")}},
+		{"pointers to no message", raw{}, []any{new([]byte("abc")), new([]byte(nil)), new([]byte(long))}},
+		{"no pointers", raw{}, []any{[]byte("a"), []byte("bcd")}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var total atomic.Int64
+			r := replayOf(row.codec, 1<<20, &total, 1<<20)
+			for _, m := range row.messages {
+				if kept, why := r.keep(m); !kept {
+					t.Fatal(m, why)
+				}
+			}
+			for i, want := range row.messages {
+				got, err := r.decode(r.messages[i])
+				if err != nil || fmt.Sprintf("%T %v", got, deref(got)) != fmt.Sprintf("%T %v", want, deref(want)) {
+					t.Errorf("message %d is %T %.20v, %v; want %T", i, got, got, err, want)
+				}
+				if m, ok := want.(proto.Message); ok && (got == want || !proto.Equal(got.(proto.Message), m)) {
+					t.Errorf("message %d is %v; want a copy of %v", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// gRPCsV1 is gRPC's codec in the older form.
+type gRPCsV1 struct{ encoding.CodecV2 }
+
+func (c gRPCsV1) Marshal(v any) ([]byte, error) {
+	data, err := c.CodecV2.Marshal(v)
+	return data.Materialize(), err
+}
+
+func (c gRPCsV1) Unmarshal(data []byte, v any) error {
+	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, v)
+}
+
+func deref(v any) any {
+	if p, ok := v.(*[]byte); ok {
+		return *p
+	}
+	return v
+}
+
+// Applications use their messages again.
+func TestReplayBufferMessageUsedAgain(t *testing.T) {
+	t.Parallel()
+	var total atomic.Int64
+	r := replayOf(encoding.GetCodecV2(encodingproto.Name), 1<<20, &total, 1<<20)
+	m := new(wrapperspb.StringValue)
+	var scratch []byte
+	for i := range 1000 {
+		m.Value = fmt.Sprint(i)
+		scratch, _ = r.encode(m, scratch)
+		if !r.add(m, scratch) {
+			t.Fatal(i)
+		}
+	}
+	for i, kept := range r.messages {
+		if got, err := r.decode(kept); err != nil || got.(*wrapperspb.StringValue).GetValue() != fmt.Sprint(i) {
+			t.Fatalf("message %d is %v, %v", i, got, err)
+		}
+	}
+}
+
+type oneWay struct{ raw }
+
+func (oneWay) Unmarshal(_ mem.BufferSlice, v any) error {
+	if v := v.(*[]byte); v != nil {
+		return errors.New("no client decodes that")
+	}
+	return nil
+}
+
+func TestReplayBufferCannot(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		codec   encoding.CodecV2
+		message any
+		why     policy.Commit // that it is not kept
+	}{
+		{"encode", raw{}, 7, policy.CommitUnsendable},
+		{"encode protobuf", encoding.GetCodecV2(encodingproto.Name), wrapperspb.String("\xff"), policy.CommitUnsendable},
+		{"know what was prepared", raw{}, new(grpc.PreparedMsg), policy.CommitPreparedMessage},
+		{"decode", oneWay{}, []byte("a"), policy.CommitNone},
+		{"decode without a panic", panicking{}, 7, policy.CommitNone},
+		{"make a message of nothing", panicking{}, nil, policy.CommitNone},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var total atomic.Int64
+			r := replayOf(row.codec, 1<<20, &total, 1<<20)
+			kept, why := r.keep(row.message)
+			if why != row.why || kept != (why == policy.CommitNone) {
+				t.Fatalf("kept %v, %q; want %q", kept, why, row.why)
+			}
+			if !kept {
+				return
+			}
+			if m, err := r.decode(r.messages[0]); err == nil {
+				t.Errorf("decoded %v", m)
+			}
+		})
+	}
+}
+
+// panicking encodes everything, and takes what it is to decode into for bytes.
+type panicking struct{ raw }
+
+func (panicking) Marshal(any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer("a")}, nil
+}
+
+// Every buffer is filled to its own limit exactly, and all together to the Retrier's exactly, whatever they have
+// taken ahead.
+func TestReplayBufferLimits(t *testing.T) {
+	t.Parallel()
+	const limit, sum = 10_000, 35_000
+	chance := rand.New(rand.NewPCG(1, 2))
+	var total atomic.Int64
+	buffers := make([]replayBuffer, 5)
+	for i := range buffers {
+		buffers[i] = replayOf(raw{}, limit, &total, sum)
+	}
+	for range 5000 {
+		r := &buffers[chance.IntN(len(buffers))]
+		if chance.IntN(100) == 0 {
+			r.release()
+		}
+		size := messageHeader + chance.IntN(300)
+		others := total.Load() - int64(r.reserved)
+		fits := r.used+size <= limit && others+int64(r.used+size) <= sum
+		if got, _ := r.keep(bytes.Repeat([]byte("x"), size-messageHeader)); got != fits {
+			t.Fatalf("%d bytes beside %d: kept %v; the others have %d of %d", size, r.used, got, others, sum)
+		}
+		if r.reserved < r.used || r.reserved > r.used+r.used/8+1 || r.reserved > limit || total.Load() > sum {
+			t.Fatalf("%d bytes are reserved for %d, %d in all", r.reserved, r.used, total.Load())
+		}
+	}
+	for i := range buffers {
+		buffers[i].release()
+		if len(buffers[i].messages) > 0 || buffers[i].chunk != nil {
+			t.Errorf("buffer %d holds messages after its release", i)
+		}
+	}
+	if total.Load() != 0 {
+		t.Errorf("%d bytes are taken after all have let go", total.Load())
+	}
+}
+
+// The memory that messages share is no more than they need twice, and one chunk.
+func TestReplayBufferMemory(t *testing.T) {
+	t.Parallel()
+	var total atomic.Int64
+	for _, size := range []int{0, 1, 100, chunkSize - 1, chunkSize, chunkSize + 1, 100_000} {
+		r := replayOf(raw{}, 1<<20, &total, 1<<20)
+		held := 0
+		for n := 0; n < 100 && r.used < 500_000; n++ {
+			before := r.chunk
+			if kept, why := r.keep(make([]byte, size)); !kept {
+				t.Fatal(n, why)
+			}
+			if cap(before) == 0 || cap(r.chunk) > 0 && &before[:1][0] != &r.chunk[:1][0] {
+				held += cap(r.chunk)
+			}
+		}
+		if held > 2*r.used+chunkSize {
+			t.Errorf("messages of %d bytes: %d bytes hold %d", size, held, r.used)
+		}
+		r.release()
+	}
+}
