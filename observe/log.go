@@ -18,14 +18,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Slog logs to l what [Log] logs.
-func Slog(l *slog.Logger) interceptor.Observer {
-	return Log(logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
-		l.Log(ctx, slog.Level(level), msg, fields...) // the two count levels alike
-	}))
-}
-
-// Log logs what deserves a person's attention, to any logger in the shape of go-grpc-middleware:
+// Slog logs what deserves a person's attention:
 //
 //   - a retry or a hedge, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
@@ -34,18 +27,40 @@ func Slog(l *slog.Logger) interceptor.Observer {
 //   - a warning of the Retrier, at level warn
 //
 // A call that succeeds at once, or fails for good at once, logs nothing. Fields: method, target,
-// attempt or attempts, code, reason, commit, delay or waited, elapsed, pushback, error; source, hash, changes.
-func Log(l logging.Logger) interceptor.Observer {
+// attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, error; source, hash, changes;
+// more ([Limit]).
+func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
+	return observer(l.Log, options)
+}
+
+// Log logs what [Slog] logs to any logger in the shape of go-grpc-middleware.
+func Log(l logging.Logger, options ...Option) interceptor.Observer {
+	return observer(func(ctx context.Context, level slog.Level, message string, fields ...any) {
+		l.Log(ctx, logging.Level(level), message, fields...) // the two count levels alike
+	}, options)
+}
+
+// logger writes lines.
+type logger struct {
+	write func(ctx context.Context, level slog.Level, message string, fields ...any)
+	limit *limit // nil: none
+}
+
+func observer(write func(context.Context, slog.Level, string, ...any), options []Option) interceptor.Observer {
+	l := &logger{write: write}
+	for _, option := range options {
+		option(l)
+	}
 	return interceptor.Observer{
-		Decision: func(ctx context.Context, e interceptor.DecisionEvent) { logDecision(ctx, l, e) },
-		Call:     func(ctx context.Context, e interceptor.CallEvent) { logCall(ctx, l, e) },
+		Decision: l.decision,
+		Call:     l.call,
 		Reload: func(e interceptor.ReloadEvent) {
 			if e.Err == nil { // else there is a warning
-				l.Log(context.Background(), logging.LevelInfo, "stagger: policies reloaded", "source", e.Source, "hash", e.Hash, "changes", changes(e.Changes))
+				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", e.Source, "hash", e.Hash, "changes", changes(e.Changes))
 			}
 		},
 		Warning: func(p policy.Diagnostic) {
-			l.Log(context.Background(), logging.LevelWarn, "stagger: policy warning", "warning", p.String())
+			l.write(context.Background(), slog.LevelWarn, "stagger: policy warning", "warning", p.String())
 		},
 	}
 }
@@ -59,9 +74,16 @@ func changes(list []policy.Change) string {
 	return strings.Join(names, ", ")
 }
 
-func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEvent) {
+func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
 	if !e.Decision.Retry {
 		return // the end of the call says it
+	}
+	message := "stagger: retry"
+	if e.Decision.Reason == policy.ReasonHedge {
+		message = "stagger: hedge"
+	}
+	if !l.limit.admit(topic{e.Method, e.Decision.Reason}, slog.LevelInfo, message, l.flush) {
+		return
 	}
 	fields := append(make([]any, 0, 14),
 		"method", e.Method, "target", e.Target, "attempt", e.Attempt,
@@ -72,11 +94,7 @@ func logDecision(ctx context.Context, l logging.Logger, e interceptor.DecisionEv
 	if source := e.Decision.Pushback.Source; source != "" {
 		fields = append(fields, "pushback", source)
 	}
-	message := "stagger: retry"
-	if e.Decision.Reason == policy.ReasonHedge {
-		message = "stagger: hedge"
-	}
-	l.Log(ctx, logging.LevelInfo, message, fields...)
+	l.write(ctx, slog.LevelInfo, message, fields...)
 }
 
 // wantedRetry reports whether a call of one attempt ended for want of another.
@@ -89,19 +107,28 @@ func wantedRetry(e interceptor.CallEvent) bool {
 	}
 }
 
-func logCall(ctx context.Context, l logging.Logger, e interceptor.CallEvent) {
-	if e.Attempts < 2 && !wantedRetry(e) {
+func (l *logger) call(ctx context.Context, e interceptor.CallEvent) {
+	if e.Attempts < 2 && (e.Code == codes.OK || e.Reason == policy.ReasonNonRetryable) {
 		return
 	}
-	fields := append(make([]any, 0, 16),
+	level, message := slog.LevelWarn, "stagger: call failed"
+	if e.Err == nil {
+		level, message = slog.LevelInfo, "stagger: call succeeded after retries"
+	}
+	if !l.limit.admit(topic{e.Method, e.Reason}, level, message, l.flush) {
+		return
+	}
+	fields := append(make([]any, 0, 20),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempts, "code", policy.CodeName(e.Code),
 		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited)
+	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
+		fields = append(fields, "budget", e.Budget)
+	}
 	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != policy.CommitNone {
 		fields = append(fields, "commit", string(err.Commit))
 	}
-	if e.Err == nil {
-		l.Log(ctx, logging.LevelInfo, "stagger: call succeeded after retries", fields...)
-		return
+	if e.Err != nil {
+		fields = append(fields, "error", e.Err.Error())
 	}
-	l.Log(ctx, logging.LevelWarn, "stagger: call failed", append(fields, "error", e.Err.Error())...)
+	l.write(ctx, level, message, fields...)
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,4 +133,24 @@ func TestSlogTellsOfReloads(t *testing.T) {
 	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=0123456789ab changes="budget orders removed, maxWaiting changed"`) {
 		t.Errorf("logged %q", &out)
 	}
+}
+
+// synced is a buffer that a timer may write to.
+type synced struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (b *synced) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// take returns what was written since the last time.
+func (b *synced) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.text.Reset()
+	return b.text.String()
 }

@@ -1,0 +1,107 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out synced
+		o := observe.Slog(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if !slices.Contains([]string{"level", "msg", "method", "reason", "more"}, a.Key) {
+				return slog.Attr{}
+			}
+			return a
+		}})), observe.Limit(2))
+		fail := func(method string, reason policy.Reason, n int) {
+			for range n {
+				o.Call(t.Context(), interceptor.CallEvent{Method: method, Reason: reason, Attempts: 2, Code: codes.Unavailable, Err: errors.New("down")})
+			}
+		}
+		retry := func(method string, n int) {
+			for range n {
+				o.Decision(t.Context(), interceptor.DecisionEvent{Method: method, Decision: policy.Decision{Retry: true, Reason: policy.ReasonRetry}})
+			}
+		}
+		const failed = `level=WARN msg="stagger: call failed" method=`
+		const retried = `level=INFO msg="stagger: retry" method=`
+		expect := func(lines ...string) {
+			t.Helper()
+			got := strings.FieldsFunc(out.take(), func(r rune) bool { return r == '\n' })
+			slices.Sort(got)
+			slices.Sort(lines)
+			if !slices.Equal(got, lines) {
+				t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(lines, "\n"))
+			}
+		}
+
+		fail("A", policy.ReasonBudgetExhausted, 1000)
+		fail("A", policy.ReasonAttemptsExhausted, 2)
+		retry("A", 3)
+		fail("B", policy.ReasonBudgetExhausted, 1)
+		expect(failed+"A reason=budget_exhausted", failed+"A reason=budget_exhausted", failed+"A reason=attempts_exhausted",
+			failed+"A reason=attempts_exhausted", retried+"A", retried+"A", failed+"B reason=budget_exhausted")
+		time.Sleep(time.Second - 1)
+		fail("B", policy.ReasonBudgetExhausted, 3)
+		expect(failed + "B reason=budget_exhausted")
+		time.Sleep(time.Second)
+		expect(failed+"A reason=budget_exhausted more=998", retried+"A reason=retry more=1", failed+"B reason=budget_exhausted more=2")
+		fail("A", policy.ReasonBudgetExhausted, 1)
+		expect(failed + "A reason=budget_exhausted")
+		time.Sleep(time.Hour)
+		expect()
+	})
+}
+
+// Changes of the policies and warnings are always told.
+func TestLimitOfNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out synced
+		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)), observe.Limit(0))
+		for range 3 {
+			o.Call(context.Background(), interceptor.CallEvent{Attempts: 2, Reason: policy.ReasonSucceeded})
+			o.Reload(interceptor.ReloadEvent{})
+			o.Warning(policy.Diagnostic{})
+		}
+		if got := strings.Count(out.take(), "\n"); got != 6 {
+			t.Errorf("%d lines; want 6", got)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := out.take(); !strings.Contains(got, `msg="stagger: call succeeded after retries" method="" reason=succeeded more=3`) {
+			t.Errorf("logged %q", got)
+		}
+	})
+}
+
+func TestSlogNamesTheBudgetThatRefused(t *testing.T) {
+	t.Parallel()
+	for budget, want := range map[string]bool{"": false, "orders": true} {
+		var out synced
+		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+		o.Call(t.Context(), interceptor.CallEvent{Budget: budget, Attempts: 1, Code: codes.Unavailable, Reason: policy.ReasonBudgetExhausted, Err: errors.New("down")})
+		o.Call(t.Context(), interceptor.CallEvent{Budget: budget, Attempts: 2, Code: codes.Unavailable, Reason: policy.ReasonAttemptsExhausted, Err: errors.New("down")})
+		if got := out.take(); strings.Count(got, "budget=") != map[bool]int{true: 1}[want] {
+			t.Errorf("%q: logged %s", fmt.Sprint(budget), got)
+		}
+	}
+}
