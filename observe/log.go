@@ -108,7 +108,7 @@ func wantedRetry(e interceptor.CallEvent) bool {
 }
 
 func (l *logger) call(ctx context.Context, e interceptor.CallEvent) {
-	if e.Attempts < 2 && (e.Code == codes.OK || e.Reason == policy.ReasonNonRetryable) {
+	if e.Attempts < 2 && !wantedRetry(e) {
 		return
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"

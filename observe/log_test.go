@@ -109,6 +109,21 @@ func TestSlog(t *testing.T) {
 	}
 }
 
+func TestSlogOfOneAttempt(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[policy.Reason]bool{
+		policy.ReasonNonRetryable: false, policy.ReasonCancelled: false, policy.ReasonDeadlineExceeded: false, policy.ReasonClosed: false,
+		policy.ReasonNotIdempotent: true, policy.ReasonBudgetExhausted: true,
+	} {
+		var out synced
+		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+		o.Call(t.Context(), interceptor.CallEvent{Attempts: 1, Code: codes.Unavailable, Reason: reason, Err: context.Canceled})
+		if got := out.take(); (got != "") != want {
+			t.Errorf("%s: logged %q", reason, got)
+		}
+	}
+}
+
 func TestSlogTellsOfWarnings(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
