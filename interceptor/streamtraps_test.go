@@ -102,7 +102,7 @@ func TestAMessageThatIsTooLargeForAStreamIsSentByNoAttempt(t *testing.T) {
 
 func TestRetriesOfAStreamMayWaitForTheConnection(t *testing.T) {
 	retry := plain()
-	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, true
+	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, new(true)
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("up again")))
 		s.Down()

@@ -30,7 +30,7 @@ func TestRetriesMayWaitForTheConnection(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			retry := plain()
-			retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, row.waits
+			retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, &row.waits
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(get, text("up again"))
 				s.Down()

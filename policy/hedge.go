@@ -19,6 +19,8 @@ type HedgeSpec struct {
 	Budget         string        // as in a [RetrySpec]
 	MaxPushback    time.Duration // as in a [RetrySpec]
 	MinAttemptTime time.Duration // as in a [RetrySpec]
+
+	MaxConnectionWait time.Duration // as in a [RetrySpec]
 }
 
 // QuantileSpec is a delay taken from the latencies that a method has lately had.
@@ -32,7 +34,7 @@ type QuantileSpec struct {
 func (h *HedgeSpec) hedging() RetrySpec {
 	return RetrySpec{
 		MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget,
-		MaxPushback: h.MaxPushback, MinAttemptTime: h.MinAttemptTime,
+		MaxPushback: h.MaxPushback, MinAttemptTime: h.MinAttemptTime, MaxConnectionWait: h.MaxConnectionWait,
 	}
 }
 
@@ -44,6 +46,8 @@ func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
 		Budget:         h.GetBudget(),
 		MaxPushback:    h.GetMaxPushback().AsDuration(),
 		MinAttemptTime: h.GetMinAttemptTime().AsDuration(),
+
+		MaxConnectionWait: h.GetMaxConnectionWait().AsDuration(),
 	}
 	if q := h.GetHedgingQuantile(); q != nil {
 		spec.Quantile = &QuantileSpec{Quantile: q.GetQuantile(), Min: q.GetMin().AsDuration(), Max: q.GetMax().AsDuration()}
@@ -61,6 +65,7 @@ func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	}
 	checkPositive(report, prefix+"maxPushback", h.MaxPushback)
 	checkPositive(report, prefix+"minAttemptTime", h.MinAttemptTime)
+	checkPositive(report, prefix+"maxConnectionWait", h.MaxConnectionWait)
 	if h.Quantile != nil {
 		checkQuantile(report, prefix+"hedgingQuantile.", *h.Quantile)
 	}

@@ -112,7 +112,7 @@ func TestParseEveryKey(t *testing.T) {
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
 			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: policy.OnTimeoutRetry, Budget: "shared", CommitOn: policy.CommitOnSeen,
-			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: true,
+			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second,
 			Overrides: []policy.CodeOverride{
 				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
 				{Codes: policy.Codes(codes.Internal), As: codes.Unavailable},

@@ -65,6 +65,7 @@ func compile(s Spec) *Policy {
 	}
 	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, DefaultMaxPushback)
 	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, DefaultMinAttemptTime)
+	p.retry.MaxConnectionWait = cmp.Or(p.retry.MaxConnectionWait, DefaultMaxConnectionWait)
 	if s.Hedge != nil && s.Hedge.Quantile != nil {
 		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
 	}
@@ -125,8 +126,19 @@ func (p *Policy) Budget() string { return p.retry.Budget }
 // IdempotencyKey is the header that carries a key of the call's own; "" if calls carry none.
 func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
-// WaitForReadyOnRetry reports whether attempts after the first wait for a connection.
-func (p *Policy) WaitForReadyOnRetry() bool { return p.retry.WaitForReadyOnRetry }
+// WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
+func (p *Policy) WaitForReadyOnRetry() bool {
+	return p.retry.WaitForReadyOnRetry != nil && *p.retry.WaitForReadyOnRetry
+}
+
+// MaxConnectionWait is how long a call waits for a channel that cannot connect before it sends another attempt;
+// 0 if the policy lets gRPC wait, or nobody.
+func (p *Policy) MaxConnectionWait() time.Duration {
+	if p.spec.WaitForReady != nil || p.retry.WaitForReadyOnRetry != nil {
+		return 0
+	}
+	return p.retry.MaxConnectionWait
+}
 
 // forCode returns the settings after an attempt that ended with one of the codes: the policy's
 // where the code has none of its own.
@@ -165,6 +177,7 @@ func (s Spec) clone() Spec {
 		s.Hedge.Quantile = cloned(s.Hedge.Quantile)
 	}
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
+		s.Retry.WaitForReadyOnRetry = cloned(s.Retry.WaitForReadyOnRetry)
 		s.Retry.Overrides = slices.Clone(s.Retry.Overrides)
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {

@@ -28,7 +28,8 @@ type RetrySpec struct {
 	MaxPushback         time.Duration // 0: [DefaultMaxPushback]
 	MinAttemptTime      time.Duration // 0: [DefaultMinAttemptTime]
 	Chain               Chain
-	WaitForReadyOnRetry bool // attempts after the first wait for a connection, if the call has a deadline
+	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: [DefaultMaxConnectionWait]
+	WaitForReadyOnRetry *bool         // such attempts wait in gRPC until the deadline, or do not wait; nil: see MaxConnectionWait
 	Overrides           []CodeOverride
 }
 
@@ -36,6 +37,8 @@ type RetrySpec struct {
 const (
 	DefaultMaxPushback    = 300 * time.Second
 	DefaultMinAttemptTime = time.Millisecond
+	// DefaultMaxConnectionWait outlasts a restart and gRPC's first attempts to connect.
+	DefaultMaxConnectionWait = 3 * time.Second
 
 	// DefaultMinHedgingDelay is that of a [QuantileSpec].
 	DefaultMinHedgingDelay = time.Millisecond
@@ -112,7 +115,8 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		MaxPushback:         r.GetMaxPushback().AsDuration(),
 		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
 		Chain:               enum[Chain](r.GetChain()),
-		WaitForReadyOnRetry: r.GetWaitForReadyOnRetry(),
+		MaxConnectionWait:   r.GetMaxConnectionWait().AsDuration(),
+		WaitForReadyOnRetry: r.WaitForReadyOnRetry, //nolint:protogetter // absent is not false
 	}
 	for _, o := range r.GetCodeOverrides() {
 		c.Overrides = append(c.Overrides, convertOverride(o))
@@ -130,6 +134,7 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkPositive(report, prefix+"perAttemptTimeout", r.PerAttemptTimeout)
 	checkPositive(report, prefix+"maxPushback", r.MaxPushback)
 	checkPositive(report, prefix+"minAttemptTime", r.MinAttemptTime)
+	checkPositive(report, prefix+"maxConnectionWait", r.MaxConnectionWait)
 	checkEnum(report, prefix+"commitOn", policyv1.CommitOn(r.CommitOn))
 	checkEnum(report, prefix+"onAttemptTimeout", policyv1.AttemptTimeoutAction(r.OnAttemptTimeout))
 	checkEnum(report, prefix+"chain", policyv1.Chain(r.Chain))
@@ -179,7 +184,9 @@ func (n *configNotes) retry(path string, r *RetrySpec) {
 	if r.Chain > ChainAllow {
 		n.add(path+".chain", r.Chain.String(), "gRPC retries inside of retried calls too")
 	}
-	if r.WaitForReadyOnRetry {
-		n.add(path+".waitForReadyOnRetry", "true", "with gRPC, retries fail at once while there is no connection, unless waitForReady holds")
+	const burnt = "with gRPC, retries fail at once while there is no connection, unless waitForReady holds"
+	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {
+		n.add(path+".waitForReadyOnRetry", "true", burnt)
 	}
+	n.time(path+".maxConnectionWait", r.MaxConnectionWait, 0, burnt)
 }

@@ -22,7 +22,7 @@ methodConfig:
     idempotency: ASSUME
     retryPolicy: {maxAttempts: 7, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 1.5,
       retryableStatusCodes: [14, ABORTED], jitter: EQUAL, growth: LINEAR, perAttemptTimeout: 0.5s, budget: orders,
-      maxPushback: 60s, minAttemptTime: 0.001s, chain: ONCE, waitForReadyOnRetry: true,
+      maxPushback: 60s, minAttemptTime: 0.001s, chain: ONCE, waitForReadyOnRetry: true, maxConnectionWait: 7s,
       perCode: [{codes: [ABORTED], costFactor: 2}], codeOverrides: [{codes: [UNKNOWN], as: ABORTED}]}
   - name: []
     timeout: 9s
@@ -79,6 +79,7 @@ func TestServiceConfigNotes(t *testing.T) {
 		"methodConfig[0].retryPolicy.codeOverrides[0] UNKNOWN",
 		"methodConfig[0].retryPolicy.chain ONCE",
 		"methodConfig[0].retryPolicy.waitForReadyOnRetry true",
+		"methodConfig[0].retryPolicy.maxConnectionWait 7s",
 		"methodConfig[2].idempotency DECLARED",
 		"methodConfig[2].hedgingPolicy gRPC for Go does not hedge",
 		"methodConfig[2].hedgingPolicy.hedgingQuantile gRPC hedges after hedgingDelay, 0.1s",

@@ -994,14 +994,19 @@ type RetryPolicy struct {
 	// stagger. What a retry may do inside a call that is itself a retry, made by a caller further up
 	// (grpc-previous-rpc-attempts in the incoming metadata).
 	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
-	// stagger. Lets attempts after the first wait for a connection (grpc.WaitForReady), if the call
-	// has a deadline and no such option of its own: without it, attempts are burnt in no time while a
-	// connection is being made.
-	WaitForReadyOnRetry bool `protobuf:"varint,1011,opt,name=wait_for_ready_on_retry,json=waitForReadyOnRetry,proto3" json:"wait_for_ready_on_retry,omitempty"`
+	// stagger. Lets gRPC make attempts after the first wait for a connection (grpc.WaitForReady), until the
+	// deadline, if the call has one and no such option of its own. Absent: they wait as maxConnectionWait says.
+	// false: they do not wait, and are burnt in no time while a connection is being made.
+	WaitForReadyOnRetry *bool `protobuf:"varint,1011,opt,name=wait_for_ready_on_retry,json=waitForReadyOnRetry,proto3,oneof" json:"wait_for_ready_on_retry,omitempty"`
 	// stagger. Failures that mean something else than their code: the first that fits is taken.
 	CodeOverrides []*CodeOverride `protobuf:"bytes,1012,rep,name=code_overrides,json=codeOverrides,proto3" json:"code_overrides,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// stagger. How long a call waits, before an attempt after the first, for a channel that cannot connect: with a
+	// place among the waiting calls, at the latest until an attempt would be of no use before the deadline, and with
+	// jitter of up to initialBackoff at the end. Then it ends with the error at hand. Nothing waits so if
+	// waitForReady or waitForReadyOnRetry say otherwise, here or in the call's options. More than 0, 3s when absent.
+	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *RetryPolicy) Reset() {
@@ -1140,8 +1145,8 @@ func (x *RetryPolicy) GetChain() Chain {
 }
 
 func (x *RetryPolicy) GetWaitForReadyOnRetry() bool {
-	if x != nil {
-		return x.WaitForReadyOnRetry
+	if x != nil && x.WaitForReadyOnRetry != nil {
+		return *x.WaitForReadyOnRetry
 	}
 	return false
 }
@@ -1149,6 +1154,13 @@ func (x *RetryPolicy) GetWaitForReadyOnRetry() bool {
 func (x *RetryPolicy) GetCodeOverrides() []*CodeOverride {
 	if x != nil {
 		return x.CodeOverrides
+	}
+	return nil
+}
+
+func (x *RetryPolicy) GetMaxConnectionWait() *durationpb.Duration {
+	if x != nil {
+		return x.MaxConnectionWait
 	}
 	return nil
 }
@@ -1352,8 +1364,10 @@ type HedgingPolicy struct {
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1003,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
 	// stagger. As in a retryPolicy.
 	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1004,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// stagger. As in a retryPolicy, for attempts after one that has failed, with jitter of up to 0.05s.
+	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1005,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *HedgingPolicy) Reset() {
@@ -1431,6 +1445,13 @@ func (x *HedgingPolicy) GetMaxPushback() *durationpb.Duration {
 func (x *HedgingPolicy) GetMinAttemptTime() *durationpb.Duration {
 	if x != nil {
 		return x.MinAttemptTime
+	}
+	return nil
+}
+
+func (x *HedgingPolicy) GetMaxConnectionWait() *durationpb.Duration {
+	if x != nil {
+		return x.MaxConnectionWait
 	}
 	return nil
 }
@@ -1959,7 +1980,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\x85\b\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xf2\b\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -1976,9 +1997,11 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\fmax_pushback\x18\xef\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x12D\n" +
 	"\x10min_attempt_time\x18\xf0\a \x01(\v2\x19.google.protobuf.DurationR\x0eminAttemptTime\x129\n" +
 	"\bper_code\x18\xf1\a \x03(\v2\x1d.stagger.policy.v1.CodePolicyR\aperCode\x12/\n" +
-	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x125\n" +
-	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bR\x13waitForReadyOnRetry\x12G\n" +
-	"\x0ecode_overrides\x18\xf4\a \x03(\v2\x1f.stagger.policy.v1.CodeOverrideR\rcodeOverrides\"\x9d\x01\n" +
+	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x12:\n" +
+	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bH\x00R\x13waitForReadyOnRetry\x88\x01\x01\x12G\n" +
+	"\x0ecode_overrides\x18\xf4\a \x03(\v2\x1f.stagger.policy.v1.CodeOverrideR\rcodeOverrides\x12J\n" +
+	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWaitB\x1a\n" +
+	"\x18_wait_for_ready_on_retry\"\x9d\x01\n" +
 	"\fCodeOverride\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12)\n" +
 	"\x10message_contains\x18\x02 \x01(\tR\x0fmessageContains\x12-\n" +
@@ -1997,7 +2020,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"costFactor\x88\x01\x01B\x0f\n" +
 	"\r_max_attemptsB\x15\n" +
 	"\x13_backoff_multiplierB\x0e\n" +
-	"\f_cost_factor\"\xb4\x03\n" +
+	"\f_cost_factor\"\x80\x04\n" +
 	"\rHedgingPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12>\n" +
 	"\rhedging_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\fhedgingDelay\x12R\n" +
@@ -2005,7 +2028,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x10hedging_quantile\x18\xe9\a \x01(\v2\".stagger.policy.v1.HedgingQuantileR\x0fhedgingQuantile\x12\x17\n" +
 	"\x06budget\x18\xea\a \x01(\tR\x06budget\x12=\n" +
 	"\fmax_pushback\x18\xeb\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x12D\n" +
-	"\x10min_attempt_time\x18\xec\a \x01(\v2\x19.google.protobuf.DurationR\x0eminAttemptTime\"\x87\x01\n" +
+	"\x10min_attempt_time\x18\xec\a \x01(\v2\x19.google.protobuf.DurationR\x0eminAttemptTime\x12J\n" +
+	"\x13max_connection_wait\x18\xed\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\"\x87\x01\n" +
 	"\x0fHedgingQuantile\x12\x1a\n" +
 	"\bquantile\x18\x01 \x01(\x01R\bquantile\x12+\n" +
 	"\x03min\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03min\x12+\n" +
@@ -2179,31 +2203,33 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	14, // 23: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
 	1,  // 24: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
 	13, // 25: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	7,  // 26: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	7,  // 27: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	7,  // 28: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	24, // 29: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	24, // 30: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	2,  // 31: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	3,  // 32: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	24, // 33: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	7,  // 34: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	16, // 35: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	24, // 36: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	24, // 37: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	24, // 38: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	24, // 39: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	6,  // 40: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	19, // 41: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	17, // 42: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	20, // 43: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	21, // 44: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	24, // 45: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	24, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	7,  // 27: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	7,  // 28: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	7,  // 29: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	24, // 30: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	24, // 31: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	2,  // 32: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	3,  // 33: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	24, // 34: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	7,  // 35: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	16, // 36: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	24, // 37: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	24, // 38: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	24, // 39: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	24, // 40: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	24, // 41: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	6,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	19, // 43: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	17, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	20, // 45: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	21, // 46: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	24, // 47: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2216,6 +2242,7 @@ func file_stagger_policy_v1_policy_proto_init() {
 		(*MethodConfig_RetryPolicy)(nil),
 		(*MethodConfig_HedgingPolicy)(nil),
 	}
+	file_stagger_policy_v1_policy_proto_msgTypes[4].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[6].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
 		(*Budget_Ratio)(nil),
