@@ -43,7 +43,10 @@ type call struct {
 	decided policy.Reason // the last that was decided
 }
 
-var _ attempts.Facts = (*call)(nil)
+var (
+	_ attempts.Facts = (*call)(nil)
+	_ attempts.Slots = (*call)(nil)
+)
 
 // begin gives the call its key and its timeout, and starts the engine.
 func (c *call) begin(now attempts.Now) attempts.Step {
@@ -78,7 +81,10 @@ func (c *call) release() {
 // now is what the engine is told of the present.
 func (c *call) now() attempts.Now {
 	wall := time.Now()
-	return attempts.Now{At: budget.At(wall), Wall: wall, Chance: c.retrier.random()}
+	return attempts.Now{
+		At: budget.At(wall), Wall: wall, Chance: c.retrier.random(),
+		Down: c.cc != nil && c.cc.GetState() == connectivity.TransientFailure,
+	}
 }
 
 // settings are what the engine starts with.
@@ -86,7 +92,10 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	r := c.retrier
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
-		Facts: c, Budget: c.budget, Slots: &r.waitLimit, Alone: c.alone,
+		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone, ConnectWait: c.policy.MaxConnectionWait(),
+	}
+	if c.saysWaitForReady() {
+		s.ConnectWait = 0
 	}
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.maxAttempts {
 		r.warnCut(c.policy.MaxAttempts())
@@ -109,6 +118,12 @@ func (c *call) Safe() bool {
 
 // InRetry implements [attempts.Facts].
 func (c *call) InRetry() bool { return inRetry(c.ctx) }
+
+// Enter implements [attempts.Slots].
+func (c *call) Enter() bool { return c.retrier.waitLimit.enter(target(c.cc)) }
+
+// Leave implements [attempts.Slots].
+func (c *call) Leave() { c.retrier.waitLimit.leave(target(c.cc)) }
 
 // gone is why nobody waits for the call's answer any more; "" while somebody does. A deadline counts as soon as it
 // has passed: gRPC and the server act on it by clocks of their own.
@@ -213,14 +228,19 @@ func (c *call) assign(a *attempt, n int, now attempts.Now) []grpc.CallOption {
 // waitsForReady reports whether gRPC lets attempts after the first wait for a connection.
 func (c *call) waitsForReady() bool {
 	_, limited := c.ctx.Deadline()
-	return limited && c.policy.WaitForReadyOnRetry() && !slices.ContainsFunc(c.options.caller, func(o grpc.CallOption) bool {
-		_, own := promoted(o).(grpc.FailFastCallOption)
-		return own
+	return limited && c.policy.WaitForReadyOnRetry() && !c.saysWaitForReady()
+}
+
+// saysWaitForReady reports whether the caller has said whether gRPC waits for a connection.
+func (c *call) saysWaitForReady() bool {
+	return slices.ContainsFunc(c.options.caller, func(o grpc.CallOption) bool {
+		_, says := promoted(o).(grpc.FailFastCallOption)
+		return says
 	})
 }
 
 // sleep returns when the time has come, when the call's context ends or its connection is closed, and, if it is to
-// watch, when the state of that changes.
+// watch, as soon as the connection is not in TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {
 	delay := until - budget.Now()
 	if delay <= 0 {
@@ -234,7 +254,7 @@ func (c *call) sleep(until time.Duration, watch bool) {
 	}
 	for {
 		state := c.cc.GetState()
-		if state == connectivity.Shutdown || !c.cc.WaitForStateChange(ctx, state) || watch {
+		if state == connectivity.Shutdown || watch && state != connectivity.TransientFailure || !c.cc.WaitForStateChange(ctx, state) {
 			return
 		}
 	}

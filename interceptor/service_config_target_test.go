@@ -240,8 +240,8 @@ func TestServiceConfigTarget_ResolverFails(t *testing.T) {
 		l := dialResolving(t, s, fails, grpc.WithDefaultServiceConfig(retries("2", "")))
 		for i := range 2 {
 			_, err := l.call(t.Context(), get)
-			if len(s.attempts) != 2*(i+1) || reasonOf(err) != policy.ReasonAttemptsExhausted {
-				t.Errorf("%d attempts in %d calls, %v; want two each, as the default says", len(s.attempts), i+1, err)
+			if len(s.attempts) != i+1 || reasonOf(err) != policy.ReasonNotConnected {
+				t.Errorf("%d attempts in %d calls, %v; want one each, and a wait for the second, as the default says", len(s.attempts), i+1, err)
 			}
 		}
 	})

@@ -63,4 +63,4 @@ func (r *Retrier) Policy() PolicyState {
 }
 
 // Waiting is how many calls of the Retrier wait in a backoff now.
-func (r *Retrier) Waiting() int { return int(r.waitLimit.waiting.Load()) }
+func (r *Retrier) Waiting() int { return r.waitLimit.count() }

@@ -4,31 +4,46 @@
 package interceptor
 
 import (
+	"sync"
 	"sync/atomic"
-
-	"github.com/stagger-go/stagger/internal/attempts"
 )
 
-// waitLimit bounds how many calls of a Retrier wait between two attempts. Each waiting call holds a slot.
+// waitLimit bounds how many calls of a Retrier wait between two attempts. Each waiting call holds a slot. One target
+// has at most half of them, so that a dead one leaves some to the others.
 type waitLimit struct {
-	slots   atomic.Int64
-	waiting atomic.Int64
+	slots atomic.Int64
+
+	mu      sync.Mutex // guards all below
+	waiting int64
+	targets map[string]int64 // the calls that wait, for each target that has some
 }
 
-var _ attempts.Slots = (*waitLimit)(nil)
+func (l *waitLimit) enter(target string) bool {
+	slots := l.slots.Load()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting >= slots || l.targets[target] >= (slots+1)/2 {
+		return false
+	}
+	if l.targets == nil {
+		l.targets = map[string]int64{}
+	}
+	l.waiting++
+	l.targets[target]++
+	return true
+}
 
-// Enter implements [attempts.Slots].
-func (l *waitLimit) Enter() bool {
-	for {
-		waiting := l.waiting.Load()
-		if waiting >= l.slots.Load() {
-			return false
-		}
-		if l.waiting.CompareAndSwap(waiting, waiting+1) {
-			return true
-		}
+func (l *waitLimit) leave(target string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting--
+	if l.targets[target]--; l.targets[target] == 0 {
+		delete(l.targets, target)
 	}
 }
 
-// Leave implements [attempts.Slots].
-func (l *waitLimit) Leave() { l.waiting.Add(-1) }
+func (l *waitLimit) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.waiting)
+}

@@ -159,6 +159,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S Wh (! R E1",
 	},
 	{
+		"a hedge waits for a connection while others run", "hedge2", "connect=3000",
+		`0 start → send 1, wake 50; 0 set down; 50 wake → (hedge), wake 100; 100 wake → wake 150; 120 wake up → wake 145; 145 wake → send 2; 160 end 2 OK → won, cancel 1; 161 end 1 cut → cancelled, over succeeded, = 2`,
+		"S Wh ( ) + E+",
+	},
+	{
 		"never connected", "retry", "connect=3000",
 		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 3001 wake → over not_connected, = 1`,
 		"S F ( ) E-",

@@ -178,7 +178,11 @@ func (m *model) checkDecision(step Step) {
 	}
 	m.may, m.due = true, later(m.now.At, d.Delay)
 	given := step.Wake == m.attempts[len(m.attempts)-1].slowAt // the attempt was given up at once
-	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > max(m.due, m.word) {
+	latest := max(m.due, m.word)
+	if m.now.Down && m.set.ConnectWait > 0 { // others run, so that the channel is looked at now and then
+		latest = max(latest, later(m.now.At, m.set.Policy.Backoff().Initial))
+	}
+	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > latest {
 		m.failf("7: the attempt that is due at %v waits until %v", m.due, step.Wake)
 	}
 }

@@ -22,9 +22,10 @@ type pending struct {
 	decision policy.Decision
 	due      time.Duration
 	permit   permit
-	replaces int  // the attempt that makes way, and has not ended yet; 0: none
-	decided  bool // there is one
-	down     bool // it waits for the channel
+	replaces int           // the attempt that makes way, and has not ended yet; 0: none
+	decided  bool          // there is one
+	down     bool          // it waits for the channel
+	look     time.Duration // when the channel is looked at again
 }
 
 // slow asks what follows the newest attempt, if that is slow by now.
@@ -132,7 +133,9 @@ func (c *Call) connected(now Now) bool {
 	if c.connect == Never {
 		c.connect = min(later(now.At, c.set.ConnectWait), c.latest())
 	}
-	p.down = true
+	if !p.down || now.At >= p.look {
+		p.down, p.look = true, later(now.At, c.set.Policy.Backoff().Initial)
+	}
 	switch {
 	case now.At >= c.connect:
 		c.giveUp(policy.ReasonNotConnected, now)
@@ -147,6 +150,8 @@ func (c *Call) wake() (at time.Duration, watch bool) {
 	switch p, newest := &c.pending, c.newest(); {
 	case p.replaces != 0:
 		return Never, false
+	case p.down && newest != nil: // nobody waits for the channel while attempts run
+		return min(c.connect, p.look), false
 	case p.down:
 		return c.connect, true
 	case p.decided:
