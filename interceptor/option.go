@@ -73,8 +73,9 @@ func WithMaxReplayBytes(n int64) Option {
 }
 
 // WithMaxWaiting sets how many calls of the Retrier may wait in a backoff at a time, in place of the
-// policy file's maxWaiting; over it a call ends with its error, and the reason too_many_waiting. n is at
-// least 1; the default is [policy.DefaultMaxWaiting].
+// policy file's maxWaiting; over it a call ends with its error, and the reason too_many_waiting. Calls to one
+// target take at most half of n, so that a dead one does not starve the others. n is at least 1; the default is
+// [policy.DefaultMaxWaiting].
 func WithMaxWaiting(n int) Option {
 	return func(r *Retrier) error {
 		if n < 1 {

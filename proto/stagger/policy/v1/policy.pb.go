@@ -590,7 +590,8 @@ type PolicyFile struct {
 	// idempotency key of its own. ASSUME restores the meaning that gRPC gives the file.
 	Idempotency Idempotency `protobuf:"varint,1002,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
 	// stagger. The most calls of a Retrier that may wait in a backoff at a time, so that an outage
-	// cannot pile them up; over it, a call ends with its error. At least 1; 10000 when absent.
+	// cannot pile them up; over it, a call ends with its error. Calls to one target take at most half of
+	// it. At least 1; 10000 when absent.
 	// interceptor.WithMaxWaiting wins.
 	MaxWaiting    *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestNoMoreCallsWaitThanMay(t *testing.T) {
+func TestWaitLimit(t *testing.T) {
 	purse := &purse{grants: 1 << 30}
 	retry := plain()
 	retry.Budget, retry.MaxAttempts = "", 2
@@ -49,10 +49,10 @@ func TestNoMoreCallsWaitThanMay(t *testing.T) {
 		if refused.Load() != 7 || s.retrier.Waiting() != 0 || len(purse.asked) != 3 {
 			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.Waiting(), len(purse.asked))
 		}
-	}, interceptor.WithMaxWaiting(3), interceptor.WithBudget("", purse))
+	}, interceptor.WithMaxWaiting(6), interceptor.WithBudget("", purse))
 }
 
-func TestTheFileSaysHowManyCallsMayWait(t *testing.T) {
+func TestWaitLimit_Reload(t *testing.T) {
 	c := config(plain())
 	c.MaxWaiting = 1
 	play(t, c, func(t *testing.T, s scene) {
@@ -62,7 +62,7 @@ func TestTheFileSaysHowManyCallsMayWait(t *testing.T) {
 		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonTooManyWaiting {
 			t.Errorf("%v (%s)", err, reasonOf(err))
 		}
-		c.MaxWaiting = 2
+		c.MaxWaiting = 4
 		s.reload(t, c)
 		go func() { _, _ = s.call(t.Context(), get) }()
 		synctest.Wait()
