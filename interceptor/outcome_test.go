@@ -161,7 +161,7 @@ func TestUnsentWhereGRPCMayRetryUnseen(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				j := new(journal)
-				retrier := mustNew(t, mustSet(t, config(plain())), withJournal(j))
+				retrier := mustNew(t, mustSet(t, config(impatient())), withJournal(j))
 				j.warnings = nil
 				r := manual.NewBuilderWithScheme(strings.ToLower(row.scheme))
 				r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "nowhere"}}})

@@ -38,6 +38,13 @@ func plain() policy.RetrySpec {
 	}
 }
 
+// impatient is plain, for a server that is down: its attempts fail at once, and do not wait for a connection.
+func impatient() policy.RetrySpec {
+	retry := plain()
+	retry.WaitForReadyOnRetry = new(false)
+	return retry
+}
+
 // config has the given retries for GetOrder by name, and for the rest of the service.
 func config(retry policy.RetrySpec) policy.Config {
 	entry := func(name policy.Name) policy.MethodConfig {

@@ -190,7 +190,7 @@ func TestClosingTheConnectionEndsAStreamThatNobodyCallsAgain(t *testing.T) {
 }
 
 func TestWhatALostAttemptBroughtIsNotShownAfterALastOneThatBroughtNothing(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
+	play(t, config(impatient()), func(t *testing.T, s scene) {
 		s.On(get, down().Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")

@@ -65,7 +65,7 @@ func TestTheOptionsOfAStreamAreServedOnceByTheLastAttempt(t *testing.T) {
 }
 
 func TestTheOptionsOfAStreamThatCannotBeOpenedAreServedOnce(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
+	play(t, config(impatient()), func(t *testing.T, s scene) {
 		s.Down()
 		header, p := metadata.Pairs("stale", "x"), peer.Peer{}
 		var finished []error

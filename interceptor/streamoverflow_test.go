@@ -61,7 +61,7 @@ func TestAMessageThatDoesNotFitCommitsToTheAttemptThatTakesIt(t *testing.T) {
 }
 
 func TestAMessageThatDoesNotFitEndsACallWhoseAttemptsAreUsedUp(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
+	play(t, config(impatient()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play().Then(down()))
 		stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(1))
 		time.Sleep(time.Second)
