@@ -4,19 +4,22 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
 
 // Lint reads a policy file as [Parse] does, and returns all that is to be said of it, in the order of the
 // file: the errors for which Parse refuses it or, if there are none, the warnings of [Set.Warnings] and of
-// what experience has shown to go wrong.
-func Lint(file string, data []byte) []Diagnostic {
+// what experience has shown to go wrong. With descriptors, it judges what [Set.WithDescriptors] makes of the file.
+func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagnostic {
 	report := document.NewReport(file)
 	f := read(report, data)
 	if f == nil {
@@ -28,10 +31,17 @@ func Lint(file string, data []byte) []Diagnostic {
 		lintMethod(report, document.Item("methodConfig", i), m)
 	}
 	set, err := newSet(config, report)
+	if err == nil && len(descriptors) > 0 {
+		set, err = set.WithDescriptors(descriptors...)
+	}
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return wrong.Diagnostics
 	}
-	return set.Warnings()
+	list := append(set.Warnings(), set.elsewhere(report)...)
+	slices.SortStableFunc(list, func(a, b Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return list
 }
 
 // What is sane, by experience: of the AWS SDKs, of Google's SRE book, and of gRFC A6.

@@ -16,11 +16,15 @@ import (
 // has its value if there is one, and says what follows. Entries stand in the order of the config;
 // policies that come with APIs follow as entries of their own ([Set.WithDescriptors]).
 //
+// Plain gRPC does not ask whether a method is safe to repeat. So methods that nobody declares safe, or only an
+// idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note of
+// that. With assumeIdempotent they keep their policies.
+//
 // gRPC for Go takes it ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a
 // loadBalancingConfig that lists no policy which is linked into the program.
 //
 // [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
-func (s *Set) ServiceConfig() (config []byte, notes []Diagnostic) {
+func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagnostic) {
 	plain := plainConfig{
 		LoadBalancingPolicy: s.channel.policy,
 		LoadBalancingConfig: s.channel.config,
@@ -29,8 +33,17 @@ func (s *Set) ServiceConfig() (config []byte, notes []Diagnostic) {
 	}
 	var n configNotes
 	for i, m := range s.entries() {
-		plain.MethodConfig = append(plain.MethodConfig, plainEntry(m))
-		n.entry(document.Item("methodConfig", i), m)
+		path := document.Item("methodConfig", i)
+		parts := []MethodConfig{m}
+		if !assumeIdempotent {
+			var left []leftOut
+			parts, left = s.split(i, m)
+			n.leftOut(path, left)
+		}
+		for _, part := range parts {
+			plain.MethodConfig = append(plain.MethodConfig, plainEntry(part))
+			n.entry(path, part)
+		}
 	}
 	if t := s.throttle; t != nil {
 		plain.RetryThrottling = &plainThrottling{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio}

@@ -75,7 +75,7 @@ func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		plain, _ := set.ServiceConfig()
+		plain, _ := set.ServiceConfig(true)
 		refused := false // by the one exception: spellings that gRPC for Go does not know
 		for _, w := range set.Warnings() {
 			refused = refused || strings.Contains(w.Message, "gRPC for Go refuses")
@@ -108,7 +108,7 @@ func TestServiceConfigOfAnyFile(t *testing.T) {
 			t.Fatalf("gRPC refuses %s: %v", config, err)
 		}
 		alike(t, conn, set)
-		plain, _ := set.ServiceConfig()
+		plain, _ := set.ServiceConfig(true)
 		if conn, err = grpcReads(t, string(plain)); err != nil {
 			t.Fatalf("gRPC refuses %s: %v", plain, err)
 		}
@@ -117,7 +117,7 @@ func TestServiceConfigOfAnyFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Parse(%s) = %v", plain, err)
 		}
-		if twice, _ := again.ServiceConfig(); string(twice) != string(plain) {
+		if twice, _ := again.ServiceConfig(true); string(twice) != string(plain) {
 			t.Errorf("written, read and written again\n%s is\n%s", plain, twice)
 		}
 	})

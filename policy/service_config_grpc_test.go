@@ -168,7 +168,7 @@ func TestGRPCReadsTheSame(t *testing.T) {
 				t.Fatalf("Parse(%s) = %v", config, err)
 			}
 			alike(t, conn, set)
-			plain, _ := set.ServiceConfig()
+			plain, _ := set.ServiceConfig(true)
 			if conn, err = grpcReads(t, string(plain)); err != nil {
 				t.Fatalf("gRPC refuses %s: %v", plain, err)
 			}

@@ -23,7 +23,7 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 		return
 	}
 	if m.IdempotencyKey != "" {
-		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key; it retries all the same")
+		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key")
 	}
 	switch {
 	case m.Retry != nil:
@@ -41,7 +41,7 @@ func (n *configNotes) unsafe(path string, m MethodConfig) {
 	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == IdempotencyByName:
 	case m.Idempotency == IdempotencyNone:
 		n.add(path+".idempotency", m.Idempotency.String(),
-			"gRPC repeats these methods as if they were safe to repeat; take the policy out for gRPC")
+			"gRPC repeats these methods as if they were safe to repeat")
 	default:
 		n.add(path+".idempotency", m.Idempotency.String(),
 			"gRPC does not ask whether a method is safe to repeat, and repeats all methods that the entry is for")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 const exported = `
@@ -36,7 +38,7 @@ methodConfig:
 
 func TestServiceConfig(t *testing.T) {
 	t.Parallel()
-	config, _ := mustParse(t, "f", exported).ServiceConfig()
+	config, _ := mustParse(t, "f", exported).ServiceConfig(true)
 	const want = `{
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [
@@ -56,7 +58,7 @@ func TestServiceConfig(t *testing.T) {
 
 func TestServiceConfigNotes(t *testing.T) {
 	t.Parallel()
-	_, notes := mustParse(t, "f", exported).ServiceConfig()
+	_, notes := mustParse(t, "f", exported).ServiceConfig(true)
 	var got []string
 	for _, n := range notes {
 		field, value, _ := strings.Cut(n.String(), ": ")
@@ -100,7 +102,7 @@ methodConfig:
     idempotencyKey: {header: x-key}
     retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
       retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}`)
-	_, notes := set.ServiceConfig()
+	_, notes := set.ServiceConfig(true)
 	if len(notes) != 1 || notes[0].Field != "methodConfig[0].idempotencyKey" || notes[0].Value != "x-key" {
 		t.Errorf("notes: %v; want one, of the key", notes)
 	}
@@ -113,8 +115,112 @@ methodConfig:
   - name: [{service: a.B}, {service: a.B, method: C}]
     retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
       retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}`)
-	_, notes := set.ServiceConfig()
+	_, notes := set.ServiceConfig(true)
 	if len(notes) != 1 || notes[0].Field != "methodConfig[0].idempotency" || notes[0].Value != "DECLARED" {
 		t.Errorf("notes: %v; want one, that gRPC repeats the service's methods", notes)
+	}
+}
+
+const someUnsafe = `
+methodConfig:
+  - name: [{service: a.B}, {service: a.B, method: C}]
+    timeout: 2s
+    retryPolicy: &retry {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
+      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}
+  - name: [{service: a.N, method: M}]
+    idempotency: NONE
+    hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, budget: NONE}
+  - name: [{service: a.K, method: M}]
+    idempotencyKey: {header: x-key}
+    retryPolicy: *retry
+  - name: [{service: a.K, method: Assumed}]
+    idempotencyKey: {header: x-key}
+    idempotency: ASSUME
+    retryPolicy: *retry
+  - name: [{service: acme.parcels.v1.ParcelService}]
+    retryPolicy: *retry
+  - name: [{}]
+    idempotency: ASSUME
+    retryPolicy: *retry
+`
+
+// TestServiceConfigLeavesUnsafeOut has each way not to be safe, and entries that stay to hide the one for everything.
+func TestServiceConfigLeavesUnsafeOut(t *testing.T) {
+	t.Parallel()
+	set := mustDescribe(t, mustParse(t, "f", someUnsafe), mustLoadDescriptors(t, parcels))
+	config, notes := set.ServiceConfig(false)
+	const retry = `"retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}`
+	const want = `{
+  "methodConfig": [
+    {"name": [{"service": "a.B", "method": "C"}], "timeout": "2s", ` + retry + `},
+    {"name": [{"service": "a.B"}], "timeout": "2s"},
+    {"name": [{"service": "a.N", "method": "M"}]},
+    {"name": [{"service": "a.K", "method": "M"}]},
+    {"name": [{"service": "a.K", "method": "Assumed"}], ` + retry + `},
+    {"name": [{"service": "acme.parcels.v1.ParcelService", "method": "ListParcels"}], ` + retry + `},
+    {"name": [{"service": "acme.parcels.v1.ParcelService"}]},
+    {"name": [{}], ` + retry + `}
+  ]
+}`
+	if got := strings.Join(strings.Fields(string(config)), ""); got != strings.Join(strings.Fields(want), "") {
+		t.Errorf("ServiceConfig(false) =\n%s\nwant\n%s", config, want)
+	}
+	var got []string
+	for _, n := range notes {
+		got = append(got, n.String())
+	}
+	wantNotes := []string{
+		"methodConfig[0].name[0]: /a.B/: retryPolicy left out: nothing declares it safe to repeat",
+		"methodConfig[1].name[0]: /a.N/M: hedgingPolicy left out: idempotency is NONE",
+		"methodConfig[2].name[0]: /a.K/M: retryPolicy left out: gRPC sends no idempotency key",
+		"methodConfig[3].idempotencyKey: x-key: gRPC sends no such key",
+		"methodConfig[4].name[0]: /acme.parcels.v1.ParcelService/: retryPolicy left out: nothing declares it safe to repeat, but for ListParcels",
+	}
+	if !slices.Equal(got, wantNotes) {
+		t.Errorf("notes:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantNotes, "\n"))
+	}
+	conn, err := grpcReads(t, string(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"/a.B/C", "/a.B/D", "/a.N/M", "/a.K/M", "/a.K/Assumed", "/x.Y/Z"} {
+		p := set.Lookup(method)
+		safe := set.Safe(p, method) && method != "/a.K/M"
+		if repeats := conn.GetMethodConfig(method).RetryPolicy != nil; repeats != safe {
+			t.Errorf("%s: gRPC repeats it: %v; want %v", method, repeats, safe)
+		}
+	}
+}
+
+// TestServiceConfigAssumedKeys has keys under a file that assumes all methods to be safe.
+func TestServiceConfigAssumedKeys(t *testing.T) {
+	t.Parallel()
+	all, _ := mustParse(t, "f", "idempotency: ASSUME"+strings.ReplaceAll(someUnsafe, "idempotency: NONE", "")).ServiceConfig(true)
+	safe, _ := mustParse(t, "f", "idempotency: ASSUME"+strings.ReplaceAll(someUnsafe, "idempotency: NONE", "")).ServiceConfig(false)
+	if string(all) != string(safe) {
+		t.Errorf("%s\nwithout what is assumed:\n%s", all, safe)
+	}
+}
+
+func TestLintElsewhere(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, d := range policy.Lint("f", []byte(someUnsafe), mustLoadDescriptors(t, parcels)) {
+		if strings.Contains(d.Message, "stagger export") {
+			got = append(got, d.String())
+		}
+	}
+	const (
+		says   = "other gRPC clients that are given this file repeat it all the same "
+		remedy = `; give them what "stagger export" writes`
+	)
+	want := []string{
+		`f:3:12: methodConfig[0].name[0]: "/a.B/": ` + says + "(nothing declares it safe to repeat)" + remedy,
+		`f:7:12: methodConfig[1].name[0]: "/a.N/M": ` + says + "(idempotency is NONE)" + remedy,
+		`f:10:12: methodConfig[2].name[0]: "/a.K/M": ` + says + "(gRPC sends no idempotency key)" + remedy,
+		`f:17:12: methodConfig[4].name[0]: "/acme.parcels.v1.ParcelService/": ` + says + "(nothing declares it safe to repeat, but for ListParcels)" + remedy,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

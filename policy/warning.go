@@ -115,22 +115,34 @@ func unsafeMessage(methods []string) string {
 // unsafeMethods lists the methods that lookups lead to this name and that no descriptor declares
 // safe; known is whether there was any descriptor to read.
 func unsafeMethods(name Name, s *Set) (unsafe []string, known bool) {
+	safe, others := methodsOf(name, s)
+	for _, n := range others {
+		unsafe = append(unsafe, n.String())
+	}
+	return unsafe, len(safe)+len(others) > 0
+}
+
+// methodsOf are the methods that lookups lead to this name, as far as descriptors know them: those that they
+// declare safe, and the others.
+func methodsOf(name Name, s *Set) (safe, others []Name) {
 	for service := range s.servicesOf(name) {
 		for i := range service.Methods().Len() {
 			m := service.Methods().Get(i)
-			path := Name{Service: string(service.FullName()), Method: string(m.Name())}.String()
-			p := s.Lookup(path)
-			if p == nil || p.name != name {
+			n := Name{Service: string(service.FullName()), Method: string(m.Name())}
+			if p := s.Lookup(n.String()); p == nil || p.name != name {
 				continue
 			}
-			known = true
-			if !safeLevel(m) {
-				unsafe = append(unsafe, path)
+			if safeLevel(m) {
+				safe = append(safe, n)
+			} else {
+				others = append(others, n)
 			}
 		}
 	}
-	slices.Sort(unsafe)
-	return unsafe, known
+	byName := func(a, b Name) int { return strings.Compare(a.String(), b.String()) }
+	slices.SortFunc(safe, byName)
+	slices.SortFunc(others, byName)
+	return safe, others
 }
 
 // servicesOf yields the services that a name without method is for, as far as they are known.

@@ -42,6 +42,9 @@ func Load(images []string) (API, error) {
 // Known reports whether there is any descriptor set.
 func (a API) Known() bool { return len(a.files) > 0 }
 
+// Files are the descriptor sets.
+func (a API) Files() []*protoregistry.Files { return slices.Clone(a.files) }
+
 // Join returns the set with what the API brings along ([policy.Set.WithDescriptors]).
 func (a API) Join(set *policy.Set) (*policy.Set, error) {
 	if !a.Known() {

@@ -35,7 +35,7 @@ const file = "../../../../policy/testdata/good/all.yaml"
 // TestExportIsTakenByGRPC has every key that there is.
 func TestExportIsTakenByGRPC(t *testing.T) {
 	t.Parallel()
-	out, notes, err := run(t, file)
+	out, notes, err := run(t, file, "--assume-idempotent")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +54,23 @@ func TestExportIsTakenByGRPC(t *testing.T) {
 	}
 	if !strings.HasPrefix(notes, "not in plain gRPC: "+file+": methodConfig[0].") {
 		t.Error(notes)
+	}
+}
+
+func TestExportLeavesUnsafeOut(t *testing.T) {
+	t.Parallel()
+	const orders = "../../../../examples/orders/retry.yaml"
+	safe, notes, err := run(t, orders)
+	if err != nil || strings.Count(safe, "retryPolicy") != 1 || !strings.Contains(notes, `/acme.orders.v1.OrderService/: retryPolicy left out: nothing declares`) {
+		t.Errorf("%v\n%s\n%s", err, safe, notes)
+	}
+	all, notes, err := run(t, orders, "--assume-idempotent")
+	if err != nil || strings.Count(all, "retryPolicy") != 2 || strings.Contains(notes, "left out") {
+		t.Errorf("%v\n%s\n%s", err, all, notes)
+	}
+	api, notes, err := run(t, orders, "--descriptors", "../../../../examples/orders/orders.binpb")
+	if err != nil || !strings.Contains(api, `"CancelOrder"`) || strings.Contains(api, "CreateOrder") || !strings.Contains(notes, "but for CancelOrder") {
+		t.Errorf("%v\n%s\n%s", err, api, notes)
 	}
 }
 

@@ -21,13 +21,19 @@ service_config.proto and no others, for clients that load it strictly, for a DNS
 record or an xDS control plane. A policy file itself is a service config already, but
 some readers refuse keys that they do not know.
 
-The JSON goes to the standard output, or to a file (--output). What plain gRPC will
-not do of the policy, or do otherwise, is listed on the standard error: no budget, no
-question whether a method is safe to repeat, another jitter.`
+Plain gRPC does not ask whether a method is safe to repeat. So the policies of methods
+that stagger would repeat only if they never left the client are left out, and so are
+those of methods that an idempotency key makes safe, since gRPC sends none. With
+--assume-idempotent all methods keep their policies.
+
+The JSON goes to the standard output, or to a file (--output). What is left out, and
+what plain gRPC will not do of the policy, or do otherwise, is listed on the standard
+error: no budget, another jitter. --descriptors reads which methods the API declares
+safe, and the policies that it brings along.`
 
 const examples = `  stagger export retry.yaml
   stagger export retry.yaml --output service-config.json
-  stagger export retry.yaml --descriptors image.binpb  # with the policies that the API brings along
+  stagger export retry.yaml --descriptors image.binpb  # with what the API declares safe
   stagger export retry.yaml 2>/dev/null | jq -c .      # one line, for a TXT record`
 
 // Command is "stagger export".
@@ -35,6 +41,7 @@ func Command() *cobra.Command {
 	var (
 		output string
 		images []string
+		assume bool
 	)
 	c := &cobra.Command{
 		Use:               "export FILE",
@@ -55,7 +62,7 @@ func Command() *cobra.Command {
 			if set, err = known.Join(set); err != nil {
 				return err
 			}
-			config, notes := set.ServiceConfig()
+			config, notes := set.ServiceConfig(assume)
 			if err := write(c.OutOrStdout(), output, config); err != nil {
 				return err
 			}
@@ -68,6 +75,7 @@ func Command() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write to instead of the standard output")
+	c.Flags().BoolVar(&assume, "assume-idempotent", false, "keep the policies of methods that nobody declares safe to repeat")
 	_ = c.MarkFlagFilename("output", "json") // the flag is there
 	api.Flag(c, &images)
 	return c

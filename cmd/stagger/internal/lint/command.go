@@ -22,12 +22,15 @@ refused by every client.
 There is advice about: too many attempts; backoffs longer than a minute, shorter than
 timers resolve, or without jitter; codes that do not pass by themselves; no budget;
 waits that do not fit into the timeout; retries for a whole service or for everything
-whose methods nobody declares safe to repeat. With --descriptors it names such
-methods. With --depth it also shows how often a chain of so many services, each with
-this policy, may call the last of them.
+whose methods nobody declares safe to repeat; methods that other gRPC clients would
+repeat, if they were given the file as it is, and stagger would not. With --descriptors
+it knows which methods the API declares safe. With --depth it also shows how often a
+chain of so many services, each with this policy, may call the last of them.
 
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.
+
+A file that cannot be read is one more error, and does not hide those of the others.
 
 The exit code is 0 if all files can be used, 1 if one has errors or cannot be read
 (or, with --strict, if there is advice), 2 if the command itself was not understood.`
@@ -57,16 +60,13 @@ func Command() *cobra.Command {
 			if depth < 0 || depth > maxDepth {
 				return cli.UsageErrorf("--depth %d: must be 0 to %d", depth, maxDepth)
 			}
+			var reports []report
 			known, err := api.Load(images)
 			if err != nil {
-				return err
+				reports = append(reports, report{diagnostics: unreadable(err)})
 			}
-			reports := make([]report, 0, len(files))
 			for _, file := range files {
-				r, err := check(c, file, known)
-				if err != nil {
-					return err
-				}
+				r := check(c, file, known)
 				r.amplify(depth)
 				reports = append(reports, r)
 			}

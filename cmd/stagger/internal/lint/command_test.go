@@ -5,8 +5,6 @@ package lint_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,11 +166,30 @@ func TestDescriptors(t *testing.T) {
 	const service = "/acme.parcels.v1.ParcelService/"
 	const named = `warning: retry.yaml:2:10: methodConfig[0].name[0]: "` + service + `": ` +
 		service + "BurnParcel, " + service + "GetParcel, " + service + "SendParcel will be retried only if"
-	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "maxAttempts: 9: 3 to 5 are enough") {
+	if err != nil || len(lines) != 5 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "stagger export") ||
+		!strings.Contains(lines[2], "maxAttempts: 9: 3 to 5 are enough") {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
 	}
-	if _, err := run(t, good, "--descriptors", "none.binpb"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v; want fs.ErrNotExist", err)
+}
+
+// TestUnreadable has errors of other files beside what cannot be read, and JSON whatever happens.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	noAPI := filepath.Join(t.TempDir(), "bad.binpb")
+	if err := os.WriteFile(noAPI, []byte("no descriptors"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"none.yaml"}, {"--descriptors", "none.yaml"}, {"--descriptors", noAPI}, {t.TempDir()}} {
+		name := args[len(args)-1]
+		got, err := run(t, bad, args...)
+		if err == nil || err.Error() != "3 errors" || strings.Count(got, "error: retry.yaml:3:") != 2 || strings.Count(got, name) != 1 {
+			t.Errorf("%q: %v\n%s", args, err, got)
+		}
+		got, err = run(t, good, append(args, "--format", "json")...)
+		var list []struct{ File string }
+		if jsonErr := json.Unmarshal([]byte(got), &list); jsonErr != nil || err == nil || len(list) != 1 || list[0].File != name {
+			t.Errorf("%q: %v, %v\n%s", args, err, jsonErr, got)
+		}
 	}
 }
 

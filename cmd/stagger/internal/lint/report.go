@@ -4,11 +4,10 @@
 package lint
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,38 +24,29 @@ type report struct {
 	set         *policy.Set // nil if it is refused
 }
 
-func check(c *cobra.Command, file string, known api.API) (report, error) {
+func check(c *cobra.Command, file string, known api.API) report {
+	r := report{file: cli.FileName(file)}
 	data, err := cli.ReadFile(c, file)
 	if err != nil {
-		return report{}, err
+		r.diagnostics = unreadable(err)
+		return r
 	}
-	r := report{file: cli.FileName(file)}
-	r.diagnostics = policy.Lint(r.file, data)
-	set, _ := policy.Parse(r.file, data) // the diagnostics say what is wrong
-	if set == nil {
-		return r, nil
+	r.diagnostics = policy.Lint(r.file, data, known.Files()...)
+	if set, err := policy.Parse(r.file, data); err == nil {
+		r.set, _ = known.Join(set) // the diagnostics say what is wrong
 	}
-	if !known.Known() {
-		r.set = set
-		return r, nil
-	}
-	joined, err := known.Join(set)
-	if wrong, ok := errors.AsType[*policy.Error](err); ok {
-		r.diagnostics = wrong.Diagnostics
-		return r, nil
-	}
-	r.set, r.diagnostics = joined, better(r.diagnostics, set.Warnings(), joined.Warnings())
-	return r, nil
+	return r
 }
 
-// better has, in place of the warnings of a set that knows no API, those of one that does.
-func better(all, vague, precise []policy.Diagnostic) []policy.Diagnostic {
-	list := slices.DeleteFunc(all, func(p policy.Diagnostic) bool { return slices.Contains(vague, p) })
-	list = append(list, precise...)
-	slices.SortStableFunc(list, func(a, b policy.Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return list
+// unreadable says why a file cannot be read: one error among others, which do not end with it.
+func unreadable(err error) []policy.Diagnostic {
+	if wrong, ok := errors.AsType[*policy.Error](err); ok {
+		return wrong.Diagnostics
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return []policy.Diagnostic{{File: at.Path, Message: "cannot be read: " + at.Err.Error()}}
+	}
+	return []policy.Diagnostic{{Message: "cannot be read: " + err.Error()}}
 }
 
 // maxDepth is more layers than anyone has, one below the other.

@@ -1,0 +1,112 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stagger-go/stagger/internal/document"
+)
+
+// leftOut is a name whose policy is not for clients that do not ask whether a method is safe to repeat.
+type leftOut struct {
+	index int // methodConfig[…].name[index]
+	name  Name
+	key   string // "retryPolicy" or "hedgingPolicy"
+	why   string
+}
+
+// split parts entry i in two: one for the methods that any client may repeat, and one without a policy for the
+// others. The second stays even if it says nothing else: it hides less specific entries from its methods.
+func (s *Set) split(i int, m MethodConfig) (parts []MethodConfig, left []leftOut) {
+	key := "retryPolicy"
+	switch {
+	case m.Hedge != nil:
+		key = "hedgingPolicy"
+	case m.Retry == nil:
+		return []MethodConfig{m}, nil
+	}
+	safe, rest := m, m
+	safe.Names, safe.Idempotency = nil, IdempotencyAssume
+	rest.Names, rest.Retry, rest.Hedge, rest.IdempotencyKey = nil, nil, nil, ""
+	keyed := m.IdempotencyKey != "" && cmp.Or(s.methods[i].Idempotency, s.assumed) != IdempotencyAssume
+	for j, name := range m.Names {
+		declared := s.named(name).spec.Idempotency
+		if declared == IdempotencyAssume && !keyed {
+			safe.Names = append(safe.Names, name)
+			continue
+		}
+		var methods []Name // whose descriptors declare them safe
+		if declared != IdempotencyNone {
+			methods, _ = methodsOf(name, s)
+		}
+		safe.Names = append(safe.Names, methods...)
+		if name.Method != "" && len(methods) > 0 {
+			continue
+		}
+		rest.Names = append(rest.Names, name)
+		left = append(left, leftOut{j, name, key, why(declared, keyed, methods)})
+	}
+	if len(safe.Names) > 0 || len(m.Names) == 0 {
+		parts = append(parts, safe)
+	}
+	if len(rest.Names) > 0 {
+		parts = append(parts, rest)
+	}
+	return parts, left
+}
+
+func why(declared Idempotency, keyed bool, but []Name) string {
+	because := "nothing declares it safe to repeat"
+	switch {
+	case keyed:
+		because = "gRPC sends no idempotency key"
+	case declared == IdempotencyNone:
+		because = "idempotency is NONE"
+	}
+	if len(but) == 0 {
+		return because
+	}
+	list := make([]string, len(but))
+	for i, n := range but {
+		list[i] = n.Method
+	}
+	return because + ", but for " + strings.Join(list, ", ")
+}
+
+// named is the policy of a name that an entry has.
+func (s *Set) named(name Name) *Policy {
+	if name.Service == "" {
+		return s.fallback
+	}
+	return s.byPath[name.String()]
+}
+
+// leftOut notes what is left out of an entry.
+func (n *configNotes) leftOut(path string, list []leftOut) {
+	for _, l := range list {
+		n.add(document.Item(path+".name", l.index), l.name.String(), l.key+" left out: "+l.why)
+	}
+}
+
+// elsewhere warns of names whose methods other clients would repeat, if they were given the file as it is.
+func (s *Set) elsewhere(report *document.Report) []Diagnostic {
+	var list []Diagnostic
+	for i, m := range s.entries()[:len(s.methods)] {
+		_, left := s.split(i, m)
+		for _, l := range left {
+			list = append(list, report.Locate(Diagnostic{
+				Severity: SeverityWarning,
+				Field:    fmt.Sprintf("methodConfig[%d].name[%d]", i, l.index),
+				Value:    strconv.Quote(l.name.String()),
+				Message: "other gRPC clients that are given this file repeat it all the same (" + l.why +
+					"); give them what \"stagger export\" writes",
+			}))
+		}
+	}
+	return list
+}
