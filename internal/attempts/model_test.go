@@ -141,6 +141,9 @@ func (m *model) check(step Step, by cancelled) {
 	case m.running == 0 && step.Wake == Never:
 		m.failf("13: nothing runs, and nothing wakes the call")
 	}
+	if step.Wake != Never && step.Wake >= m.set.Deadline && m.now.At < m.set.Deadline {
+		m.failf("13: the call wants to wake at %v, after its deadline at %v", step.Wake, m.set.Deadline)
+	}
 	if step.Watch && !m.flipped && (!m.now.Down || step.Wake > min(m.now.At+m.set.ConnectWait, max(m.latest(), m.now.At))) {
 		m.failf("8: the call waits for a channel until %v; down: %v", step.Wake, m.now.Down)
 	}
