@@ -67,6 +67,23 @@ func TestResumptionsAreBoundByThePolicySinceTheLastMessage(t *testing.T) {
 	})
 }
 
+// So is the message of an attempt that the call was committed to before, since the application asked for headers.
+func TestResumptionsAreBoundSinceTheLastMessageAfterHeaders(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), down(), testserver.Play(testserver.Receive(1), say("1")).Then(down()), down())
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+		send(t, stream, "from the start")
+		_ = stream.CloseSend()
+		if _, err := stream.Header(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := receive(stream)
+		if fmt.Sprint(got) != "[1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 6 {
+			t.Errorf("%v, %s after %d attempts; want three after the one that brought a message", got, reasonOf(err), s.Count(get))
+		}
+	})
+}
+
 func TestResumeMayDecline(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("not a number")).Then(down()))

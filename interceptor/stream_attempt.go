@@ -139,7 +139,10 @@ func (s *stream) reportEnd(t *streamAttempt, err error, resumes bool) {
 	}
 	now := s.call.now()
 	r := s.call.result(&t.attempt, nil, err, now)
-	r.Resumes = resumes
+	if resumes {
+		r.Resumes, r.Progress = true, s.resume.progress
+		s.resume.progress = false
+	}
 	t.cancel()
 	s.mu.Lock()
 	defer s.unlock()

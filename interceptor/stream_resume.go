@@ -32,9 +32,10 @@ func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.Ca
 // resumption is what a stream with the Resume option needs.
 type resumption struct {
 	next func(last proto.Message) (next proto.Message, ok bool) // nil without the option
-	last proto.Message                                          // belongs to the receiver
+	last proto.Message                                          // belongs to the receiver, as progress does
 
-	begun bool // what the application has sent is replaced; guarded by the stream's lock
+	progress bool // a message has come since the stream was last cut
+	begun    bool // what the application has sent is replaced; guarded by the stream's lock
 }
 
 func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) {
@@ -55,7 +56,7 @@ func (r *resumption) delivered(m any) {
 		return
 	}
 	if m, ok := m.(proto.Message); ok {
-		r.last = proto.Clone(m)
+		r.last, r.progress = proto.Clone(m), true
 	}
 }
 

@@ -20,7 +20,6 @@ type attempt struct {
 	done      func(error) // of the breaker
 	cancelled cancelled
 	heard     bool
-	message   bool // the application has received one
 	hedge     bool // it was sent beside others
 	slow      bool // it took longer than its timeout or the hedging delay
 	beside    bool // another ran beside it
@@ -135,7 +134,7 @@ func (c *Call) failed(step *Step, a *attempt, r *Result, now Now) {
 	c.settle(a, r.Err, false, now.At)
 	out := r.Outcome
 	if out.Resumes {
-		c.resume(a, now.At)
+		c.resume(a, r, now.At)
 	}
 	if c.state.Followed = c.follows(a); !c.state.Followed {
 		c.drop(now.At) // what was decided about a slow attempt does not hold any more
@@ -156,9 +155,9 @@ func (c *Call) failed(step *Step, a *attempt, r *Result, now Now) {
 
 // resume lets the policy decide on an attempt that was cut, since the rest can be asked for. One that has
 // brought a message is progress.
-func (c *Call) resume(a *attempt, at time.Duration) {
+func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 	c.state.Committed = policy.CommitNone
-	if a.message {
+	if r.Progress {
 		c.state.Progress(at-a.began > c.set.Policy.Backoff().Max)
 	}
 }

@@ -78,6 +78,7 @@ type Result struct {
 	Err      error // as gRPC returned it; nil: OK
 	Local    bool  // no answer, but what gRPC makes of a context that is over
 	Panicked bool  // an interceptor below has panicked
+	Progress bool  // with Resumes: the application has received a message of it
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again && r.As == codes.OK }

@@ -184,9 +184,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 }
 
 // Commit makes n the only attempt of the call, since the application is about to see what it brings. It
-// reports false if n has ended, or was cancelled for another: what it brought is then dropped. The first
-// message of an attempt that is committed already is reported too, since a stream that is cut and resumed has
-// made progress with it.
+// reports false if n has ended, or was cancelled for another: what it brought is then dropped.
 func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	step := c.step()
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
@@ -200,7 +198,6 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	}
 	if why == policy.CommitMessage || why == policy.CommitHeaders {
 		c.hear(a, now.At)
-		a.message = a.message || why == policy.CommitMessage
 	}
 	if c.phase == open {
 		c.phase, c.state.Committed = committed, why

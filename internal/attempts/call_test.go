@@ -275,7 +275,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"resumption", "retry", "",
-		`0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry), wake 2050; 2050 wake → send 2; 2060 commit 2 message → true; 2100 end 2 UNAV resumes → (retry), wake 2200; 2200 wake → send 3; 2210 end 3 UNAV resumes → (retry), wake 2410; 2410 wake → send 4; 2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4`,
+		`0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2; 2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3; 2210 end 3 UNAV resumes → (retry), wake 2410; 2410 wake → send 4; 2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4`,
 		"S F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-",
 	},
 	{
@@ -285,7 +285,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"a message after the headers is progress", "retry", "",
-		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 headers → true; 80 commit 2 message → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 end 3 UNAV resumes → (retry), wake 400; 400 wake → send 4; 410 end 4 OK → over succeeded, = 4`,
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 headers → true; 90 end 2 UNAV resumes progress → (retry), wake 190; 190 wake → send 3; 200 end 3 UNAV resumes → (retry), wake 400; 400 wake → send 4; 410 end 4 OK → over succeeded, = 4`,
 		"S F ( Wf ) - F ( Wf ) - F ( Wf ) + E+",
 	},
 	{

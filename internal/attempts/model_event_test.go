@@ -368,7 +368,7 @@ func (m *model) decided(n int, r *Result, d policy.Decision, followed bool) {
 		m.may = false
 	}
 	if r.Resumes {
-		if m.attempts[n-1].message {
+		if r.Progress {
 			m.since = 1
 		}
 		if d.Retry {
@@ -431,7 +431,8 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 		return Result{Outcome: policy.Outcome{As: codes.Unavailable}}, "OK as=UNAV"
 	case 15, 16, 17:
 		if a.heard && a.cancelled == no {
-			return unavailable(func(r *Result) { r.Resumes = true }), "UNAV resumes"
+			progress := m.dice.one(2)
+			return unavailable(func(r *Result) { r.Resumes, r.Progress = true, progress }), fmt.Sprintf("UNAV resumes progress=%v", progress)
 		}
 		fallthrough
 	default:
@@ -477,7 +478,6 @@ func (m *model) commit(n int, why policy.Commit) {
 			if why != policy.CommitBufferFull && !a.heard {
 				a.heard, a.heardAt = true, m.now.At
 			}
-			a.message = a.message || why == policy.CommitMessage
 		}
 	}
 	got := false

@@ -64,7 +64,6 @@ type modelAttempt struct {
 	beside    bool          // another ran beside it
 	running   bool
 	heard     bool // it has brought headers or a message
-	message   bool
 	cancelled cancelled
 	dropped   bool // a message came too late
 	committed policy.Commit

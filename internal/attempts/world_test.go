@@ -260,6 +260,8 @@ func result(words []string) Result {
 			r.Again = true
 		case "resumes":
 			r.Resumes = true
+		case "progress":
+			r.Progress = true
 		case "headers":
 			r.Header = metadata.MD{}
 		case "push":
