@@ -8,12 +8,15 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Lint reads a policy file as [Parse] does, and returns all that is to be said of it, in the order of the
@@ -28,7 +31,11 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 	warnFile(report, f)
 	config := convert(report, f)
 	for i, m := range config.Methods {
-		lintMethod(report, document.Item("methodConfig", i), m)
+		path := document.Item("methodConfig", i)
+		lintNames(report, path, m.Names)
+		lintCodes(report, path, f.GetMethodConfig()[i])
+		lintMethod(report, path, m)
+		lintReserve(report, path, m, config)
 	}
 	set, err := newSet(config, report)
 	if err == nil && len(descriptors) > 0 {
@@ -54,6 +61,63 @@ const (
 // permanent codes say that the same call fails again.
 var permanent = Codes(codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
 	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss)
+
+// lintNames says that names are no patterns.
+func lintNames(report *document.Report, path string, names []Name) {
+	for i, n := range names {
+		field := document.Item(path+".name", i)
+		const remedy = "matches nothing, since names are no patterns: a service without a method stands for all its methods, and {} for everything"
+		if strings.Contains(n.Service, "*") {
+			report.Warnf(field+".service", n.Service, remedy)
+		}
+		if strings.Contains(n.Method, "*") {
+			report.Warnf(field+".method", n.Method, remedy)
+		}
+	}
+}
+
+// lintCodes says which codes a list has twice: by name, by number, or in lower case.
+func lintCodes(report *document.Report, path string, m *policyv1.MethodConfig) {
+	repeated := func(field string, list []policyv1.StatusCode) {
+		for i, c := range list {
+			if slices.Index(list, c) < i {
+				report.Warnf(document.Item(field, i), CodeName(codes.Code(c)), "is listed already; take it out")
+			}
+		}
+	}
+	repeated(path+".retryPolicy.retryableStatusCodes", m.GetRetryPolicy().GetRetryableStatusCodes())
+	repeated(path+".hedgingPolicy.nonFatalStatusCodes", m.GetHedgingPolicy().GetNonFatalStatusCodes())
+	for i, own := range m.GetRetryPolicy().GetPerCode() {
+		repeated(document.Item(path+".retryPolicy.perCode", i)+".codes", own.GetCodes())
+	}
+	for i, own := range m.GetRetryPolicy().GetCodeOverrides() {
+		repeated(document.Item(path+".retryPolicy.codeOverrides", i)+".codes", own.GetCodes())
+	}
+}
+
+// lintReserve says if a client that makes one call now and then can never pay for an attempt after a timeout.
+func lintReserve(report *document.Report, path string, m MethodConfig, c Config) {
+	if m.Retry == nil || m.Retry.PerAttemptTimeout <= 0 || m.Retry.Budget == NoBudget {
+		return
+	}
+	for _, own := range c.Budgets {
+		ratio, ok := own.Config.(budget.RatioConfig)
+		if own.Name != m.Retry.Budget || !ok {
+			continue
+		}
+		b, err := budget.New(ratio)
+		if err != nil {
+			return // which is an error of the file
+		}
+		_, _, factor := (&Policy{retry: *m.Retry}).forCode(Codes(codes.DeadlineExceeded))
+		b.Start(0)
+		if _, granted := b.Withdraw(0, budget.Charge{Kind: budget.KindTimeout, Factor: factor}); !granted {
+			report.Warnf(path+".retryPolicy.perAttemptTimeout", m.Retry.PerAttemptTimeout,
+				"a client that makes few calls never sends another attempt after it: that costs %v, and budget %s has %v for such a client; "+
+					"raise minPerSecond or window, or lower timeoutCost", ratio.TimeoutCost*factor, own.Name, b.Balance(0))
+		}
+	}
+}
 
 func lintMethod(report *document.Report, path string, m MethodConfig) {
 	switch {

@@ -6,6 +6,7 @@ package policy
 import (
 	"crypto/sha256"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -65,7 +66,7 @@ var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLa
 // read returns what a file says, as far as it can be read; nil if the report says all there is to say.
 func read(report *document.Report, data []byte) *policyv1.PolicyFile {
 	root := document.Parse(report, data, fileFormat)
-	if root == nil {
+	if root == nil || isObject(report, root) {
 		return nil
 	}
 	var f policyv1.PolicyFile
@@ -78,6 +79,23 @@ func read(report *document.Report, data []byte) *policyv1.PolicyFile {
 	}
 	decoder.Decode("", root, f.ProtoReflect())
 	return &f
+}
+
+// isObject reports a whole Kubernetes object: of all its keys, none is a policy file's.
+func isObject(report *document.Report, root *document.Node) bool {
+	kind := root.Get("kind")
+	if kind == nil || root.Get("apiVersion") == nil || root.Get("methodConfig") != nil {
+		return false
+	}
+	switch name := document.Shorten(kind.Text); name {
+	case "ConfigMap", "Secret":
+		report.ErrorAt(kind.At, "kind", "%s: is a whole Kubernetes object; the policy file is in its data: lint its data, "+
+			"as with kubectl get %s NAME -o jsonpath='{.data.retry\\.yaml}' | stagger lint -", name, strings.ToLower(name))
+	default:
+		report.ErrorAt(kind.At, "kind", "%s: is a whole Kubernetes object, and no policy file, which has keys such as methodConfig; "+
+			"lint its data, if that has one", name)
+	}
+	return true
 }
 
 // readCustom reads what a policy file writes in forms of its own.

@@ -20,12 +20,14 @@ and advice about what experience has shown to go wrong. A file with errors is
 refused by every client.
 
 There is advice about: too many attempts; backoffs longer than a minute, shorter than
-timers resolve, or without jitter; codes that do not pass by themselves; no budget;
-waits that do not fit into the timeout; retries for a whole service or for everything
-whose methods nobody declares safe to repeat; methods that other gRPC clients would
-repeat, if they were given the file as it is, and stagger would not. With --descriptors
-it knows which methods the API declares safe. With --depth it also shows how often a
-chain of so many services, each with this policy, may call the last of them.
+timers resolve, or without jitter; codes that do not pass by themselves, or are listed
+twice; no budget, or one whose reserve never pays for an attempt after a timeout;
+waits that do not fit into the timeout; names with "*", which match nothing; retries
+for a whole service or for everything whose methods nobody declares safe to repeat;
+methods that other gRPC clients would repeat, if they were given the file as it is,
+and stagger would not. With --descriptors it knows which methods the API declares
+safe. With --depth it also shows how often a chain of so many services, each with this
+policy, may call the last of them.
 
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.

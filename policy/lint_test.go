@@ -1,0 +1,91 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// linted is what Lint says of a file.
+func linted(text string) []string {
+	var list []string
+	for _, d := range policy.Lint("f", []byte(text)) {
+		list = append(list, d.Severity.String()+" "+d.String())
+	}
+	return list
+}
+
+func wantLinted(t *testing.T, text string, want ...string) {
+	t.Helper()
+	if got := linted(text); !slices.Equal(got, want) {
+		t.Errorf("%s\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestLintPatterns(t *testing.T) {
+	t.Parallel()
+	const says = " matches nothing, since names are no patterns: a service without a method stands for all its methods, and {} for everything"
+	wantLinted(t, `methodConfig: [{timeout: 1s, name: [{service: "*"}, {service: a.B, method: "Get*"}, {service: a.B, method: C}]}]`,
+		`warning f:1:47: methodConfig[0].name[0].service: "*":`+says, `warning f:1:76: methodConfig[0].name[1].method: "Get*":`+says)
+}
+
+func TestLintRepeatedCodes(t *testing.T) {
+	t.Parallel()
+	wantLinted(t, `
+methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy:
+    maxAttempts: 3
+    initialBackoff: 1s
+    maxBackoff: 1s
+    backoffMultiplier: 1
+    retryableStatusCodes: [UNAVAILABLE, ABORTED, 14]
+    perCode: [{codes: [ABORTED, ABORTED], costFactor: 2}]
+    codeOverrides: [{codes: [UNKNOWN, 2], as: ABORTED}]
+- name: [{service: a.B, method: D}]
+  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s, nonFatalStatusCodes: [ABORTED, UNAVAILABLE, ABORTED]}
+`,
+		"warning f:9:50: methodConfig[0].retryPolicy.retryableStatusCodes[2]: 14: is listed already; take it out",
+		"warning f:10:33: methodConfig[0].retryPolicy.perCode[0].codes[1]: ABORTED: is listed already; take it out",
+		"warning f:11:39: methodConfig[0].retryPolicy.codeOverrides[0].codes[1]: 2: is listed already; take it out",
+		"warning f:13:97: methodConfig[1].hedgingPolicy.nonFatalStatusCodes[2]: ABORTED: is listed already; take it out")
+}
+
+// TestLintReserve has budgets that just pay for an attempt after a timeout, and that just do not.
+func TestLintReserve(t *testing.T) {
+	t.Parallel()
+	file := func(budgets, more string) string {
+		return "budgets: [{name: b, " + budgets + `}]
+methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE],
+    perAttemptTimeout: 1s` + more + "}\n"
+	}
+	const says = "warning f:5:24: methodConfig[0].retryPolicy.perAttemptTimeout: 1s: a client that makes few calls never sends another attempt " +
+		"after it: that costs "
+	const remedy = " for such a client; raise minPerSecond or window, or lower timeoutCost"
+	wantLinted(t, file("ratio: {minPerSecond: 0.5, window: 10s}", ", budget: b"))
+	wantLinted(t, file("ratio: {minPerSecond: 0.4, window: 10s}", ", budget: b"), says+"5, and budget b has 4.1"+remedy)
+	wantLinted(t, file("ratio: {minPerSecond: 1, window: 10s, timeoutCost: 10.2}", ", budget: b"), says+"10.2, and budget b has 10.1"+remedy)
+	wantLinted(t, strings.Replace(file("ratio: {}", ", budget: b, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), "[UNAV", "[DEADLINE_EXCEEDED, UNAV", 1),
+		says+"15, and budget b has 10.1"+remedy)
+	wantLinted(t, file("refund: {}", ", budget: b"))
+	wantLinted(t, strings.Replace(file("ratio: {minPerSecond: 0.4}", ", budget: b"), "perAttemptTimeout: 1s", "jitter: FULL", 1))
+}
+
+func TestLintKubernetesObjects(t *testing.T) {
+	t.Parallel()
+	wantLinted(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: retry}\ndata:\n  retry.yaml: |\n    methodConfig: []\n",
+		"error f:2:7: kind: ConfigMap: is a whole Kubernetes object; the policy file is in its data: lint its data, "+
+			`as with kubectl get configmap NAME -o jsonpath='{.data.retry\.yaml}' | stagger lint -`)
+	wantLinted(t, `{"apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "spec": {}}`,
+		"error f:1:50: kind: VirtualService: is a whole Kubernetes object, and no policy file, which has keys such as methodConfig; lint its data, if that has one")
+	if got := linted("kind: ConfigMap\n"); len(got) != 1 || !strings.Contains(got[0], "unknown key") {
+		t.Errorf("%q; want an unknown key", got)
+	}
+}
