@@ -218,7 +218,7 @@ func (c *call) assign(a *attempt, n int, now attempts.Now) []grpc.CallOption {
 		a.ctx = firstAttempt(c.ctx)
 		return c.options.forAttempt(&a.attemptOptions)
 	}
-	a.ctx = laterAttempt(c.ctx, n-1)
+	a.ctx = laterAttempt(c.ctx, n-1, a.hedge)
 	if c.waitsForReady() {
 		return c.options.forAttempt(&a.attemptOptions, grpc.WaitForReady(true))
 	}

@@ -23,6 +23,9 @@ type Observer struct {
 	// Attach is given the Retrier when that is made: its readings ([Retrier.Budgets], [Retrier.Waiting],
 	// [Retrier.Policy]) are there for whoever shows them.
 	Attach func(*Retrier)
+	// CallStart is told of every call when it begins. The call has the context that it returns: the given one, or one
+	// made of it. Attempts and later events have it too. Call follows, unless an inner interceptor panics.
+	CallStart func(context.Context, CallStartEvent) context.Context
 	// Attempt is told of every attempt when it has ended.
 	Attempt func(context.Context, AttemptEvent)
 	// Decision is told what follows an attempt that failed, or that has used up its per-attempt
@@ -37,6 +40,12 @@ type Observer struct {
 	// when the Retrier is made, and once for each misuse that only calls can show. Without any
 	// Warning function, warnings go to [slog.Default].
 	Warning func(policy.Diagnostic)
+}
+
+// CallStartEvent is a call that begins.
+type CallStartEvent struct {
+	Method string
+	Target string // of the ClientConn
 }
 
 // AttemptEvent is one attempt that has ended.

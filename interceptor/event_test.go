@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
@@ -117,4 +120,104 @@ func TestEventStaticMethodAndBudget(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A call that has begun has ended, with the context that it was given; one that passes by has neither.
+func TestEventCallStart(t *testing.T) {
+	type key struct{}
+	for name, attempts := range map[string]bool{"fast": false, "watched": true} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var begun, ended []string
+			o := interceptor.Observer{
+				CallStart: func(ctx context.Context, e interceptor.CallStartEvent) context.Context {
+					mu.Lock()
+					defer mu.Unlock()
+					begun = append(begun, e.Method+" of "+e.Target)
+					return context.WithValue(ctx, key{}, len(begun))
+				},
+				Call: func(ctx context.Context, e interceptor.CallEvent) {
+					mu.Lock()
+					defer mu.Unlock()
+					if n, _ := ctx.Value(key{}).(int); n != len(begun) {
+						t.Errorf("call %d has the context of %d", len(begun), n)
+					}
+					ended = append(ended, e.Method+" of "+e.Target)
+				},
+				Decision: func(ctx context.Context, _ interceptor.DecisionEvent) {
+					if ctx.Value(key{}) == nil {
+						t.Error("a decision without the call's context")
+					}
+				},
+			}
+			if attempts {
+				o.Attempt = func(ctx context.Context, _ interceptor.AttemptEvent) {
+					if ctx.Value(key{}) == nil {
+						t.Error("an attempt without the call's context")
+					}
+				}
+			}
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.Dial(t, append(mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(o), quiet).DialOptions(),
+					grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+						invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+					) error {
+						if begun := len(begun); begun > 0 && ctx.Value(key{}) == nil {
+							t.Error("an attempt does not have the call's context")
+						}
+						return invoke(ctx, method, req, reply, cc, opts...)
+					}))...)
+				s.On(get, down())
+				_, _ = s.call(t.Context(), get, interceptor.Disable())
+				if len(begun) != 0 || len(ended) != 0 {
+					t.Errorf("a call that passes by: %v, %v", begun, ended)
+				}
+				calls := []func() error{func() error { _, err := s.call(t.Context(), get); return err }}
+				for _, desc := range kinds() {
+					calls = append(calls, func() error { _, _, err := s.whole(t, desc); return err })
+				}
+				for i, call := range calls {
+					for _, step := range []testserver.Step{down(), text("fine")} {
+						begun, ended = nil, nil
+						s.Reset()
+						s.On(get, step)
+						_ = call()
+						synctest.Wait()
+						if want := []string{get + " of " + s.conn.Target()}; !slices.Equal(begun, want) || !slices.Equal(ended, want) {
+							t.Errorf("kind %d: began %v, ended %v", i, begun, ended)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// seen notes the attempts that gRPC tells of.
+type seen struct{ numbers }
+
+func (s *seen) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	_, _ = s.GetRequestMetadata(ctx)
+	return ctx
+}
+func (*seen) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (*seen) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*seen) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func TestWithStatsHandler(t *testing.T) {
+	one, two := new(seen), new(seen)
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), testserver.Hang(), text("3"))
+		if _, err := s.call(t.Context(), get); err != nil {
+			t.Error(err)
+		}
+		for _, h := range []*seen{one, two} {
+			if got := h.take(); got != "[1 2h 3h]" {
+				t.Errorf("attempts %s", got)
+			}
+		}
+	}, interceptor.WithStatsHandler(one), interceptor.WithStatsHandler(two))
+	if _, err := interceptor.New(mustSet(t, hedged()), interceptor.WithStatsHandler(nil)); err == nil {
+		t.Error("nil is taken for a handler")
+	}
 }

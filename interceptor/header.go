@@ -20,10 +20,24 @@ type numberKey struct{}
 // has that comes from no Retrier. Hedges and attempts of streams count alike. It is for what runs once an attempt:
 // inner interceptors, credentials (grpc.WithPerRPCCredentials), stats handlers.
 func AttemptNumber(ctx context.Context) int {
-	if n, ok := ctx.Value(numberKey{}).(int); ok {
+	switch n := ctx.Value(numberKey{}).(type) {
+	case int:
 		return n
+	case hedgeNumber:
+		return int(n)
+	default:
+		return 1
 	}
-	return 1
+}
+
+// hedgeNumber is the number of an attempt that is a hedge.
+type hedgeNumber int
+
+// IsHedge reports whether the attempt that a context belongs to was sent beside others, which had not answered in
+// time.
+func IsHedge(ctx context.Context) bool {
+	_, hedge := ctx.Value(numberKey{}).(hedgeNumber)
+	return hedge
 }
 
 // firstAttempt removes a count that is about other attempts: one that a proxy has passed on from the
@@ -45,13 +59,16 @@ func firstAttempt(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// laterAttempt sets the number of attempts that went before. It begins from the caller's metadata
+// laterAttempt sets the number of attempts that went before, and marks a hedge. It begins from the caller's metadata
 // each time, so that numbers do not pile up.
-func laterAttempt(ctx context.Context, previous int) context.Context {
+func laterAttempt(ctx context.Context, previous int, hedge bool) context.Context {
 	if md, ok := metadata.FromOutgoingContext(ctx); ok && len(md.Get(attemptsHeader)) > 0 {
 		md.Delete(attemptsHeader)
 		ctx = metadata.NewOutgoingContext(ctx, md)
 	}
 	ctx = metadata.AppendToOutgoingContext(ctx, attemptsHeader, strconv.Itoa(previous))
+	if hedge {
+		return context.WithValue(ctx, numberKey{}, hedgeNumber(previous+1))
+	}
 	return context.WithValue(ctx, numberKey{}, previous+1)
 }

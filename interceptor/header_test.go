@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -19,16 +20,20 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// numbers are credentials that note for which attempts they were asked.
+// numbers are credentials that note for which attempts they were asked: "2h" is a hedge.
 type numbers struct {
 	mu   sync.Mutex
-	list []int
+	list []string
 }
 
 func (n *numbers) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.list = append(n.list, interceptor.AttemptNumber(ctx))
+	text := strconv.Itoa(interceptor.AttemptNumber(ctx))
+	if interceptor.IsHedge(ctx) {
+		text += "h"
+	}
+	n.list = append(n.list, text)
 	return map[string]string{}, nil
 }
 
@@ -47,9 +52,10 @@ func TestAttemptNumber(t *testing.T) {
 	for name, row := range map[string]struct {
 		config policy.Config
 		step   testserver.Step
+		want   string
 	}{
-		"retries": {config(plain()), down()},
-		"hedges":  {hedged(), testserver.Hang()},
+		"retries": {config(plain()), down(), "[1 2 3]"},
+		"hedges":  {hedged(), testserver.Hang(), "[1 2h 3h]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, row.config, func(t *testing.T, s scene) {
@@ -58,7 +64,7 @@ func TestAttemptNumber(t *testing.T) {
 				if _, err := s.call(t.Context(), get, grpc.PerRPCCredentials(asked)); err != nil {
 					t.Error(err)
 				}
-				if got := asked.take(); got != "[1 2 3]" {
+				if got := asked.take(); got != row.want {
 					t.Errorf("unary: %s", got)
 				}
 				for kind, desc := range kinds() {
@@ -66,7 +72,7 @@ func TestAttemptNumber(t *testing.T) {
 					if _, _, err := s.whole(t, desc, grpc.PerRPCCredentials(asked)); err != io.EOF { //nolint:errorlint // as gRPC has it
 						t.Error(err)
 					}
-					if got := asked.take(); got != "[1 2 3]" {
+					if got := asked.take(); got != row.want {
 						t.Errorf("%s stream: %s", kind, got)
 					}
 				}
@@ -101,8 +107,8 @@ func TestAttemptNumber(t *testing.T) {
 	})
 	t.Run("outside of calls", func(t *testing.T) {
 		t.Parallel()
-		if got := interceptor.AttemptNumber(t.Context()); got != 1 {
-			t.Errorf("%d; want 1", got)
+		if got := interceptor.AttemptNumber(t.Context()); got != 1 || interceptor.IsHedge(t.Context()) {
+			t.Errorf("%d; want 1, and no hedge", got)
 		}
 	})
 }

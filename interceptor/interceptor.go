@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
@@ -52,7 +53,9 @@ type Retrier struct {
 	single                    *policy.Policy // for methods without a policy: one attempt
 	budgets                   budgets
 	observers                 []Observer
-	tellsAttempts, tellsCalls bool // to any observer
+	tellsStarts               bool // to any observer
+	tellsAttempts, tellsCalls bool
+	stats                     []stats.Handler
 	watched                   bool // somebody has a say in every attempt
 	maxAttempts               int
 	random                    func() float64
@@ -136,14 +139,18 @@ func Load(path string, options ...Option) (*Retrier, error) {
 	return New(set, options...)
 }
 
-// DialOptions returns what grpc.NewClient needs: the interceptors, and grpc.WithDisableRetry so
-// that gRPC does not retry each attempt by a policy of its own.
+// DialOptions returns what grpc.NewClient needs: the interceptors, grpc.WithDisableRetry so
+// that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] adds.
 func (r *Retrier) DialOptions() []grpc.DialOption {
-	return []grpc.DialOption{
+	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
 		grpc.WithChainUnaryInterceptor(r.unary(alone)),
 		grpc.WithChainStreamInterceptor(r.stream(alone)),
 	}
+	for _, h := range r.stats {
+		options = append(options, grpc.WithStatsHandler(h))
+	}
+	return options
 }
 
 // Unary returns the interceptor for unary calls alone, for use with grpc.WithUnaryInterceptor or in

@@ -16,6 +16,17 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// startCall tells observers that a call begins, and returns its context.
+func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn) context.Context {
+	e := CallStartEvent{Method: method, Target: target(cc)}
+	for _, o := range r.observers {
+		if o.CallStart != nil {
+			ctx = o.CallStart(ctx, e)
+		}
+	}
+	return ctx
+}
+
 // notifyAttempt tells observers of attempt a, which has ended.
 func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 	if c.retrier.tellsAttempts {

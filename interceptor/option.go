@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/grpc/stats"
+
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -36,8 +38,21 @@ func WithMaxAttempts(n int) Option {
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
 		r.observers = append(r.observers, o)
+		r.tellsStarts = r.tellsStarts || o.CallStart != nil
 		r.tellsAttempts = r.tellsAttempts || o.Attempt != nil
 		r.tellsCalls = r.tellsCalls || o.Call != nil
+		return nil
+	}
+}
+
+// WithStatsHandler has [Retrier.DialOptions] give h to gRPC too, which tells it of every attempt. In the contexts that
+// it sees, [AttemptNumber] and [IsHedge] say which one.
+func WithStatsHandler(h stats.Handler) Option {
+	return func(r *Retrier) error {
+		if h == nil {
+			return errors.New("interceptor: WithStatsHandler(nil): must be a handler")
+		}
+		r.stats = append(r.stats, h)
 		return nil
 	}
 }

@@ -82,6 +82,9 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		if flags&disabled != 0 || codec == nil {
 			return open(ctx, desc, cc, method, opts...)
 		}
+		if r.tellsStarts {
+			ctx = r.startCall(ctx, method, cc)
+		}
 		o.header = true
 		s.call = call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method),

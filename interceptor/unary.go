@@ -32,6 +32,9 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			a.release()
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
+		if r.tellsStarts {
+			ctx = r.startCall(ctx, method, cc)
+		}
 		b, start := r.budgetFor(of, p, cc, method), budget.Now()
 		adopted := flags&fast != 0 && !r.watched
 		var err error
