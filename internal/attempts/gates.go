@@ -73,8 +73,8 @@ func (c *Call) leave() {
 
 // allow asks the breaker for leave to send.
 func (c *Call) allow() (done func(error), err error) {
-	if c.set.Breaker == nil {
-		return nil, nil
+	if c.set.Breaker != nil {
+		done, err = c.set.Breaker.Allow()
 	}
-	return c.set.Breaker.Allow()
+	return done, err
 }

@@ -1,6 +1,10 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
+// The model has one goroutine: the race detector would say nothing, ten times as slowly.
+
 package attempts
 
 import (

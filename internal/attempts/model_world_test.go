@@ -1,6 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package attempts
 
 import (
