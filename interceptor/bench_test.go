@@ -176,7 +176,7 @@ func BenchmarkOneFailureRatio(b *testing.B) {
 	inTurns(b, failOnce(both["stagger"]), failOnce(both["go-grpc-middleware"]))
 }
 
-func TestACallWhoseFirstAttemptFailsAllocatesLittle(t *testing.T) {
+func TestOneFailureAllocatesLittle(t *testing.T) {
 	allocations := map[string]float64{}
 	for name, unary := range afterFailure(t) {
 		allocations[name] = testing.AllocsPerRun(2000, failOnce(unary))
@@ -215,7 +215,7 @@ func BenchmarkBufconn(b *testing.B) {
 	}
 }
 
-func TestOverAConnectionACallAllocatesAtMostTwiceMore(t *testing.T) {
+func TestConnectionAllocatesLittle(t *testing.T) {
 	with := testing.AllocsPerRun(2000, overBufconn(t, mustNew(t, fiftyMethods(t)).DialOptions()...))
 	without := testing.AllocsPerRun(2000, overBufconn(t, grpc.WithDisableRetry()))
 	if with > without+2 {

@@ -4,10 +4,14 @@
 package interceptor_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -75,7 +79,7 @@ func withFuse(f *fuse) interceptor.Option {
 	return interceptor.WithBreaker(func(string, string) interceptor.Breaker[fuseState] { return f })
 }
 
-func TestABreakerIsAskedBeforeEveryAttemptAndToldHowEachEnds(t *testing.T) {
+func TestBreaker_AskedAndTold(t *testing.T) {
 	f := &fuse{limit: 10}
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), text("third"))
@@ -85,7 +89,7 @@ func TestABreakerIsAskedBeforeEveryAttemptAndToldHowEachEnds(t *testing.T) {
 	}, withFuse(f))
 }
 
-func TestAnOpenCircuitRefusesTheFirstAttempt(t *testing.T) {
+func TestBreaker_RefusesFirst(t *testing.T) {
 	f, budget := &fuse{}, &purse{}
 	retry := plain()
 	retry.Budget = ""
@@ -106,7 +110,7 @@ func TestAnOpenCircuitRefusesTheFirstAttempt(t *testing.T) {
 	}, withFuse(f), interceptor.WithBudget("", budget))
 }
 
-func TestACircuitThatAFailureOpensIsNotWaitedFor(t *testing.T) {
+func TestBreaker_OpenedByFailure(t *testing.T) {
 	f := &fuse{limit: 2}
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
@@ -121,7 +125,7 @@ func TestACircuitThatAFailureOpensIsNotWaitedFor(t *testing.T) {
 	}, withFuse(f))
 }
 
-func TestACircuitThatOpensDuringTheWaitIsNotRetriedInto(t *testing.T) {
+func TestBreaker_OpensInWait(t *testing.T) {
 	f, budget := &fuse{limit: 5}, &purse{grants: 9}
 	retry := plain()
 	retry.Budget = ""
@@ -133,4 +137,149 @@ func TestACircuitThatOpensDuringTheWaitIsNotRetriedInto(t *testing.T) {
 			t.Errorf("%v (%s) after %d attempts; %v; %d wait", err, reasonOf(err), s.Count(get), budget, s.retrier.Waiting())
 		}
 	}, withFuse(f), interceptor.WithBudget("", budget))
+}
+
+func TestBreaker_ToldOfLosers(t *testing.T) {
+	inPlace, beside := besides(), besides()
+	inPlace.OnAttemptTimeout = policy.OnTimeoutRetry
+	for name, row := range map[string]struct {
+		c    policy.Config
+		want string
+	}{
+		"given up":      {config(inPlace), "[DeadlineExceeded OK]"},
+		"beside":        {config(beside), "[OK DeadlineExceeded]"}, // and cancelled in the end
+		"a lost hedge":  {hedged(), "[OK OK]"},                     // it was not slow
+		"sequential":    {config(plain()), "[Canceled]"},
+		"no other hope": {policy.Config{}, "[Canceled]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 10}
+			play(t, row.c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang(), text("second"))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				time.AfterFunc(5*time.Second, cancel)
+				_, _ = s.call(ctx, get)
+				synctest.Wait()
+				if got := fmt.Sprint(f.told); got != row.want || f.granted != len(f.told) {
+					t.Errorf("granted %d, told %s; want %s", f.granted, got, row.want)
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+// A server that hangs must not look well because the attempts of a call end together.
+func TestBreaker_HangingServer(t *testing.T) {
+	for name, row := range map[string]struct {
+		c    policy.Config
+		want string
+	}{
+		"hedges": {hedged(), "3 [DeadlineExceeded DeadlineExceeded DeadlineExceeded]"},
+		"beside": {config(besides()), "4 [DeadlineExceeded DeadlineExceeded DeadlineExceeded DeadlineExceeded]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 99}
+			play(t, row.c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := s.call(ctx, get); status.Code(err) != codes.DeadlineExceeded || f.String() != row.want {
+					t.Errorf("%v; %v", err, f)
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+func TestBreaker_Streams(t *testing.T) {
+	for name, desc := range streamKinds {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 10}
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+				stream := s.open(t, t.Context(), desc)
+				send(t, stream, "list")
+				_ = stream.CloseSend()
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || desc.ServerStreams && err != io.EOF {
+					t.Errorf("%v, %v", got, err)
+				}
+				if f.String() != "2 [Unavailable OK]" {
+					t.Error(f)
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+var streamKinds = map[string]*grpc.StreamDesc{"server": serverStream, "client": clientStream, "both": bidiStream}
+
+func TestBreaker_RefusesStreams(t *testing.T) {
+	for name, desc := range streamKinds {
+		t.Run(name, func(t *testing.T) {
+			budget := new(purse)
+			retry := plain()
+			retry.Budget = ""
+			play(t, config(retry), func(t *testing.T, s scene) {
+				finished := 0
+				_, err := s.conn.NewStream(t.Context(), desc, get, grpc.OnFinish(func(error) { finished++ }))
+				if !errors.Is(err, errFuse) || reasonOf(err) != policy.ReasonBreakerOpen || status.Code(err) != codes.Unavailable {
+					t.Errorf("%v (%s)", err, reasonOf(err))
+				}
+				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempts != 0 || budget.started+budget.ok+budget.bad != 0 {
+					t.Errorf("%d requests, finished %d times, told of %+v, the budget %d times", s.Count(get), finished, s.calls, budget.started+budget.ok+budget.bad)
+				}
+			}, withFuse(new(fuse)), interceptor.WithBudget("", budget))
+		})
+	}
+}
+
+func TestBreaker_AbandonedStreams(t *testing.T) {
+	f := &fuse{limit: 10}
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "a")
+		cancel() // and nobody receives
+		synctest.Wait()
+		if f.String() != "1 [Canceled]" {
+			t.Error(f)
+		}
+	}, withFuse(f))
+}
+
+func TestBreaker_None(t *testing.T) {
+	asked := make(chan string, 10)
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, text("fine"))
+		if got, err := s.call(t.Context(), get); got != "fine" || err != nil || len(asked) != 1 {
+			t.Errorf("%q, %v; asked %d times", got, err, len(asked))
+		}
+		if at := <-asked; at != s.conn.Target()+get {
+			t.Errorf("asked for %s", at)
+		}
+	}, interceptor.WithBreaker(func(target, method string) interceptor.Breaker[fuseState] {
+		asked <- target + method
+		return nil
+	}))
+}
+
+func TestBreaker_ManyCalls(t *testing.T) {
+	f := &fuse{limit: 1 << 30}
+	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 2 * ms }), func(t *testing.T, s scene) {
+		s.On(get, text("slow").Delay(3*ms), text("quick"), down())
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				for range 20 {
+					_, _ = s.call(t.Context(), get)
+				}
+			})
+		}
+		wg.Wait()
+		if f.granted != len(f.told) || f.granted < 64*20 || !slices.Contains(f.told, codes.OK) {
+			t.Errorf("granted %d, told of %d", f.granted, len(f.told))
+		}
+	}, withFuse(f))
 }

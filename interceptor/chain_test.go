@@ -5,9 +5,15 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,7 +28,7 @@ import (
 )
 
 // Law 8: one layer retries. Each client of A → B → C → D makes up to 3 attempts, and D is out.
-func TestAnOutageAtTheEndOfAChainCostsTheAttemptsOfOneLayer(t *testing.T) {
+func TestChain_Outage(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name string
@@ -60,7 +66,7 @@ func TestAnOutageAtTheEndOfAChainCostsTheAttemptsOfOneLayer(t *testing.T) {
 }
 
 // A failure of B's or C's own is none of a call that was given up: the layer above retries it.
-func TestAServiceThatFailsByItselfIsRetriedByTheLayerAbove(t *testing.T) {
+func TestChain_OwnFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := chain{guards: "BC", retry: three(policy.ChainAllow), fails: 0.3}.start(t)
@@ -76,7 +82,7 @@ func TestAServiceThatFailsByItselfIsRetriedByTheLayerAbove(t *testing.T) {
 }
 
 // What a service says to the caller above when it fails with UNAVAILABLE, after different calls of its own.
-func TestAServiceSpeaksOfRetriesOnlyIfItHasGivenThemUp(t *testing.T) {
+func TestChain_Trailer(t *testing.T) {
 	t.Parallel()
 	fails := status.Error(codes.Unavailable, "as the handler says")
 	pass := func(err error) error { return err }
@@ -136,7 +142,7 @@ func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Co
 	return trailer.Get(policy.PushbackTrailer), err
 }
 
-func TestAHopThatMayNotRetrySaysNothingUpstream(t *testing.T) {
+func TestChain_OneAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lower := testserver.Start(t, testserver.Name("lower"))
@@ -152,6 +158,291 @@ func TestAHopThatMayNotRetrySaysNothingUpstream(t *testing.T) {
 		err := upper.Dial(t).Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.Trailer(&trailer))
 		if status.Code(err) != codes.Unavailable || len(trailer.Get(policy.PushbackTrailer)) != 0 {
 			t.Errorf("%v, trailer %v; want no word of retries", err, trailer)
+		}
+	})
+}
+
+// chain says how four services call each other: A, where the user is, calls B, that calls C, that calls D.
+type chain struct {
+	unary  bool             // B and C have unary handlers; streams otherwise
+	guards string           // of "BC": servers with the Retrier's interceptor
+	grpcs  string           // of "ABC": clients that retry by gRPC's own policy, as often as the Retrier
+	retry  policy.RetrySpec // of the other clients
+	fails  float64          // how often B and C fail by themselves, 0 to 1; how D does, its script says
+}
+
+// three is the policy of most chains: 3 attempts after UNAVAILABLE, and no budget.
+func three(rule policy.Chain) policy.RetrySpec {
+	retry := plain()
+	retry.MaxAttempts, retry.Chain = 3, rule
+	return retry
+}
+
+// services are a chain that runs.
+type services struct {
+	b, c, d *testserver.Server
+	user    *grpc.ClientConn // of A, to B
+	unary   bool
+}
+
+// start starts the services, with a Retrier of its own for each client.
+func (c chain) start(t *testing.T) services {
+	t.Helper()
+	s := services{d: testserver.Start(t), unary: c.unary}
+	s.c = c.serve(t, "C", c.dial(t, "C", s.d))
+	s.b = c.serve(t, "B", c.dial(t, "B", s.c))
+	s.user = c.dial(t, "A", s.b)
+	return s
+}
+
+const ownRetries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s",
+	"maxBackoff": "60s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+// dial connects a service to the next.
+func (c chain) dial(t *testing.T, name string, to *testserver.Server) *grpc.ClientConn {
+	t.Helper()
+	if strings.Contains(c.grpcs, name) {
+		return to.Dial(t, grpc.WithDefaultServiceConfig(ownRetries))
+	}
+	r := mustNew(t, mustSet(t, config(c.retry)), quiet, interceptor.WithRandom(func() float64 { return 0.5 }))
+	return to.Dial(t, r.DialOptions()...)
+}
+
+// serve starts a service that answers every call with what the next one answers.
+func (c chain) serve(t *testing.T, name string, next *grpc.ClientConn) *testserver.Server {
+	t.Helper()
+	var guard grpc.ServerOption = grpc.EmptyServerOption{}
+	options := []testserver.Option{testserver.Name(name + " of " + t.Name())}
+	if strings.Contains(c.guards, name) {
+		r := mustNew(t, mustSet(t, policy.Config{}))
+		guard = grpc.ChainUnaryInterceptor(r.UnaryServer())
+		options = append(options, testserver.ServerOptions(grpc.ChainStreamInterceptor(r.StreamServer())))
+	}
+	options = append(options, testserver.ServerOptions(guard))
+	if c.unary {
+		return testserver.Start(t, append(options, testserver.Register(unaryOrders(func(ctx context.Context) error {
+			return ask(ctx, next, true)
+		})))...)
+	}
+	srv := testserver.Start(t, options...)
+	srv.On(get, testserver.Func(func(ctx context.Context, a testserver.Attempt) testserver.Step {
+		if rand.New(rand.NewPCG(uint64(name[0]), uint64(a.Number))).Float64() < c.fails {
+			return testserver.Fail(codes.Unavailable, name+" failed by itself")
+		}
+		return answer(ask(ctx, next, false))
+	}))
+	return srv
+}
+
+// answer is that of a service whose own call ended with err.
+func answer(err error) testserver.Step {
+	if err != nil {
+		return testserver.FailStatus(status.Convert(err))
+	}
+	return text("done")
+}
+
+// ask makes a call to the next service, as a unary call or as a server stream.
+func ask(ctx context.Context, next *grpc.ClientConn, unary bool, opts ...grpc.CallOption) error {
+	if unary {
+		return next.Invoke(ctx, get, wrapperspb.String("order 7"), new(wrapperspb.StringValue), opts...)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := next.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, get, opts...)
+	if err == nil {
+		err = stream.SendMsg(wrapperspb.String("order 7"))
+	}
+	for err == nil {
+		err = stream.RecvMsg(new(wrapperspb.StringValue))
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// call is the user's.
+func (s services) call(t *testing.T, opts ...grpc.CallOption) error {
+	t.Helper()
+	return ask(t.Context(), s.user, s.unary, opts...)
+}
+
+// unaryOrders is the order service with a unary GetOrder, as generated code would register it.
+func unaryOrders(handle func(ctx context.Context) error) func(grpc.ServiceRegistrar) {
+	method := grpc.MethodDesc{
+		MethodName: "GetOrder",
+		Handler: func(srv any, ctx context.Context, dec func(any) error, icpt grpc.UnaryServerInterceptor) (any, error) {
+			order := new(wrapperspb.StringValue)
+			if err := dec(order); err != nil {
+				return nil, err
+			}
+			inner := func(ctx context.Context, _ any) (any, error) { return order, handle(ctx) }
+			if icpt == nil {
+				return inner(ctx, order)
+			}
+			return icpt(ctx, order, &grpc.UnaryServerInfo{Server: srv, FullMethod: get}, inner)
+		},
+	}
+	desc := grpc.ServiceDesc{ServiceName: "acme.orders.v1.OrderService", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{method}}
+	return func(r grpc.ServiceRegistrar) { r.RegisterService(&desc, nil) }
+}
+
+// slowly is how many requests reach D for each call of the user, when D never answers, each service sends
+// another attempt after a second, and all servers have the interceptor.
+func slowly(t *testing.T, rule policy.Chain, budget string, calls int) (atD float64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		retry := three(rule)
+		retry.Budget, retry.PerAttemptTimeout = budget, time.Second
+		s := chain{guards: "BC", retry: retry, unary: true}.start(t)
+		s.d.On(get, testserver.Hang())
+		var wg sync.WaitGroup
+		for range calls {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				if err := ask(ctx, s.user, true); err == nil {
+					t.Error("a call is answered")
+				}
+			})
+			time.Sleep(20 * ms)
+		}
+		wg.Wait()
+		atD = float64(s.d.Count(get)) / float64(calls)
+	})
+	return atD
+}
+
+// A service whose own call is slow has not given up, and so says nothing: only the rule for chains, and
+// above all the budgets, stand between a server that hangs and 27 requests.
+func TestChain_SlowEnd(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[policy.Chain]float64{policy.ChainAllow: 27, policy.ChainOnce: 17, policy.ChainSuppress: 11} {
+		if got := slowly(t, rule, policy.NoBudget, 3); got != want {
+			t.Errorf("%v without budgets: %v requests at D for a call; want %v", rule, got, want)
+		}
+	}
+	if got := slowly(t, policy.ChainAllow, "", 1000); got > 1.1 {
+		t.Errorf("with the default budgets: %v requests at D for a call; want at most 1.1", got)
+	}
+}
+
+// storm is what becomes of the user's calls when servers of a chain fail.
+type storm struct{ success, atD float64 }
+
+// weather is a row of the table below: how often each server fails by itself. At 1, D alone is out.
+type weather struct {
+	guards string
+	fails  float64
+}
+
+// outlast plays calls, one after the other, so that the same ones fail whatever the machine does.
+func (w weather) outlast(t *testing.T, retry policy.RetrySpec, calls int) (result storm) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := chain{guards: w.guards, retry: retry, fails: w.fails}
+		if w.fails == 1 {
+			c.fails = 0
+		}
+		s := c.start(t)
+		s.d.On(get, testserver.Random('D', w.fails, down()))
+		answered := 0
+		for range calls {
+			if s.call(t) == nil {
+				answered++
+			}
+		}
+		result = storm{float64(answered) / float64(calls), float64(s.d.Count(get)) / float64(calls)}
+	})
+	return result
+}
+
+// What a service should do by default with its retries when the call that it serves is itself a retry.
+// Success of the user's calls, and requests at D for each of them; 3 attempts, no budget, 1,000 calls:
+//
+//	interceptors | servers fail | ALLOW        | ONCE         | SUPPRESS
+//	none         | 10 %         | 1.000   1.10 | 1.000   1.10 |  .998   1.10
+//	none         | 30 %         |  .975   1.38 |  .960   1.35 |  .909   1.28
+//	none         | D is out     |  .000  27    |  .000  17    |  .000  11
+//	B and C      | 10 %         |  .999   1.10 |  .999   1.10 |  .997   1.10
+//	B and C      | 30 %         |  .925   1.30 |  .919   1.30 |  .857   1.21
+//	B and C      | D is out     |  .000   3    |  .000   3    |  .000   3
+//
+// ALLOW is the default: with the interceptors, an outage costs the same under each rule, and the others only
+// fail calls that could have been answered. ONCE and SUPPRESS are for chains whose servers do not
+// have the interceptor.
+func TestChain_BestRule(t *testing.T) {
+	t.Parallel()
+	table := map[weather][3]storm{}
+	for _, guards := range []string{"", "BC"} {
+		for _, fails := range []float64{0.1, 0.3, 1} {
+			w, calls := weather{guards, fails}, 500
+			if fails == 1 {
+				calls = 20 // each costs the same
+			}
+			var row [3]storm
+			for rule := range row {
+				row[rule] = w.outlast(t, three(policy.Chain(rule+1)), calls)
+			}
+			table[w] = row
+			t.Logf("interceptors %-4q fails %.1f: %.3v", guards, fails, row)
+			allow, once, suppress := row[0], row[1], row[2]
+			if allow.success < once.success || once.success < suppress.success {
+				t.Errorf("%+v: success %v; want ALLOW first, and SUPPRESS last", w, row)
+			}
+			if allow.atD > 1.1*suppress.atD && guards != "" {
+				t.Errorf("%+v: requests %v; want less than a tenth saved by any rule", w, row)
+			}
+		}
+	}
+	if row := table[weather{"", 1}]; row != [3]storm{{0, 27}, {0, 17}, {0, 11}} {
+		t.Errorf("an outage without the interceptors costs %v; want 27, 17 and 11 requests", row)
+	}
+	if row := table[weather{"BC", 1}]; row != [3]storm{{0, 3}, {0, 3}, {0, 3}} {
+		t.Errorf("an outage with the interceptors costs %v; want 3 requests under each rule", row)
+	}
+	if row := table[weather{"BC", 0.3}]; row[0].success < row[2].success+0.05 {
+		t.Errorf("success at 30 %% failures: %v; want a twentieth of all calls between ALLOW and SUPPRESS", row)
+	}
+	if row := table[weather{"BC", 0.1}]; row[0].success < 0.995 {
+		t.Errorf("success at 10 %% failures: %v; want nearly all under ALLOW", row)
+	}
+}
+
+// Where nobody has installed anything on the servers, the budgets keep a chain bounded: 10 % a layer are
+// 1.1³ = 1.33 requests, and the reserves, of one a second, add the rest in the half minute that this takes.
+func TestChain_BudgetsAlone(t *testing.T) {
+	t.Parallel()
+	retry := three(policy.ChainAllow)
+	retry.Budget = "" // the default one
+	got := weather{"", 1}.outlast(t, retry, 2000)
+	t.Logf("%.2f requests at D for a call", got.atD)
+	if got.atD > 1.6 || got.atD < 1.33 {
+		t.Errorf("%.2f requests at D for a call; want 1.33 to 1.6", got.atD)
+	}
+}
+
+// A service that leaves its retries to the caller above must not forbid them to it.
+func TestChain_LeftToCaller(t *testing.T) {
+	play(t, config(three(policy.ChainSuppress)), func(t *testing.T, s scene) {
+		s.On(get, down())
+		srv := testserver.Start(t, testserver.ServerOptions(grpc.ChainStreamInterceptor(s.retrier.StreamServer())))
+		srv.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+			return answer(ask(ctx, s.conn, false))
+		}))
+		for previous, want := range map[string]string{"": "[-1] after 3", "1": "[] after 1", "2": "[] after 1", "no number": "[-1] after 3"} {
+			s.Reset()
+			ctx := t.Context()
+			if previous != "" {
+				ctx = metadata.AppendToOutgoingContext(ctx, "grpc-previous-rpc-attempts", previous)
+			}
+			var trailer metadata.MD
+			err := srv.Dial(t).Invoke(ctx, get, wrapperspb.String("a"), new(wrapperspb.StringValue), grpc.Trailer(&trailer))
+			got := fmt.Sprintf("%v after %d", trailer.Get(policy.PushbackTrailer), s.Count(get))
+			if status.Code(err) != codes.Unavailable || got != want {
+				t.Errorf("in attempt %q: %v, %s; want %s", previous, err, got, want)
+			}
 		}
 	})
 }

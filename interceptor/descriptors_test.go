@@ -7,18 +7,27 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	_ "google.golang.org/protobuf/types/known/emptypb" // linked in, as badAPI and register want it
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -30,7 +39,7 @@ const (
 	sendParcel = "/acme.parcels.v1.ParcelService/SendParcel"  // the same, but not declared safe
 )
 
-func TestAnAPIBringsItsPoliciesAlong(t *testing.T) {
+func TestDescriptors_Policies(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]struct {
 		attempts int
@@ -53,7 +62,7 @@ func TestAnAPIBringsItsPoliciesAlong(t *testing.T) {
 	}
 }
 
-func TestAnIdempotencyLevelOfADescriptorSetMakesAMethodSafe(t *testing.T) {
+func TestDescriptors_IdempotencyLevel(t *testing.T) {
 	t.Parallel()
 	set := levels(t)
 	retry := plain()
@@ -83,7 +92,7 @@ func TestAnIdempotencyLevelOfADescriptorSetMakesAMethodSafe(t *testing.T) {
 	}
 }
 
-func TestTheWarningsOfARetrierNameMethodsOfADescriptorSet(t *testing.T) {
+func TestDescriptors_Warnings(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
 	mustNew(t, mustSet(t, config(plain())), withJournal(j), interceptor.WithDescriptors(levels(t)))
@@ -93,7 +102,7 @@ func TestTheWarningsOfARetrierNameMethodsOfADescriptorSet(t *testing.T) {
 	}
 }
 
-func TestWithDescriptorsTakesItsPlaceAmongTheOptionsAsItComes(t *testing.T) {
+func TestDescriptors_OptionOrder(t *testing.T) {
 	t.Parallel()
 	described := interceptor.WithDescriptors(parcels)
 	others := []interceptor.Option{quiet, interceptor.WithMaxAttempts(4), interceptor.WithRandom(func() float64 { return 0 })}
@@ -106,7 +115,7 @@ func TestWithDescriptorsTakesItsPlaceAmongTheOptionsAsItComes(t *testing.T) {
 	}
 }
 
-func TestAPolicyOfAnAPIIsPaidFromTheDefaultBudget(t *testing.T) {
+func TestDescriptors_Budget(t *testing.T) {
 	play(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 2, TokenRatio: 0.1}}, func(t *testing.T, s scene) {
 		s.Default(testserver.Fail(codes.Unavailable, "down"))
 		_, err := s.call(t.Context(), getParcel)
@@ -116,7 +125,7 @@ func TestAPolicyOfAnAPIIsPaidFromTheDefaultBudget(t *testing.T) {
 	}, interceptor.WithDescriptors(parcels))
 }
 
-func TestWithDescriptorsSaysWhatWouldBeRight(t *testing.T) {
+func TestDescriptors_BadInput(t *testing.T) {
 	t.Parallel()
 	set := mustSet(t, policy.Config{})
 	none := filepath.Join(t.TempDir(), "none.binpb")
@@ -137,7 +146,7 @@ func TestWithDescriptorsSaysWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestGeneratedCodeBringsItsPoliciesAlong(t *testing.T) {
+func TestDescriptors_GeneratedCode(t *testing.T) {
 	const method = "/acme.linked.v1.Linked/Get"
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.On(method, testserver.Fail(codes.Unavailable, "down").Times(3), text("done"))
@@ -145,4 +154,82 @@ func TestGeneratedCodeBringsItsPoliciesAlong(t *testing.T) {
 			t.Errorf("%v after waits of %s; want 3 of 1s", err, s.waits())
 		}
 	})
+}
+
+// levels writes a descriptor set of the service of the other tests, where CreateOrder is IDEMPOTENT.
+func levels(t *testing.T) string {
+	t.Helper()
+	method := func(name string, options *descriptorpb.MethodOptions) *descriptorpb.MethodDescriptorProto {
+		return &descriptorpb.MethodDescriptorProto{
+			Name: &name, InputType: new(".acme.orders.v1.Order"), OutputType: new(".acme.orders.v1.Order"), Options: options,
+		}
+	}
+	return writeSet(t, &descriptorpb.FileDescriptorProto{
+		Name: new("orders.proto"), Package: new("acme.orders.v1"), Syntax: new("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Order")}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("OrderService"), Method: []*descriptorpb.MethodDescriptorProto{
+			method("CreateOrder", &descriptorpb.MethodOptions{IdempotencyLevel: descriptorpb.MethodOptions_IDEMPOTENT.Enum()}),
+			method("DeleteOrder", nil),
+		}}},
+	})
+}
+
+func writeSet(t *testing.T, files ...*descriptorpb.FileDescriptorProto) string {
+	t.Helper()
+	data, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "api.binpb")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// shipped is the file of an API whose only method has a policy of so many attempts.
+func shipped(service string, attempts uint32) *descriptorpb.FileDescriptorProto {
+	options := new(descriptorpb.MethodOptions)
+	proto.SetExtension(options, policyv1.E_Retry, &policyv1.RetryPolicy{
+		MaxAttempts: attempts, InitialBackoff: durationpb.New(time.Second), MaxBackoff: durationpb.New(time.Second), BackoffMultiplier: 1,
+		RetryableStatusCodes: []policyv1.StatusCode{policyv1.StatusCode_STATUS_CODE_UNAVAILABLE}, Jitter: policyv1.Jitter_JITTER_NONE,
+	})
+	low := strings.ToLower(service)
+	return &descriptorpb.FileDescriptorProto{
+		Name: new(low + ".proto"), Package: new("acme." + low + ".v1"), Syntax: new("proto3"),
+		Dependency: []string{"stagger/policy/v1/options.proto", "google/protobuf/empty.proto"},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: &service, Method: []*descriptorpb.MethodDescriptorProto{{
+			Name: new("Get"), InputType: new(".google.protobuf.Empty"), OutputType: new(".google.protobuf.Empty"), Options: options,
+		}}}},
+	}
+}
+
+// badAPI is a set with a policy that is wrong.
+func badAPI() []*descriptorpb.FileDescriptorProto {
+	var files []*descriptorpb.FileDescriptorProto
+	for _, path := range []string{
+		"google/protobuf/descriptor.proto", "google/protobuf/duration.proto", "google/protobuf/struct.proto",
+		"google/protobuf/empty.proto", "stagger/policy/v1/policy.proto", "stagger/policy/v1/options.proto",
+	} {
+		f, err := protoregistry.GlobalFiles.FindFileByPath(path)
+		if err != nil {
+			panic(err)
+		}
+		files = append(files, protodesc.ToFileDescriptorProto(f))
+	}
+	return append(files, shipped("Bad", 1))
+}
+
+// The API that this program is linked with, registered as generated code does it.
+var _ = register(shipped("Linked", 4))
+
+func register(f *descriptorpb.FileDescriptorProto) error {
+	file, err := protodesc.NewFile(f, protoregistry.GlobalFiles)
+	if err == nil {
+		err = protoregistry.GlobalFiles.RegisterFile(file)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return err
 }

@@ -4,14 +4,19 @@
 package interceptor_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -68,4 +73,36 @@ func TestErrorShowsReasonAndAttempts(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestError_CancelledBackoff(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Unavailable, "the disk is full"))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*ms, cancel)
+		_, err := s.call(ctx, get)
+		servers := status.Error(codes.Unavailable, "the disk is full")
+		if status.Code(err) != codes.Canceled || !errors.Is(err, servers) {
+			t.Errorf("%v; want CANCELED, and the server's error behind it", err)
+		}
+	})
+}
+
+func TestError(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		st, err := status.New(codes.Unavailable, "the disk is full").WithDetails(status.New(codes.DataLoss, "sector 7").Proto())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.On(get, down().Delay(time.Second), down(), down(), testserver.FailStatus(st))
+		_, err = s.call(t.Context(), get)
+		got, ok := status.FromError(err)
+		if !ok || got.Message() != "the disk is full" || len(got.Details()) != 1 || err.Error() != st.Err().Error() {
+			t.Errorf("status %v; want the last attempt's own", got)
+		}
+		e := err.(*interceptor.Error) //nolint:errorlint // that is what is promised
+		if e.Attempts != 4 || e.Elapsed != 1700*ms || e.Reason != policy.ReasonAttemptsExhausted {
+			t.Errorf("%+v", e)
+		}
+	})
 }

@@ -221,3 +221,24 @@ func TestWithStatsHandler(t *testing.T) {
 		t.Error("nil is taken for a handler")
 	}
 }
+
+func TestEvent(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down().Delay(30*ms).Times(2), text(""))
+		_, _ = s.call(t.Context(), get)
+		if len(s.attempts) != 3 || len(s.decisions) != 2 || len(s.calls) != 1 {
+			t.Fatalf("%d attempts, %d decisions, %d calls; want 3, 2, 1", len(s.attempts), len(s.decisions), len(s.calls))
+		}
+		second := s.attempts[1]
+		if second.Number != 2 || second.Code != codes.Unavailable || second.Elapsed != 30*ms ||
+			second.Start.Sub(s.attempts[0].Start) != 130*ms || second.Peer == nil || second.Method != get || second.Target != s.conn.Target() {
+			t.Errorf("second attempt %+v", second)
+		}
+		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Decision.Retry || d.Decision.Delay != 200*ms || d.TimedOut {
+			t.Errorf("second decision %+v", d)
+		}
+		if c := s.calls[0]; c.Attempts != 3 || c.Elapsed != 360*ms || c.Waited != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {
+			t.Errorf("call %+v", c)
+		}
+	})
+}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
@@ -158,4 +159,147 @@ func ExampleRetrier_Unary() {
 	defer end()
 	fmt.Println(conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
 	// Output: <nil>
+}
+
+// tripped is the smallest breaker there is: one failure opens its circuit for good. One for real use is in
+// examples/breaker.
+type tripped bool
+
+type position string
+
+func (p position) String() string { return string(p) }
+
+func (t *tripped) State() position {
+	if *t {
+		return "open"
+	}
+	return "closed"
+}
+
+func (t *tripped) Allow() (done func(error), err error) {
+	if *t {
+		return nil, errors.New("the service is down")
+	}
+	return func(err error) { *t = tripped(status.Code(err) == codes.Unavailable) }, nil
+}
+
+func ExampleWithBreaker() {
+	breakers := map[string]*tripped{} // real ones need a lock
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet,
+		interceptor.WithBreaker(func(target, _ string) interceptor.Breaker[position] {
+			if breakers[target] == nil {
+				breakers[target] = new(tripped)
+			}
+			return breakers[target]
+		}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(9, retrier.DialOptions()...)
+	defer end()
+	for range 2 {
+		err := conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+		if e, ok := errors.AsType[*interceptor.Error](err); ok {
+			fmt.Printf("%d attempts, %s: %s\n", e.Attempts, e.Reason, status.Convert(err).Message())
+		}
+	}
+	// Output:
+	// 1 attempts, breaker_open: restarting
+	// 0 attempts, breaker_open: circuit breaker: the service is down
+}
+
+// Nobody has declared CreateOrder safe; with a key that the server knows, this call is.
+func ExampleIdempotencyKey() {
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	server.Default(testserver.Fail(codes.Unavailable).Pushback("0"), testserver.OK())
+	conn, err := grpc.NewClient(server.Target(), append(server.DialOptions(), retrier.DialOptions()...)...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{},
+		interceptor.IdempotencyKey("order-4711"))
+	fmt.Println(err)
+	for _, attempt := range server.Attempts() {
+		fmt.Println(attempt.Metadata.Get("idempotency-key"))
+	}
+	// Output:
+	// <nil>
+	// [order-4711]
+	// [order-4711]
+}
+
+// retrying is the interceptor of a Retrier whose retries follow at once, for calls that no server sees.
+func retrying(options ...interceptor.Option) grpc.UnaryClientInterceptor {
+	retry := policy.DefaultRetry()
+	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "acme.jobs.v1.JobService", Method: "Result"}},
+		Spec:  policy.Spec{Retry: &retry},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	r, err := interceptor.New(set, options...)
+	if err != nil {
+		panic(err)
+	}
+	return r.Unary()
+}
+
+// A reply may mean "not yet": then the call is made again, under the same policy and budget.
+func ExampleWithClassifier() {
+	unary := retrying(interceptor.WithClassifier(func(_ context.Context, _ string, reply any, err error) interceptor.Verdict {
+		if result, ok := reply.(*wrapperspb.StringValue); ok && err == nil && result.GetValue() == "" {
+			return interceptor.VerdictRetry
+		}
+		return interceptor.VerdictByCode
+	}))
+	attempts, result := 0, new(wrapperspb.StringValue)
+	err := unary(context.Background(), "/acme.jobs.v1.JobService/Result", nil, result, nil,
+		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { // the server
+			if attempts++; attempts == 3 {
+				result.Value = "42"
+			}
+			return nil
+		})
+	fmt.Println(result.GetValue(), err, attempts)
+	// Output: 42 <nil> 3
+}
+
+func ExampleWithDescriptors() {
+	set, err := policy.NewSet(policy.Config{}) // no policy but what the API brings along
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	retrier, err := interceptor.New(set, interceptor.WithDescriptors("../policy/testdata/descriptors/parcels.binpb"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(2, retrier.DialOptions()...)
+	defer end()
+	err = conn.Invoke(context.Background(), "/acme.parcels.v1.ParcelService/GetParcel", &emptypb.Empty{}, &emptypb.Empty{})
+	fmt.Println("GetParcel has a policy:", status.Code(err))
+	err = conn.Invoke(context.Background(), "/acme.parcels.v1.ParcelService/SendParcel", &emptypb.Empty{}, &emptypb.Empty{})
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		fmt.Println("SendParcel has its service's:", status.Code(err), e.Reason)
+	}
+	// Output:
+	// GetParcel has a policy: OK
+	// SendParcel has its service's: Unavailable not_idempotent
 }

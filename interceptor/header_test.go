@@ -9,10 +9,12 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -111,4 +113,64 @@ func TestAttemptNumber(t *testing.T) {
 			t.Errorf("%d; want 1, and no hedge", got)
 		}
 	})
+}
+
+func TestPreviousAttempts_CallInside(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		token := s.Dial(t, s.retrier.DialOptions()...)
+		inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if _, err := (scene{conn: token}).call(ctx, other); err != nil {
+				return err
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
+		s.On(get, down(), text(""))
+		if _, err := s.call(t.Context(), get); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range s.Attempts() {
+			if a.Method == other && len(a.Metadata["grpc-previous-rpc-attempts"]) > 0 {
+				t.Errorf("the call for a token says %v attempts went before", a.Metadata["grpc-previous-rpc-attempts"])
+			}
+		}
+	})
+}
+
+func TestPreviousAttempts(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down().Times(2), text(""))
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme")
+		if _, err := s.call(ctx, get); err != nil {
+			t.Fatal(err)
+		}
+		var counts []string
+		for _, a := range s.Attempts() {
+			counts = append(counts, fmt.Sprint(a.Metadata["grpc-previous-rpc-attempts"], a.Metadata["tenant"]))
+		}
+		if got := strings.Join(counts, " "); got != "[] [acme] [1] [acme] [2] [acme]" {
+			t.Errorf("the server saw %s", got)
+		}
+	})
+}
+
+func TestPreviousAttempts_Proxy(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down().Times(1), text(""))
+		incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3", "tenant", "acme")
+		ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
+		if _, err := s.call(ctx, get); err != nil {
+			t.Fatal(err)
+		}
+		first, second := s.Attempts()[0].Metadata, s.Attempts()[1].Metadata
+		if got := fmt.Sprint(first["grpc-previous-rpc-attempts"], second["grpc-previous-rpc-attempts"], first["tenant"]); got != "[] [1] [acme]" {
+			t.Errorf("the server saw %s", got)
+		}
+	})
+}
+
+// previousAttempts is what the client says of the attempts before.
+func previousAttempts(a testserver.Attempt) int {
+	n, _ := strconv.Atoi(strings.Join(a.Metadata["grpc-previous-rpc-attempts"], ""))
+	return n
 }

@@ -5,9 +5,11 @@ package interceptor_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -36,7 +38,7 @@ func (s scene) keys(header string) string {
 	return strings.Join(list, " ")
 }
 
-func TestACallSendsOneKeyInAllItsAttempts(t *testing.T) {
+func TestKey_SameInAllAttempts(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		seen := map[string]bool{}
 		for range 3 {
@@ -58,7 +60,7 @@ func TestACallSendsOneKeyInAllItsAttempts(t *testing.T) {
 	})
 }
 
-func TestAKeyOfTheCallersIsSentAsItIs(t *testing.T) {
+func TestKey_Callers(t *testing.T) {
 	withHeader := metadata.AppendToOutgoingContext(context.Background(), "x-order-key", "from-metadata", "other", "kept")
 	for name, row := range map[string]struct {
 		ctx          context.Context //nolint:containedctx // of the call
@@ -84,7 +86,7 @@ func TestAKeyOfTheCallersIsSentAsItIs(t *testing.T) {
 	}
 }
 
-func TestTheOptionAloneMakesACallSafe(t *testing.T) {
+func TestKey_OptionAlone(t *testing.T) {
 	never := config(plain())
 	never.Methods[1].Idempotency = policy.IdempotencyNone
 	for name, c := range map[string]policy.Config{"nobody has declared it": config(plain()), "declared unsafe": never} {
@@ -103,7 +105,7 @@ func TestTheOptionAloneMakesACallSafe(t *testing.T) {
 	}
 }
 
-func TestStreamsSendKeysToo(t *testing.T) {
+func TestKey_Streams(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		s.On(create, testserver.Play(testserver.Receive(1)).Then(down()), testserver.Play(testserver.ReceiveAll(), say("made")))
 		stream, err := s.conn.NewStream(t.Context(), clientStream, create)
@@ -121,12 +123,80 @@ func TestStreamsSendKeysToo(t *testing.T) {
 	})
 }
 
-func TestAKeyThatMetadataCannotHoldIsGRPCsErrorOnce(t *testing.T) {
+func TestKey_Invalid(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		s.On(create, text("made"))
 		_, err := s.call(t.Context(), create, interceptor.IdempotencyKey("line\nbreak"))
 		if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
 			t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), len(s.attempts))
+		}
+	})
+}
+
+func TestKey_CallersMetadata(t *testing.T) {
+	play(t, withKeys(), func(t *testing.T, s scene) {
+		s.On(create, down(), text("made"))
+		md := metadata.MD{"X-Order-Key": {""}, "other": {"kept"}} // as a careless caller writes it
+		before := maps.Clone(md)
+		if _, err := s.call(metadata.NewOutgoingContext(t.Context(), md), create); err != nil {
+			t.Error(err)
+		}
+		if !maps.EqualFunc(md, before, func(a, b []string) bool { return strings.Join(a, "+") == strings.Join(b, "+") }) {
+			t.Errorf("%v; was %v", md, before)
+		}
+		if two := strings.Fields(s.keys("x-order-key")); len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
+			t.Errorf("keys %q; an empty one is none", two)
+		}
+	})
+}
+
+func TestKey_Hedges(t *testing.T) {
+	c := hedged()
+	c.Methods[0].IdempotencyKey = "x-order-key"
+	play(t, c, func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), text("second"))
+		if got, err := s.call(t.Context(), get); got != "second" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		if two := strings.Fields(s.keys("x-order-key")); len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
+			t.Errorf("keys %q", two)
+		}
+	})
+}
+
+// The attempt that is given up may have taken effect: only the key makes the next one safe.
+func TestKey_Timeout(t *testing.T) {
+	for key, row := range map[string]struct {
+		want     codes.Code
+		attempts int
+	}{"x-order-key": {codes.OK, 2}, "": {codes.DeadlineExceeded, 1}} {
+		t.Run("key "+key, func(t *testing.T) {
+			c := config(hasty())
+			c.Methods[1].IdempotencyKey, c.Methods[1].Timeout = key, 5*time.Second
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(create, testserver.Hang().Times(1), text("made"))
+				if _, err := s.call(t.Context(), create); status.Code(err) != row.want || s.Count(create) != row.attempts {
+					t.Errorf("%v after %d attempts; want %v after %d", err, s.Count(create), row.want, row.attempts)
+				}
+			})
+		})
+	}
+}
+
+func TestKey_InvalidOfStream(t *testing.T) {
+	play(t, withKeys(), func(t *testing.T, s scene) {
+		_, err := s.conn.NewStream(t.Context(), bidiStream, create, interceptor.IdempotencyKey("line\nbreak"))
+		if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 || s.Count(create) != 0 {
+			t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), len(s.attempts))
+		}
+	})
+}
+
+func TestKey_Disabled(t *testing.T) {
+	play(t, withKeys(), func(t *testing.T, s scene) {
+		s.On(create, text("made"))
+		if _, err := s.call(t.Context(), create, interceptor.Disable(), interceptor.IdempotencyKey("mine")); err != nil || s.keys("x-order-key") != "" {
+			t.Errorf("%v, key %s", err, s.keys("x-order-key"))
 		}
 	})
 }

@@ -48,7 +48,7 @@ func (s scene) hedgedAfter(t *testing.T) time.Duration {
 
 func near(got, want time.Duration) bool { return got >= want*98/100 && got <= want*102/100 }
 
-func TestTheHedgingDelayFollowsTheQuantile(t *testing.T) {
+func TestLatency_Follows(t *testing.T) {
 	play(t, byQuantile(), func(t *testing.T, s scene) {
 		if got := s.hedgedAfter(t); got != time.Second {
 			t.Errorf("before anything is known, hedged after %v", got)
@@ -62,7 +62,7 @@ func TestTheHedgingDelayFollowsTheQuantile(t *testing.T) {
 	})
 }
 
-func TestTheQuantileForgets(t *testing.T) {
+func TestLatency_Forgets(t *testing.T) {
 	play(t, byQuantile(), func(t *testing.T, s scene) {
 		s.train(t, 100, func(int) time.Duration { return 200 * ms })
 		time.Sleep(2 * time.Minute)
@@ -73,7 +73,7 @@ func TestTheQuantileForgets(t *testing.T) {
 	})
 }
 
-func TestTheQuantileIsKeptWithinItsBounds(t *testing.T) {
+func TestLatency_Bounds(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{ms: 5 * ms, 600 * ms: 400 * ms} {
 		t.Run(took.String(), func(t *testing.T) {
 			play(t, byQuantile(), func(t *testing.T, s scene) {
@@ -88,7 +88,7 @@ func TestTheQuantileIsKeptWithinItsBounds(t *testing.T) {
 
 // A hedge that wins cuts the first attempt short. Were only winners counted, the quantile would creep
 // down until every call is hedged.
-func TestHedgesDoNotPullTheQuantileDown(t *testing.T) {
+func TestLatency_HedgesDoNotPullItDown(t *testing.T) {
 	play(t, byQuantile(), func(t *testing.T, s scene) {
 		s.train(t, 100, func(i int) time.Duration { return time.Duration(i%100+1) * ms })
 		var slow atomic.Int64

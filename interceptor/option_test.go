@@ -12,15 +12,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestIdempotentDeclaresOneCallSafe(t *testing.T) {
+func TestIdempotent(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(create, down())
 		_, err := s.call(t.Context(), create, interceptor.Idempotent())
@@ -34,7 +32,7 @@ func TestIdempotentDeclaresOneCallSafe(t *testing.T) {
 	})
 }
 
-func TestIdempotentWinsOverAPolicyThatSaysNever(t *testing.T) {
+func TestIdempotent_OverNone(t *testing.T) {
 	c := config(plain())
 	c.Methods[0].Idempotency = policy.IdempotencyNone
 	play(t, c, func(t *testing.T, s scene) {
@@ -48,7 +46,7 @@ func TestIdempotentWinsOverAPolicyThatSaysNever(t *testing.T) {
 	})
 }
 
-func TestDisableLetsACallPassBy(t *testing.T) {
+func TestDisable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down())
 		finished := 0
@@ -108,7 +106,7 @@ func TestMaxAttempts(t *testing.T) {
 	})
 }
 
-func TestWithPolicyReplacesTheMethodsPolicyForOneCall(t *testing.T) {
+func TestWithPolicy(t *testing.T) {
 	two := plain()
 	two.MaxAttempts = 2
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -131,7 +129,7 @@ func TestWithPolicyReplacesTheMethodsPolicyForOneCall(t *testing.T) {
 	})
 }
 
-func TestMoreThanFiveAttemptsNeedARetrierThatAllowsThem(t *testing.T) {
+func TestWithMaxAttempts(t *testing.T) {
 	eight := plain()
 	eight.MaxAttempts = 8
 	play(t, config(eight), func(t *testing.T, s scene) {
@@ -163,7 +161,7 @@ func texts(diagnostics []policy.Diagnostic) []string {
 	return list
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestOption_BadInput(t *testing.T) {
 	t.Parallel()
 	set := mustSet(t, policy.Config{})
 	for want, option := range map[string]interceptor.Option{
@@ -183,7 +181,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestWarningsThatNobodyListensToGoToTheDefaultLogger(t *testing.T) {
+func TestWarnings_DefaultLogger(t *testing.T) {
 	var out bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
@@ -194,7 +192,7 @@ func TestWarningsThatNobodyListensToGoToTheDefaultLogger(t *testing.T) {
 	}
 }
 
-func TestOptionsDoNothingWithoutTheInterceptor(t *testing.T) {
+func TestCallOption_WithoutInterceptor(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.conn = s.Dial(t)
 		s.On(get, text("hello"))
@@ -204,42 +202,18 @@ func TestOptionsDoNothingWithoutTheInterceptor(t *testing.T) {
 	})
 }
 
-func TestEventsTellTheWholeStory(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Delay(30*ms).Times(2), text(""))
+// A policy that was made for another set must not be taken for one of this Retrier's.
+func TestWithPolicy_BudgetOfAnotherSet(t *testing.T) {
+	quietly(t, func(t *testing.T, s scene, p *purse) {
+		other := mustSet(t, config(plain())) // budget NONE
+		s.On(get, down())
+		_, _ = s.call(t.Context(), get, interceptor.WithPolicy(other.Lookup(get)))
+		if p.started != 0 || s.Count(get) != 4 {
+			t.Errorf("the budget was told of %d calls, the server of %d attempts; want 0 and 4", p.started, s.Count(get))
+		}
 		_, _ = s.call(t.Context(), get)
-		if len(s.attempts) != 3 || len(s.decisions) != 2 || len(s.calls) != 1 {
-			t.Fatalf("%d attempts, %d decisions, %d calls; want 3, 2, 1", len(s.attempts), len(s.decisions), len(s.calls))
-		}
-		second := s.attempts[1]
-		if second.Number != 2 || second.Code != codes.Unavailable || second.Elapsed != 30*ms ||
-			second.Start.Sub(s.attempts[0].Start) != 130*ms || second.Peer == nil || second.Method != get || second.Target != s.conn.Target() {
-			t.Errorf("second attempt %+v", second)
-		}
-		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Decision.Retry || d.Decision.Delay != 200*ms || d.TimedOut {
-			t.Errorf("second decision %+v", d)
-		}
-		if c := s.calls[0]; c.Attempts != 3 || c.Elapsed != 360*ms || c.Waited != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {
-			t.Errorf("call %+v", c)
-		}
-	})
-}
-
-func TestTheErrorIsTheServersOwnWithTheStoryBesideIt(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		st, err := status.New(codes.Unavailable, "the disk is full").WithDetails(status.New(codes.DataLoss, "sector 7").Proto())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.On(get, down().Delay(time.Second), down(), down(), testserver.FailStatus(st))
-		_, err = s.call(t.Context(), get)
-		got, ok := status.FromError(err)
-		if !ok || got.Message() != "the disk is full" || len(got.Details()) != 1 || err.Error() != st.Err().Error() {
-			t.Errorf("status %v; want the last attempt's own", got)
-		}
-		e := err.(*interceptor.Error) //nolint:errorlint // that is what is promised
-		if e.Attempts != 4 || e.Elapsed != 1700*ms || e.Reason != policy.ReasonAttemptsExhausted {
-			t.Errorf("%+v", e)
+		if p.started != 1 {
+			t.Errorf("the budget was told of %d calls of the real policy; want 1", p.started)
 		}
 	})
 }

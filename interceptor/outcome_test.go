@@ -4,8 +4,11 @@
 package interceptor_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -19,14 +22,18 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	grpcbalancer "google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -195,4 +202,222 @@ func TestUnsentWhereGRPCMayRetryUnseen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// refuser is an HTTP/2 server that refuses its first stream with REFUSED_STREAM and answers the
+// next ones with an empty message: gRPC's own server never does that on demand.
+func refuser(conn net.Conn) (streams int) {
+	preface := make([]byte, len(http2.ClientPreface))
+	if _, err := io.ReadFull(conn, preface); err != nil {
+		return 0
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return streams
+		}
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				_ = framer.WriteSettingsAck()
+			}
+		case *http2.HeadersFrame:
+			streams++
+			if streams == 1 {
+				_ = framer.WriteRSTStream(f.StreamID, http2.ErrCodeRefusedStream)
+				continue
+			}
+			writeHeaders(framer, f.StreamID, false, ":status", "200", "content-type", "application/grpc")
+			_ = framer.WriteData(f.StreamID, false, make([]byte, 5))
+			writeHeaders(framer, f.StreamID, true, "grpc-status", "0")
+		}
+	}
+}
+
+func writeHeaders(framer *http2.Framer, stream uint32, end bool, pairs ...string) {
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := 0; i < len(pairs); i += 2 {
+		_ = encoder.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]})
+	}
+	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
+}
+
+// A stream that the server refused unseen is sent again by gRPC itself, even with its retries off.
+// That is no attempt of ours: it costs no budget and no allowance.
+func TestOutcome_RefusedStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lis := bufconn.Listen(1 << 16)
+		defer lis.Close()
+		seen := make(chan int, 1)
+		go func() {
+			conn, err := lis.Accept()
+			if err != nil {
+				seen <- 0
+				return
+			}
+			seen <- refuser(conn)
+		}()
+		j := new(journal)
+		retrier := mustNew(t, mustSet(t, config(plain())), withJournal(j))
+		conn, err := grpc.NewClient("passthrough:///refuser", append(retrier.DialOptions(),
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (scene{conn: conn}).call(t.Context(), create); err != nil {
+			t.Errorf("%v; want the answer of the second stream, though the method is not safe to repeat", err)
+		}
+		_ = conn.Close()
+		if streams := <-seen; streams != 2 || len(j.attempts) != 1 {
+			t.Errorf("the server saw %d streams, the observer %d attempts; want 2 and 1", streams, len(j.attempts))
+		}
+	})
+}
+
+func TestOutcome_OnThisSide(t *testing.T) {
+	t.Parallel()
+	internal := plain()
+	internal.Codes = policy.Codes(codes.Internal)
+	for name, row := range map[string]struct {
+		md   metadata.MD
+		opts []grpc.CallOption
+		raw  []byte
+	}{
+		"a message that cannot be encoded": {opts: []grpc.CallOption{grpc.ForceCodec(broken{})}},
+		"a reply that cannot be decoded":   {raw: []byte{0xff}},
+		"a compressor that is not there":   {opts: []grpc.CallOption{grpc.UseCompressor("none-such")}},
+		"a codec that is not there":        {opts: []grpc.CallOption{grpc.CallContentSubtype("none-such")}},
+		"a header that is not allowed":     {md: metadata.MD{"Not Allowed": {"x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(internal), func(t *testing.T, s scene) {
+				s.On(get, testserver.OK().Raw(row.raw))
+				ctx := metadata.NewOutgoingContext(t.Context(), row.md)
+				_, err := s.call(ctx, get, row.opts...)
+				if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
+					t.Errorf("%v, %s after %d attempts; want non_retryable after 1", err, reasonOf(err), len(s.attempts))
+				}
+			})
+		})
+	}
+}
+
+func TestOutcome_TooLargeWrapped(t *testing.T) {
+	t.Parallel()
+	exhausted := plain()
+	exhausted.Codes = policy.Codes(codes.ResourceExhausted)
+	unary := mustNew(t, mustSet(t, config(exhausted)), quiet).Unary()
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		err := unary(t.Context(), get, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			attempts++
+			return fmt.Errorf("orders client: %w", status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 3)"))
+		})
+		if attempts != 1 || reasonOf(err) != policy.ReasonNonRetryable {
+			t.Errorf("%v, %s after %d attempts", err, reasonOf(err), attempts)
+		}
+	})
+}
+
+func (broken) Name() string                { return "broken" }
+func (broken) Marshal(any) ([]byte, error) { return nil, fmt.Errorf("no") }
+func (broken) Unmarshal([]byte, any) error { return fmt.Errorf("no") }
+
+func TestUnsent_ConnectionWithoutAddress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lis := bufconn.Listen(1 << 16)
+		srv := testserver.Start(t, testserver.Listener(lis))
+		srv.On(create, down())
+		retrier := mustNew(t, mustSet(t, config(plain())), quiet)
+		conn, err := grpc.NewClient("passthrough:///tunnel", append(retrier.DialOptions(),
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				c, err := lis.DialContext(ctx)
+				return tunnel{c}, err
+			}))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, err = (scene{conn: conn}).call(t.Context(), create)
+		if reasonOf(err) != policy.ReasonNotIdempotent || srv.Count(create) != 1 {
+			t.Errorf("%s, the server saw it %d times; want not_idempotent, once", reasonOf(err), srv.Count(create))
+		}
+	})
+}
+
+func (tunnel) RemoteAddr() net.Addr { return nil }
+
+func TestOutcome_TooLarge(t *testing.T) {
+	t.Parallel()
+	all := plain()
+	all.Codes = policy.Codes(codes.ResourceExhausted)
+	for name, opt := range map[string]grpc.CallOption{
+		"request": grpc.MaxCallSendMsgSize(3),
+		"reply":   grpc.MaxCallRecvMsgSize(3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(all), func(t *testing.T, s scene) {
+				s.On(get, text("a long reply"))
+				_, err := s.call(t.Context(), get, opt)
+				if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
+					t.Errorf("%v, %s after %d attempts; want non_retryable after 1", err, reasonOf(err), len(s.attempts))
+				}
+			})
+		})
+	}
+}
+
+func TestOutcome_NoStatus(t *testing.T) {
+	t.Parallel()
+	unknown := plain()
+	unknown.Codes = policy.Codes(codes.Unknown)
+	unary := mustNew(t, mustSet(t, config(unknown)), quiet).Unary()
+	failure := fmt.Errorf("signing key not found")
+	attempts := 0
+	err := unary(t.Context(), get, nil, nil, nil,
+		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			attempts++
+			return failure
+		})
+	if attempts != 1 || reasonOf(err) != policy.ReasonNonRetryable || err.Error() != failure.Error() {
+		t.Errorf("%v after %d attempts; want %v after 1", err, attempts, failure)
+	}
+	if _, ok := status.FromError(err); ok {
+		t.Error("the error has a status that its cause has not")
+	}
+}
+
+// An interceptor further in that keeps the options of an attempt to itself leaves no peer behind.
+// That proves nothing: the attempt may have reached the server.
+func TestUnsent_SwallowedOptions(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(create, down())
+		swallow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+			return invoke(ctx, method, req, reply, cc)
+		}
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(swallow))...)
+		if _, err := s.call(t.Context(), create); reasonOf(err) != policy.ReasonNotIdempotent || s.Count(create) != 1 {
+			t.Errorf("%s after %d attempts; want not_idempotent after 1", reasonOf(err), s.Count(create))
+		}
+	})
+}
+
+func TestOutcome_GRPCRetriesReported(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.Dial(t, grpc.WithUnaryInterceptor(s.retrier.Unary()), grpc.WithDefaultServiceConfig(serviceConfig))
+		s.On(get, down())
+		for range 3 {
+			_, _ = s.call(t.Context(), get)
+		}
+		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], get) {
+			t.Errorf("warnings %q; want one that names %s", s.warnings, get)
+		}
+	})
 }

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -154,4 +157,27 @@ func reasonOf(err error) policy.Reason {
 		return e.Reason
 	}
 	return ""
+}
+
+// speak is the server's side of a connection in bare HTTP/2, for what gRPC's own server never says: hear is
+// given every frame but the settings.
+func speak(conn net.Conn, hear func(*http2.Framer, http2.Frame)) {
+	preface := make([]byte, len(http2.ClientPreface))
+	if _, err := io.ReadFull(conn, preface); err != nil {
+		return
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		settings, ok := frame.(*http2.SettingsFrame)
+		if !ok {
+			hear(framer, frame)
+		} else if !settings.IsAck() {
+			_ = framer.WriteSettingsAck()
+		}
+	}
 }

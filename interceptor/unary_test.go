@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,15 +17,16 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func down() testserver.Step { return testserver.Fail(codes.Unavailable) }
 
-func TestHeaderTrailerAndPeerComeFromTheLastAttempt(t *testing.T) {
+func TestUnary_MetadataOfLast(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
 			down().Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1", "only-first", "x")),
@@ -47,7 +46,7 @@ func TestHeaderTrailerAndPeerComeFromTheLastAttempt(t *testing.T) {
 	})
 }
 
-func TestATargetIsClearedWhenTheLastAttemptHadNothingForIt(t *testing.T) {
+func TestUnary_TargetsCleared(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 			go s.Down() // from now on attempts have no stream
@@ -64,7 +63,7 @@ func TestATargetIsClearedWhenTheLastAttemptHadNothingForIt(t *testing.T) {
 	})
 }
 
-func TestOnFinishRunsOnceForEachOptionWithTheFinalError(t *testing.T) {
+func TestUnary_OnFinish(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		script []testserver.Step
@@ -89,73 +88,7 @@ func TestOnFinishRunsOnceForEachOptionWithTheFinalError(t *testing.T) {
 	}
 }
 
-func TestTheServerIsToldHowManyAttemptsWentBefore(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), text(""))
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme")
-		if _, err := s.call(ctx, get); err != nil {
-			t.Fatal(err)
-		}
-		var counts []string
-		for _, a := range s.Attempts() {
-			counts = append(counts, fmt.Sprint(a.Metadata["grpc-previous-rpc-attempts"], a.Metadata["tenant"]))
-		}
-		if got := strings.Join(counts, " "); got != "[] [acme] [1] [acme] [2] [acme]" {
-			t.Errorf("the server saw %s", got)
-		}
-	})
-}
-
-func TestAProxyDoesNotPassOnTheCountOfItsCaller(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(1), text(""))
-		incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3", "tenant", "acme")
-		ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
-		if _, err := s.call(ctx, get); err != nil {
-			t.Fatal(err)
-		}
-		first, second := s.Attempts()[0].Metadata, s.Attempts()[1].Metadata
-		if got := fmt.Sprint(first["grpc-previous-rpc-attempts"], second["grpc-previous-rpc-attempts"], first["tenant"]); got != "[] [1] [acme]" {
-			t.Errorf("the server saw %s", got)
-		}
-	})
-}
-
-// A unary call can bring a message and then fail. With protobuf the next decoding starts from
-// nothing; with other codecs it may add to what is there.
-func TestAReplyThatAFailedAttemptFilledIsEmptied(t *testing.T) {
-	t.Parallel()
-	unary := mustNew(t, mustSet(t, config(plain())), quiet).Unary()
-	synctest.Test(t, func(t *testing.T) {
-		type order struct{ Items []string }
-		var reply order
-		attempts := 0
-		err := unary(t.Context(), get, nil, &reply, nil,
-			func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-				attempts++
-				o := reply.(*order)
-				o.Items = append(o.Items, fmt.Sprint("item of attempt ", attempts))
-				if attempts < 3 {
-					return status.Error(codes.Unavailable, "")
-				}
-				return nil
-			})
-		if err != nil || fmt.Sprint(reply.Items) != "[item of attempt 3]" {
-			t.Errorf("%v, %v; want the items of the last attempt", reply.Items, err)
-		}
-	})
-}
-
-func TestAPartialReplyIsReplacedByTheNextAttempts(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Reply(wrapperspb.String("half")), text(""))
-		if got, err := s.call(t.Context(), get); err != nil || got != "" {
-			t.Errorf("%q, %v; want the empty reply of the second attempt", got, err)
-		}
-	})
-}
-
-func TestHeadersBeforeAFailureDoNotCommitAUnaryCall(t *testing.T) {
+func TestUnary_HeadersDoNotCommit(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Header(metadata.Pairs("a", "b")), text("hello"))
 		if got, err := s.call(t.Context(), get); err != nil || got != "hello" {
@@ -164,7 +97,7 @@ func TestHeadersBeforeAFailureDoNotCommitAUnaryCall(t *testing.T) {
 	})
 }
 
-func TestHeadersCommitWithCommitOnHeaders(t *testing.T) {
+func TestUnary_CommitOnHeaders(t *testing.T) {
 	strict := plain()
 	strict.CommitOn = policy.CommitOnHeaders
 	play(t, config(strict), func(t *testing.T, s scene) {
@@ -176,7 +109,7 @@ func TestHeadersCommitWithCommitOnHeaders(t *testing.T) {
 	})
 }
 
-func TestAClosedConnectionEndsAWaitingCallWithoutAnotherAttempt(t *testing.T) {
+func TestUnary_ClosedInWait(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable, "the disk is full").Pushback("60000"))
 		time.AfterFunc(7*time.Second, func() { _ = s.conn.Close() })
@@ -191,7 +124,7 @@ func TestAClosedConnectionEndsAWaitingCallWithoutAnotherAttempt(t *testing.T) {
 	})
 }
 
-func TestACallOnAClosedConnectionIsNotRetried(t *testing.T) {
+func TestUnary_ClosedBefore(t *testing.T) {
 	all := plain()
 	all.Codes = policy.Codes(codes.Unavailable, codes.Canceled)
 	play(t, config(all), func(t *testing.T, s scene) {
@@ -202,7 +135,7 @@ func TestACallOnAClosedConnectionIsNotRetried(t *testing.T) {
 	})
 }
 
-func TestACallThatItsCallerCancelledIsNotRetried(t *testing.T) {
+func TestUnary_Cancelled(t *testing.T) {
 	all := plain()
 	all.Codes = policy.Codes(codes.Unavailable, codes.Canceled)
 	play(t, config(all), func(t *testing.T, s scene) {
@@ -215,7 +148,7 @@ func TestACallThatItsCallerCancelledIsNotRetried(t *testing.T) {
 	})
 }
 
-func TestCancelledFromTheServerIsRetriedWhenListed(t *testing.T) {
+func TestUnary_CancelledByServer(t *testing.T) {
 	all := plain()
 	all.Codes = policy.Codes(codes.Canceled)
 	play(t, config(all), func(t *testing.T, s scene) {
@@ -226,84 +159,16 @@ func TestCancelledFromTheServerIsRetriedWhenListed(t *testing.T) {
 	})
 }
 
-func TestAMessageThatIsTooLargeIsNotRetried(t *testing.T) {
-	t.Parallel()
-	all := plain()
-	all.Codes = policy.Codes(codes.ResourceExhausted)
-	for name, opt := range map[string]grpc.CallOption{
-		"request": grpc.MaxCallSendMsgSize(3),
-		"reply":   grpc.MaxCallRecvMsgSize(3),
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(all), func(t *testing.T, s scene) {
-				s.On(get, text("a long reply"))
-				_, err := s.call(t.Context(), get, opt)
-				if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
-					t.Errorf("%v, %s after %d attempts; want non_retryable after 1", err, reasonOf(err), len(s.attempts))
-				}
-			})
-		})
-	}
-}
-
-func TestAnErrorWithoutStatusIsNotRetried(t *testing.T) {
-	t.Parallel()
-	unknown := plain()
-	unknown.Codes = policy.Codes(codes.Unknown)
-	unary := mustNew(t, mustSet(t, config(unknown)), quiet).Unary()
-	failure := fmt.Errorf("signing key not found")
-	attempts := 0
-	err := unary(t.Context(), get, nil, nil, nil,
-		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-			attempts++
-			return failure
-		})
-	if attempts != 1 || reasonOf(err) != policy.ReasonNonRetryable || err.Error() != failure.Error() {
-		t.Errorf("%v after %d attempts; want %v after 1", err, attempts, failure)
-	}
-	if _, ok := status.FromError(err); ok {
-		t.Error("the error has a status that its cause has not")
-	}
-}
-
-// An interceptor further in that keeps the options of an attempt to itself leaves no peer behind.
-// That proves nothing: the attempt may have reached the server.
-func TestAnUnsafeCallIsNotRepeatedOnTheWordOfAnInterceptorThatSwallowsOptions(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(create, down())
-		swallow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, _ ...grpc.CallOption) error {
-			return invoke(ctx, method, req, reply, cc)
-		}
-		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(swallow))...)
-		if _, err := s.call(t.Context(), create); reasonOf(err) != policy.ReasonNotIdempotent || s.Count(create) != 1 {
-			t.Errorf("%s after %d attempts; want not_idempotent after 1", reasonOf(err), s.Count(create))
-		}
-	})
-}
-
 const serviceConfig = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.1s",
 	"maxBackoff": "1s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
-func TestDialOptionsSwitchGRPCsOwnRetriesOff(t *testing.T) {
+func TestDialOptions(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultServiceConfig(serviceConfig))...)
 		s.On(get, down())
 		_, _ = s.call(t.Context(), get)
 		if got := s.Count(get); got != 4 || len(s.warnings) > 0 {
 			t.Errorf("the server saw %d attempts; want 4. Warnings: %v", got, s.warnings)
-		}
-	})
-}
-
-func TestGRPCsOwnRetriesBesideOursAreReportedOnceAMethod(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.conn = s.Dial(t, grpc.WithUnaryInterceptor(s.retrier.Unary()), grpc.WithDefaultServiceConfig(serviceConfig))
-		s.On(get, down())
-		for range 3 {
-			_, _ = s.call(t.Context(), get)
-		}
-		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], get) {
-			t.Errorf("warnings %q; want one that names %s", s.warnings, get)
 		}
 	})
 }
@@ -322,7 +187,7 @@ func TestAnUnsafeCallIsNotRepeatedWhereGRPCMayHaveSentIt(t *testing.T) {
 	})
 }
 
-func TestTwoRetriersOnOneConnectionDoNotMultiply(t *testing.T) {
+func TestTwoRetriers(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		inner := s.retrier.DialOptions()
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), inner...)...)
@@ -336,7 +201,7 @@ func TestTwoRetriersOnOneConnectionDoNotMultiply(t *testing.T) {
 	})
 }
 
-func TestAPoliciesTimeoutBoundsTheWholeCall(t *testing.T) {
+func TestUnary_PolicyTimeout(t *testing.T) {
 	c := config(plain())
 	c.Methods[0].Timeout = 350 * ms
 	play(t, c, func(t *testing.T, s scene) {
@@ -359,49 +224,7 @@ func TestAPoliciesTimeoutBoundsTheWholeCall(t *testing.T) {
 	})
 }
 
-func TestAPoliciesWaitForReadyIsTheDefaultOfItsCalls(t *testing.T) {
-	c := config(plain())
-	c.Methods[0].WaitForReady = new(true)
-	play(t, c, func(t *testing.T, s scene) {
-		s.Down()
-		time.AfterFunc(3*time.Second, s.Up)
-		if _, err := s.call(t.Context(), get); err != nil || len(s.attempts) != 1 {
-			t.Errorf("%v after %d attempts; want one that waited", err, len(s.attempts))
-		}
-		s.Down()
-		if _, err := s.call(t.Context(), get, grpc.WaitForReady(false)); status.Code(err) != codes.Unavailable {
-			t.Errorf("%v; want the call's own option to win", err)
-		}
-	})
-}
-
-func TestAPoliciesMessageLimitsHoldUnlessTheCallsAreSmaller(t *testing.T) {
-	t.Parallel()
-	c := config(plain())
-	c.Methods[0].MaxRequestBytes, c.Methods[0].MaxResponseBytes = new(9), new(9)
-	for _, row := range []struct {
-		reply string
-		opts  []grpc.CallOption
-		want  codes.Code
-	}{
-		{"short", nil, codes.OK}, // "order 7" and "short" are 9 and 7 bytes
-		{"too long", nil, codes.ResourceExhausted},
-		{"too long", []grpc.CallOption{grpc.MaxCallRecvMsgSize(1000)}, codes.ResourceExhausted},
-		{"short", []grpc.CallOption{grpc.MaxCallSendMsgSize(8)}, codes.ResourceExhausted},
-		{"short", []grpc.CallOption{grpc.MaxCallRecvMsgSize(6)}, codes.ResourceExhausted},
-	} {
-		t.Run(fmt.Sprint(row), func(t *testing.T) {
-			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, text(row.reply))
-				if _, err := s.call(t.Context(), get, row.opts...); status.Code(err) != row.want {
-					t.Errorf("%v; want %v", err, row.want)
-				}
-			})
-		})
-	}
-}
-
-func TestACallWithoutAPolicyHasOneAttempt(t *testing.T) {
+func TestUnary_NoPolicy(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.On(get, down())
 		_, err := s.call(t.Context(), get)
@@ -411,13 +234,7 @@ func TestACallWithoutAPolicyHasOneAttempt(t *testing.T) {
 	})
 }
 
-// previousAttempts is what the client says of the attempts before.
-func previousAttempts(a testserver.Attempt) int {
-	n, _ := strconv.Atoi(strings.Join(a.Metadata["grpc-previous-rpc-attempts"], ""))
-	return n
-}
-
-func TestManyCallsAtOnceKeepToThemselves(t *testing.T) {
+func TestUnary_ManyCalls(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On("/acme.orders.v1.OrderService/*", testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			name := a.Metadata["caller"][0]
@@ -448,7 +265,7 @@ func TestManyCallsAtOnceKeepToThemselves(t *testing.T) {
 	})
 }
 
-func TestTheInterceptorWorksOnLoopbackTCP(t *testing.T) {
+func TestUnary_TCP(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, testserver.TCP())
 	srv.On(get, down().Pushback("0").Times(1), text("hello"))
@@ -464,7 +281,7 @@ func TestTheInterceptorWorksOnLoopbackTCP(t *testing.T) {
 }
 
 // Headers cost a copy in every call, so a first attempt does not bring them unless somebody asks.
-func TestARetryAfterIsObeyedInTrailersAndFromTheSecondAttemptOnInHeaders(t *testing.T) {
+func TestUnary_RetryAfter(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		inHeader := down().Header(metadata.Pairs("retry-after", "5"))
 		s.On(get, down().RetryAfter("3"), inHeader, inHeader.RetryAfter("7"), text(""))
@@ -476,6 +293,105 @@ func TestARetryAfterIsObeyedInTrailersAndFromTheSecondAttemptOnInHeaders(t *test
 		var header metadata.MD
 		if _, err := s.call(t.Context(), get, grpc.Header(&header)); err != nil || s.waits() != "[5s]" {
 			t.Errorf("%v, waits %s; want [5s], since the caller asks for headers", err, s.waits())
+		}
+	})
+}
+
+// quietly runs a test with a client that nobody observes: its calls that succeed at once take the
+// short way through the interceptor.
+func quietly(t *testing.T, test func(t *testing.T, s scene, p *purse)) {
+	t.Helper()
+	t.Parallel()
+	retry := plain()
+	retry.Budget = ""
+	synctest.Test(t, func(t *testing.T) {
+		p := &purse{Budget: budget.Unlimited, grants: 9}
+		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithBudget("", p))}
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		test(t, s, p)
+	})
+}
+
+func TestUnaryFastPath_Budget(t *testing.T) {
+	quietly(t, func(t *testing.T, s scene, p *purse) {
+		s.On(get, text(""), down(), text(""), down())
+		for range 3 {
+			_, _ = s.call(t.Context(), get)
+		}
+		if got := p.String(); p.started != 3 || got != "asked [failure failure failure failure], failed 5, returned 0, refunded 1, ok 2, bad 1" {
+			t.Errorf("%d calls, %s", p.started, got)
+		}
+	})
+}
+
+func TestUnaryFastPath_Options(t *testing.T) {
+	quietly(t, func(t *testing.T, s scene, _ *purse) {
+		s.On(get, text("").Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
+		var header, trailer metadata.MD
+		var p peer.Peer
+		finished := 0
+		incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3")
+		ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
+		_, err := s.call(ctx, get, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&p), grpc.OnFinish(func(error) { finished++ }))
+		if err != nil || header["from"] == nil || trailer["end"] == nil || p.Addr == nil || finished != 1 {
+			t.Errorf("%v, header %v, trailer %v, peer %v, OnFinish %d times", err, header["from"], trailer["end"], p.Addr, finished)
+		}
+		if got := s.Attempts()[0].Metadata["grpc-previous-rpc-attempts"]; len(got) > 0 {
+			t.Errorf("the server was told of %v attempts before", got)
+		}
+	})
+}
+
+func TestUnaryFastPath_CallObserverAllocatesNothing(t *testing.T) {
+	var events []interceptor.CallEvent
+	observer := interceptor.Observer{Call: func(_ context.Context, e interceptor.CallEvent) { events = append(events[:0], e) }}
+	unary := mustNew(t, fiftyMethods(t), interceptor.WithObserver(observer)).Unary()
+	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod()}
+	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
+	call()
+	if n := testing.AllocsPerRun(1000, call); n != 0 {
+		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
+	}
+	if e := events[0]; e.Attempts != 1 || e.Reason != policy.ReasonSucceeded || time.Since(e.Start) < e.Elapsed {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestUnaryFastPath_SecondTargetAllocatesNothing(t *testing.T) {
+	retrier := mustNew(t, fiftyMethods(t))
+	unary := retrier.Unary()
+	for _, target := range []string{"passthrough:///one", "passthrough:///two"} {
+		conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(noCredentials))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		call := func() { _ = unary(t.Context(), "/acme.orders.v1.OrderService/Method25", nil, nil, conn, answered) }
+		call()
+		if n := testing.AllocsPerRun(1000, call); n != 0 {
+			t.Errorf("%s: a call allocates %v times; want 0", target, n)
+		}
+	}
+}
+
+func TestUnary_ContextsEnd(t *testing.T) {
+	t.Parallel()
+	retry := hasty()
+	c := config(retry)
+	c.Methods[0].Timeout = time.Hour
+	unary := mustNew(t, mustSet(t, c), quiet).Unary()
+	synctest.Test(t, func(t *testing.T) {
+		var seen []context.Context
+		_ = unary(t.Context(), get, nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			if seen = append(seen, ctx); len(seen) < 3 {
+				return status.Error(codes.Unavailable, "")
+			}
+			return nil
+		})
+		for i, ctx := range seen {
+			if ctx.Err() == nil {
+				t.Errorf("the context of attempt %d lives on", i+1)
+			}
 		}
 	})
 }

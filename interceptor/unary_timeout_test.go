@@ -11,7 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
@@ -74,7 +76,7 @@ func (p *purse) String() string {
 		p.asked, p.failed, p.returned, p.refunded, p.ok, p.bad)
 }
 
-func TestAnAttemptThatTimesOutIsAbandonedWhenTheNextIsSent(t *testing.T) {
+func TestUnaryTimeout_Abandoned(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang().Times(1), text("hello"))
 		if got, err := s.call(t.Context(), get); err != nil || got != "hello" {
@@ -91,7 +93,7 @@ func TestAnAttemptThatTimesOutIsAbandonedWhenTheNextIsSent(t *testing.T) {
 	})
 }
 
-func TestAnAnswerDuringTheBackoffAfterATimeoutWins(t *testing.T) {
+func TestUnaryTimeout_AnswerInBackoff(t *testing.T) {
 	p := &purse{Budget: budget.Unlimited, grants: 9}
 	retry := hasty()
 	retry.Budget = ""
@@ -107,7 +109,7 @@ func TestAnAnswerDuringTheBackoffAfterATimeoutWins(t *testing.T) {
 	}, interceptor.WithBudget("", p))
 }
 
-func TestAFailureDuringTheBackoffAfterATimeoutIsDecidedOnItsOwn(t *testing.T) {
+func TestUnaryTimeout_FailureInBackoff(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[codes.Code]string{
 		codes.NotFound:    "[] non_retryable",
@@ -126,7 +128,7 @@ func TestAFailureDuringTheBackoffAfterATimeoutIsDecidedOnItsOwn(t *testing.T) {
 }
 
 // An attempt is abandoned only for a better one: where the policy allows no other, it goes on.
-func TestAnAttemptThatTimesOutGoesOnWhenNoOtherMayFollow(t *testing.T) {
+func TestUnaryTimeout_GoesOn(t *testing.T) {
 	t.Parallel()
 	broke := hasty()
 	broke.Budget = "empty"
@@ -163,7 +165,7 @@ func TestAnAttemptThatTimesOutGoesOnWhenNoOtherMayFollow(t *testing.T) {
 	}
 }
 
-func TestExtraAttemptsAfterTimeoutsAreChargedAsSuchAndRefunded(t *testing.T) {
+func TestUnaryTimeout_Charged(t *testing.T) {
 	p := &purse{Budget: budget.Unlimited, grants: 9}
 	retry := hasty()
 	retry.Budget = ""
@@ -179,7 +181,7 @@ func TestExtraAttemptsAfterTimeoutsAreChargedAsSuchAndRefunded(t *testing.T) {
 	}, interceptor.WithBudget("", p))
 }
 
-func TestCancellingAnAttemptWithATimeoutReturnsAtOnce(t *testing.T) {
+func TestUnaryTimeout_Cancel(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		for _, after := range []time.Duration{500 * ms, 1050 * ms, 1500 * ms} { // running, in the backoff, in the second attempt
@@ -193,7 +195,7 @@ func TestCancellingAnAttemptWithATimeoutReturnsAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheServerIsToldTheCallsDeadlineNotTheAttempts(t *testing.T) {
+func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -207,7 +209,7 @@ func TestTheServerIsToldTheCallsDeadlineNotTheAttempts(t *testing.T) {
 }
 
 // The timeout and the answer come at the same instant, in every order the scheduler finds.
-func TestTimeoutsAndAnswersThatCrossLoseNothing(t *testing.T) {
+func TestUnaryTimeout_Crossing(t *testing.T) {
 	p := &purse{Budget: budget.Unlimited, grants: 1 << 30}
 	retry := hasty()
 	retry.Budget = ""
@@ -228,7 +230,7 @@ func TestTimeoutsAndAnswersThatCrossLoseNothing(t *testing.T) {
 }
 
 // In an overload late answers would pay for more extra attempts, which deepen it.
-func TestAnAnswerThatIsLatePaysNothingBack(t *testing.T) {
+func TestUnaryTimeout_LateAnswer(t *testing.T) {
 	t.Parallel()
 	two := hasty()
 	two.Budget, two.MaxAttempts = "", 2
@@ -246,4 +248,89 @@ func TestAnAnswerThatIsLatePaysNothingBack(t *testing.T) {
 			}, interceptor.WithBudget("", p))
 		})
 	}
+}
+
+var noCredentials = insecure.NewCredentials()
+
+// charged runs a test with hasty retries that a purse pays for.
+func charged(t *testing.T, test func(t *testing.T, s scene, p *purse), options ...interceptor.Option) {
+	t.Helper()
+	p := &purse{Budget: budget.Unlimited, grants: 99}
+	retry := hasty()
+	retry.Budget = ""
+	play(t, config(retry), func(t *testing.T, s scene) { test(t, s, p) }, append(options, interceptor.WithBudget("", p))...)
+}
+
+func TestUnaryTimeout_PermitOfUnsent(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		script []testserver.Step
+		cancel time.Duration
+	}{
+		"cancelled in a backoff":                     {[]testserver.Step{down()}, 50 * ms},
+		"cancelled in the backoff after a timeout":   {[]testserver.Step{testserver.Hang()}, 1050 * ms},
+		"answered in the backoff after a timeout":    {[]testserver.Step{text("").Delay(1050 * ms)}, time.Hour},
+		"failed for good in the one after a timeout": {[]testserver.Step{testserver.Fail(codes.NotFound).Delay(1050 * ms)}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged(t, func(t *testing.T, s scene, p *purse) {
+				s.On(get, row.script...)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(row.cancel, cancel)
+				_, _ = s.call(ctx, get)
+				time.Sleep(time.Minute) // virtual: nothing is left that could still happen
+				if len(p.asked) != 1 || p.returned != 1 || p.refunded != 0 || p.started != 1 || p.ok+p.bad != 1 {
+					t.Errorf("%d calls, %v; want one permit, returned once", p.started, p)
+				}
+			})
+		})
+	}
+}
+
+// An interceptor further in that waits may return the bare error of its context.
+func TestUnaryTimeout_ErrorsOfAbandoned(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		err  func(ctx context.Context) error
+		want string
+	}{
+		"the context's own error": {func(ctx context.Context) error { return ctx.Err() }, "second <nil>"},
+		"a status of it":          {func(ctx context.Context) error { return status.FromContextError(ctx.Err()).Err() }, "second <nil>"},
+		"an answer after all":     {func(context.Context) error { return status.Error(codes.NotFound, "no order 7") }, " rpc error: code = NotFound desc = no order 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged(t, func(t *testing.T, s scene, p *purse) {
+				attempts := 0
+				inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					if attempts++; attempts == 1 {
+						<-ctx.Done()
+						return row.err(ctx)
+					}
+					return invoke(ctx, method, req, reply, cc, opts...)
+				}
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
+				s.On(get, text("second"))
+				got, err := s.call(t.Context(), get)
+				if got := fmt.Sprint(got, " ", err); got != row.want {
+					t.Errorf("%s; want %s", got, row.want)
+				}
+				if extra := attempts - 1; len(p.asked)-p.returned != extra {
+					t.Errorf("%d extra attempts, %v", extra, p)
+				}
+			})
+		})
+	}
+}
+
+func TestUnaryTimeout_CancelledNotBudget(t *testing.T) {
+	charged(t, func(t *testing.T, s scene, p *purse) {
+		p.grants = 0
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, cancel)
+		if _, err := s.call(ctx, get); reasonOf(err) != policy.ReasonCancelled {
+			t.Errorf("%s; want cancelled", reasonOf(err))
+		}
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -56,7 +57,7 @@ func (s scene) places() string {
 	return fmt.Sprint(list)
 }
 
-func TestHedgesAreSentEachDelayUntilOneIsAnswered(t *testing.T) {
+func TestUnaryHedge_EachDelay(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Hang(), text("third").Delay(50*ms))
 		began := time.Now()
@@ -70,7 +71,7 @@ func TestHedgesAreSentEachDelayUntilOneIsAnswered(t *testing.T) {
 	})
 }
 
-func TestACallThatIsAnsweredBeforeTheDelayIsNotHedged(t *testing.T) {
+func TestUnaryHedge_AnsweredInTime(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, text("first").Delay(99*ms))
 		for range 3 {
@@ -84,7 +85,7 @@ func TestACallThatIsAnsweredBeforeTheDelayIsNotHedged(t *testing.T) {
 	})
 }
 
-func TestANonFatalFailureSendsTheNextHedgeAtOnce(t *testing.T) {
+func TestUnaryHedge_NonFatal(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), down().Delay(30*ms), text("third").Delay(500*ms))
 		if got, err := s.call(t.Context(), get); got != "third" || err != nil {
@@ -96,7 +97,7 @@ func TestANonFatalFailureSendsTheNextHedgeAtOnce(t *testing.T) {
 	})
 }
 
-func TestAfterANonFatalFailureTheDelayCountsAnew(t *testing.T) {
+func TestUnaryHedge_DelayAfterNonFatal(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(30*ms), testserver.Hang(), text("third"))
 		if got, err := s.call(t.Context(), get); got != "third" || err != nil || s.sent() != "[0s 30ms 130ms]" {
@@ -105,7 +106,7 @@ func TestAfterANonFatalFailureTheDelayCountsAnew(t *testing.T) {
 	})
 }
 
-func TestAFatalFailureEndsAHedgedCall(t *testing.T) {
+func TestUnaryHedge_Fatal(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Fail(codes.NotFound, "no such order").Delay(10*ms))
 		began := time.Now()
@@ -116,7 +117,7 @@ func TestAFatalFailureEndsAHedgedCall(t *testing.T) {
 	})
 }
 
-func TestPushbackMovesTheNextHedge(t *testing.T) {
+func TestUnaryHedge_Pushback(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), down().Pushback("700").Delay(20*ms), text("third"))
 		if got, err := s.call(t.Context(), get); got != "third" || err != nil || s.sent() != "[0s 100ms 820ms]" {
@@ -125,7 +126,7 @@ func TestPushbackMovesTheNextHedge(t *testing.T) {
 	})
 }
 
-func TestANegativePushbackStopsHedgesButNotThoseInFlight(t *testing.T) {
+func TestUnaryHedge_PushbackStop(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, text("first").Delay(time.Second), down().Pushback("-1"), text("third"))
 		if got, err := s.call(t.Context(), get); got != "first" || err != nil || s.sent() != "[0s 100ms]" {
@@ -134,7 +135,7 @@ func TestANegativePushbackStopsHedgesButNotThoseInFlight(t *testing.T) {
 	})
 }
 
-func TestANegativePushbackIsTheReasonWhenAllHaveFailed(t *testing.T) {
+func TestUnaryHedge_PushbackStopIsTheReason(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(time.Second), down().Pushback("-1"), text("third"))
 		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonPushbackStop || s.sent() != "[0s 100ms]" {
@@ -143,7 +144,7 @@ func TestANegativePushbackIsTheReasonWhenAllHaveFailed(t *testing.T) {
 	})
 }
 
-func TestTheLastFailureIsTheAnswerWhenAllHedgesFail(t *testing.T) {
+func TestUnaryHedge_AllFail(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable, "one").Delay(900*ms), testserver.Fail(codes.Unavailable, "two").Delay(time.Millisecond),
 			testserver.Fail(codes.Unavailable, "three").Delay(ms))
@@ -154,7 +155,7 @@ func TestTheLastFailureIsTheAnswerWhenAllHedgesFail(t *testing.T) {
 	})
 }
 
-func TestADeniedHedgeLeavesTheRunningAttemptAlone(t *testing.T) {
+func TestUnaryHedge_Denied(t *testing.T) {
 	broke := &purse{}
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
 		s.On(get, text("first").Delay(time.Second))
@@ -167,7 +168,7 @@ func TestADeniedHedgeLeavesTheRunningAttemptAlone(t *testing.T) {
 	}, interceptor.WithBudget("", broke))
 }
 
-func TestAThrottledHedgeWithNothingInFlightEndsTheCall(t *testing.T) {
+func TestUnaryHedge_DeniedAfterFailure(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(10*ms))
 		began := time.Now()
@@ -177,7 +178,7 @@ func TestAThrottledHedgeWithNothingInFlightEndsTheCall(t *testing.T) {
 	}, interceptor.WithBudget("", &purse{}))
 }
 
-func TestOnlyTheWinnersMetadataReachesTheCaller(t *testing.T) {
+func TestUnaryHedge_LosersMetadata(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		mark := func(step testserver.Step, name string) testserver.Step {
 			return step.Header(metadata.Pairs("who", name)).Trailer(metadata.Pairs("who", name))
@@ -196,7 +197,7 @@ func TestOnlyTheWinnersMetadataReachesTheCaller(t *testing.T) {
 	})
 }
 
-func TestAnUnsafeMethodIsNotHedged(t *testing.T) {
+func TestUnaryHedge_Unsafe(t *testing.T) {
 	c := hedged()
 	c.Methods[0].Idempotency = policy.IdempotencyNone
 	play(t, c, func(t *testing.T, s scene) {
@@ -207,7 +208,7 @@ func TestAnUnsafeMethodIsNotHedged(t *testing.T) {
 	})
 }
 
-func TestCancellingAHedgedCallReturnsAtOnce(t *testing.T) {
+func TestUnaryHedge_Cancel(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		for _, after := range []time.Duration{50 * ms, 150 * ms, 5 * time.Second} {
@@ -221,7 +222,7 @@ func TestCancellingAHedgedCallReturnsAtOnce(t *testing.T) {
 	})
 }
 
-func TestServerIsToldHowManyHedgesWentBefore(t *testing.T) {
+func TestUnaryHedge_PreviousAttempts(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Hang(), text("third"))
 		_, _ = s.call(t.Context(), get)
@@ -241,7 +242,7 @@ func besides() policy.RetrySpec {
 	return retry
 }
 
-func TestASlowAttemptGoesOnBesideTheNext(t *testing.T) {
+func TestUnaryHedge_SlowAttempt(t *testing.T) {
 	for _, row := range []struct {
 		name          string
 		first, second testserver.Step
@@ -266,7 +267,7 @@ func TestASlowAttemptGoesOnBesideTheNext(t *testing.T) {
 	}
 }
 
-func TestHedgedCallsThatEndInEveryOrderKeepToThemselves(t *testing.T) {
+func TestUnaryHedge_EveryOrder(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 2 * ms }), func(t *testing.T, s scene) {
 		srv := testserver.Start(t, testserver.NoRecord())
 		srv.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
@@ -311,33 +312,8 @@ func TestHedgedCallsThatEndInEveryOrderKeepToThemselves(t *testing.T) {
 	})
 }
 
-func TestAPanicBesideTheCallerComesUpInTheCaller(t *testing.T) {
-	budget := &purse{grants: 10}
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		second := false
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
-			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				if _, later := metadata.FromOutgoingContext(ctx); later {
-					second = true
-					panic("in an interceptor further in")
-				}
-				return invoke(ctx, method, req, reply, cc, opts...)
-			}))...)
-		defer func() {
-			if got := recover(); got != "in an interceptor further in" || !second {
-				t.Errorf("recovered %v", got)
-			}
-			if budget.bad != 1 || budget.started != 1 {
-				t.Errorf("the budget: %v", budget)
-			}
-		}()
-		_ = conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue))
-	}, interceptor.WithBudget("", budget))
-}
-
 // The second attempt is sent 30 ms after the first, and was never slow: it is the last one.
-func TestTheDelayOfAFailedAttemptSaysNothingOfTheNext(t *testing.T) {
+func TestUnaryHedge_DelayOfFailed(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(30*ms), text("second").Delay(500*ms))
 		if got, err := s.call(t.Context(), get); got != "second" || err != nil {
@@ -347,4 +323,39 @@ func TestTheDelayOfAFailedAttemptSaysNothingOfTheNext(t *testing.T) {
 			t.Errorf("%+v", s.decisions)
 		}
 	})
+}
+
+// hedgedClients are clients whose hedges are not fired: by a delay, and by a quantile.
+func hedgedClients(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
+	tb.Helper()
+	slow := func(h *policy.HedgeSpec) { h.Delay, h.Budget = time.Minute, "" }
+	follow := func(h *policy.HedgeSpec) {
+		h.Delay, h.Quantile = time.Minute, &policy.QuantileSpec{Quantile: 0.95, Min: time.Minute}
+	}
+	return map[string]grpc.UnaryClientInterceptor{
+		"delay":    mustNew(tb, mustSet(tb, hedged(slow))).Unary(),
+		"quantile": mustNew(tb, mustSet(tb, hedged(slow, follow))).Unary(),
+	}
+}
+
+func TestUnaryHedge_NotFiredAllocatesLittle(t *testing.T) {
+	for name, unary := range hedgedClients(t) {
+		ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
+		n := testing.AllocsPerRun(1000, func() { _ = unary(ctx, get, nil, reply, nil, answered, opts...) })
+		if n > 3+slack {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+func BenchmarkHedgeNotFired(b *testing.B) {
+	for name, unary := range hedgedClients(b) {
+		b.Run(name, func(b *testing.B) {
+			ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = unary(ctx, get, nil, reply, nil, answered, opts...)
+			}
+		})
+	}
 }

@@ -13,12 +13,14 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // till is a purse that counts every permit which it gets back, however the attempt has gone.
@@ -54,7 +56,7 @@ func paid(c policy.Config) {
 }
 
 // Whoever panics: the first attempt, the second, one beside another, an observer, a classifier.
-func TestAPanicLeavesNoGateHeld(t *testing.T) {
+func TestUnaryPanic(t *testing.T) {
 	for mode, c := range map[string]policy.Config{
 		"retries": config(plain()), "hedges": hedged(), "beside": config(besides()), "one attempt": {},
 	} {
@@ -117,4 +119,48 @@ func caught(f func()) (seen any) {
 	defer func() { seen = recover() }()
 	f()
 	return nil
+}
+
+func TestUnaryPanic_WithTimeout(t *testing.T) {
+	charged(t, func(t *testing.T, s scene, p *purse) {
+		var attempt context.Context
+		explode := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+			attempt = ctx
+			panic("boom")
+		}
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(explode))...)
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = s.call(t.Context(), get)
+		}()
+		time.Sleep(time.Minute) // virtual: long after the attempt's timeout
+		if attempt.Err() == nil || len(p.asked) != 0 || p.started != 1 || p.bad != 1 {
+			t.Errorf("the attempt's context: %v; %d calls, %v; want it done, and no permit asked for", attempt.Err(), p.started, p)
+		}
+	})
+}
+
+func TestUnaryPanic_BesideTheCaller(t *testing.T) {
+	budget := &purse{grants: 10}
+	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		second := false
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				if _, later := metadata.FromOutgoingContext(ctx); later {
+					second = true
+					panic("in an interceptor further in")
+				}
+				return invoke(ctx, method, req, reply, cc, opts...)
+			}))...)
+		defer func() {
+			if got := recover(); got != "in an interceptor further in" || !second {
+				t.Errorf("recovered %v", got)
+			}
+			if budget.bad != 1 || budget.started != 1 {
+				t.Errorf("the budget: %v", budget)
+			}
+		}()
+		_ = conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue))
+	}, interceptor.WithBudget("", budget))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestAWatchedFileIsFollowedAndABadOneRefused(t *testing.T) {
+func TestWatchFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	write := func(attempts string) {
