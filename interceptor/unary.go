@@ -182,7 +182,7 @@ func (u *unary) adopted() *unaryAttempt {
 	u.prepareHedging()
 	u.adopt(u.now())
 	a := u.first
-	a.number, a.began, a.ctx, a.reply = 1, u.start, u.ctx, u.reply
+	a.number, a.began, a.ctx, a.cancel, a.reply = 1, u.start, u.ctx, func() {}, u.reply
 	u.attempts = append(u.space[:0], a)
 	return a
 }
@@ -199,9 +199,7 @@ func (u *unary) try(a *unaryAttempt) error {
 func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if a.cancel != nil {
-		defer a.cancel()
-	}
+	defer a.cancel()
 	if u.engine.Over() { // by a panic
 		return nil
 	}
@@ -278,6 +276,7 @@ func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 		u.options.header = true // from now on, they may bring the server's word
 	}
 	a.opts = u.assign(&a.attempt, n, now)
+	a.cancel = func() {}
 	if u.policy.Parallel() || u.policy.PerAttemptTimeout() > 0 {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)
 	}
@@ -329,9 +328,7 @@ func (u *unary) cut(a *unaryAttempt) {
 	var step attempts.Step
 	if a != nil && a.runs {
 		step = u.engine.Ended(a.number, attempts.Result{Panicked: true}, u.now())
-		if a.cancel != nil {
-			a.cancel()
-		}
+		a.cancel()
 	} else {
 		step = u.engine.Abort(u.now())
 	}

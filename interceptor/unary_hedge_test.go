@@ -4,10 +4,14 @@
 package interceptor_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -57,18 +62,107 @@ func (s scene) places() string {
 	return fmt.Sprint(list)
 }
 
-func TestUnaryHedge_EachDelay(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Hang(), text("third").Delay(50*ms))
-		began := time.Now()
-		got, err := s.call(t.Context(), get)
-		if got != "third" || err != nil || time.Since(began) != 250*ms {
-			t.Errorf("%q, %v after %v", got, err, time.Since(began))
+// byNumber puts attempts that were cancelled together in the order of their numbers.
+func (s scene) byNumber() scene {
+	cancelled := func(e interceptor.AttemptEvent) bool { return e.Place == interceptor.PlaceCancelled }
+	if first := slices.IndexFunc(s.attempts, cancelled); first >= 0 {
+		slices.SortFunc(s.attempts[first:], func(a, b interceptor.AttemptEvent) int { return cmp.Compare(a.Number, b.Number) })
+	}
+	return s
+}
+
+// The last word is the reply of a hedge, which the classifier calls "not yet", and no attempt follows.
+func TestUnaryHedge_NotYetAsLastWord(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]testserver.Step{
+		"after a failure":        down().Delay(150 * ms),
+		"after another not yet":  text("not yet 1").Delay(150 * ms),
+		"after a filled failure": testserver.Fail(codes.Unavailable).Reply(wrapperspb.String("part")).Delay(150 * ms),
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
+				s.On(get, first, from("second", text("not yet 2")).Delay(100*ms))
+				var header, trailer metadata.MD
+				got, err := s.call(t.Context(), get, grpc.Header(&header), grpc.Trailer(&trailer))
+				if got != "not yet 2" || err != nil || fmt.Sprint(header["who"], trailer["who"]) != "[second] [second]" {
+					t.Errorf("%q, %v, header %v, trailer %v; want all that the second attempt has brought", got, err, header["who"], trailer["who"])
+				}
+				if s.calls[0].Reason != policy.ReasonAttemptsExhausted || s.calls[0].Attempts != 2 {
+					t.Errorf("%+v", s.calls[0])
+				}
+			}, interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
+				if err == nil {
+					return interceptor.VerdictRetry
+				}
+				return interceptor.VerdictByCode
+			}))
+		})
+	}
+}
+
+// Whenever the caller cancels, between any two steps too, the call ends at once and leaves nothing behind.
+func TestUnaryHedge_CancelAtAnyTime(t *testing.T) {
+	t.Parallel()
+	inPlace := besides()
+	inPlace.OnAttemptTimeout = policy.OnTimeoutRetry
+	for name, c := range map[string]policy.Config{
+		"hedges": hedged(), "beside": config(besides()), "in place": config(inPlace), "retries": config(plain()),
+	} {
+		paid(c)
+		for script, steps := range map[string][]testserver.Step{
+			"hanging": {testserver.Hang()},
+			"failing": {down().Delay(50 * ms)},
+			"mixed":   {testserver.Hang(), down().Delay(50 * ms), text("not before").Delay(time.Minute)},
+		} {
+			t.Run(strings.ReplaceAll(name+"/"+script, " ", "_"), func(t *testing.T) {
+				f, b := &fuse{limit: 1000}, &till{purse: &purse{Budget: budget.Unlimited, grants: 1000}}
+				play(t, c, func(t *testing.T, s scene) {
+					for after := range 2400 / 25 {
+						after := time.Duration(after) * 25 * ms
+						s.On(get, steps...)
+						ctx, cancel := context.WithCancel(t.Context())
+						time.AfterFunc(after, cancel)
+						began := time.Now()
+						_, err := s.call(ctx, get)
+						took := time.Since(began)
+						if took > after || took == after && reasonOf(err) == "" {
+							t.Errorf("cancelled after %v, the call ends after %v: %v (%s)", after, took, err, reasonOf(err))
+						}
+						if left := held(s.retrier, f, b); left != "" {
+							t.Errorf("cancelled after %v, held: %s", after, left)
+						}
+						cancel()
+					}
+				}, withFuse(f), interceptor.WithBudget("", b))
+			})
 		}
-		if s.sent() != "[0s 100ms 200ms]" || s.places() != "[3 won 1 cancelled 2 cancelled]" && s.places() != "[3 won 2 cancelled 1 cancelled]" {
-			t.Errorf("sent %s; %s", s.sent(), s.places())
-		}
-	})
+	}
+}
+
+// Where no second reply can be made, attempts follow each other.
+func TestUnaryHedge_ReplyThatCannotBeCopied(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]any{"map": map[string]string{}, "nil": nil, "value": resettable{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var sent, running, most atomic.Int64
+				err := mustNew(t, mustSet(t, hedged())).Unary()(t.Context(), get, nil, reply, nil,
+					func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+						most.Store(max(most.Load(), running.Add(1)))
+						defer running.Add(-1)
+						time.Sleep(time.Second)
+						if sent.Add(1) < 3 {
+							return status.Error(codes.Unavailable, "")
+						}
+						return nil
+					})
+				if err != nil || sent.Load() != 3 || most.Load() != 1 {
+					t.Errorf("%v after %d attempts, of which %d ran at a time; want 3, one after the other", err, sent.Load(), most.Load())
+				}
+			})
+		})
+	}
 }
 
 func TestUnaryHedge_AnsweredInTime(t *testing.T) {
@@ -83,99 +177,6 @@ func TestUnaryHedge_AnsweredInTime(t *testing.T) {
 			t.Errorf("%d attempts; %s", s.Count(get), s.places())
 		}
 	})
-}
-
-func TestUnaryHedge_NonFatal(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), down().Delay(30*ms), text("third").Delay(500*ms))
-		if got, err := s.call(t.Context(), get); got != "third" || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-		if s.sent() != "[0s 100ms 130ms]" {
-			t.Errorf("sent %s", s.sent())
-		}
-	})
-}
-
-func TestUnaryHedge_DelayAfterNonFatal(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, down().Delay(30*ms), testserver.Hang(), text("third"))
-		if got, err := s.call(t.Context(), get); got != "third" || err != nil || s.sent() != "[0s 30ms 130ms]" {
-			t.Errorf("%q, %v, sent %s", got, err, s.sent())
-		}
-	})
-}
-
-func TestUnaryHedge_Fatal(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Fail(codes.NotFound, "no such order").Delay(10*ms))
-		began := time.Now()
-		_, err := s.call(t.Context(), get)
-		if status.Code(err) != codes.NotFound || reasonOf(err) != policy.ReasonNonRetryable || time.Since(began) != 110*ms {
-			t.Errorf("%v (%s) after %v", err, reasonOf(err), time.Since(began))
-		}
-	})
-}
-
-func TestUnaryHedge_Pushback(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), down().Pushback("700").Delay(20*ms), text("third"))
-		if got, err := s.call(t.Context(), get); got != "third" || err != nil || s.sent() != "[0s 100ms 820ms]" {
-			t.Errorf("%q, %v, sent %s", got, err, s.sent())
-		}
-	})
-}
-
-func TestUnaryHedge_PushbackStop(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, text("first").Delay(time.Second), down().Pushback("-1"), text("third"))
-		if got, err := s.call(t.Context(), get); got != "first" || err != nil || s.sent() != "[0s 100ms]" {
-			t.Errorf("%q, %v, sent %s", got, err, s.sent())
-		}
-	})
-}
-
-func TestUnaryHedge_PushbackStopIsTheReason(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, down().Delay(time.Second), down().Pushback("-1"), text("third"))
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonPushbackStop || s.sent() != "[0s 100ms]" {
-			t.Errorf("%v (%s), sent %s", err, reasonOf(err), s.sent())
-		}
-	})
-}
-
-func TestUnaryHedge_AllFail(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Unavailable, "one").Delay(900*ms), testserver.Fail(codes.Unavailable, "two").Delay(time.Millisecond),
-			testserver.Fail(codes.Unavailable, "three").Delay(ms))
-		_, err := s.call(t.Context(), get)
-		if status.Convert(err).Message() != "one" || reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%v (%s)", err, reasonOf(err))
-		}
-	})
-}
-
-func TestUnaryHedge_Denied(t *testing.T) {
-	broke := &purse{}
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
-		s.On(get, text("first").Delay(time.Second))
-		if got, err := s.call(t.Context(), get); got != "first" || err != nil || s.Count(get) != 1 {
-			t.Errorf("%q, %v", got, err)
-		}
-		if d := s.decisions[0].Decision; len(s.decisions) != 1 || d.Reason != policy.ReasonBudgetExhausted {
-			t.Errorf("%+v", s.decisions)
-		}
-	}, interceptor.WithBudget("", broke))
-}
-
-func TestUnaryHedge_DeniedAfterFailure(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
-		s.On(get, down().Delay(10*ms))
-		began := time.Now()
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted || time.Since(began) != 10*ms {
-			t.Errorf("%v (%s) after %v", err, reasonOf(err), time.Since(began))
-		}
-	}, interceptor.WithBudget("", &purse{}))
 }
 
 func TestUnaryHedge_LosersMetadata(t *testing.T) {
@@ -193,17 +194,6 @@ func TestUnaryHedge_LosersMetadata(t *testing.T) {
 			grpc.OnFinish(func(err error) { finished = append(finished, err) }))
 		if got != "second" || err != nil || fmt.Sprint(header["who"], trailer["who"], finished) != "[second] [second] [<nil>]" || from.Addr == nil {
 			t.Errorf("%q, %v, header %v, trailer %v, peer %v, finished %v", got, err, header["who"], trailer["who"], from, finished)
-		}
-	})
-}
-
-func TestUnaryHedge_Unsafe(t *testing.T) {
-	c := hedged()
-	c.Methods[0].Idempotency = policy.IdempotencyNone
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, text("first").Delay(time.Second))
-		if got, err := s.call(t.Context(), get); got != "first" || err != nil || s.Count(get) != 1 {
-			t.Errorf("%q, %v after %d attempts", got, err, s.Count(get))
 		}
 	})
 }
@@ -235,36 +225,114 @@ func TestUnaryHedge_PreviousAttempts(t *testing.T) {
 	})
 }
 
+func TestUnaryHedge(t *testing.T) {
+	t.Parallel()
+	hang, fail := testserver.Hang(), testserver.Fail
+	third := text("third")
+	paid := func(h *policy.HedgeSpec) { h.Budget = "" }
+	two := func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }
+	unsafe := hedged()
+	unsafe.Methods[0].Idempotency = policy.IdempotencyNone
+	for name, row := range map[string]struct {
+		config policy.Config
+		script []testserver.Step
+		want   string // the text of the reply, or of the status
+		sent   string // the times of attempts since the first
+		places string // those of attempts, as they end; with the reason, unless the call succeeds
+		took   time.Duration
+	}{
+		"a hedge each delay until one is answered": {
+			hedged(), []testserver.Step{hang, hang, third.Delay(50 * ms)},
+			"third", "[0s 100ms 200ms]", "[3 won 1 cancelled 2 cancelled]", 250 * ms,
+		},
+		"a nonfatal failure sends the next at once": {
+			hedged(), []testserver.Step{hang, down().Delay(30 * ms), third.Delay(500 * ms)},
+			"third", "[0s 100ms 130ms]", "[2 lost 3 won 1 cancelled]", 630 * ms,
+		},
+		"the delay counts anew after that": {
+			hedged(), []testserver.Step{down().Delay(30 * ms), hang, third},
+			"third", "[0s 30ms 130ms]", "[1  3 won 2 cancelled]", 130 * ms,
+		},
+		"the delay of an attempt that has failed says nothing of the next": {
+			hedged(two), []testserver.Step{down().Delay(30 * ms), text("second").Delay(500 * ms)},
+			"second", "[0s 30ms]", "[1  2 ]", 530 * ms,
+		},
+		"a fatal failure ends the call": {
+			hedged(), []testserver.Step{hang, fail(codes.NotFound, "no such order").Delay(10 * ms)},
+			"no such order", "[0s 100ms]", "[2 lost 1 cancelled] non_retryable", 110 * ms,
+		},
+		"the last failure is the answer": {
+			hedged(), []testserver.Step{fail(codes.Unavailable, "one").Delay(900 * ms), fail(codes.Unavailable, "two").Delay(ms), fail(codes.Unavailable, "three").Delay(ms)},
+			"one", "[0s 100ms 101ms]", "[2 lost 3 lost 1 lost] attempts_exhausted", 900 * ms,
+		},
+		"pushback moves the next": {
+			hedged(), []testserver.Step{hang, down().Pushback("700").Delay(20 * ms), third},
+			"third", "[0s 100ms 820ms]", "[2 lost 3 won 1 cancelled]", 820 * ms,
+		},
+		"a stop leaves those in flight": {
+			hedged(), []testserver.Step{text("first").Delay(time.Second), down().Pushback("-1"), third},
+			"first", "[0s 100ms]", "[2 lost 1 won]", time.Second,
+		},
+		"a stop is the reason when all have failed": {
+			hedged(), []testserver.Step{down().Delay(time.Second), down().Pushback("-1"), third},
+			"scripted failure", "[0s 100ms]", "[2 lost 1 lost] pushback_stop", time.Second,
+		},
+		"denied by the budget": {
+			hedged(paid), []testserver.Step{text("first").Delay(time.Second)},
+			"first", "[0s]", "[1 ]", time.Second,
+		},
+		"denied by the budget, with nothing in flight": {
+			hedged(paid), []testserver.Step{down().Delay(10 * ms)},
+			"scripted failure", "[0s]", "[1 ] budget_exhausted", 10 * ms,
+		},
+		"not for unsafe methods": {
+			unsafe, []testserver.Step{text("first").Delay(time.Second)},
+			"first", "[0s]", "[1 ]", time.Second,
+		},
+		"slow: the first answers late": {
+			config(besides()), []testserver.Step{text("first").Delay(1500 * ms), hang},
+			"first", "[0s 1.1s]", "[1 won 2 cancelled]", 1500 * ms,
+		},
+		"slow: the second answers": {
+			config(besides()), []testserver.Step{hang, text("second"), hang},
+			"second", "[0s 1.1s]", "[2 won 1 cancelled]", 1100 * ms,
+		},
+		"slow: the first fails, the second answers": {
+			config(besides()), []testserver.Step{down().Delay(1500 * ms), text("second").Delay(900 * ms), hang},
+			"second", "[0s 1.1s]", "[1 lost 2 won]", 2000 * ms,
+		},
+		"slow: the first answers in the backoff": {
+			config(besides()), []testserver.Step{text("first").Delay(1050 * ms), text("second")},
+			"first", "[0s]", "[1 ]", 1050 * ms,
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			play(t, row.config, func(t *testing.T, s scene) {
+				s.On(get, row.script...)
+				began := time.Now()
+				got, err := s.call(t.Context(), get)
+				took := time.Since(began)
+				if err != nil {
+					got = status.Convert(err).Message()
+				}
+				places := s.byNumber().places()
+				if err != nil {
+					places += " " + string(reasonOf(err))
+				}
+				if got != row.want || took != row.took || s.sent() != row.sent || places != row.places {
+					t.Errorf("got  %q after %v, sent %s: %s\nwant %q after %v, sent %s: %s",
+						got, took, s.sent(), places, row.want, row.took, row.sent, row.places)
+				}
+			}, interceptor.WithBudget("", &purse{}))
+		})
+	}
+}
+
 // besides has a second attempt sent beside one that takes longer than a second.
 func besides() policy.RetrySpec {
 	retry := plain()
 	retry.PerAttemptTimeout = time.Second
 	return retry
-}
-
-func TestUnaryHedge_SlowAttempt(t *testing.T) {
-	for _, row := range []struct {
-		name          string
-		first, second testserver.Step
-		want, places  string
-		after         time.Duration
-	}{
-		{"the first answers late", text("first").Delay(1500 * ms), testserver.Hang(), "first", "[1 won 2 cancelled]", 1500 * ms},
-		{"the second answers", testserver.Hang(), text("second"), "second", "[2 won 1 cancelled]", 1100 * ms},
-		{"the first fails, the second answers", down().Delay(1500 * ms), text("second").Delay(900 * ms), "second", "[1 lost 2 won]", 2000 * ms},
-		{"the first answers during the backoff", text("first").Delay(1050 * ms), text("second"), "first", "[1 ]", 1050 * ms},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			play(t, config(besides()), func(t *testing.T, s scene) {
-				s.On(get, row.first, row.second, testserver.Hang())
-				began := time.Now()
-				got, err := s.call(t.Context(), get)
-				if got != row.want || err != nil || time.Since(began) != row.after || s.places() != row.places {
-					t.Errorf("%q, %v after %v: %s; want %q after %v: %s", got, err, time.Since(began), s.places(), row.want, row.after, row.places)
-				}
-			})
-		})
-	}
 }
 
 func TestUnaryHedge_EveryOrder(t *testing.T) {
@@ -308,19 +376,6 @@ func TestUnaryHedge_EveryOrder(t *testing.T) {
 			if e.Err != nil && e.Reason != policy.ReasonAttemptsExhausted {
 				t.Errorf("%v: %s", e.Err, e.Reason)
 			}
-		}
-	})
-}
-
-// The second attempt is sent 30 ms after the first, and was never slow: it is the last one.
-func TestUnaryHedge_DelayOfFailed(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
-		s.On(get, down().Delay(30*ms), text("second").Delay(500*ms))
-		if got, err := s.call(t.Context(), get); got != "second" || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-		if len(s.decisions) != 1 || s.decisions[0].TimedOut {
-			t.Errorf("%+v", s.decisions)
 		}
 	})
 }

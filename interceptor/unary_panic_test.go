@@ -6,6 +6,9 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,62 +58,153 @@ func paid(c policy.Config) {
 	}
 }
 
-// Whoever panics: the first attempt, the second, one beside another, an observer, a classifier.
+// panics is a world in which one of them panics: an attempt, or what a call asks or tells.
+type panics struct {
+	*fuse
+	*till
+
+	culprit string
+	reached atomic.Bool
+	allowed atomic.Int64
+}
+
+func (p *panics) blame(format string, args ...any) {
+	if name := fmt.Sprintf(format, args...); name == p.culprit {
+		p.reached.Store(true)
+		panic(name)
+	}
+}
+
+func (p *panics) Allow() (func(error), error) {
+	p.blame("leave %d", p.allowed.Add(1))
+	done, err := p.fuse.Allow()
+	return func(err error) { done(err); p.blame("done") }, err
+}
+
+func (p *panics) State() fuseState {
+	p.blame("state")
+	return p.fuse.State()
+}
+
+func (p *panics) String() string { return fmt.Sprint(p.fuse, ", ", p.till) }
+
+// panickingBudget is the budget of that world.
+type panickingBudget struct {
+	*till
+
+	world *panics
+}
+
+func (b panickingBudget) Fail(now time.Duration) { b.till.Fail(now); b.world.blame("fail") }
+
+func (b panickingBudget) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+	b.world.blame("withdraw")
+	return b.till.Withdraw(now, c)
+}
+
+func (p *panics) options(watched bool) []interceptor.Option {
+	options := []interceptor.Option{
+		interceptor.WithBudget("", panickingBudget{p.till, p}),
+		interceptor.WithObserver(interceptor.Observer{
+			Decision: func(context.Context, interceptor.DecisionEvent) { p.blame("decisions") },
+			Call:     func(context.Context, interceptor.CallEvent) { p.blame("calls") },
+			Warning:  func(policy.Diagnostic) {},
+		}),
+	}
+	if !watched {
+		return options
+	}
+	return append(options,
+		interceptor.WithBreaker(func(string, string) interceptor.Breaker[fuseState] { return p }),
+		interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.AttemptEvent) { p.blame("attempts") }}),
+		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
+			p.blame("classifier")
+			return interceptor.VerdictByCode
+		}))
+}
+
 func TestUnaryPanic(t *testing.T) {
-	for mode, c := range map[string]policy.Config{
-		"retries": config(plain()), "hedges": hedged(), "beside": config(besides()), "one attempt": {},
+	t.Parallel()
+	inPlace := besides()
+	inPlace.OnAttemptTimeout = policy.OnTimeoutRetry
+	culprits := []string{
+		"attempt 1", "attempt 2", "attempt 1, late", "attempts", "decisions", "calls", "options", "classifier",
+		"leave 1", "leave 2", "done", "state", "fail", "withdraw",
+	}
+	var reached sync.Map
+	t.Cleanup(func() {
+		for _, culprit := range culprits {
+			if _, ok := reached.Load(culprit); !ok {
+				t.Errorf("nothing has made panic: %s", culprit)
+			}
+		}
+	})
+	for mode, row := range map[string]struct {
+		config  policy.Config
+		watched bool
+		hangs   int64 // the attempt that hangs until it is cancelled
+	}{
+		"fast path":         {config(plain()), false, 0},
+		"retries":           {config(plain()), true, 0},
+		"one attempt":       {policy.Config{}, true, 0},
+		"hedges":            {hedged(), true, 0},
+		"hedges, one hangs": {hedged(), true, 1},
+		"hedges, two hang":  {hedged(), true, 2},
+		"beside":            {config(besides()), true, 1},
+		"in place":          {config(inPlace), true, 1},
 	} {
-		paid(c)
-		for _, culprit := range []string{"attempt 1", "attempt 2", "attempts", "decisions", "calls", "options", "classifier"} {
-			t.Run(mode+"/"+culprit, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { panicking(t, c, mode, culprit) })
+		paid(row.config)
+		for _, culprit := range culprits {
+			t.Run(strings.ReplaceAll(mode+"/"+culprit, " ", "_"), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					p := &panics{
+						fuse: &fuse{limit: 10}, till: &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}, culprit: culprit,
+					}
+					r := mustNew(t, mustSet(t, row.config), p.options(row.watched)...)
+					p.call(t, r, row.hangs)
+					if p.reached.Load() {
+						reached.Store(culprit, true)
+					}
+				})
 			})
 		}
 	}
 }
 
-// panicking makes a call in which the culprit panics, if it comes to that, and sees what is left.
-func panicking(t *testing.T, c policy.Config, mode, culprit string) {
+// call makes a call, of which the caller is to see the panic, and sees what is left.
+func (p *panics) call(t *testing.T, r *interceptor.Retrier, hangs int64) {
 	t.Helper()
-	f, b := &fuse{limit: 10}, &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}
-	blamed := func(name string) {
-		if name == culprit {
-			panic(name)
-		}
-	}
-	r := mustNew(t, mustSet(t, c), withFuse(f), interceptor.WithBudget("", b),
-		interceptor.WithObserver(interceptor.Observer{
-			Attempt:  func(context.Context, interceptor.AttemptEvent) { blamed("attempts") },
-			Decision: func(context.Context, interceptor.DecisionEvent) { blamed("decisions") },
-			Call:     func(context.Context, interceptor.CallEvent) { blamed("calls") },
-			Warning:  func(policy.Diagnostic) {},
-		}),
-		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
-			blamed("classifier")
-			return interceptor.VerdictByCode
-		}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var attempts atomic.Int64
+	var sent, running atomic.Int64
 	seen := caught(func() {
 		_ = r.Unary()(ctx, get, nil, new(wrapperspb.StringValue), nil,
 			func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-				n := attempts.Add(1)
-				blamed(fmt.Sprint("attempt ", n))
-				if mode == "beside" && n == 1 {
+				n := sent.Add(1)
+				running.Add(1)
+				defer running.Add(-1)
+				p.blame("attempt %d", n)
+				if n == 1 && strings.HasSuffix(p.culprit, "late") {
+					time.Sleep(150 * ms)
+				}
+				p.blame("attempt %d, late", n)
+				if n == hangs {
 					<-ctx.Done()
 					return status.FromContextError(ctx.Err()).Err()
 				}
 				return status.Error(codes.Unavailable, "")
-			}, grpc.OnFinish(func(error) { blamed("options") }))
+			}, grpc.OnFinish(func(error) { p.blame("options") }))
 	})
+	if n := running.Load(); n != 0 {
+		t.Errorf("the call is over, and %d attempts run", n)
+	}
 	time.Sleep(time.Hour) // virtual: nothing is left that could still happen
-	never := mode == "one attempt" && (culprit == "attempt 2" || culprit == "classifier")
-	if never != (seen == nil) {
+	if p.reached.Load() != (seen == p.culprit) {
 		t.Errorf("the caller sees the panic %v", seen)
 	}
-	if left := held(r, f, b); left != "" {
-		t.Errorf("after %d attempts, held for ever: %s; %v, %v", attempts.Load(), left, f, b)
+	if left := held(r, p.fuse, p.till); left != "" {
+		t.Errorf("after %d attempts, held for ever: %s; %v", sent.Load(), left, p)
 	}
 }
 
@@ -119,6 +213,35 @@ func caught(f func()) (seen any) {
 	defer func() { seen = recover() }()
 	f()
 	return nil
+}
+
+// An inner interceptor that ends its goroutine, as a test does that fails in it, ends the caller's.
+func TestUnaryPanic_Goexit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &panics{fuse: &fuse{limit: 10}, till: &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}}
+		c := hedged()
+		paid(c)
+		r := mustNew(t, mustSet(t, c), p.options(true)...)
+		var sent atomic.Int64
+		returned := false
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = r.Unary()(t.Context(), get, nil, new(wrapperspb.StringValue), nil,
+				func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+					if sent.Add(1) == 2 {
+						runtime.Goexit()
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			returned = true
+		})
+		wg.Wait()
+		if left := held(r, p.fuse, p.till); returned || sent.Load() != 2 || left != "" {
+			t.Errorf("the call has returned: %v, after %d attempts; %s", returned, sent.Load(), left)
+		}
+	})
 }
 
 func TestUnaryPanic_WithTimeout(t *testing.T) {
