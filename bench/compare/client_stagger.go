@@ -42,7 +42,7 @@ func staggerHedge(tail bool) func(plan) (setup, error) {
 
 func retrier(p plan, budgetName string, spec policy.Spec) (setup, error) {
 	config := policy.Config{
-		MaxWaiting: p.waiting,
+		MaxWaiting: 2 * p.waiting, // one target has half of them
 		Methods: []policy.MethodConfig{{
 			Names: []policy.Name{{Service: service, Method: callName}, {Service: service, Method: streamName}},
 			Spec:  spec,
