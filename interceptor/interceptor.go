@@ -140,7 +140,8 @@ func Load(path string, options ...Option) (*Retrier, error) {
 }
 
 // DialOptions returns what grpc.NewClient needs: the interceptors, grpc.WithDisableRetry so
-// that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] adds.
+// that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] adds. Chained interceptors
+// whose options stand before these see each call once, those after them every attempt.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
