@@ -51,6 +51,9 @@ type Settings struct {
 type Facts interface {
 	Safe() bool    // the call may be repeated
 	InRetry() bool // the call is made inside of an incoming call that is itself a retry
+	// Off is why no other attempt is sent from now on, whatever the policy says: ReasonClosed; "" if it may be. When
+	// that changes, the driver calls Wake.
+	Off() policy.Reason
 }
 
 // Slots bound the calls that wait between two attempts.

@@ -48,6 +48,7 @@ type Call struct {
 	local   bool          // the answer so far is what became of a context
 	idle    time.Duration // since when no attempt runs; Never while one does
 	asked   time.Duration // when the policy was asked last
+	off     policy.Reason // why nothing could be sent any more then; "": it could
 	end     End
 	cancels []int
 	first   [2]attempt // saves most calls an allocation

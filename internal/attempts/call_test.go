@@ -99,6 +99,41 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S d:Unavailable F ( Wf ) R E-",
 	},
 	{
+		"closed for new attempts in the wait", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set off; 20 wake → over closed, = 1`,
+		"S F ( Wf ) R E-",
+	},
+	{
+		"closed for new attempts in the wait for a connection", "retry", "connect=3000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 set off; 51 wake → over closed, = 1`,
+		"S F ( ) E-",
+	},
+	{
+		"closed for new attempts before the first has failed", "retry", "",
+		`0 start → send 1; 5 set off; 10 end 1 UNAV → (closed), over closed, = 1`,
+		"S F E-",
+	},
+	{
+		"closed for new attempts, and no other would follow anyway", "retry", "",
+		`0 set off; 0 start → send 1; 10 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1`,
+		"S E-",
+	},
+	{
+		"closed for new attempts, and what runs is answered", "hedge", "",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set off; 100 wake → (closed); 110 end 2 UNAV → lost, (closed); 120 end 1 OK → won, over succeeded, = 1`,
+		"S Wh - F E+",
+	},
+	{
+		"closed for new attempts while one makes way", "inplace", "",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 set off; 251 end 1 cut → abandoned, over closed, = 1`,
+		"S ( Wt F ) R E-",
+	},
+	{
+		"closed for new attempts: no stream is resumed", "retry", "",
+		`0 start → send 1; 10 commit 1 message → true; 20 set off; 2000 end 1 UNAV resumes → (closed), over closed, = 1`,
+		"S F E-",
+	},
+	{
 		"cancel in the wait", "retry", "",
 		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop cancelled → over cancelled, = 0, last Unavailable; 60 wake`,
 		"S F ( Wf ) R E-",

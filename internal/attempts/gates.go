@@ -22,8 +22,8 @@ func (g *gates) call() *Call { return (*Call)(g) }
 
 var _ policy.Gates = (*gates)(nil)
 
-// Open implements [policy.Breaker].
-func (g *gates) Open() bool { return g.set.Breaker != nil && g.set.Breaker.Open() }
+// Open implements [policy.Breaker]. Nothing may be sent either when nobody may send any more.
+func (g *gates) Open() bool { return g.off != "" || g.set.Breaker != nil && g.set.Breaker.Open() }
 
 // Enter implements [policy.WaitLimit].
 func (g *gates) Enter() bool { return g.call().enter() }

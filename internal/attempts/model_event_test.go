@@ -133,7 +133,7 @@ func (m *model) happen() {
 
 // rare is what seldom happens.
 func (m *model) rare() {
-	switch m.dice.roll(4) {
+	switch m.dice.roll(5) {
 	case 0:
 		m.stop([]policy.Reason{policy.ReasonCancelled, policy.ReasonClosed}[m.dice.roll(2)])
 	case 1: // what makes no sense any more
@@ -149,6 +149,10 @@ func (m *model) rare() {
 			m.note("an observer panics")
 			m.abort()
 		}
+	case 3:
+		m.off, m.flipped = true, true
+		m.note("nothing may be sent any more")
+		m.wakeUp()
 	default:
 		m.stop(policy.ReasonCancelled)
 	}

@@ -217,6 +217,8 @@ func (m *model) checkSend(step Step) {
 	case m.running > 1 && (m.set.Alone || !p.Parallel()):
 		m.failf("4: %d attempts run", m.running)
 	case n == 1:
+	case m.off:
+		m.failf("2: attempt %d is sent although nothing may be sent any more", n)
 	case m.inTime && m.now.At > m.latest():
 		m.failf("7: attempt %d is sent at %v; want %v at the latest", n, m.now.At, m.latest())
 	case !m.may:
@@ -330,6 +332,7 @@ func (m *model) checkEnd() {
 // gaveUp are the reasons why a pending attempt is given up.
 var gaveUp = map[policy.Reason]bool{
 	policy.ReasonBreakerOpen: true, policy.ReasonNotConnected: true, policy.ReasonTooManyWaiting: true, policy.ReasonDeadlineTooClose: true,
+	policy.ReasonClosed: true,
 }
 
 // playBytes lets the bytes happen to a call. It returns what is wrong, and writes down all events if there is a log.

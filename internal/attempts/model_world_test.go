@@ -75,6 +75,11 @@ func (w *modelWorld) InRetry() bool {
 	return w.world.InRetry()
 }
 
+func (w *modelWorld) Off() policy.Reason {
+	w.called()
+	return w.world.Off()
+}
+
 // counting must be true whenever a budget is told something: after Start, before Finish.
 func (w *modelWorld) counting(what string) {
 	if w.started != 1 || w.finished != 0 {

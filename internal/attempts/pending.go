@@ -17,7 +17,7 @@ import (
 //	          └── backoff, or the server's delay ────────────────────────┘         └── replaces ended ──┘
 //
 // It is given up when another attempt answers or commits, fails and so is decided on anew, or the caller goes;
-// and for a reason of its own: breaker_open, not_connected, too_many_waiting, deadline_too_close.
+// and for a reason of its own: closed, breaker_open, not_connected, too_many_waiting, deadline_too_close.
 type pending struct {
 	decision policy.Decision
 	due      time.Duration
@@ -47,7 +47,11 @@ func (c *Call) slow(step *Step, now Now) {
 // decide asks the policy.
 func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
+	c.off = c.set.Facts.Off()
 	d := c.set.Policy.Decide(&c.state, out, c.gates(now.At), now.Wall, now.Chance)
+	if c.off != "" && d.Reason == policy.ReasonBreakerOpen {
+		d.Reason = c.off // all questions before that have been answered with yes
+	}
 	step.Decided, step.Decision, step.TimedOut = n, d, out.TimedOut
 	return d
 }
@@ -75,6 +79,11 @@ func (c *Call) postpone(now Now) {
 // launch sends the pending attempt when it is due, the channel is up and the breaker agrees.
 func (c *Call) launch(step *Step, now Now) {
 	p := &c.pending
+	if p.decided {
+		if off := c.set.Facts.Off(); off != "" {
+			c.giveUp(off, now)
+		}
+	}
 	if !p.decided || p.replaces != 0 || !c.connected(now) || now.At < p.due {
 		return
 	}

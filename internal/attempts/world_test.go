@@ -32,6 +32,7 @@ type world struct {
 	grants, slots int
 	safe, inRetry bool
 	refuse        bool // the breaker
+	off           bool // nothing may be sent any more
 	breaker       bool
 	panics        []string // what a callback panics at that it is told, once; and Allow, HedgeAfter, Record
 	quantile      time.Duration
@@ -61,6 +62,12 @@ func (w *world) called(what string) {
 
 func (w *world) Safe() bool    { return w.safe }
 func (w *world) InRetry() bool { return w.inRetry }
+func (w *world) Off() policy.Reason {
+	if w.off {
+		return policy.ReasonClosed
+	}
+	return ""
+}
 
 func (w *world) Start(time.Duration) { w.tell("S") }
 func (w *world) Fail(time.Duration)  { w.tell("F") }
@@ -195,6 +202,8 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 			p.down = false
 		case "refuse":
 			p.refuse = true
+		case "off":
+			p.off = true
 		}
 		if event == "set" {
 			return ""

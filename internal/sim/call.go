@@ -91,6 +91,9 @@ func (c *call) Safe() bool { return c.link.safe }
 // InRetry implements [attempts.Facts].
 func (c *call) InRetry() bool { return c.parent != nil && c.parent.number > 1 }
 
+// Off implements [attempts.Facts].
+func (*call) Off() policy.Reason { return "" }
+
 // do does what a step says. What is cancelled ends at once, which leads to further steps.
 func (c *call) do(step attempts.Step) {
 	if step.Decided != 0 {

@@ -112,8 +112,9 @@ func (a *answer) play(limit time.Duration, drawn chances) []event {
 // facts implements [attempts.Facts].
 type facts struct{ safe, inRetry bool }
 
-func (f facts) Safe() bool    { return f.safe }
-func (f facts) InRetry() bool { return f.inRetry }
+func (f facts) Safe() bool       { return f.safe }
+func (f facts) InRetry() bool    { return f.inRetry }
+func (facts) Off() policy.Reason { return "" }
 
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}
