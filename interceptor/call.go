@@ -125,6 +125,14 @@ func (c *call) Enter() bool { return c.retrier.waitLimit.enter(target(c.cc)) }
 // Leave implements [attempts.Slots].
 func (c *call) Leave() { c.retrier.waitLimit.leave(target(c.cc)) }
 
+// Off implements [attempts.Facts].
+func (c *call) Off() policy.Reason {
+	if c.retrier.closing.Err() != nil {
+		return policy.ReasonClosed
+	}
+	return ""
+}
+
 // gone is why nobody waits for the call's answer any more; "" while somebody does. A deadline counts as soon as it
 // has passed: gRPC and the server act on it by clocks of their own.
 func (c *call) gone(now attempts.Now) policy.Reason {
@@ -248,6 +256,7 @@ func (c *call) sleep(until time.Duration, watch bool) {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, delay)
 	defer cancel()
+	defer context.AfterFunc(c.retrier.closing, cancel)()
 	if c.cc == nil {
 		<-ctx.Done()
 		return

@@ -28,6 +28,7 @@
 package interceptor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -44,8 +45,8 @@ import (
 )
 
 // Retrier retries calls as its policies say. One Retrier serves any number of connections, which
-// then share its budgets. It starts no goroutine and needs no closing, and is safe for concurrent
-// use.
+// then share its budgets. It starts no goroutine, needs no closing ([Retrier.Close] is for a service that
+// stops), and is safe for concurrent use.
 type Retrier struct {
 	rules                     atomic.Pointer[rules]
 	reloading                 sync.Mutex // held by a reload, and to add a balance
@@ -69,6 +70,8 @@ type Retrier struct {
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
 	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
+	closing                   context.Context                              // is over once the Retrier is closed
+	close                     context.CancelFunc
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
@@ -86,6 +89,8 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
+	r.closing, r.close = context.WithCancel(context.Background())
+	_ = r.closing.Done() // makes the channel here and not in a call, which may run in a synctest bubble of its own
 	r.waitLimit.slots.Store(policy.DefaultMaxWaiting)
 	for i, option := range options {
 		if option == nil {
@@ -153,6 +158,16 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 	}
 	return options
 }
+
+// Close lets no attempt follow another from now on, for a service that stops: calls that wait for their next attempt
+// end at once, with the error of the last one and [policy.ReasonClosed], and so do calls whose attempt fails later.
+// Attempts that run go on, and so do calls that begin later; budgets keep their balances. It does not wait for calls,
+// and may be called more than once:
+//
+//	<-sigterm
+//	retrier.Close()
+//	server.GracefulStop() // which would wait for backoffs of the handlers' calls otherwise
+func (r *Retrier) Close() { r.close() }
 
 // Unary returns the interceptor for unary calls alone, for use with grpc.WithUnaryInterceptor or in
 // a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,

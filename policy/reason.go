@@ -33,7 +33,7 @@ const (
 	ReasonSucceeded        Reason = "succeeded"         // the last attempt was answered with OK
 	ReasonDeadlineExceeded Reason = "deadline_exceeded" // the caller's own deadline has passed
 	ReasonCancelled        Reason = "cancelled"         // the caller gave up
-	ReasonClosed           Reason = "closed"            // the ClientConn was closed
+	ReasonClosed           Reason = "closed"            // the ClientConn was closed, or the Retrier before another attempt
 	ReasonNotConnected     Reason = "not_connected"     // the wait for a connection was as long as it may be
 )
 

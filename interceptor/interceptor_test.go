@@ -1,0 +1,119 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestClose(t *testing.T) {
+	minute := func(change func(*policy.RetrySpec)) policy.Config {
+		again := plain()
+		again.Backoff, again.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: policy.JitterNone}, ""
+		if change != nil {
+			change(&again)
+		}
+		return config(again)
+	}
+	t.Run("calls that wait", func(t *testing.T) {
+		play(t, minute(nil), func(t *testing.T, s scene) {
+			s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
+			before, start := s.retrier.Budgets(), time.Now()
+			var calls sync.WaitGroup
+			for range 3 {
+				calls.Go(func() {
+					_, err := s.call(t.Context(), get)
+					if status.Code(err) != codes.Unavailable || status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonClosed {
+						t.Errorf("%v, %s; want the server's error, closed", err, reasonOf(err))
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			s.retrier.Close()
+			s.retrier.Close()
+			calls.Wait()
+			if took := time.Since(start); took != time.Second || s.Count(get) != 3 || s.retrier.Waiting() != 0 {
+				t.Errorf("ended after %v, %d attempts, %d wait", took, s.Count(get), s.retrier.Waiting())
+			}
+			if after := s.retrier.Budgets(); len(before) != 0 || len(after) != 1 || after[0].Balance < 9.9 {
+				t.Errorf("budgets %+v", after)
+			}
+		})
+	})
+	t.Run("later calls", func(t *testing.T) {
+		play(t, minute(nil), func(t *testing.T, s scene) {
+			s.retrier.Close()
+			for _, row := range []struct {
+				step testserver.Step
+				code codes.Code
+				want policy.Reason
+			}{
+				{text("1"), codes.OK, ""},
+				{down(), codes.Unavailable, policy.ReasonClosed},
+				{testserver.Fail(codes.NotFound), codes.NotFound, policy.ReasonNonRetryable},
+			} {
+				s.On(get, row.step)
+				if _, err := s.call(t.Context(), get); status.Code(err) != row.code || reasonOf(err) != row.want {
+					t.Errorf("%v, %s; want %s, %s", err, reasonOf(err), row.code, row.want)
+				}
+			}
+			if s.Count(get) != 3 {
+				t.Errorf("%d attempts; want 3", s.Count(get))
+			}
+		})
+	})
+	t.Run("an attempt that runs", func(t *testing.T) {
+		play(t, hedged(), func(t *testing.T, s scene) {
+			s.On(get, text("slow").Delay(time.Minute))
+			time.AfterFunc(150*ms, s.retrier.Close)
+			start := time.Now()
+			got, err := s.call(t.Context(), get)
+			if got != "slow" || err != nil || time.Since(start) != time.Minute || s.Count(get) != 2 {
+				t.Errorf("%q, %v after %v, %d attempts; want the answer of the first of 2", got, err, time.Since(start), s.Count(get))
+			}
+		})
+	})
+	t.Run("without a connection", func(t *testing.T) {
+		play(t, minute(nil), func(t *testing.T, s scene) { // of tests that call the interceptor directly
+			time.AfterFunc(time.Second, s.retrier.Close)
+			start := time.Now()
+			err := s.retrier.Unary()(t.Context(), get, nil, &emptypb.Empty{}, nil,
+				func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					return status.Error(codes.Unavailable, "down")
+				})
+			if reasonOf(err) != policy.ReasonClosed || time.Since(start) != time.Second {
+				t.Errorf("%v, %s after %v; want closed after 1s", err, reasonOf(err), time.Since(start))
+			}
+		})
+	})
+}
+
+// A Retrier may live longer than a bubble of synctest.
+func TestARetrierInTwoBubbles(t *testing.T) {
+	t.Parallel()
+	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			s := scene{Server: testserver.Start(t)}
+			s.conn = s.Dial(t, retrier.DialOptions()...)
+			s.On(get, down(), text("2"))
+			if _, err := s.call(t.Context(), get); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	retrier.Close()
+}
