@@ -18,7 +18,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -39,27 +38,25 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// picking is a picker that picks nothing, and says why; it counts how often it is asked.
+// picking is a picker that picks nothing, for the reason that stands in the context of the call, and counts how often
+// it is asked.
 type picking struct {
 	err   error
-	asked atomic.Int64
+	asked int
 }
 
-func (p *picking) Pick(grpcbalancer.PickInfo) (grpcbalancer.PickResult, error) {
-	p.asked.Add(1)
+type pickingKey struct{}
+
+func (*picking) Pick(info grpcbalancer.PickInfo) (grpcbalancer.PickResult, error) {
+	p, _ := info.Ctx.Value(pickingKey{}).(*picking)
+	p.asked++
 	return grpcbalancer.PickResult{}, p.err
 }
 
 func (p *picking) Build(base.PickerBuildInfo) grpcbalancer.Picker { return p }
 
-// dialPicking has gRPC ask a picker that picks nothing.
-func (s scene) dialPicking(t *testing.T, name string, err error) (*picking, scene) {
-	t.Helper()
-	p := &picking{err: err}
-	grpcbalancer.Register(base.NewBalancerBuilder(name, p, base.Config{}))
-	s.conn = s.Dial(t, append(s.retrier.DialOptions(),
-		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"`+name+`": {}}]}`))...)
-	return p, s
+func init() { // gRPC's registry is for the start of a program
+	grpcbalancer.Register(base.NewBalancerBuilder("picking", new(picking), base.Config{}))
 }
 
 // What a picker says without a peer: gRPC drops an RPC whose picker returns a status.
@@ -81,20 +78,22 @@ func TestUnsent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(listed), func(t *testing.T, s scene) {
-				p, s := s.dialPicking(t, "picking_"+strings.ReplaceAll(name, " ", "_"), row.err)
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(),
+					grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"picking": {}}]}`))...)
 				for method, want := range map[string]int{get: row.declared, create: row.not} {
-					p.asked.Store(0)
-					if _, err := s.call(t.Context(), method); int(p.asked.Load()) != want || method == create && reasonOf(err) != row.why {
-						t.Errorf("%s: %d attempts, %s; want %d, %s", method, p.asked.Load(), reasonOf(err), want, row.why)
+					p := &picking{err: row.err}
+					_, err := s.call(context.WithValue(t.Context(), pickingKey{}, p), method)
+					if p.asked != want || method == create && reasonOf(err) != row.why {
+						t.Errorf("%s: %d attempts, %s; want %d, %s", method, p.asked, reasonOf(err), want, row.why)
 					}
 				}
-				p.asked.Store(0)
-				stream, err := s.conn.NewStream(t.Context(), serverStream, create)
+				p := &picking{err: row.err}
+				stream, err := s.conn.NewStream(context.WithValue(t.Context(), pickingKey{}, p), serverStream, create)
 				if err == nil {
 					err = stream.RecvMsg(nil)
 				}
-				if int(p.asked.Load()) != row.not || reasonOf(err) != row.why {
-					t.Errorf("stream: %d attempts, %s; want %d, %s", p.asked.Load(), reasonOf(err), row.not, row.why)
+				if p.asked != row.not || reasonOf(err) != row.why {
+					t.Errorf("stream: %d attempts, %s; want %d, %s", p.asked, reasonOf(err), row.not, row.why)
 				}
 			})
 		})
