@@ -55,7 +55,7 @@ func (r *Retrier) StreamServer() grpc.StreamServerInterceptor {
 type inboundStream struct {
 	grpc.ServerStream
 
-	ctx context.Context //nolint:containedctx // a stream has one
+	ctx context.Context
 }
 
 func (s *inboundStream) Context() context.Context { return s.ctx }

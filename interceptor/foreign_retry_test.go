@@ -51,7 +51,7 @@ func TestForeignRetries(t *testing.T) {
 		_ = stream.SendMsg(&emptypb.Empty{})
 		_ = stream.CloseSend()
 		_, err = receive(stream)
-		if err == io.EOF { //nolint:errorlint // gRPC returns it bare
+		if err == io.EOF {
 			return nil
 		}
 		return err

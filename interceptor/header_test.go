@@ -71,7 +71,7 @@ func TestAttemptNumber(t *testing.T) {
 				}
 				for kind, desc := range kinds() {
 					s.On(get, row.step, row.step, takes(0, "3"))
-					if _, _, err := s.whole(t, desc, grpc.PerRPCCredentials(asked)); err != io.EOF { //nolint:errorlint // as gRPC has it
+					if _, _, err := s.whole(t, desc, grpc.PerRPCCredentials(asked)); err != io.EOF {
 						t.Error(err)
 					}
 					if got := asked.take(); got != row.want {

@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -83,6 +85,47 @@ func TestClose(t *testing.T) {
 			got, err := s.call(t.Context(), get)
 			if got != "slow" || err != nil || time.Since(start) != time.Minute || s.Count(get) != 2 {
 				t.Errorf("%q, %v after %v, %d attempts; want the answer of the first of 2", got, err, time.Since(start), s.Count(get))
+			}
+		})
+	})
+	t.Run("streams that wait", func(t *testing.T) {
+		play(t, minute(nil), func(t *testing.T, s scene) {
+			time.AfterFunc(time.Second, s.retrier.Close)
+			start := time.Now()
+			s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
+			for kind, desc := range kinds() {
+				_, _, err := s.whole(t, desc)
+				if status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonClosed || time.Since(start) != time.Second {
+					t.Errorf("%s: %v, %s after %v; want closed after 1s", kind, err, reasonOf(err), time.Since(start))
+				}
+			}
+			if s.Count(get) != 3 {
+				t.Errorf("%d attempts; want 3", s.Count(get))
+			}
+		})
+	})
+	for _, kind := range []string{"unary", "stream"} {
+		t.Run("calls that wait for a connection, "+kind, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.Down()
+				time.AfterFunc(time.Second, s.retrier.Close)
+				start := time.Now()
+				err := s.once(t.Context(), kind, create)
+				if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonClosed || time.Since(start) != time.Second {
+					t.Errorf("%v, %s after %v; want UNAVAILABLE, closed after 1s", err, reasonOf(err), time.Since(start))
+				}
+			})
+		})
+	}
+	t.Run("a stream that runs", func(t *testing.T) {
+		play(t, config(plain()), func(t *testing.T, s scene) {
+			s.On(get, testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(time.Minute), say("2")).Then(down()))
+			time.AfterFunc(time.Second, s.retrier.Close)
+			stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+			send(t, stream, "from the start")
+			got, err := receive(stream)
+			if fmt.Sprint(got) != "[1 2]" || reasonOf(err) != policy.ReasonClosed || s.Count(get) != 1 {
+				t.Errorf("%v, %s after %d attempts; want both messages of the first, and no resumption", got, reasonOf(err), s.Count(get))
 			}
 		})
 	})

@@ -63,7 +63,7 @@ func TestKey_SameInAllAttempts(t *testing.T) {
 func TestKey_Callers(t *testing.T) {
 	withHeader := metadata.AppendToOutgoingContext(context.Background(), "x-order-key", "from-metadata", "other", "kept")
 	for name, row := range map[string]struct {
-		ctx          context.Context //nolint:containedctx // of the call
+		ctx          context.Context
 		opts         []grpc.CallOption
 		header, want string
 	}{
