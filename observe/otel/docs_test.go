@@ -25,7 +25,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(stagger[^`]+)` \\| ([^|]+) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(stagger[^`]+)` \\| ((?:up-down )?(?:counter|gauge|histogram)[^|]*) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2] + " of " + strings.TrimSpace(strings.ReplaceAll(row[3], "`", ""))
 	}
 	play(t, func(t *testing.T, s scene) {
@@ -55,6 +55,37 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 		if len(documented) != len(recorded) {
 			t.Errorf("%d are documented; %d are recorded", len(documented), len(recorded))
+		}
+	})
+}
+
+// So is every attribute that spans and their events get here.
+func TestTracesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	playTraces(t, alone, func(t *testing.T, s traced) {
+		s.On(method, down())
+		s.call(t.Context(), method)
+		seen := map[string]bool{}
+		for _, span := range s.spans.GetSpans() {
+			list := span.Attributes
+			for _, e := range span.Events {
+				list = append(list, e.Attributes...)
+			}
+			for _, kv := range list {
+				seen[string(kv.Key)] = true
+			}
+		}
+		delete(seen, "rpc.system.name")
+		if len(seen) != 11 {
+			t.Errorf("%d attributes: %v", len(seen), seen)
+		}
+		for key := range seen {
+			if !strings.Contains(string(page), "`"+key+"`") {
+				t.Errorf("%s is not documented", key)
+			}
 		}
 	})
 }

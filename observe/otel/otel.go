@@ -6,7 +6,7 @@
 //	retrier, err := interceptor.Load("retry.yaml",
 //		otel.Metrics(meterProvider), otel.Traces(tracerProvider))
 //	conn, err := grpc.NewClient(target, append([]grpc.DialOption{
-//		opentelemetry.DialOption(…), // gRPC's own metrics and traces: before the Retrier's options
+//		opentelemetry.DialOption(…), // gRPC's own metrics and traces: before the Retrier's
 //	}, retrier.DialOptions()...)...)
 //
 // It needs OpenTelemetry's API only; which SDK and exporter are behind it is the program's choice.

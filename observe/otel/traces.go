@@ -1,0 +1,160 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelcodes "go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Traces gives every call a span, which the spans of its attempts are children of:
+//
+//	acme.orders.v1.OrderService/GetOrder          stagger.attempts=2, stagger.reason=succeeded
+//	  │  retry                                    stagger.attempt=1, stagger.delay=0.083 …, an event
+//	  ├─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=1, of otelgrpc, gRPC or this package
+//	  └─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=2, stagger.hedge=false
+//
+// Where something else makes a span for each attempt, as otelgrpc and gRPC's stats/opentelemetry do, that gets the
+// attempt's number, in whatever order the dial options stand; else the attempt gets a span here. That needs
+// [interceptor.Retrier.DialOptions]: with Unary and Stream alone, calls have spans and attempts have none from here.
+func Traces(provider trace.TracerProvider) interceptor.Option {
+	return func(r *interceptor.Retrier) error {
+		if provider == nil {
+			return errors.New("otel: Traces(nil): must be a TracerProvider; otel.GetTracerProvider of OpenTelemetry returns the program's")
+		}
+		t := &tracer{provider.Tracer(scope)}
+		return errors.Join(
+			interceptor.WithObserver(interceptor.Observer{CallStart: t.callStart, Decision: t.decision, Call: t.callEnd})(r),
+			interceptor.WithStatsHandler(t)(r))
+	}
+}
+
+// tracer makes the spans of calls, and of attempts that nobody else makes one for.
+type tracer struct{ trace.Tracer }
+
+// callKey holds the span of a call in its context.
+type callKey struct{ *tracer }
+
+// callSpan returns the span of the call; nil if the context is that of none.
+func (t *tracer) callSpan(ctx context.Context) trace.Span {
+	span, _ := ctx.Value(callKey{t}).(trace.Span)
+	return span
+}
+
+func (t *tracer) callStart(ctx context.Context, e interceptor.CallStartEvent) context.Context {
+	ctx, span := t.Start(ctx, spanName(e.Method), trace.WithAttributes(append(rpc(e.Method), attribute.String("stagger.target", e.Target))...))
+	return context.WithValue(ctx, callKey{t}, span)
+}
+
+// decision adds what follows an attempt to the span of the call.
+func (t *tracer) decision(ctx context.Context, e interceptor.DecisionEvent) {
+	span := t.callSpan(ctx)
+	if span == nil || !span.IsRecording() {
+		return
+	}
+	name := "no retry"
+	attributes := []attribute.KeyValue{
+		attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code), attribute.String("stagger.reason", string(e.Decision.Reason)),
+	}
+	if e.Decision.Reason == policy.ReasonBudgetExhausted {
+		attributes = append(attributes, attribute.String("stagger.budget", budgetName(e.Budget)))
+	}
+	if e.Decision.Retry {
+		name = string(e.Decision.Reason)
+		attributes = append(attributes, attribute.Float64("stagger.delay", e.Decision.Delay.Seconds()))
+	}
+	span.AddEvent(name, trace.WithAttributes(attributes...))
+}
+
+// callEnd ends the span of a call.
+func (t *tracer) callEnd(ctx context.Context, e interceptor.CallEvent) {
+	span := t.callSpan(ctx)
+	if span == nil {
+		return
+	}
+	span.SetAttributes(
+		attribute.Int("stagger.attempts", e.Attempts), attribute.Int("stagger.retries", e.Retries), attribute.Int("stagger.hedges", e.Hedges),
+		attribute.String("stagger.reason", string(e.Reason)))
+	endSpan(span, e.Err, e.Start.Add(e.Elapsed))
+}
+
+// attemptKey holds an [ownSpan] in the context of an attempt.
+type attemptKey struct{ *tracer }
+
+// ownSpan is what an attempt of a call has here. The span is nil if something else makes one.
+type ownSpan struct {
+	method string
+	span   trace.Span
+}
+
+// TagRPC implements [stats.Handler]. Whether something else makes a span for the attempt is seen later.
+func (t *tracer) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	if t.callSpan(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, attemptKey{t}, &ownSpan{method: info.FullMethodName})
+}
+
+// HandleRPC implements [stats.Handler]. Its context is what all handlers have made of it.
+func (t *tracer) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	own, _ := ctx.Value(attemptKey{t}).(*ownSpan)
+	if own == nil {
+		return
+	}
+	switch event := event.(type) {
+	case *stats.Begin:
+		attributes := []attribute.KeyValue{
+			attribute.Int("stagger.attempt", interceptor.AttemptNumber(ctx)), attribute.Bool("stagger.hedge", interceptor.IsHedge(ctx)),
+		}
+		if span := trace.SpanFromContext(ctx); span.SpanContext().SpanID() != t.callSpan(ctx).SpanContext().SpanID() {
+			span.SetAttributes(attributes...)
+			return
+		}
+		_, own.span = t.Start(ctx, spanName(own.method), trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(event.BeginTime),
+			trace.WithAttributes(append(attributes, rpc(own.method)...)...))
+	case *stats.End:
+		if own.span != nil {
+			endSpan(own.span, event.Error, event.EndTime)
+		}
+	}
+}
+
+// TagConn implements [stats.Handler].
+func (*tracer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements [stats.Handler].
+func (*tracer) HandleConn(context.Context, stats.ConnStats) {}
+
+// endSpan ends a span with the status of err.
+func endSpan(span trace.Span, err error, at time.Time) {
+	code := status.Code(err)
+	span.SetAttributes(statusCode(code))
+	if err != nil {
+		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
+	}
+	span.End(trace.WithTimestamp(at))
+}
+
+// spanName is that of OpenTelemetry's conventions for RPCs, which the attributes below follow too.
+func spanName(method string) string { return strings.TrimPrefix(method, "/") }
+
+func rpc(method string) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String("rpc.system.name", "grpc"), attribute.String("rpc.method", spanName(method))}
+}
+
+func statusCode(c codes.Code) attribute.KeyValue {
+	return attribute.String("rpc.response.status_code", codeName(c))
+}

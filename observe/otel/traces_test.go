@@ -1,0 +1,282 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel_test
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	experimental "google.golang.org/grpc/experimental/opentelemetry"
+	"google.golang.org/grpc/stats/opentelemetry"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// traced is a client with traces, and perhaps other instrumentation, and its server.
+type traced struct {
+	scene
+
+	spans *tracetest.InMemoryExporter
+}
+
+// playTraces runs a test with a client that dials with the options that dial makes of the Retrier's.
+func playTraces(t *testing.T, dial func(own []grpc.DialOption, m *sdkmetric.MeterProvider, t trace.TracerProvider) []grpc.DialOption, test func(t *testing.T, s traced)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := traced{scene{Server: testserver.Start(t), reader: sdkmetric.NewManualReader()}, tracetest.NewInMemoryExporter()}
+		meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader))
+		tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
+		s.retrier = newRetrier(t, otel.Traces(tracers))
+		s.conn = s.Dial(t, dial(s.retrier.DialOptions(), meters, tracers)...)
+		test(t, s)
+	})
+}
+
+func alone(own []grpc.DialOption, _ *sdkmetric.MeterProvider, _ trace.TracerProvider) []grpc.DialOption {
+	return own
+}
+
+func ofGRPC(m *sdkmetric.MeterProvider, t trace.TracerProvider) grpc.DialOption {
+	return opentelemetry.DialOption(opentelemetry.Options{
+		MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: m},
+		TraceOptions:   experimental.TraceOptions{TracerProvider: t, TextMapPropagator: propagation.TraceContext{}},
+	})
+}
+
+func ofOtelgrpc(m *sdkmetric.MeterProvider, t trace.TracerProvider) grpc.DialOption {
+	return grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithMeterProvider(m), otelgrpc.WithTracerProvider(t)))
+}
+
+// tree writes the spans under each other, with what stagger says of them, and their events.
+func (s traced) tree() string {
+	synctest.Wait()
+	stubs := s.spans.GetSpans()
+	slices.SortStableFunc(stubs, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
+	var b strings.Builder
+	var write func(parent trace.SpanID, indent string)
+	write = func(parent trace.SpanID, indent string) {
+		for _, span := range stubs {
+			if span.Parent.SpanID() != parent {
+				continue
+			}
+			fmt.Fprintf(&b, "%s%s %s%s\n", indent, span.SpanKind, span.Name, attributes(span.Attributes, "stagger.", "rpc.response.status_code"))
+			for _, e := range span.Events {
+				if strings.HasPrefix(attributes(e.Attributes, "stagger."), " stagger") {
+					fmt.Fprintf(&b, "%s  - %s%s\n", indent, e.Name, attributes(e.Attributes, ""))
+				}
+			}
+			write(span.SpanContext.SpanID(), indent+"  ")
+		}
+	}
+	write(trace.SpanID{}, "")
+	return strings.ReplaceAll(strings.ReplaceAll(b.String(), s.Target(), "T"), "acme.orders.v1.OrderService", "S")
+}
+
+// attributes writes those whose keys begin with one of the prefixes, in their order.
+func attributes(list []attribute.KeyValue, prefixes ...string) string {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b attribute.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
+	text := ""
+	for _, kv := range list {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(string(kv.Key), p) }) {
+			text += fmt.Sprintf(" %s=%v", strings.TrimPrefix(string(kv.Key), "rpc.response."), kv.Value.AsInterface())
+		}
+	}
+	return text
+}
+
+const (
+	callSpan = "internal S/GetOrder status_code=OK stagger.attempts=3 stagger.hedges=0 stagger.reason=succeeded stagger.retries=2 stagger.target=T\n" +
+		"  - retry status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
+		"  - retry status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n"
+	attemptSpans = "  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n" +
+		"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=2 stagger.hedge=false\n" +
+		"  client S/GetOrder status_code=OK stagger.attempt=3 stagger.hedge=false\n"
+)
+
+func TestTraces(t *testing.T) {
+	for name, row := range map[string]struct {
+		method string
+		script []testserver.Step
+		want   string
+	}{
+		"three attempts": {method, []testserver.Step{down().Times(2), testserver.OK()}, callSpan + attemptSpans},
+		"success at once": {method, []testserver.Step{testserver.OK()}, "" +
+			"internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
+			"  client S/GetOrder status_code=OK stagger.attempt=1 stagger.hedge=false\n"},
+		"the budget is empty": {method, []testserver.Step{down()}, "" +
+			"internal S/GetOrder status_code=UNAVAILABLE stagger.attempts=3 stagger.hedges=0 stagger.reason=budget_exhausted stagger.retries=2 stagger.target=T\n" +
+			"  - retry status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
+			"  - retry status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n" +
+			"  - no retry status_code=UNAVAILABLE stagger.attempt=3 stagger.budget=orders stagger.reason=budget_exhausted\n" +
+			"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n" +
+			"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=2 stagger.hedge=false\n" +
+			"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=3 stagger.hedge=false\n"},
+		"a hedge wins": {hedged, []testserver.Step{testserver.Hang().Times(1), testserver.OK()}, "" +
+			"internal S/FindOrder status_code=OK stagger.attempts=2 stagger.hedges=1 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
+			"  - hedge status_code=DEADLINE_EXCEEDED stagger.attempt=1 stagger.delay=0 stagger.reason=hedge\n" +
+			"  client S/FindOrder status_code=CANCELLED stagger.attempt=1 stagger.hedge=false\n" +
+			"  client S/FindOrder status_code=OK stagger.attempt=2 stagger.hedge=true\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			playTraces(t, alone, func(t *testing.T, s traced) {
+				s.On(row.method, row.script...)
+				s.call(t.Context(), row.method)
+				want(t, s.tree(), row.want)
+				for _, span := range s.spans.GetSpans() {
+					if failed := attributes(span.Attributes, "rpc.response") != " status_code=OK"; failed != (span.Status.Code.String() == "Error") {
+						t.Errorf("%s: %v", attributes(span.Attributes, ""), span.Status)
+					}
+				}
+			})
+		})
+		t.Run(name+", stream", func(t *testing.T) {
+			playTraces(t, alone, func(t *testing.T, s traced) {
+				s.On(row.method, row.script...)
+				stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, row.method)
+				if err == nil {
+					_, _ = stream.SendMsg(&emptypb.Empty{}), stream.CloseSend()
+					for err == nil {
+						err = stream.RecvMsg(&emptypb.Empty{})
+					}
+				}
+				if err == io.EOF != strings.Contains(row.want, "reason=succeeded") { //nolint:errorlint // as gRPC has it
+					t.Error(err)
+				}
+				want(t, s.tree(), row.want)
+			})
+		})
+	}
+}
+
+// A call whose caller has a span is under that; one that passes the Retrier by has none.
+func TestTracesOfCallers(t *testing.T) {
+	playTraces(t, alone, func(t *testing.T, s traced) {
+		s.Default(testserver.OK())
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
+		ctx, span := provider.Tracer("application").Start(t.Context(), "checkout")
+		s.call(ctx, method)
+		_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.Disable())
+		span.End()
+		want(t, s.tree(), "internal checkout\n"+
+			"  internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n"+
+			"    client S/GetOrder status_code=OK stagger.attempt=1 stagger.hedge=false\n")
+	})
+}
+
+func TestTracesUnsampled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		spans, server := tracetest.NewInMemoryExporter(), testserver.Start(t)
+		tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.NeverSample()))
+		conn := server.Dial(t, newRetrier(t, otel.Traces(tracers)).DialOptions()...)
+		server.On(method, down().Times(2), testserver.OK())
+		if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil || len(spans.GetSpans()) != 0 {
+			t.Errorf("%v, %d spans", err, len(spans.GetSpans()))
+		}
+	})
+}
+
+// counted is how often the metrics of gRPC or otelgrpc have counted.
+func (s traced) counted(t *testing.T, name string) (n uint64) {
+	t.Helper()
+	for line := range strings.SplitSeq(s.lines(t, name), "\n") {
+		for _, bucket := range strings.Split(line, ":")[1:] {
+			var count uint64
+			if _, err := fmt.Sscan(bucket, &count); err != nil {
+				t.Fatal(line)
+			}
+			n += count
+		}
+	}
+	return n
+}
+
+// gRPC's option belongs before the Retrier's: it counts calls in an interceptor, and attempts in a stats handler.
+func TestTracesBesideGRPC(t *testing.T) {
+	sent := func(indent string) string { return indent + "client Sent.S.GetOrder\n" }
+	attempt := func(indent string, n int) string {
+		return fmt.Sprintf("%sinternal Attempt.S.GetOrder stagger.attempt=%d stagger.hedge=false\n", indent, n)
+	}
+	for name, row := range map[string]struct {
+		dial  func([]grpc.DialOption, *sdkmetric.MeterProvider, trace.TracerProvider) []grpc.DialOption
+		calls uint64
+		want  string
+	}{
+		"before the Retrier's": {
+			func(own []grpc.DialOption, m *sdkmetric.MeterProvider, t trace.TracerProvider) []grpc.DialOption {
+				return append([]grpc.DialOption{ofGRPC(m, t)}, own...)
+			}, 1,
+			sent("") + indent(callSpan) + attempt("    ", 1) + attempt("    ", 2) + attempt("    ", 3),
+		},
+		"after it, which is wrong: each attempt is a call": {
+			func(own []grpc.DialOption, m *sdkmetric.MeterProvider, t trace.TracerProvider) []grpc.DialOption {
+				return append(own, ofGRPC(m, t))
+			}, 3,
+			callSpan + sent("  ") + attempt("    ", 1) + sent("  ") + attempt("    ", 2) + sent("  ") + attempt("    ", 3),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			playTraces(t, row.dial, func(t *testing.T, s traced) {
+				s.On(method, down().Times(2), testserver.OK())
+				s.call(t.Context(), method)
+				want(t, s.tree(), row.want)
+				if calls, attempts := s.counted(t, "grpc.client.call.duration"), s.counted(t, "grpc.client.attempt.duration"); calls != row.calls || attempts != 3 {
+					t.Errorf("%d calls, %d attempts; want %d and 3", calls, attempts, row.calls)
+				}
+			})
+		})
+	}
+}
+
+// otelgrpc is a stats handler: it sees attempts only, wherever its option stands.
+func TestTracesBesideOtelgrpc(t *testing.T) {
+	for name, dial := range map[string]func([]grpc.DialOption, *sdkmetric.MeterProvider, trace.TracerProvider) []grpc.DialOption{
+		"before the Retrier's": func(own []grpc.DialOption, m *sdkmetric.MeterProvider, t trace.TracerProvider) []grpc.DialOption {
+			return append([]grpc.DialOption{ofOtelgrpc(m, t)}, own...)
+		},
+		"after it": func(own []grpc.DialOption, m *sdkmetric.MeterProvider, t trace.TracerProvider) []grpc.DialOption {
+			return append(own, ofOtelgrpc(m, t))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			playTraces(t, dial, func(t *testing.T, s traced) {
+				s.On(method, down().Times(2), testserver.OK())
+				s.call(t.Context(), method)
+				want(t, s.tree(), callSpan+attemptSpans)
+				if n := s.counted(t, "rpc.client"); n != 3 {
+					t.Errorf("its metrics count %d; want 3", n)
+				}
+			})
+		})
+	}
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
+}
+
+func TestTracesWithoutAProvider(t *testing.T) {
+	t.Parallel()
+	if _, err := interceptor.New(nil, otel.Traces(nil)); err == nil || !strings.Contains(err.Error(), "otel: Traces(nil): must be") {
+		t.Error(err)
+	}
+}
