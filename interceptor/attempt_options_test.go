@@ -136,7 +136,7 @@ func TestEmbeddedTarget(t *testing.T) {
 				if err != nil || to.String() != none {
 					t.Errorf("%v, %s, though the stream has not ended", err, to)
 				}
-				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != io.EOF || to.String() != second { //nolint:errorlint // as gRPC has it
+				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != io.EOF || to.String() != second {
 					t.Errorf("%v, %s; want those of the second attempt", err, to)
 				}
 			})

@@ -414,7 +414,8 @@ func (c *chaos) call(ctx context.Context, name string) {
 		finished        []error
 	)
 	opts := []grpc.CallOption{
-		namedHeader{grpc.HeaderCallOption{HeaderAddr: &header}, "x"}, &grpc.TrailerCallOption{TrailerAddr: &trailer},
+		namedHeader{grpc.HeaderCallOption{HeaderAddr: &header}, "x"},
+		&grpc.TrailerCallOption{TrailerAddr: &trailer},
 		grpc.Peer(&from), grpc.OnFinish(func(err error) { finished = append(finished, err) }),
 	}
 	reply := wrapperspb.String("what was there before")

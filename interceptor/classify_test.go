@@ -145,7 +145,7 @@ func TestClassifier_StreamEnd(t *testing.T) {
 		s.On(get, testserver.Fail(codes.Unknown, "deadlock"), testserver.Play(testserver.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF { //nolint:errorlint // as gRPC has it
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	}, interceptor.WithClassifier(new(judge).classify))

@@ -104,8 +104,8 @@ func TestConnectionWait(t *testing.T) {
 					err := s.once(ctx, kind, method, row.opts...)
 					took := time.Since(began)
 					synctest.Wait()
-					if reasonOf(err) != row.reason || len(s.journal.attempts) != row.attempts {
-						t.Errorf("%v (%s) after %d attempts; want %q after %d", err, reasonOf(err), len(s.journal.attempts), row.reason, row.attempts)
+					if reasonOf(err) != row.reason || len(s.attempts) != row.attempts {
+						t.Errorf("%v (%s) after %d attempts; want %q after %d", err, reasonOf(err), len(s.attempts), row.reason, row.attempts)
 					}
 					if row.reason != "" && status.Code(err) != codes.Unavailable {
 						t.Errorf("%v; want the error at hand", err)

@@ -100,7 +100,7 @@ func TestError(t *testing.T) {
 		if !ok || got.Message() != "the disk is full" || len(got.Details()) != 1 || err.Error() != st.Err().Error() {
 			t.Errorf("status %v; want the last attempt's own", got)
 		}
-		e := err.(*interceptor.Error) //nolint:errorlint // that is what is promised
+		e := err.(*interceptor.Error)
 		if e.Attempts != 4 || e.Elapsed != 1700*ms || e.Reason != policy.ReasonAttemptsExhausted {
 			t.Errorf("%+v", e)
 		}

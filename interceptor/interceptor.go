@@ -148,11 +148,12 @@ func Load(path string, options ...Option) (*Retrier, error) {
 // that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] adds. Chained interceptors
 // whose options stand before these see each call once, those after them every attempt.
 func (r *Retrier) DialOptions() []grpc.DialOption {
-	options := []grpc.DialOption{
+	options := append(
+		make([]grpc.DialOption, 0, 3+len(r.stats)),
 		grpc.WithDisableRetry(),
 		grpc.WithChainUnaryInterceptor(r.unary(alone)),
 		grpc.WithChainStreamInterceptor(r.stream(alone)),
-	}
+	)
 	for _, h := range r.stats {
 		options = append(options, grpc.WithStatsHandler(h))
 	}

@@ -284,7 +284,7 @@ func TestServiceConfig_Streams(t *testing.T) {
 			stream := l.open(t, t.Context(), serverStream)
 			send(t, stream, "order 7")
 			texts, err := receive(stream)
-			if err != io.EOF || //nolint:errorlint // as gRPC has it
+			if err != io.EOF ||
 				len(texts) != 1 || s.Count(get) != 3 {
 				t.Errorf("%s: %q, %v after %d attempts; want one text after 3", what, texts, err, s.Count(get))
 			}

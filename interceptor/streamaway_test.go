@@ -95,7 +95,7 @@ func TestSendingOnAStreamThatIsOverSaysWhatGRPCSays(t *testing.T) {
 				if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
 					t.Fatal(err)
 				}
-				if err := stream.SendMsg(wrapperspb.String("a")); err != want { //nolint:errorlint // as gRPC has it
+				if err := stream.SendMsg(wrapperspb.String("a")); err != want {
 					t.Errorf("%v; want %v", err, want)
 				}
 			})

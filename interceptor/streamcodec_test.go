@@ -172,7 +172,7 @@ func TestAMessageThatCannotBeEncodedEndsTheStreamWithGRPCsError(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "error while marshaling") {
 			t.Errorf("SendMsg: %v", err)
 		}
-		if again := stream.RecvMsg(new(wrapperspb.StringValue)); again != err { //nolint:errorlint // the same one
+		if again := stream.RecvMsg(new(wrapperspb.StringValue)); again != err {
 			t.Errorf("RecvMsg: %v; want the error of SendMsg", again)
 		}
 	})

@@ -50,7 +50,7 @@ func TestTheOptionsOfAStreamAreServedOnceByTheLastAttempt(t *testing.T) {
 				if err == io.EOF {
 					err = nil
 				}
-				if status.Code(err) != row.want || len(finished) != 1 || finished[0] != err { //nolint:errorlint // the same one
+				if status.Code(err) != row.want || len(finished) != 1 || finished[0] != err {
 					t.Errorf("%v; OnFinish was told %v", err, finished)
 				}
 				if got := fmt.Sprint(header["from"], header["stale"], trailer["end"], stream.Trailer()["end"]); got != "[2] [] [2] [2]" {

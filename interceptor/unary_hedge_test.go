@@ -242,67 +242,83 @@ func TestUnaryHedge(t *testing.T) {
 		took   time.Duration
 	}{
 		"a hedge each delay until one is answered": {
-			hedged(), []testserver.Step{hang, hang, third.Delay(50 * ms)},
+			hedged(),
+			[]testserver.Step{hang, hang, third.Delay(50 * ms)},
 			"third", "[0s 100ms 200ms]", "[3 won 1 cancelled 2 cancelled]", 250 * ms,
 		},
 		"a nonfatal failure sends the next at once": {
-			hedged(), []testserver.Step{hang, down().Delay(30 * ms), third.Delay(500 * ms)},
+			hedged(),
+			[]testserver.Step{hang, down().Delay(30 * ms), third.Delay(500 * ms)},
 			"third", "[0s 100ms 130ms]", "[2 lost 3 won 1 cancelled]", 630 * ms,
 		},
 		"the delay counts anew after that": {
-			hedged(), []testserver.Step{down().Delay(30 * ms), hang, third},
+			hedged(),
+			[]testserver.Step{down().Delay(30 * ms), hang, third},
 			"third", "[0s 30ms 130ms]", "[1  3 won 2 cancelled]", 130 * ms,
 		},
 		"the delay of an attempt that has failed says nothing of the next": {
-			hedged(two), []testserver.Step{down().Delay(30 * ms), text("second").Delay(500 * ms)},
+			hedged(two),
+			[]testserver.Step{down().Delay(30 * ms), text("second").Delay(500 * ms)},
 			"second", "[0s 30ms]", "[1  2 ]", 530 * ms,
 		},
 		"a fatal failure ends the call": {
-			hedged(), []testserver.Step{hang, fail(codes.NotFound, "no such order").Delay(10 * ms)},
+			hedged(),
+			[]testserver.Step{hang, fail(codes.NotFound, "no such order").Delay(10 * ms)},
 			"no such order", "[0s 100ms]", "[2 lost 1 cancelled] non_retryable", 110 * ms,
 		},
 		"the last failure is the answer": {
-			hedged(), []testserver.Step{fail(codes.Unavailable, "one").Delay(900 * ms), fail(codes.Unavailable, "two").Delay(ms), fail(codes.Unavailable, "three").Delay(ms)},
+			hedged(),
+			[]testserver.Step{fail(codes.Unavailable, "one").Delay(900 * ms), fail(codes.Unavailable, "two").Delay(ms), fail(codes.Unavailable, "three").Delay(ms)},
 			"one", "[0s 100ms 101ms]", "[2 lost 3 lost 1 lost] attempts_exhausted", 900 * ms,
 		},
 		"pushback moves the next": {
-			hedged(), []testserver.Step{hang, down().Pushback("700").Delay(20 * ms), third},
+			hedged(),
+			[]testserver.Step{hang, down().Pushback("700").Delay(20 * ms), third},
 			"third", "[0s 100ms 820ms]", "[2 lost 3 won 1 cancelled]", 820 * ms,
 		},
 		"a stop leaves those in flight": {
-			hedged(), []testserver.Step{text("first").Delay(time.Second), down().Pushback("-1"), third},
+			hedged(),
+			[]testserver.Step{text("first").Delay(time.Second), down().Pushback("-1"), third},
 			"first", "[0s 100ms]", "[2 lost 1 won]", time.Second,
 		},
 		"a stop is the reason when all have failed": {
-			hedged(), []testserver.Step{down().Delay(time.Second), down().Pushback("-1"), third},
+			hedged(),
+			[]testserver.Step{down().Delay(time.Second), down().Pushback("-1"), third},
 			"scripted failure", "[0s 100ms]", "[2 lost 1 lost] pushback_stop", time.Second,
 		},
 		"denied by the budget": {
-			hedged(paid), []testserver.Step{text("first").Delay(time.Second)},
+			hedged(paid),
+			[]testserver.Step{text("first").Delay(time.Second)},
 			"first", "[0s]", "[1 ]", time.Second,
 		},
 		"denied by the budget, with nothing in flight": {
-			hedged(paid), []testserver.Step{down().Delay(10 * ms)},
+			hedged(paid),
+			[]testserver.Step{down().Delay(10 * ms)},
 			"scripted failure", "[0s]", "[1 ] budget_exhausted", 10 * ms,
 		},
 		"not for unsafe methods": {
-			unsafe, []testserver.Step{text("first").Delay(time.Second)},
+			unsafe,
+			[]testserver.Step{text("first").Delay(time.Second)},
 			"first", "[0s]", "[1 ]", time.Second,
 		},
 		"slow: the first answers late": {
-			config(besides()), []testserver.Step{text("first").Delay(1500 * ms), hang},
+			config(besides()),
+			[]testserver.Step{text("first").Delay(1500 * ms), hang},
 			"first", "[0s 1.1s]", "[1 won 2 cancelled]", 1500 * ms,
 		},
 		"slow: the second answers": {
-			config(besides()), []testserver.Step{hang, text("second"), hang},
+			config(besides()),
+			[]testserver.Step{hang, text("second"), hang},
 			"second", "[0s 1.1s]", "[2 won 1 cancelled]", 1100 * ms,
 		},
 		"slow: the first fails, the second answers": {
-			config(besides()), []testserver.Step{down().Delay(1500 * ms), text("second").Delay(900 * ms), hang},
+			config(besides()),
+			[]testserver.Step{down().Delay(1500 * ms), text("second").Delay(900 * ms), hang},
 			"second", "[0s 1.1s]", "[1 lost 2 won]", 2000 * ms,
 		},
 		"slow: the first answers in the backoff": {
-			config(besides()), []testserver.Step{text("first").Delay(1050 * ms), text("second")},
+			config(besides()),
+			[]testserver.Step{text("first").Delay(1050 * ms), text("second")},
 			"first", "[0s]", "[1 ]", 1050 * ms,
 		},
 	} {

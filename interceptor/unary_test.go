@@ -80,7 +80,7 @@ func TestUnary_OnFinish(t *testing.T) {
 				_, err := s.call(t.Context(), get,
 					grpc.OnFinish(func(err error) { first = append(first, err) }),
 					grpc.OnFinish(func(err error) { second = append(second, err) }))
-				if len(first) != 1 || len(second) != 1 || first[0] != err || status.Code(err) != row.want { //nolint:errorlint // the same one
+				if len(first) != 1 || len(second) != 1 || first[0] != err || status.Code(err) != row.want {
 					t.Errorf("OnFinish was told %v and %v; want %v once each", first, second, err)
 				}
 			})

@@ -116,7 +116,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
 		Chain:               enum[Chain](r.GetChain()),
 		MaxConnectionWait:   r.GetMaxConnectionWait().AsDuration(),
-		WaitForReadyOnRetry: r.WaitForReadyOnRetry, //nolint:protogetter // absent is not false
+		WaitForReadyOnRetry: r.WaitForReadyOnRetry, // absent is not false
 	}
 	for _, o := range r.GetCodeOverrides() {
 		c.Overrides = append(c.Overrides, convertOverride(o))
