@@ -271,7 +271,7 @@ type chaos struct {
 }
 
 // newChaos makes a world with a policy and a budget.
-func newChaos(t *testing.T, spec policy.Spec, b budget.Budget, seed uint64, options ...grpc.DialOption) *chaos {
+func newChaos(t *testing.T, spec policy.Spec, b budget.Budget, seed uint64, inside grpc.DialOption, options ...interceptor.Option) *chaos {
 	t.Helper()
 	f, by := new(findings), newChance(seed)
 	c := &chaos{
@@ -280,7 +280,7 @@ func newChaos(t *testing.T, spec policy.Spec, b budget.Budget, seed uint64, opti
 		circuit: &circuit{findings: f, refuses: func() bool { return by.of(0.02) }},
 		most:    mustPolicy(t, spec).MaxAttempts(),
 	}
-	c.retrier = mustNew(t, mustSet(t, chaosConfig(spec)),
+	c.retrier = mustNew(t, mustSet(t, chaosConfig(spec)), append(options,
 		interceptor.WithObserver(listener()), interceptor.WithBudget("", c.ledger), interceptor.WithMaxWaiting(10),
 		interceptor.WithBreaker(func(string, string) interceptor.Breaker[fuseState] { return c.circuit }),
 		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
@@ -288,9 +288,9 @@ func newChaos(t *testing.T, spec policy.Spec, b budget.Budget, seed uint64, opti
 				return interceptor.VerdictRetry
 			}
 			return interceptor.VerdictByCode
-		}))
+		}))...)
 	for range 3 {
-		c.conns = append(c.conns, c.server.Dial(t, append(append(c.retrier.DialOptions(), soon), options...)...))
+		c.conns = append(c.conns, c.server.Dial(t, append(c.retrier.DialOptions(), soon, inside)...))
 	}
 	return c
 }

@@ -106,7 +106,11 @@ func (s *stream) adapt() {
 func (s *stream) abandon(t *streamAttempt) {
 	t.abandoned = true
 	t.cancel()
-	if t.stream != nil && !t.reading && !t.over {
+	switch {
+	case t.stream == nil, t.reading, t.over:
+	case t == s.chosen: // after a panic in another; the application may be receiving from it
+		go s.report(t, errGivenUp)
+	default:
 		t.reading = true
 		go s.listen(t)
 	}
@@ -217,9 +221,6 @@ func (s *stream) panicked(t *streamAttempt, p any) {
 		s.broken, s.panics = true, p
 	}
 	s.mu.Unlock()
-	if again {
-		return
-	}
 	first := s.claim(t)
 	t.cancel()
 	now := s.call.now()
@@ -229,7 +230,7 @@ func (s *stream) panicked(t *streamAttempt, p any) {
 	case first:
 		t.took = now.At - t.began
 		s.settle(t, attempts.Result{Err: errPanicked, Panicked: true}, now)
-	case !s.over:
+	case !again && !s.over: // it is a callback that has panicked
 		s.act(s.call.engine.Abort(now), now)
 	}
 }

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"io"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -38,7 +39,7 @@ func (s *stream) SendMsg(m any) error {
 		why = policy.CommitBufferFull
 	}
 	if why != policy.CommitNone || s.chosen != nil || s.over {
-		return s.sendOnce(m, why)
+		return s.sendOnce(m, data, why)
 	}
 	return s.sendKept(m, !s.races || before < unblocked)
 }
@@ -111,13 +112,23 @@ func (s *stream) taken(n int) bool {
 }
 
 // sendOnce sends a message that is not kept, for the given reason. The attempt that takes it is the only one
-// from then on. It requires mu.
-func (s *stream) sendOnce(m any, why policy.Commit) error {
-	for !s.done {
+// from then on. If the first that is sent it has ended, the next is sent a copy, made of data. It requires mu.
+func (s *stream) sendOnce(m any, data []byte, why policy.Commit) error {
+	kind := s.replay.kindOf(m)
+	for again := false; !s.done; again = true {
 		t := s.taker()
-		if t == nil {
+		for ; t == nil && !s.done; t = s.taker() {
 			s.wait()
-			continue
+		}
+		if t == nil {
+			break
+		}
+		if again && why == policy.CommitBufferFull {
+			var err error
+			if m, err = s.replay.decode(replayed{slices.Clone(data), kind}); err != nil {
+				s.unreplayable(t, err)
+				break
+			}
 		}
 		err := s.sendAside(t, m)
 		if err == nil && t != s.chosen && t.ended.Load() {
