@@ -6,6 +6,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // TestCompletion asks as the scripts of "stagger completion" do. The last line is the
@@ -21,6 +23,10 @@ func TestCompletion(t *testing.T) {
 	codes := []string{
 		"CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
 		"FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+	}
+	var reasons []string
+	for _, r := range policy.Reasons() {
+		reasons = append(reasons, string(r))
 	}
 	for _, one := range []struct {
 		args []string
@@ -40,6 +46,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"explain", "none.yaml", ""}, ":4"},
 		{[]string{"explain", "--code", ""}, strings.Join(codes, "\n") + "\n:4"}, // the shell's script takes what fits
 		{[]string{"explain", "--deadline", ""}, ":4"},
+		{[]string{"explain", "--reason", ""}, strings.Join(reasons, "\n") + "\n:4"},
 		{[]string{"lint", "--format", ""}, "text\njson\ngithub\n:4"},
 		{[]string{"explain", "--format", ""}, "text\njson\n:4"},
 		{[]string{"explain", "--descriptors", ""}, "binpb\npb\ndesc\nprotoset\n:8"},

@@ -68,7 +68,8 @@ func TestExitCodeOfUsageErrors(t *testing.T) {
 		"frobnicate", "--frobnicate", "lint", "lint --frobnicate " + file, "lint --format xml " + file, "lint --depth x " + file,
 		"explain " + file, "explain " + file + " GetOrder", "explain " + file + " a.B/C --code NONSENSE", "explain " + file + " a.B/C --deadline -1s",
 		"explain " + file + " a.B/", "export", "export a b", "explain --all", "explain a b --all", "explain " + file + " --all --code INTERNAL", "explain " + file + " --all --seed 2",
-		"explain " + file + " a.B/C --strict", "explain " + file + " a.B/C --format json", "explain " + file + " --all --format xml", "version now", "help frobnicate",
+		"explain " + file + " a.B/C --strict", "explain " + file + " a.B/C --format xml", "explain " + file + " a.B/C --latency -1s", "explain " + file + " a.B/C --hang --code INTERNAL",
+		"explain --reason nonsense", "explain " + file + " --reason retry", "explain --reason retry --all", "explain " + file + " --all --format xml", "version now", "help frobnicate",
 		"help lint frobnicate", "completion tcsh", "completion bash now", "demo now", "demo --seed x",
 	} {
 		if out, err := run(strings.Fields(line)...); cli.ExitCode(err) != cli.ExitUsage {

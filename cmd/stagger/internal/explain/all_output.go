@@ -4,7 +4,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -127,8 +126,5 @@ func (a overview) json(w io.Writer) error {
 	for _, s := range a.unmatched {
 		whole.Unmatched = append(whole.Unmatched, unmatchedJSON{s.File, s.Line, s.Column, s.Field, s.Value, s.Message})
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(whole)
+	return writeJSON(w, whole)
 }

@@ -8,7 +8,9 @@ package explain
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,15 +18,21 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
 
-const help = `Show which entry of a policy file holds for a method, and what follows if every
-attempt fails in the same way: how long each wait may be, how long it is for one
+const help = `Show which entry of a policy file holds for a method, what it says, and what follows if
+every attempt fails in the same way: how long each wait may be, how long it is for one
 draw of random numbers (--seed), and at which question of the pipeline the call ends.
 
-It runs the code that the interceptor runs. Attempts take no time here, and the
-budget, the circuit breaker and the limit of waiting calls say yes.
+It runs the code that the interceptor runs. Attempts fail at once, unless --latency says
+after how long, or --hang that they are never answered: that shows what a per-attempt
+timeout and hedging do. The budget, the circuit breaker and the limit of waiting calls
+say yes, unless --budget-empty or --breaker-open makes them say no.
+
+With --reason, say what the name of a reason means, as errors, logs and metrics have it,
+and what to do.
 
 METHOD is a full name, with or without the slash that gRPC puts before it. Whether it
 is safe to repeat may stand in its .proto: --descriptors reads that, and the policies
@@ -48,6 +56,8 @@ const examples = `  stagger explain retry.yaml /acme.orders.v1.OrderService/GetO
   stagger explain retry.yaml acme.orders.v1.OrderService/GetOrder --code RESOURCE_EXHAUSTED --pushback 500
   stagger explain retry.yaml /acme.orders.v1.OrderService/CreateOrder --deadline 300ms
   stagger explain retry.yaml /acme.orders.v1.OrderService/CancelOrder --descriptors image.binpb
+  stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder --hang --deadline 2s
+  stagger explain --reason budget_exhausted
   stagger explain retry.yaml --all
   buf build -o image.binpb && stagger explain retry.yaml --all --descriptors image.binpb
   stagger explain retry.yaml --all --descriptors image.binpb --strict      # in a workflow: fails for typing errors
@@ -59,28 +69,34 @@ type options struct {
 
 	seed   uint64
 	all    bool
+	reason string
 	strict bool
 	format string
 	images []string
 }
 
+const formatJSON = "json"
+
 // Flags that ask about one method, and flags that ask about all.
 var (
-	flagsOfOne = []string{"code", "pushback", "deadline", "in-retry", "seed"}
-	flagsOfAll = []string{"format", "strict"}
+	flagsOfOne = []string{"code", "pushback", "deadline", "latency", "hang", "in-retry", "budget-empty", "breaker-open", "seed"}
+	flagsOfAll = []string{"strict"}
 )
 
 // Command is "stagger explain".
 func Command() *cobra.Command {
 	o := options{question: question{code: codes.Unavailable}}
 	c := &cobra.Command{
-		Use:               "explain FILE (METHOD | --all)",
+		Use:               "explain (FILE METHOD | FILE --all | --reason NAME)",
 		Short:             "Show what a policy does, attempt by attempt, or for every method",
 		Long:              help,
 		Example:           examples,
 		Args:              o.check,
 		ValidArgsFunction: o.complete,
 		RunE: func(c *cobra.Command, args []string) error {
+			if o.reason != "" {
+				return o.explainReason(c)
+			}
 			if o.all {
 				return o.explainAll(c, args[0])
 			}
@@ -91,14 +107,20 @@ func Command() *cobra.Command {
 	flags.Var(codeFlag{&o.code}, "code", "`code` that every attempt fails with, its name or number")
 	flags.StringVar(&o.pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
 	flags.DurationVar(&o.deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
+	flags.DurationVar(&o.latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
+	flags.BoolVar(&o.hang, "hang", false, "no attempt is ever answered")
+	flags.BoolVar(&o.budgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
+	flags.BoolVar(&o.breakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
+	flags.StringVar(&o.reason, "reason", "", "say what the `name` of a reason means, and what to do")
 	flags.BoolVar(&o.inRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")
 	flags.Uint64Var(&o.seed, "seed", 1, "`number` that the waits are drawn from")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
-	cli.EnumFlag(c, &o.format, "format", "with --all: how the answer is written", "text", "json")
+	cli.EnumFlag(c, &o.format, "format", "how the answer is written", "text", formatJSON)
 	api.Flag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
-	for _, flag := range []string{"pushback", "deadline", "seed"} {
+	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp))
+	for _, flag := range []string{"pushback", "deadline", "latency", "seed"} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	return c
@@ -107,7 +129,10 @@ func Command() *cobra.Command {
 // check refuses arguments and flags that do not go together.
 func (o *options) check(c *cobra.Command, args []string) error {
 	want, foreign, remedy := 2, flagsOfAll, "needs --all"
-	if o.all {
+	switch {
+	case o.reason != "":
+		want, foreign, remedy = 0, append(slices.Concat(flagsOfOne, flagsOfAll), "all", "descriptors"), "does not go with --reason"
+	case o.all:
 		want, foreign, remedy = 1, flagsOfOne, "asks about one method, and --all about every one"
 	}
 	for _, flag := range foreign {
@@ -118,6 +143,8 @@ func (o *options) check(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == want:
 		return nil
+	case o.reason != "":
+		return errors.New("--reason takes no FILE")
 	case o.all && len(args) == 2:
 		return fmt.Errorf("%s: --all takes no METHOD", args[1])
 	case !o.all && len(args) == 1:
@@ -131,6 +158,12 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if o.deadline < 0 {
 		return cli.UsageErrorf("--deadline %v: must not be negative", o.deadline)
 	}
+	if o.latency < 0 {
+		return cli.UsageErrorf("--latency %v: must not be negative", o.latency)
+	}
+	if o.hang && (o.latency > 0 || o.pushback != "" || c.Flags().Changed("code")) {
+		return cli.UsageErrorf("--hang: an attempt that is never answered has no --code, --latency or --pushback")
+	}
 	o.method = "/" + strings.TrimPrefix(method, "/")
 	if parts := strings.Split(o.method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
@@ -139,7 +172,24 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if err != nil {
 		return err
 	}
-	return write(c.OutOrStdout(), explain(set, known, o.question, draw(o.seed)))
+	a := explain(set, known, o.question, draw(o.seed))
+	if o.format == formatJSON {
+		return a.json(c.OutOrStdout())
+	}
+	_, err = io.WriteString(c.OutOrStdout(), text(a, terminal.StyleOf(c.OutOrStdout())))
+	return err
+}
+
+func (o *options) explainReason(c *cobra.Command) error {
+	m, err := meaningOf(o.reason)
+	switch {
+	case err != nil:
+		return cli.UsageErrorf("%w", err)
+	case o.format == formatJSON:
+		return writeJSON(c.OutOrStdout(), m)
+	default:
+		return m.text(c.OutOrStdout())
+	}
 }
 
 // draw draws the random numbers of an explanation.
@@ -161,7 +211,7 @@ func (o *options) explainAll(c *cobra.Command, file string) error {
 		a = overview{rowsOfAPI(set, known), unmatched(cli.FileName(file), data, set, known)}
 	}
 	show := a.text
-	if o.format == "json" {
+	if o.format == formatJSON {
 		show = a.json
 	}
 	if err := show(c.OutOrStdout()); err != nil {

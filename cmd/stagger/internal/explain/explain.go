@@ -4,6 +4,8 @@
 package explain
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,34 +22,50 @@ import (
 
 // question is what is to be explained.
 type question struct {
-	method   string
-	code     codes.Code
-	pushback string
-	deadline time.Duration
-	inRetry  bool
+	method      string
+	code        codes.Code
+	pushback    string
+	deadline    time.Duration
+	latency     time.Duration // of each attempt, before it fails
+	hang        bool          // no attempt is ever answered
+	inRetry     bool
+	budgetEmpty bool
+	breakerOpen bool // after the first attempt
 }
 
 // answer is the explanation.
 type answer struct {
 	question
 	effect.Effect
+	playback
 
-	limit  time.Duration // of the whole call; 0: none
-	events []event
+	limit time.Duration // of the whole call; 0: none
 }
 
-// event is an attempt that has failed, and what follows.
+// playback is what a call does.
+type playback struct {
+	events []event
+	sent   []time.Duration // when each attempt is sent
+	end    attempts.End
+	at     time.Duration // when it ends
+	never  bool          // it does not end
+}
+
+// event is an attempt that has failed, or is slow, and what follows.
 type event struct {
-	at             time.Duration // since the call's start
+	attempt        int
+	sent, at       time.Duration // since the call's start
+	slow           bool          // the attempt has not ended
 	decision       policy.Decision
 	waits          bool          // or would, if there were time
 	least, longest time.Duration // that the wait could have been
 }
 
-// chances are what the random numbers of an explanation are: one for each attempt that fails.
-type chances [interceptor.DefaultMaxAttempts]float64
+// chances are what the random numbers of an explanation are: one for each decision, of which an attempt that is
+// slow and then fails has two.
+type chances [2 * interceptor.DefaultMaxAttempts]float64
 
-// explain lets every attempt fail in the same way, in no time.
+// explain lets every attempt fail in the same way, or none end.
 func explain(set *policy.Set, known api.API, q question, drawn chances) answer {
 	a := answer{question: q, Effect: effect.Of(set, known, q.method), limit: q.deadline}
 	if a.Policy == nil {
@@ -56,18 +74,15 @@ func explain(set *policy.Set, known api.API, q question, drawn chances) answer {
 	if timeout := a.Policy.Spec().Timeout; timeout > 0 && (a.limit == 0 || timeout < a.limit) {
 		a.limit = timeout
 	}
-	a.events = a.play(a.limit, drawn)
+	a.playback = a.play(a.limit, drawn)
 	for i := range a.events {
 		e := &a.events[i]
 		if !e.decision.Retry && e.decision.Reason != policy.ReasonDeadlineTooClose {
 			continue
 		}
-		wait := func(chance float64) time.Duration { // a longer wait might not fit before the deadline
-			other := drawn
-			other[i] = chance
-			return a.play(0, other)[i].decision.Delay
-		}
-		e.waits, e.least, e.longest = true, wait(0), wait(almostOne)
+		least, ok := a.wait(i, drawn, 0)
+		longest, okToo := a.wait(i, drawn, almostOne)
+		e.waits, e.least, e.longest = ok && okToo && longest > 0, least, longest
 	}
 	return a
 }
@@ -75,38 +90,114 @@ func explain(set *policy.Set, known api.API, q question, drawn chances) answer {
 // almostOne is the largest chance.
 const almostOne = 1 - 1.0/(1<<53)
 
+// wait is how long the wait after event i is with another chance. It is played without a deadline, since a longer
+// wait might not fit before that; false if the call then goes another way.
+func (a *answer) wait(i int, drawn chances, chance float64) (time.Duration, bool) {
+	drawn[min(i, len(drawn)-1)] = chance
+	other := a.play(0, drawn).events
+	if i >= len(other) || other[i].attempt != a.events[i].attempt || other[i].slow != a.events[i].slow {
+		return 0, false
+	}
+	return other[i].decision.Delay, true
+}
+
 // play drives the engine of calls through all attempts; a limit of 0 is none.
-func (a *answer) play(limit time.Duration, drawn chances) []event {
+func (a *answer) play(limit time.Duration, drawn chances) (p playback) {
 	var (
-		call   attempts.Call
-		events []event
-		at     time.Duration
+		call    attempts.Call
+		running = map[int]time.Duration{}   // until when, by their numbers
+		local   = map[int]attempts.Result{} // of attempts that were cancelled
+		failed  = a.failed()
+		now     = func() attempts.Now {
+			return attempts.Now{At: p.at, Wall: time.Unix(0, 0).Add(p.at), Chance: drawn[min(len(p.events), len(drawn)-1)]}
+		}
+		cancel = func(n int, code codes.Code) {
+			running[n], local[n] = p.at, result(status.New(code, ""), true)
+		}
 	)
-	now := func() attempts.Now {
-		return attempts.Now{At: at, Wall: time.Unix(0, 0).Add(at), Chance: drawn[min(len(events), len(drawn)-1)]}
+	for step := call.Start(a.settings(limit), now()); ; {
+		for _, n := range step.Cancel {
+			cancel(n, codes.Canceled)
+		}
+		if step.Decided > 0 {
+			p.events = append(p.events, event{attempt: step.Decided, sent: p.sent[step.Decided-1], at: p.at, slow: step.TimedOut, decision: step.Decision})
+		}
+		if step.Send > 0 {
+			p.sent = append(p.sent, p.at)
+			running[step.Send] = attempts.Never
+			if !a.hang {
+				running[step.Send] = p.at + a.latency
+			}
+		}
+		if step.Over {
+			p.end = call.End()
+			return p
+		}
+		n, ends := first(running)
+		switch {
+		case limit > 0 && p.at < limit && limit <= min(ends, step.Wake):
+			p.at = limit
+			step = call.Stop(policy.ReasonDeadlineExceeded, now())
+			for n := range running {
+				cancel(n, codes.DeadlineExceeded)
+			}
+		case ends <= step.Wake && ends < attempts.Never:
+			p.at = ends
+			delete(running, n)
+			r, cancelled := local[n]
+			if !cancelled {
+				r = failed
+			}
+			step = call.Ended(n, r, now())
+		case step.Wake < attempts.Never:
+			p.at = step.Wake
+			step = call.Wake(now())
+		default:
+			p.never = true
+			return p
+		}
 	}
-	failed := attempts.Result{Outcome: policy.Outcome{Status: status.New(a.code, "")}}
-	failed.Err = failed.Status.Err()
-	if a.pushback != "" {
-		failed.Trailer = metadata.Pairs(policy.PushbackTrailer, a.pushback)
+}
+
+// first is the attempt that ends first, of several the oldest; Never if none does.
+func first(running map[int]time.Duration) (n int, ends time.Duration) {
+	ends = attempts.Never
+	for _, i := range slices.Sorted(maps.Keys(running)) {
+		if running[i] < ends {
+			n, ends = i, running[i]
+		}
 	}
-	settings := attempts.Settings{
+	return n, ends
+}
+
+func (a *answer) settings(limit time.Duration) attempts.Settings {
+	s := attempts.Settings{
 		Policy: a.Policy, MaxAttempts: interceptor.DefaultMaxAttempts, Deadline: attempts.Never,
 		Facts: facts{a.Safe, a.inRetry}, Budget: budget.Unlimited, Slots: slots{},
 	}
 	if limit > 0 {
-		settings.Deadline, settings.Wall = limit, time.Unix(0, 0).Add(limit)
+		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
 	}
-	for step := call.Start(settings, now()); !step.Over; {
-		if step.Send == 0 {
-			at = step.Wake
-			step = call.Wake(now())
-			continue
-		}
-		step = call.Ended(step.Send, failed, now())
-		events = append(events, event{at: at, decision: step.Decision})
+	if a.budgetEmpty {
+		s.Budget = budget.Empty
 	}
-	return events
+	if a.breakerOpen {
+		s.Breaker = breaker{}
+	}
+	return s
+}
+
+// failed is how each attempt ends.
+func (a *answer) failed() attempts.Result {
+	r := result(status.New(a.code, ""), false)
+	if a.pushback != "" {
+		r.Trailer = metadata.Pairs(policy.PushbackTrailer, a.pushback)
+	}
+	return r
+}
+
+func result(s *status.Status, local bool) attempts.Result {
+	return attempts.Result{Outcome: policy.Outcome{Status: s}, Err: s.Err(), Local: local}
 }
 
 // facts implements [attempts.Facts].
@@ -121,3 +212,9 @@ type slots struct{}
 
 func (slots) Enter() bool { return true }
 func (slots) Leave()      {}
+
+// breaker implements [attempts.Breaker]: it opens when the first attempt has begun.
+type breaker struct{}
+
+func (breaker) Open() bool                  { return true }
+func (breaker) Allow() (func(error), error) { return func(error) {}, nil }

@@ -5,14 +5,17 @@ package explain
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"pgregory.net/rapid"
 
@@ -165,5 +168,167 @@ methodConfig:
 	}
 	if s := text(a, terminal.Style{}); !strings.Contains(s, "│ 0s and 200ms │ deadline_too_close │") {
 		t.Error(s)
+	}
+}
+
+// TestSlowExplainedIsWhatTheServerSees is the same for attempts that take their time, or for ever: with per-attempt
+// timeouts and hedges. Times are drawn so that no two events meet.
+func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		set, q := drawnSlow(rt)
+		a := explain(set, api.API{}, q, chances{})
+		var got []time.Duration
+		var callErr error
+		var took time.Duration
+		synctest.Test(t, func(t *testing.T) {
+			srv := testserver.Start(t)
+			retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }),
+				interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := testserver.Fail(q.code).Delay(q.latency)
+			if q.hang {
+				step = testserver.Hang()
+			}
+			srv.Default(step)
+			conn := srv.Dial(t, retrier.DialOptions()...)
+			began := time.Now()
+			callErr = conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
+			took = time.Since(began)
+			synctest.Wait()
+			for _, s := range srv.Attempts() {
+				got = append(got, s.Time.Sub(began))
+			}
+		})
+		if fmt.Sprint(got) != fmt.Sprint(a.sent) || took != a.at {
+			rt.Fatalf("the server saw %v, and the call took %v; explained were %v and %v\n%s", got, took, a.sent, a.at, text(a, terminal.Style{}))
+		}
+		if e, ok := errors.AsType[*interceptor.Error](callErr); ok && e.Reason != a.end.Reason || status.Code(callErr).String() != codeNamed(a.endCode()) {
+			rt.Fatalf("ended with %v; explained was %s, %s", callErr, a.endCode(), a.end.Reason)
+		}
+	})
+}
+
+// codeNamed is a code as gRPC for Go calls it.
+func codeNamed(name string) string {
+	var c codes.Code
+	_ = (codeFlag{&c}).Set(name)
+	return c.String()
+}
+
+func drawnSlow(t *rapid.T) (*policy.Set, question) {
+	odd := func(low, high, unit int, label string) time.Duration {
+		return time.Duration(rapid.IntRange(low, high).Draw(t, label)*unit) * time.Microsecond
+	}
+	spec := policy.Spec{Timeout: odd(100, 3000, 1009, "timeout")}
+	attempts := rapid.IntRange(2, 5).Draw(t, "attempts")
+	if rapid.Bool().Draw(t, "hedges") {
+		spec.Hedge = &policy.HedgeSpec{
+			MaxAttempts: attempts, Delay: odd(1, 300, 1013, "delay"), NonFatal: policy.Codes(codes.Aborted), Budget: policy.NoBudget,
+		}
+	} else {
+		spec.Retry = &policy.RetrySpec{
+			MaxAttempts: attempts, Codes: policy.Codes(codes.Aborted), Budget: policy.NoBudget,
+			Backoff:           policy.Backoff{Initial: odd(1, 200, 1019, "initial"), Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone},
+			PerAttemptTimeout: odd(1, 500, 1021, "per attempt"),
+			OnAttemptTimeout:  rapid.SampledFrom([]policy.OnTimeout{policy.OnTimeoutHedge, policy.OnTimeoutRetry}).Draw(t, "on timeout"),
+		}
+	}
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}, Spec: spec,
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set, question{
+		method: method, code: rapid.SampledFrom([]codes.Code{codes.Aborted, codes.NotFound}).Draw(t, "code"),
+		hang: rapid.Bool().Draw(t, "hang"), latency: odd(1, 800, 1031, "latency"),
+	}
+}
+
+const slowPolicy = `
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE, ABORTED],
+    jitter: NONE, perAttemptTimeout: 0.2s, onAttemptTimeout: RETRY, maxPushback: 9s, perCode: [{codes: [ABORTED], maxAttempts: 2, costFactor: 2}],
+    codeOverrides: [{codes: [UNKNOWN], messageContains: deadlock, as: ABORTED}]}
+- name: [{service: acme.orders.v1.OrderService, method: ListOrders}]
+  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, hedgingQuantile: {quantile: 0.95, max: 1s}}
+`
+
+func TestExplainFlags(t *testing.T) {
+	t.Parallel()
+	list := strings.Replace(method, "GetOrder", "ListOrders", 1)
+	for _, one := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{method}, []string{
+			"  codes     ABORTED, UNAVAILABLE\n", "  backoff   100ms, × 2 each time, up to 1s; jitter NONE\n", "            ABORTED: 2 attempts; costs the budget × 2\n",
+			`            UNKNOWN counts as ABORTED if its message has "deadlock"`, "  timeouts  200ms for an attempt, then another one in its place (RETRY)",
+			"  pushback  obeyed up to 9s; ", "The call ends after 300ms with UNAVAILABLE: attempts_exhausted (3 attempts).\n",
+		}},
+		{[]string{method, "--hang"}, []string{"another attempt in its place", "The call does not end"}},
+		{[]string{method, "--hang", "--deadline", "1.5s"}, []string{"The call ends after 1.5s with DEADLINE_EXCEEDED: deadline_exceeded (3 attempts).\n"}},
+		{[]string{method, "--latency", "1ms"}, []string{"│       1 │    0s │ UNAVAILABLE │   1ms │ another attempt  │ 100ms"}},
+		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
+		{[]string{method, "--breaker-open"}, []string{"the circuit opens after the first", "breaker_open (1 attempt).\n"}},
+		{[]string{list, "--hang"}, []string{
+			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
+			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ another attempt beside it │",
+		}},
+	} {
+		got, err := run(t, slowPolicy, append([]string{"-"}, one.args...)...)
+		for _, want := range one.want {
+			if err != nil || !strings.Contains(got, want) {
+				t.Errorf("%q: %v: no %q in\n%s", one.args, err, want, got)
+			}
+		}
+	}
+}
+
+func TestExplainJSON(t *testing.T) {
+	t.Parallel()
+	out, err := run(t, slowPolicy, "-", method, "--hang", "--deadline", "450ms", "--format", "json")
+	var got answerJSON
+	if jsonErr := json.Unmarshal([]byte(out), &got); err != nil || jsonErr != nil {
+		t.Fatalf("%v, %v\n%s", err, jsonErr, out)
+	}
+	want := []eventJSON{
+		{Attempt: 1, Sent: "0s", At: "200ms", Slow: true, Retry: true, Wait: "100ms", Least: "100ms", Longest: "100ms", Reason: policy.ReasonRetry},
+	}
+	if got.Method != method || !got.Safe || len(got.Settings["backoff"]) != 3 || !slices.Equal(got.Events, want) ||
+		got.End == nil || *got.End != (endJSON{"450ms", "DEADLINE_EXCEEDED", policy.ReasonDeadlineExceeded, 2, 0}) {
+		t.Errorf("%+v", got)
+	}
+	out, err = run(t, slowPolicy, "-", method, "--hang", "--format", "json")
+	if err != nil || strings.Contains(out, `"end"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = run(t, "{}", "-", method, "--format", "json")
+	if err != nil || !strings.Contains(out, `"strategy": "neither"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	var got []policy.Reason
+	for _, m := range meanings {
+		got = append(got, m.Reason)
+		out, err := run(t, "", "--reason", string(m.Reason))
+		if err != nil || m.Means == "" || m.Remedy == "" || !strings.Contains(out, m.Means) || !strings.Contains(out, m.Remedy) {
+			t.Errorf("%s: %v\n%s", m.Reason, err, out)
+		}
+	}
+	if !slices.Equal(got, policy.Reasons()) {
+		t.Errorf("explained are %q; there are %q", got, policy.Reasons())
+	}
+	if _, err := run(t, "", "--reason", "budget_exausted"); err == nil || !strings.Contains(err.Error(), "did you mean budget_exhausted?") {
+		t.Error(err)
+	}
+	if out, err := run(t, "", "--reason", "followed", "--format", "json"); err != nil || !strings.Contains(out, `"question": "Is it the newest attempt`) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

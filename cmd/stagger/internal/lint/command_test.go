@@ -186,7 +186,9 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%q: %v\n%s", args, err, got)
 		}
 		got, err = run(t, good, append(args, "--format", "json")...)
-		var list []struct{ File string }
+		var list []struct {
+			File string `json:"file"`
+		}
 		if jsonErr := json.Unmarshal([]byte(got), &list); jsonErr != nil || err == nil || len(list) != 1 || list[0].File != name {
 			t.Errorf("%q: %v, %v\n%s", args, err, jsonErr, got)
 		}

@@ -1,0 +1,121 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// setting is what an entry says of its retries or hedges, with what it leaves to the defaults.
+type setting struct{ name, value string }
+
+func settings(p *policy.Policy) []setting {
+	spec := p.Spec()
+	var (
+		list    []setting
+		longest time.Duration // pushback
+	)
+	add := func(name, format string, args ...any) {
+		list = append(list, setting{name, fmt.Sprintf(format, args...)})
+	}
+	if r := spec.Retry; r != nil {
+		longest = r.MaxPushback
+		add("codes", "%s", r.Codes)
+		add("backoff", "%s", backoff(p.Backoff()))
+		for _, own := range r.PerCode {
+			add("", "%s: %s", own.Codes, perCode(own))
+		}
+		for _, o := range r.Overrides {
+			add("", "%s counts as %s%s", o.Codes, policy.CodeName(o.As), containing(o.Contains))
+		}
+	}
+	if h := spec.Hedge; h != nil {
+		longest = h.MaxPushback
+		add("hedges", "%s", hedges(h))
+		if h.NonFatal != 0 {
+			add("codes", "%s: the next attempt is sent at once; all others end the call", h.NonFatal)
+		} else {
+			add("codes", "none is non-fatal: each failure ends the call")
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	var times []string
+	if spec.Timeout > 0 {
+		times = append(times, fmt.Sprintf("%v for the call", spec.Timeout))
+	}
+	if t := p.PerAttemptTimeout(); t > 0 {
+		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, onTimeout(spec.Retry.OnAttemptTimeout)))
+	}
+	if t := p.MaxConnectionWait(); t > 0 {
+		times = append(times, fmt.Sprintf("%v for a connection", t))
+	}
+	if len(times) > 0 {
+		add("timeouts", "%s", strings.Join(times, "; "))
+	}
+	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(longest, policy.DefaultMaxPushback))
+	return list
+}
+
+func backoff(b policy.Backoff) string {
+	text := fmt.Sprintf("%v", b.Initial)
+	switch b.Growth {
+	case policy.GrowthFixed:
+		text += " each time"
+	case policy.GrowthLinear:
+		text += fmt.Sprintf(", and × %v of that more each time, up to %v", b.Multiplier, b.Max)
+	default:
+		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)
+	}
+	return text + "; jitter " + b.Jitter.String()
+}
+
+func perCode(own policy.CodeSpec) string {
+	var parts []string
+	if own.MaxAttempts > 0 {
+		parts = append(parts, fmt.Sprintf("%d attempts", own.MaxAttempts))
+	}
+	if own.Backoff != nil {
+		parts = append(parts, backoff(*own.Backoff))
+	}
+	if own.CostFactor > 0 {
+		parts = append(parts, fmt.Sprintf("costs the budget × %v", own.CostFactor))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func containing(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" if its message has %q", text)
+}
+
+func hedges(h *policy.HedgeSpec) string {
+	q := h.Quantile
+	switch {
+	case q == nil && h.Delay == 0:
+		return "all at once"
+	case q == nil:
+		return fmt.Sprintf("one every %v", h.Delay)
+	}
+	bounds := fmt.Sprintf("at least %v", max(q.Min, policy.DefaultMinHedgingDelay))
+	if q.Max > 0 {
+		bounds += fmt.Sprintf(" and at most %v", q.Max)
+	}
+	return fmt.Sprintf("one after the latency that %v of the calls stay under, %s; after %v until that is known", q.Quantile, bounds, h.Delay)
+}
+
+func onTimeout(a policy.OnTimeout) string {
+	if a == policy.OnTimeoutRetry {
+		return "another one in its place (RETRY)"
+	}
+	return "another one beside it (HEDGE)"
+}
