@@ -423,7 +423,7 @@ func (c *chaos) call(ctx context.Context, name string) {
 	var err error
 	func() {
 		defer func() {
-			if seen := recover(); panics && seen != errRefused {
+			if seen := recover(); panics && fmt.Sprint(seen) != errRefused.Error() {
 				c.add("call %s panics with %v", name, seen)
 			}
 		}()
@@ -439,7 +439,7 @@ func (c *chaos) call(ctx context.Context, name string) {
 	if story.ended != 1 {
 		c.add("of call %s, the end was told %d times", name, story.ended)
 	}
-	if len(finished) != 1 || finished[0] != err {
+	if len(finished) != 1 || !errors.Is(finished[0], err) {
 		c.add("call %s ends with %v, and OnFinish was told %v", name, err, finished)
 	}
 	e, ours := errors.AsType[*interceptor.Error](err)

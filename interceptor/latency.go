@@ -64,8 +64,9 @@ func (l *latencies) find(quantile float64, target, method string) *latency {
 			l.size.Add(-1)
 		}
 	}
-	l.last.Store(found.(*latency)) //nolint:errcheck,forcetypeassert // nothing else is stored
-	return found.(*latency)        //nolint:errcheck,forcetypeassert // nothing else is stored
+	stored, _ := found.(*latency)
+	l.last.Store(stored)
+	return stored
 }
 
 // record takes in how long an attempt took, or has taken when it was cancelled since another had won: that

@@ -44,8 +44,9 @@ func (k kind) fresh() any {
 // copyReply puts src, which nobody else has, in place of what is in dst, of the same type.
 func copyReply(dst, src any) {
 	if to, ok := dst.(proto.Message); ok {
+		from, _ := src.(proto.Message) // the same type
 		proto.Reset(to)
-		proto.Merge(to, src.(proto.Message)) //nolint:errcheck,forcetypeassert // the same type
+		proto.Merge(to, from)
 		return
 	}
 	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem())

@@ -103,6 +103,6 @@ func (h *hedging) rethrow() {
 	case h.panics == nil:
 		runtime.Goexit()
 	default:
-		panic(h.panics) //nolint:forbidigo // it comes from an inner interceptor, or an observer
+		panic(h.panics)
 	}
 }
