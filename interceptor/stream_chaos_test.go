@@ -166,7 +166,8 @@ func (c *chaos) stream(ctx context.Context, kind, name string) *chaoticStream {
 
 func (s *chaoticStream) options() []grpc.CallOption {
 	opts := []grpc.CallOption{
-		namedHeader{grpc.HeaderCallOption{HeaderAddr: &s.header}, "x"}, &grpc.TrailerCallOption{TrailerAddr: &s.trailer},
+		namedHeader{grpc.HeaderCallOption{HeaderAddr: &s.header}, "x"},
+		&grpc.TrailerCallOption{TrailerAddr: &s.trailer},
 		grpc.Peer(&s.from), grpc.OnFinish(func(err error) { s.finished = append(s.finished, err) }),
 		grpc.MaxCallSendMsgSize(1000), grpc.MaxRetryRPCBufferSize([]int{0, 40, 1 << 16}[int(s.float()*3)]),
 	}

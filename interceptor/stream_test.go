@@ -8,18 +8,24 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	"pgregory.net/rapid"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -270,6 +276,211 @@ func TestASlowStreamIsGivenUpForAnotherBeforeItsFirstMessage(t *testing.T) {
 		send(t, stream, "list")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || s.waits() != "[1.1s]" {
 			t.Errorf("%v, %v, waits %s", got, err, s.waits())
+		}
+	})
+}
+
+// What commits a stream need not be an answer: one that comes late pays nothing back.
+func TestAnAnswerIsLateOrNotWhateverHasCommittedItsStream(t *testing.T) {
+	for name, row := range map[string]struct {
+		takes time.Duration
+		look  func(stream grpc.ClientStream)
+		want  int // extra attempts that are paid back
+	}{
+		"in time":                     {500 * ms, func(grpc.ClientStream) {}, 1},
+		"in time, context asked for":  {500 * ms, func(s grpc.ClientStream) { s.Context() }, 1},
+		"late, context asked for":     {2 * time.Second, func(s grpc.ClientStream) { s.Context() }, 0},
+		"late, headers came in time":  {2 * time.Second, func(s grpc.ClientStream) { _, _ = s.Header() }, 1},
+		"late, the buffer was filled": {2 * time.Second, func(s grpc.ClientStream) { _ = s.SendMsg(wrapperspb.String("a")) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			retry := hasty()
+			retry.Budget = ""
+			p := &purse{Budget: budget.Unlimited, grants: 9}
+			play(t, config(retry), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.SendHeader(nil), testserver.Pause(row.takes), say("a")))
+				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
+				time.AfterFunc(200*ms, func() { row.look(stream) }) // of the second attempt
+				if got, err := receive(stream); len(got) != 1 || p.refunded != row.want {
+					t.Errorf("%v, %v; the budget: %s; want %d refunded", got, err, p, row.want)
+				}
+			}, interceptor.WithBudget("", p))
+		})
+	}
+}
+
+func TestAMessageThatCameEarlyAndCannotBeDecodedEndsTheStreamAsInGRPC(t *testing.T) {
+	for name, desc := range map[string]*grpc.StreamDesc{"bidi": bidiStream, "client": clientStream} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play(testserver.SendRaw([]byte{0xff})))
+				stream := s.open(t, t.Context(), desc)
+				synctest.Wait()
+				if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
+					t.Fatalf("SendMsg: %v; want EOF, since the stream has ended", err)
+				}
+				err := stream.RecvMsg(new(wrapperspb.StringValue))
+				if status.Code(err) != codes.Internal || !strings.HasPrefix(status.Convert(err).Message(), "grpc: failed to unmarshal the received message: ") {
+					t.Errorf("%v; want gRPC's error", err)
+				}
+				synctest.Wait()
+				if got := fmt.Sprint(s.Count(get), len(s.calls), s.retrier.Replayed()); got != "1 1 0" {
+					t.Errorf("attempts, ends and bytes kept: %s; want one, one and none", got)
+				}
+			}, described(t))
+		})
+	}
+}
+
+// A client stream can bring its reply and then fail. gRPC has then decoded the reply already, and a
+// codec that adds to what it finds would mix it with that of the next attempt.
+func TestAReplyThatAFailedAttemptOfAStreamFilledIsEmptied(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get,
+			testserver.Play(testserver.ReceiveAll(), testserver.SendRaw([]byte("bad"))).Then(down()),
+			testserver.Play(testserver.ReceiveAll(), testserver.SendRaw([]byte("good"))))
+		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(notes{"forced"}))
+		if err := stream.SendMsg(&note{"a"}); err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.CloseSend()
+		reply := new(note)
+		if err := stream.RecvMsg(reply); err != nil || reply.text != "good" || s.Count(get) != 2 {
+			t.Errorf("%q, %v after %d attempts", reply.text, err, s.Count(get))
+		}
+	})
+}
+
+// attemptScript is what the server does in one attempt.
+type attemptScript struct {
+	moves []string // "receive", "send", "receive all", "pause"; "headers" first
+	end   string   // "ok", "fail", "hang", "drop", "cut"
+}
+
+func (a attemptScript) String() string {
+	return strings.Join(append(slices.Clone(a.moves), a.end), "/")
+}
+
+// drawAttempts makes the scripts of up to 4 attempts; the last goes on forever.
+func drawAttempts(t *rapid.T, desc *grpc.StreamDesc) (list []attemptScript) {
+	moves := []string{"receive", "receive", "send", "receive all", "pause"}
+	if !desc.ServerStreams {
+		moves = []string{"receive", "receive all", "pause"} // its one message comes with its end
+	}
+	for range rapid.IntRange(1, 4).Draw(t, "attempts") {
+		a := attemptScript{
+			moves: rapid.SliceOfN(rapid.SampledFrom(moves), 0, 5).Draw(t, "moves"),
+			end:   rapid.SampledFrom([]string{"fail", "fail", "fail", "ok", "ok", "hang", "drop", "cut"}).Draw(t, "end"),
+		}
+		if a.end == "ok" && !desc.ServerStreams {
+			a.moves = append(a.moves, "send")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "headers") == 0 {
+			a.moves = append([]string{"headers"}, a.moves...)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// script is what the server does in attempt n, from 1.
+func (m *model) script(n int) attemptScript {
+	return m.attempts[min(max(n, 1), len(m.attempts))-1]
+}
+
+// sent is what the application sees of attempt n, if that is the one.
+func (a attemptScript) sent(n int) (texts []string) {
+	for _, move := range a.moves {
+		if move == "send" {
+			texts = append(texts, fmt.Sprintf("attempt %d message %d", n, len(texts)))
+		}
+	}
+	return texts
+}
+
+// steps are the attempts for the server; the last is written out as often as a call may reach it, so
+// that each of its attempts has messages of its own.
+func steps(attempts []attemptScript) (list []testserver.Step) {
+	for n := 1; n <= 5; n++ {
+		list = append(list, attempts[min(n, len(attempts))-1].step(n))
+	}
+	return list
+}
+
+func (a attemptScript) step(n int) testserver.Step {
+	var moves []testserver.Move
+	texts := a.sent(n)
+	for _, move := range a.moves {
+		switch move {
+		case "headers":
+			moves = append(moves, testserver.SendHeader(metadata.Pairs("attempt", fmt.Sprint(n))))
+		case "receive":
+			moves = append(moves, testserver.Receive(1))
+		case "receive all":
+			moves = append(moves, testserver.ReceiveAll())
+		case "pause":
+			moves = append(moves, testserver.Pause(400*ms))
+		case "send":
+			moves = append(moves, say(texts[0]))
+			texts = texts[1:]
+		}
+	}
+	switch a.end {
+	case "fail":
+		return testserver.Play(moves...).Then(down())
+	case "hang":
+		return testserver.Play(moves...).Then(testserver.Hang())
+	case "drop":
+		return testserver.Play(moves...).Then(testserver.Drop())
+	case "cut":
+		return testserver.Play(append(moves, testserver.Cut())...)
+	}
+	return testserver.Play(moves...)
+}
+
+// payloads is a stats handler that keeps what is sent, and how attempts end.
+type payloads struct {
+	mu   sync.Mutex // guards all
+	sent []any
+	ends []codes.Code
+
+	squeezed int // messages that compression has made smaller by half
+}
+
+func (*payloads) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*payloads) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*payloads) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (p *payloads) HandleRPC(_ context.Context, e stats.RPCStats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := e.(type) {
+	case *stats.OutPayload:
+		p.sent = append(p.sent, e.Payload)
+		if 2*e.CompressedLength < e.Length {
+			p.squeezed++
+		}
+	case *stats.End:
+		p.ends = append(p.ends, status.Code(e.Error))
+	}
+}
+
+func TestAStatsHandlerSeesTheMessageAndTheEndOfEveryAttempt(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		p := new(payloads)
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
+		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		stream, err := conn.NewStream(t.Context(), serverStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, stream, "x")
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+		first, ok := p.sent[0].(proto.Message)
+		if !ok || !proto.Equal(first, wrapperspb.String("x")) || len(p.sent) != 2 || fmt.Sprint(p.ends) != "[Unavailable OK]" {
+			t.Errorf("sent %v, ends %v", p.sent, p.ends)
 		}
 	})
 }

@@ -1,0 +1,395 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// What the application has seen, or asked for, decides whether a failure may be followed by another
+// attempt (gRFC A6, with headers that nobody asked for left out).
+func TestAStreamIsCommittedByWhatTheApplicationHasSeen(t *testing.T) {
+	from := metadata.Pairs("from", "1")
+	failing := testserver.Play(testserver.Receive(1), testserver.SendHeader(from), testserver.Pause(time.Second)).Then(down())
+	silent := testserver.Play(testserver.Receive(1), testserver.Pause(time.Second)).Then(down())
+	for name, row := range map[string]struct {
+		script testserver.Step
+		on     bool // commitOn: HEADERS
+		look   func(stream grpc.ClientStream)
+		want   string
+	}{
+		"nothing seen":   {script: silent, want: "2 succeeded"},
+		"headers unseen": {script: failing, want: "2 succeeded"},
+		"headers seen":   {script: failing, look: func(s grpc.ClientStream) { _, _ = s.Header() }, want: "1 committed"},
+		"context seen":   {script: silent, look: func(s grpc.ClientStream) { s.Context() }, want: "1 committed"},
+		"trailer seen": {script: silent, look: func(s grpc.ClientStream) {
+			time.Sleep(2 * time.Second)
+			synctest.Wait() // gRPC allows Trailer only then
+			s.Trailer()
+		}, want: "1 committed"},
+		"strict, nothing": {script: silent, on: true, want: "2 succeeded"},
+		"strict, headers": {script: failing, on: true, want: "1 committed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			retry := plain()
+			if row.on {
+				retry.CommitOn = policy.CommitOnHeaders
+			}
+			play(t, config(retry), func(t *testing.T, s scene) {
+				s.On(get, row.script, testserver.Play(testserver.Receive(1), say("a")))
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				if row.look != nil {
+					row.look(stream)
+				}
+				_, _ = receive(stream)
+				if got := fmt.Sprint(s.Count(get), " ", s.calls[0].Reason); got != row.want {
+					t.Errorf("%s; want %s", got, row.want)
+				}
+			})
+		})
+	}
+}
+
+func TestContextAndHeaderOfACommittedStreamAreOfItsAttempt(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "x")
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+		md, _ := metadata.FromOutgoingContext(stream.Context())
+		header, err := stream.Header()
+		if got := fmt.Sprint(md["grpc-previous-rpc-attempts"], header["from"], err); got != "[1] [2] <nil>" {
+			t.Errorf("context, header, error: %s", got)
+		}
+	})
+}
+
+// A message of 100 bytes takes 105 in the buffer: with its header, before compression.
+func TestABufferThatIsFullCommitsAndOneThatIsJustFilledDoesNot(t *testing.T) {
+	hundred := func(n int) proto.Message { return wrapperspb.String(strings.Repeat(fmt.Sprint(n), 98)) }
+	for name, row := range map[string]struct {
+		opts    []grpc.CallOption
+		options []interceptor.Option
+		want    string
+	}{
+		"at the limit of the call":       {[]grpc.CallOption{grpc.MaxRetryRPCBufferSize(315)}, nil, "2 attempts, 3 heard, succeeded"},
+		"one byte over the limit":        {[]grpc.CallOption{grpc.MaxRetryRPCBufferSize(314)}, nil, "1 attempts, 3 heard, committed"},
+		"at the limit of the Retrier":    {nil, []interceptor.Option{interceptor.WithMaxReplayBytes(315)}, "2 attempts, 3 heard, succeeded"},
+		"one byte over the Retrier's":    {nil, []interceptor.Option{interceptor.WithMaxReplayBytes(314)}, "1 attempts, 3 heard, committed"},
+		"nothing may be kept":            {[]grpc.CallOption{grpc.MaxRetryRPCBufferSize(0)}, nil, "1 attempts, 3 heard, committed"},
+		"nothing may be kept by anybody": {nil, []interceptor.Option{interceptor.WithMaxReplayBytes(0)}, "1 attempts, 3 heard, committed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get,
+					testserver.Play(testserver.ReceiveAll()).Then(down()),
+					testserver.Play(testserver.ReceiveAll(), say("ok")))
+				stream := s.open(t, t.Context(), clientStream, row.opts...)
+				for n := range 3 {
+					if err := stream.SendMsg(hundred(n)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_ = stream.CloseSend()
+				err := stream.RecvMsg(new(wrapperspb.StringValue))
+				last := s.Attempts()[s.Count(get)-1]
+				got := fmt.Sprintf("%d attempts, %d heard, %s", s.Count(get), last.Received, s.calls[0].Reason)
+				if got != row.want || (err == nil) != (s.calls[0].Reason == policy.ReasonSucceeded) {
+					t.Errorf("%s, %v; want %s", got, err, row.want)
+				}
+				for n, data := range last.Requests {
+					want, _ := proto.Marshal(hundred(n))
+					if string(data) != string(want) {
+						t.Errorf("message %d is %s", n, data)
+					}
+				}
+				if s.retrier.Replayed() != 0 {
+					t.Errorf("%d bytes are kept after the end", s.retrier.Replayed())
+				}
+			}, row.options...)
+		})
+	}
+}
+
+func TestByDefaultAStreamKeeps256KiB(t *testing.T) {
+	for size, want := range map[int]policy.Reason{256<<10 - 5: policy.ReasonSucceeded, 256<<10 - 4: policy.ReasonCommitted} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, down(), testserver.Play(testserver.Receive(1), say("ok")))
+				stream := s.open(t, t.Context(), serverStream)
+				m := wrapperspb.String("")
+				for n := size; proto.Size(m) != size; n-- { // its own header takes some bytes
+					m.Value = strings.Repeat("x", n)
+				}
+				if err := stream.SendMsg(m); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := receive(stream); s.calls[0].Reason != want {
+					t.Errorf("%v: %s; want %s", err, s.calls[0].Reason, want)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsKeptForReplayIsLetGoWhenAStreamIsCommitted(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		if got := s.retrier.Replayed(); got != 8 { // two strings of one byte would take 16
+			t.Errorf("%d bytes are kept; want 8", got)
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		send(t, stream, "b")
+		if got := s.retrier.Replayed(); got != 0 {
+			t.Errorf("%d bytes are kept after commitment", got)
+		}
+	})
+}
+
+func TestAStreamWithOneAttemptKeepsNothing(t *testing.T) {
+	play(t, policy.Config{}, func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		if got := s.retrier.Replayed(); got != 0 {
+			t.Errorf("%d bytes are kept", got)
+		}
+		if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 1 {
+			t.Errorf("%v after %d attempts", err, s.Count(get))
+		}
+	})
+}
+
+// prepared is a message whose bytes only gRPC knows. It is prepared with another stream: that alone
+// commits the stream that a message is prepared with.
+func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.On(other, testserver.Hang())
+	stream, err := s.conn.NewStream(ctx, bidiStream, other, interceptor.Disable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := new(grpc.PreparedMsg)
+	if err := p.Encode(stream, wrapperspb.String("prepared")); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// committedBy checks how the only attempt of a stream has ended, and what has committed it, wherever that
+// is told.
+func (s scene) committedBy(t *testing.T, err error, want policy.Commit) {
+	t.Helper()
+	e, ok := errors.AsType[*interceptor.Error](err)
+	if !ok || e.Reason != policy.ReasonCommitted || e.Commit != want || e.Attempts != 1 {
+		t.Errorf("%v, %+v; want one attempt, committed by %q", err, e, want)
+	}
+	if d := s.decisions[len(s.decisions)-1].Decision; d.Reason != policy.ReasonCommitted || d.Commit != want {
+		t.Errorf("the decision is %+v; want committed by %q", d, want)
+	}
+}
+
+func TestAnErrorTellsWhatHasCommittedItsStream(t *testing.T) {
+	var (
+		message  = func(stream grpc.ClientStream, _ any) { _ = stream.RecvMsg(new(wrapperspb.StringValue)) }
+		headers  = func(stream grpc.ClientStream, _ any) { _, _ = stream.Header() }
+		origin   = func(stream grpc.ClientStream, _ any) { stream.Context() }
+		trailer  = func(stream grpc.ClientStream, _ any) { stream.Trailer() }
+		much     = func(stream grpc.ClientStream, _ any) { _ = stream.SendMsg(wrapperspb.String("a")) }
+		prepared = func(stream grpc.ClientStream, p any) { _ = stream.SendMsg(p) }
+	)
+	type looks []func(stream grpc.ClientStream, prepared any)
+	for name, row := range map[string]struct {
+		looks looks
+		want  policy.Commit
+	}{
+		"a message":                  {looks{message}, policy.CommitMessage},
+		"headers":                    {looks{headers}, policy.CommitHeaders},
+		"the context":                {looks{origin}, policy.CommitContext},
+		"the trailer":                {looks{trailer}, policy.CommitTrailer},
+		"a full buffer":              {looks{much}, policy.CommitBufferFull},
+		"a prepared message":         {looks{prepared}, policy.CommitPreparedMessage},
+		"the context before all":     {looks{origin, headers, trailer, much, prepared, message}, policy.CommitContext},
+		"headers before a message":   {looks{headers, message}, policy.CommitHeaders},
+		"a message before headers":   {looks{message, headers}, policy.CommitMessage},
+		"a buffer before a message":  {looks{much, message}, policy.CommitBufferFull},
+		"a message, then a buffer":   {looks{message, much}, policy.CommitMessage},
+		"prepared, then the context": {looks{prepared, origin}, policy.CommitPreparedMessage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play(testserver.SendHeader(metadata.Pairs("k", "v")), say("a"), testserver.Pause(time.Second)).Then(down()))
+				p := s.prepared(t)
+				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
+				for _, look := range row.looks {
+					look(stream, p)
+				}
+				_, err := receive(stream)
+				s.committedBy(t, err, row.want)
+			})
+		})
+	}
+}
+
+func TestHeadersThatCommitByPolicyAreTheReason(t *testing.T) {
+	retry := plain()
+	retry.CommitOn = policy.CommitOnHeaders
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(time.Second)).Then(down()))
+		_, err := receive(s.open(t, t.Context(), bidiStream))
+		s.committedBy(t, err, policy.CommitHeaders)
+	})
+}
+
+// refusing is an attempt that sends nothing, for a reason that another one might not have.
+type refusing struct{ grpc.ClientStream }
+
+func (refusing) SendMsg(any) error { return status.Error(codes.Unavailable, "refused") }
+
+func TestAMessageThatCannotBeSentIsTheReason(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return refusing{stream} })
+		stream, err := conn.NewStream(t.Context(), bidiStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), policy.CommitUnsendable)
+	})
+}
+
+// Nothing is kept where nothing may follow, but that is not why nothing follows.
+func TestAStreamWithOneAttemptIsNotCommittedButExhausted(t *testing.T) {
+	for name, options := range map[string][]interceptor.Option{"by policy": nil, "by the Retrier": {interceptor.WithMaxAttempts(1)}} {
+		t.Run(name, func(t *testing.T) {
+			c := policy.Config{}
+			if options != nil {
+				c = config(plain())
+			}
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "a")
+				if got := s.retrier.Replayed(); got != 0 {
+					t.Errorf("%d bytes are kept", got)
+				}
+				_, err := receive(stream)
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if e == nil || e.Reason == policy.ReasonCommitted || e.Commit != policy.CommitNone || status.Code(err) != codes.Unavailable {
+					t.Errorf("%v, %+v", err, e)
+				}
+			}, options...)
+		})
+	}
+}
+
+// Attempts that take each other's place are no hedges.
+func TestASlowStreamIsRetriedInPlaceIfThePolicySaysSo(t *testing.T) {
+	retry := plain()
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.OnTimeoutRetry
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), testserver.Play(say("a")))
+		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {
+			t.Errorf("%v after %s", got, s.waits())
+		}
+		if d := s.decisions[0].Decision; !s.decisions[0].TimedOut || d.Reason != policy.ReasonRetry {
+			t.Errorf("%+v; want a retry", s.decisions[0])
+		}
+	})
+}
+
+// A message that does not fit meets an attempt that has failed already, and nobody has received that. The
+// call is not committed to what is over: the next attempt is sent what was kept, and the message commits
+// the call to that one, as in gRPC.
+func TestAMessageThatDoesNotFitCommitsToTheAttemptThatTakesIt(t *testing.T) {
+	for limit, want := range map[int]string{
+		210: "3 attempts, succeeded ", // two messages of 105 bytes
+		209: "2 attempts, committed buffer_full",
+	} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, failing(), testserver.Play(testserver.Receive(2)).Then(down()), testserver.Play(testserver.ReceiveAll(), say("ok")))
+				stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(limit))
+				first, second := strings.Repeat("1", 98), strings.Repeat("2", 98)
+				send(t, stream, first)
+				time.Sleep(time.Second) // the first attempt has failed
+				send(t, stream, second)
+				synctest.Wait()
+				if got := s.Count(get); got != 2 {
+					t.Fatalf("%d attempts when the second message is sent; want 2", got)
+				}
+				_ = stream.CloseSend()
+				err := stream.RecvMsg(new(wrapperspb.StringValue))
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if e == nil {
+					e = new(interceptor.Error)
+				}
+				if got := fmt.Sprintf("%d attempts, %s %s", s.Count(get), s.calls[0].Reason, e.Commit); got != want {
+					t.Errorf("%s (%v); want %s", got, err, want)
+				}
+				if got := s.heard(1); len(got) != 2 || got[0] != first || got[1] != second {
+					t.Errorf("the second attempt heard %d messages: %.5v", len(got), got)
+				}
+				if got := s.retrier.Replayed(); got != 0 {
+					t.Errorf("%d bytes are kept", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAMessageThatDoesNotFitEndsACallWhoseAttemptsAreUsedUp(t *testing.T) {
+	play(t, config(impatient()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play().Then(down()))
+		stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(1))
+		time.Sleep(time.Second)
+		s.Down() // no other can be opened
+		if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
+			t.Errorf("SendMsg: %v; want EOF", err)
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 1 {
+			t.Errorf("%v: %s after %d attempts", err, reasonOf(err), s.Count(get))
+		}
+	})
+}
+
+// One request that does not fit is sent once, and SendMsg says nothing: gRPC has it so.
+func TestARequestThatDoesNotFitCommitsAServerStream(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		stream := s.open(t, t.Context(), serverStream, grpc.MaxRetryRPCBufferSize(1))
+		time.Sleep(time.Second)
+		send(t, stream, "a")
+		_, err := receive(stream)
+		s.committedBy(t, err, policy.CommitBufferFull)
+	})
+}

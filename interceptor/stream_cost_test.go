@@ -1,0 +1,287 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// still is a codec that allocates nothing.
+type still struct{ letters }
+
+var stillBytes = mem.BufferSlice{mem.SliceBuffer("x")}
+
+func (still) Marshal(any) (mem.BufferSlice, error) { return stillBytes, nil }
+
+// loop is a stream without a connection: what it is sent is encoded, and it brings messages until it is
+// told to end.
+type loop struct {
+	grpc.ClientStream
+
+	codec grpc.ForceCodecV2CallOption
+	over  bool
+}
+
+func (l *loop) SendMsg(m any) error {
+	_, err := l.codec.CodecV2.Marshal(m)
+	return err
+}
+
+func (*loop) CloseSend() error { return nil }
+
+func (*loop) Header() (metadata.MD, error) { return metadata.MD{}, nil }
+
+func (l *loop) RecvMsg(any) error {
+	if l.over {
+		return io.EOF
+	}
+	return nil
+}
+
+// looped opens a stream over a loop.
+func looped(tb testing.TB, through grpc.StreamClientInterceptor, codec grpc.CallOption) (grpc.ClientStream, *loop) {
+	tb.Helper()
+	l := new(loop)
+	stream, err := through(tb.Context(), bidiStream, nil, get, func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		for _, o := range opts {
+			if o, ok := o.(grpc.ForceCodecV2CallOption); ok {
+				l.codec = o
+			}
+		}
+		return l, nil
+	}, codec, grpc.MaxRetryRPCBufferSize(1<<20))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return stream, l
+}
+
+// bare is no interceptor.
+func bare(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return open(ctx, desc, cc, method, opts...)
+}
+
+func TestAMessageAllocatesNothingBeforeNorAfterCommitment(t *testing.T) {
+	r := mustNew(t, mustSet(t, config(plain())), quiet)
+	stream, l := looped(t, r.Stream(), grpc.ForceCodecV2(still{}))
+	m := new(int)
+	send := func() {
+		if err := stream.SendMsg(m); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := testing.AllocsPerRun(5000, send); n > 0 {
+		t.Errorf("a message that is kept allocates %v times", n)
+	}
+	if got := r.Replayed(); got < 5000*6 {
+		t.Fatalf("%d bytes are kept; want those of 5000 messages", got)
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = stream.RecvMsg(m) }); n > 0 {
+		t.Errorf("a message that is received allocates %v times", n)
+	}
+	if n := testing.AllocsPerRun(100, send); n > 0 || r.Replayed() != 0 {
+		t.Errorf("a message that is sent after commitment allocates %v times; %d bytes are kept", n, r.Replayed())
+	}
+	l.over = true
+	if err := stream.RecvMsg(m); err != io.EOF {
+		t.Error(err)
+	}
+}
+
+func TestStreamAllocations(t *testing.T) {
+	r := mustNew(t, mustSet(t, config(plain())), quiet)
+	m := new(int)
+	allocs := func(through grpc.StreamClientInterceptor) float64 {
+		return testing.AllocsPerRun(1000, func() {
+			stream, l := looped(t, through, grpc.ForceCodecV2(still{}))
+			_ = stream.SendMsg(m)
+			_ = stream.CloseSend()
+			_ = stream.RecvMsg(m)
+			l.over = true
+			_ = stream.RecvMsg(m)
+		})
+	}
+	if with, without := allocs(r.Stream()), allocs(bare); with > without+11+slack {
+		t.Errorf("%v allocations; %v without us, want at most 11 more", with, without)
+	}
+}
+
+const messages = 1000
+
+// streamed is one stream of a thousand messages each way, on each of three clients: gRPC without
+// retries, gRPC with its own, and stagger. All share one server.
+func streamed(b *testing.B, desc *grpc.StreamDesc, moves ...testserver.Move) (names []string, run []func()) {
+	b.Helper()
+	srv := testserver.Start(b, testserver.NoRecord())
+	srv.Default(testserver.Play(moves...))
+	message := wrapperspb.String(strings.Repeat("x", 100))
+	for _, client := range []struct {
+		name string
+		opts []grpc.DialOption
+	}{
+		{"grpc", []grpc.DialOption{grpc.WithDisableRetry()}},
+		{"grpc-retry", []grpc.DialOption{grpc.WithDefaultServiceConfig(serviceConfig)}},
+		{"stagger", mustNew(b, mustSet(b, config(plain())), quiet).DialOptions()},
+	} {
+		conn := srv.Dial(b, client.opts...)
+		names = append(names, client.name)
+		run = append(run, func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			stream, err := conn.NewStream(ctx, desc, get)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sent := 1
+			if desc.ClientStreams {
+				sent = messages
+			}
+			for range sent {
+				if err := stream.SendMsg(message); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_ = stream.CloseSend()
+			reply := new(wrapperspb.StringValue)
+			for {
+				if err := stream.RecvMsg(reply); err != nil || !desc.ServerStreams {
+					return
+				}
+			}
+		})
+	}
+	return names, run
+}
+
+// BenchmarkStreamRatio takes the three clients in turns and reports the medians of their times over
+// those of gRPC without retries.
+func BenchmarkStreamRatio(b *testing.B) {
+	reply := slices.Repeat([]proto.Message{wrapperspb.String(strings.Repeat("x", 100))}, messages)
+	for _, kind := range []struct {
+		name  string
+		desc  *grpc.StreamDesc
+		moves []testserver.Move
+	}{
+		{"server", serverStream, []testserver.Move{testserver.Receive(1), testserver.Send(reply...)}},
+		{"client", clientStream, []testserver.Move{testserver.ReceiveAll(), testserver.Send(reply[0])}},
+	} {
+		b.Run(kind.name, func(b *testing.B) {
+			names, run := streamed(b, kind.desc, kind.moves...)
+			ratios := make([][]float64, len(run))
+			took := make([]float64, len(run))
+			for b.Loop() {
+				for _, k := range rand.Perm(len(run)) { // in no order: what one leaves behind, another pays for
+					began := time.Now()
+					run[k]()
+					took[k] = float64(time.Since(began))
+				}
+				for i := range run {
+					ratios[i] = append(ratios[i], took[i]/took[0])
+				}
+			}
+			for i, name := range names[1:] {
+				slices.Sort(ratios[i+1])
+				b.ReportMetric(ratios[i+1][len(ratios[i+1])/2], name+"/grpc")
+			}
+		})
+	}
+}
+
+// BenchmarkStreamAllocs counts what a stream of a thousand messages allocates.
+func BenchmarkStreamAllocs(b *testing.B) {
+	reply := slices.Repeat([]proto.Message{wrapperspb.String(strings.Repeat("x", 100))}, messages)
+	names, run := streamed(b, serverStream, testserver.Receive(1), testserver.Send(reply...))
+	for i, name := range names {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				run[i]()
+			}
+		})
+	}
+}
+
+// BenchmarkStreamHedgeNotFired is what the readiness to hedge costs a stream that is answered at once, beside
+// one that is only retried: a goroutine, which waits for the first message.
+func BenchmarkStreamHedgeNotFired(b *testing.B) {
+	srv := testserver.Start(b, testserver.NoRecord())
+	message := wrapperspb.String(strings.Repeat("x", 100))
+	srv.Default(testserver.Play(testserver.ReceiveAll(), testserver.Send(message)))
+	slow := hedged(func(h *policy.HedgeSpec) { h.Delay, h.Budget = time.Minute, "" })
+	for _, kind := range []struct {
+		name     string
+		desc     *grpc.StreamDesc
+		messages int
+	}{{"server", serverStream, 1}, {"client 100", clientStream, 100}} {
+		for _, client := range []struct {
+			name   string
+			policy policy.Config
+		}{{"retried", config(plain())}, {"hedged", slow}} {
+			conn := srv.Dial(b, mustNew(b, mustSet(b, client.policy), quiet).DialOptions()...)
+			b.Run(kind.name+"/"+client.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					short(b, conn, kind.desc, kind.messages, message)
+				}
+			})
+		}
+	}
+}
+
+// short makes a stream that sends n messages and receives until it ends.
+func short(b *testing.B, conn *grpc.ClientConn, desc *grpc.StreamDesc, n int, message *wrapperspb.StringValue) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stream, err := conn.NewStream(ctx, desc, get)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range n {
+		if err := stream.SendMsg(message); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = stream.CloseSend()
+	reply := new(wrapperspb.StringValue)
+	for err == nil && desc.ServerStreams {
+		err = stream.RecvMsg(reply)
+	}
+	if !desc.ServerStreams {
+		_ = stream.RecvMsg(reply)
+	}
+}
+
+// binaryLog is what gRPC reads at its start: the methods that it logs in binary.
+const binaryLog = "GRPC_BINARY_LOG_FILTER"
+
+// A stream with a binary log takes other ways through gRPC, which asks it for its context and its
+// headers by itself. So the tests of streams run once more, in a process that logs all methods.
+func TestStreamsHoldWithABinaryLog(t *testing.T) {
+	if os.Getenv(binaryLog) != "" {
+		return // this is that process
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|Replay|Resume|Delivered|Allowance")
+	again.Env = append(os.Environ(), binaryLog+"=*")
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
