@@ -267,7 +267,7 @@ func (s *chaoticStream) receive(stream grpc.ClientStream) {
 	if by, ours := stream.Trailer().Get("by"), s.trailer.Get("by"); len(ours) > 0 && !slices.Equal(by, ours) {
 		s.add("stream %s has the trailers of %v and %v", s.name, by, ours)
 	}
-	if again := stream.RecvMsg(m); again == nil || s.end != io.EOF && again != s.end { //nolint:errorlint // the same one
+	if again := stream.RecvMsg(m); again == nil || s.end != io.EOF && again != s.end {
 		s.add("stream %s: %v after %v", s.name, again, s.end)
 	}
 }
@@ -295,7 +295,7 @@ func (s *chaoticStream) check() {
 			s.add("stream %s succeeds without trailer or peer", s.name)
 		}
 	}
-	if !s.leaves && s.finished[0] != want { //nolint:errorlint // the same one
+	if !s.leaves && s.finished[0] != want {
 		s.add("stream %s ends with %v, and OnFinish was told %v", s.name, s.end, s.finished)
 	}
 	e, ours := errors.AsType[*interceptor.Error](want)

@@ -151,17 +151,17 @@ func (s scene) labels(set attribute.Set) string {
 }
 
 func buckets(bounds []float64, counts []uint64) string {
-	text := ""
+	var text strings.Builder
 	for i, n := range counts {
 		switch {
 		case n == 0:
 		case i == len(bounds):
-			text += fmt.Sprintf(" >%v:%d", bounds[i-1], n)
+			fmt.Fprintf(&text, " >%v:%d", bounds[i-1], n)
 		default:
-			text += fmt.Sprintf(" ≤%v:%d", bounds[i], n)
+			fmt.Fprintf(&text, " ≤%v:%d", bounds[i], n)
 		}
 	}
-	return text
+	return text.String()
 }
 
 func down() testserver.Step { return testserver.Fail(codes.Unavailable, "down") }

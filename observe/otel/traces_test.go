@@ -94,13 +94,13 @@ func (s traced) tree() string {
 func attributes(list []attribute.KeyValue, prefixes ...string) string {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b attribute.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
-	text := ""
+	var text strings.Builder
 	for _, kv := range list {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(string(kv.Key), p) }) {
-			text += fmt.Sprintf(" %s=%v", strings.TrimPrefix(string(kv.Key), "rpc.response."), kv.Value.AsInterface())
+			fmt.Fprintf(&text, " %s=%v", strings.TrimPrefix(string(kv.Key), "rpc.response."), kv.Value.AsInterface())
 		}
 	}
-	return text
+	return text.String()
 }
 
 const (
@@ -158,7 +158,7 @@ func TestTraces(t *testing.T) {
 						err = stream.RecvMsg(&emptypb.Empty{})
 					}
 				}
-				if err == io.EOF != strings.Contains(row.want, "reason=succeeded") { //nolint:errorlint // as gRPC has it
+				if err == io.EOF != strings.Contains(row.want, "reason=succeeded") {
 					t.Error(err)
 				}
 				want(t, s.tree(), row.want)
