@@ -20,7 +20,7 @@ import (
 // tunnel is a connection that does not know where it leads to.
 type tunnel struct{ net.Conn }
 
-// A layer further in that answers by itself may fill options without telling of an end.
+// An inner layer that answers by itself may fill options without telling of an end.
 func TestAttempt_Reused(t *testing.T) {
 	t.Parallel()
 	unary := mustNew(t, mustSet(t, config(plain())), quiet).Unary()
@@ -42,7 +42,7 @@ func TestAttempt_Reused(t *testing.T) {
 	}
 }
 
-// An interceptor further in may add options in several goroutines, as one that hedges does.
+// An inner interceptor may add options in several goroutines, as one that hedges does.
 func TestAttempt_OptionsAppended(t *testing.T) {
 	t.Parallel()
 	unary := mustNew(t, mustSet(t, config(plain())), quiet).Unary()

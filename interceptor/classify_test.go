@@ -247,7 +247,7 @@ func TestClassifier_NotYetAndOtherGates(t *testing.T) {
 	}
 }
 
-// An error without a status comes from an interceptor further in; nothing follows it, unless the
+// An error without a status comes from an inner interceptor; nothing follows it, unless the
 // classifier knows it.
 func TestClassifier_NoStatus(t *testing.T) {
 	for name, row := range map[string]struct {

@@ -24,7 +24,7 @@ import (
 //
 // From it come the methods' idempotency_level and the policies that APIs bring along, as they do unasked
 // from generated code ([policy.Set.WithDescriptors]). What it says of a service holds before what generated
-// code says. The option may be given more than once; the first set that knows a service is believed.
+// code says. The option may be given more than once; the first set that knows a service wins.
 // The file is read once, by [New] or [Load].
 func WithDescriptors(path string) Option {
 	return func(r *Retrier) error {

@@ -393,7 +393,7 @@ func TestOutcome_NoStatus(t *testing.T) {
 	}
 }
 
-// An interceptor further in that keeps the options of an attempt to itself leaves no peer behind.
+// An inner interceptor that keeps the options of an attempt to itself leaves no peer behind.
 // That proves nothing: the attempt may have reached the server.
 func TestUnsent_SwallowedOptions(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {

@@ -135,7 +135,7 @@ func TestAHedgedStreamEndsWithItsDeadline(t *testing.T) {
 	})
 }
 
-// The message of the first attempt is held up, by an interceptor further in, until the second has won.
+// The message of the first attempt is held up, by an inner interceptor, until the second has won.
 func TestAMessageThatComesAfterAnotherAttemptHasWonIsDropped(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
@@ -312,7 +312,7 @@ func TestACallThatIsCommittedAsItIsCancelledEndsOnce(t *testing.T) {
 
 type panicsInRecv struct{ grpc.ClientStream }
 
-func (panicsInRecv) RecvMsg(any) error { panic("further in") }
+func (panicsInRecv) RecvMsg(any) error { panic("inner") }
 
 func TestAPanicInAnAttemptOfAHedgedStreamComesUpInTheApplication(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -337,7 +337,7 @@ func TestAPanicInAnAttemptOfAHedgedStreamComesUpInTheApplication(t *testing.T) {
 					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 						n++
 						if n == row.number && row.opening {
-							panic("further in")
+							panic("inner")
 						}
 						stream, err := open(ctx, desc, cc, method, opts...)
 						if n == row.number {
@@ -346,7 +346,7 @@ func TestAPanicInAnAttemptOfAHedgedStreamComesUpInTheApplication(t *testing.T) {
 						return stream, err
 					}))...)
 				defer func() {
-					if got := recover(); got != "further in" || n != row.number {
+					if got := recover(); got != "inner" || n != row.number {
 						t.Errorf("recovered %v after %d attempts", got, n)
 					}
 					if purse.bad != 1 || purse.started != 1 || s.retrier.Replayed() != 0 {

@@ -272,12 +272,12 @@ func TestUnaryPanic_BesideTheCaller(t *testing.T) {
 			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 				if _, later := metadata.FromOutgoingContext(ctx); later {
 					second = true
-					panic("in an interceptor further in")
+					panic("in an inner interceptor")
 				}
 				return invoke(ctx, method, req, reply, cc, opts...)
 			}))...)
 		defer func() {
-			if got := recover(); got != "in an interceptor further in" || !second {
+			if got := recover(); got != "in an inner interceptor" || !second {
 				t.Errorf("recovered %v", got)
 			}
 			if budget.bad != 1 || budget.started != 1 {

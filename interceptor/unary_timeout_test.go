@@ -288,7 +288,7 @@ func TestUnaryTimeout_PermitOfUnsent(t *testing.T) {
 	}
 }
 
-// An interceptor further in that waits may return the bare error of its context.
+// An inner interceptor that waits may return the bare error of its context.
 func TestUnaryTimeout_ErrorsOfAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -94,7 +94,7 @@ func (a API) Level(method string) string {
 		}
 		m := s.Methods().ByName(protoreflect.Name(name))
 		if m == nil {
-			return "" // the first that knows the service is believed
+			return "" // the first that knows the service wins
 		}
 		options, _ := m.Options().(*descriptorpb.MethodOptions)
 		return options.GetIdempotencyLevel().String()
