@@ -268,7 +268,10 @@ func (s *stream) Context() context.Context {
 // error.
 func (s *stream) Trailer() metadata.MD {
 	t := s.pin(policy.CommitTrailer)
-	if t == nil || t.stream == nil {
+	s.mu.Lock()
+	ended := t != nil && t.stream != nil && t.over
+	s.mu.Unlock()
+	if !ended { // too early: gRPC may be writing it
 		return nil
 	}
 	return t.stream.Trailer()
