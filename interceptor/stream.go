@@ -38,7 +38,7 @@ import (
 // time: the application while it can do that by itself, else a goroutine.
 type stream struct {
 	direct atomic.Pointer[streamAttempt] // the call is committed to it, and nothing stands in between
-	simple bool                          // a message that is received of a direct attempt is nobody's business
+	simple bool                          // a what a direct attempt brings needs no look
 
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer

@@ -73,7 +73,7 @@ func rivals(s storm) []string {
 // The short form of `make storm`: what stagger should reach has to be reached here too, from any number
 // of connections.
 //
-//	go test ./storm -run BesideItsPeers -v -args -all -write /tmp/storm
+//	go test ./storm -run BesideItsPeers -v -args -all -write "$(mktemp -d)"
 func TestStaggerBesideItsPeers(t *testing.T) {
 	t.Parallel()
 	all := allStorms(t)
