@@ -30,14 +30,13 @@ type budgetKey struct {
 
 // budgetFor returns the budget that pays for a call.
 func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
-	name := target(cc)
-	cached := of.cachedBudget(p)
-	if b := cached.load(name); b != nil {
+	given, cached := target(cc), of.cachedBudget(p)
+	if b := cached.load(given); b != nil {
 		return b
 	}
-	b := r.findBudget(of, p, name, method)
+	b := r.findBudget(of, p, r.targets.canonical(cc), method)
 	if of.budgets[p.Budget()].scope != policy.ScopeService {
-		cached.store(name, b)
+		cached.store(given, b)
 	}
 	return b
 }

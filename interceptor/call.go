@@ -54,7 +54,7 @@ func (c *call) begin(now attempts.Now) attempts.Step {
 	c.limit()
 	s := c.settings(now)
 	if find := c.retrier.breaker; find != nil {
-		s.Breaker = find(target(c.cc), c.method)
+		s.Breaker = find(c.target(), c.method)
 	}
 	return c.engine.Start(s, now)
 }
@@ -104,7 +104,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))
 	}
 	if h := c.policy.Hedge(); h != nil && h.Quantile != nil {
-		if c.delay = (hedgeDelay{r.latencies.find(h.Quantile.Quantile, target(c.cc), c.method), h.Quantile}); c.delay.latency != nil {
+		if c.delay = (hedgeDelay{r.latencies.find(h.Quantile.Quantile, c.target(), c.method), h.Quantile}); c.delay.latency != nil {
 			s.Latency = &c.delay
 		}
 	}
@@ -120,10 +120,10 @@ func (c *call) Safe() bool {
 func (c *call) InRetry() bool { return inRetry(c.ctx) }
 
 // Enter implements [attempts.Slots].
-func (c *call) Enter() bool { return c.retrier.waitLimit.enter(target(c.cc)) }
+func (c *call) Enter() bool { return c.retrier.waitLimit.enter(c.target()) }
 
 // Leave implements [attempts.Slots].
-func (c *call) Leave() { c.retrier.waitLimit.leave(target(c.cc)) }
+func (c *call) Leave() { c.retrier.waitLimit.leave(c.target()) }
 
 // Off implements [attempts.Facts].
 func (c *call) Off() policy.Reason {
@@ -269,13 +269,8 @@ func (c *call) sleep(until time.Duration, watch bool) {
 	}
 }
 
-// target is the name of what a connection leads to; "" without one.
-func target(cc *grpc.ClientConn) string {
-	if cc == nil {
-		return ""
-	}
-	return cc.Target()
-}
+// target is what the call's connection leads to.
+func (c *call) target() string { return c.retrier.targets.canonical(c.cc) }
 
 // closed reports whether the connection was closed for good.
 func closed(cc *grpc.ClientConn) bool {

@@ -45,13 +45,13 @@ type Observer struct {
 // CallStartEvent is a call that begins.
 type CallStartEvent struct {
 	Method string
-	Target string // of the ClientConn
+	Target string // of the ClientConn, in the form of its CanonicalTarget
 }
 
 // AttemptEvent is one attempt that has ended.
 type AttemptEvent struct {
 	Method  string
-	Target  string // of the ClientConn
+	Target  string // of the ClientConn, in the form of its CanonicalTarget
 	Number  int    // 1 is the first
 	Start   time.Time
 	Elapsed time.Duration

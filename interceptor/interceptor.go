@@ -52,6 +52,7 @@ type Retrier struct {
 	reloading                 sync.Mutex // held by a reload, and to add a balance
 	refusal                   atomic.Pointer[error]
 	single                    *policy.Policy // for methods without a policy: one attempt
+	targets                   targetNames
 	budgets                   budgets
 	observers                 []Observer
 	tellsStarts               bool // to any observer

@@ -18,7 +18,7 @@ import (
 
 // startCall tells observers that a call begins, and returns its context.
 func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn) context.Context {
-	e := CallStartEvent{Method: method, Target: target(cc)}
+	e := CallStartEvent{Method: method, Target: r.targets.canonical(cc)}
 	for _, o := range r.observers {
 		if o.CallStart != nil {
 			ctx = o.CallStart(ctx, e)
@@ -36,7 +36,7 @@ func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 
 func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) AttemptEvent {
 	return AttemptEvent{
-		Method: c.method, Target: target(c.cc), Number: a.number,
+		Method: c.method, Target: c.target(), Number: a.number,
 		Start: time.Now().Add(a.began - budget.Now()), Elapsed: a.took, Code: status.Code(err), Err: err,
 		Peer: a.report().from().Addr, Place: Place(place), Hedge: a.hedge, IdempotencyKey: c.key,
 	}
@@ -60,7 +60,7 @@ func (c *call) notifyDecision(step attempts.Step, err error) {
 
 func (c *call) decisionEvent(step attempts.Step, err error) DecisionEvent {
 	e := DecisionEvent{
-		Method: c.method, Target: target(c.cc), Budget: c.policy.Budget(), Attempt: step.Decided,
+		Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: step.Decided,
 		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut, Decision: step.Decision,
 		StaticMethod: c.options.static(),
 	}
@@ -81,10 +81,10 @@ func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent) {
 }
 
 // callEvent is the end of a call.
-func callEvent(method string, cc *grpc.ClientConn, sent int, start, waited time.Duration, err error, reason policy.Reason) CallEvent {
+func (r *Retrier) callEvent(method string, cc *grpc.ClientConn, sent int, start, waited time.Duration, err error, reason policy.Reason) CallEvent {
 	elapsed := budget.Now() - start
 	return CallEvent{
-		Method: method, Target: target(cc), Attempts: sent,
+		Method: method, Target: r.targets.canonical(cc), Attempts: sent,
 		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Waited: waited,
 		Code: status.Code(err), Err: err, Reason: reason,
 	}
@@ -92,7 +92,7 @@ func callEvent(method string, cc *grpc.ClientConn, sent int, start, waited time.
 
 // notifyCall tells observers of the end of the call.
 func (c *call) notifyCall(end attempts.End, err error) {
-	e := callEvent(c.method, c.cc, end.Attempts, c.start, end.Waited, err, end.Reason)
+	e := c.retrier.callEvent(c.method, c.cc, end.Attempts, c.start, end.Waited, err, end.Reason)
 	e.Budget, e.IdempotencyKey, e.StaticMethod = c.policy.Budget(), c.key, c.options.static()
 	e.Hedges, e.Retries = end.Hedges, max(end.Attempts-1-end.Hedges, 0)
 	e.Decided = end.Reason == c.decided
@@ -105,7 +105,7 @@ func (c *call) notifyCall(end attempts.End, err error) {
 // notifySuccess tells of a call whose first attempt has succeeded, in the fast path.
 func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
 	if r.tellsCalls {
-		e := callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded)
+		e := r.callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded)
 		e.Budget, e.StaticMethod = p.Budget(), o.static()
 		r.notifyCall(ctx, e)
 	}

@@ -20,8 +20,7 @@ import (
 type targets struct {
 	wrapped atomic.Bool // there has been a wrapped resolver
 	byName  sync.Map    // *targetConfig by canonical target
-	names   sync.Map    // canonical target by target
-	named   atomic.Int64
+	names   targetNames
 
 	mu    sync.Mutex // guards what follows, and changes of byName
 	conns map[string][]*configConn
@@ -51,28 +50,9 @@ func (t *targets) find(cc *grpc.ClientConn) *targetConfig {
 	if !t.wrapped.Load() {
 		return nil
 	}
-	found, _ := t.byName.Load(t.canonical(cc))
+	found, _ := t.byName.Load(t.names.canonical(cc))
 	c, _ := found.(*targetConfig)
 	return c
-}
-
-// maxNames bounds what is kept of targets that are gone.
-const maxNames = 10_000
-
-// canonical returns [grpc.ClientConn.CanonicalTarget], which gRPC puts together anew each time. Connections with
-// the same target but another default scheme are taken for one.
-func (t *targets) canonical(cc *grpc.ClientConn) string {
-	known, _ := t.names.Load(cc.Target())
-	if name, ok := known.(string); ok {
-		return name
-	}
-	if t.named.Add(1) > maxNames {
-		t.names.Clear()
-		t.named.Store(1)
-	}
-	name := cc.CanonicalTarget()
-	t.names.Store(cc.Target(), name)
-	return name
 }
 
 // governs reports whether a connection follows the config, for a method that gRPC reads as mc there. Connections

@@ -14,7 +14,7 @@ import (
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name     string  // in the policy file; "" is the default budget
-	Target   string  // whose calls share it; "" for all
+	Target   string  // whose calls share it, in the form of CanonicalTarget; "" for all
 	Service  string  // with scope SERVICE, else ""
 	Balance  float64 // extra attempts of the usual cost that would be granted now
 	Capacity float64 // what the balance would be if nothing were spent
