@@ -5,23 +5,105 @@ package interceptor_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/gzip"
 	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
+
+// counting is a codec that counts what it encodes, and the buffers that do not come back.
+type counting struct {
+	letters
+
+	encoded, out *atomic.Int64
+}
+
+func newCounting() counting { return counting{encoded: new(atomic.Int64), out: new(atomic.Int64)} }
+
+func (c counting) Get(n int) *[]byte { c.out.Add(1); return new(make([]byte, n)) }
+
+func (c counting) Put(*[]byte) { c.out.Add(-1) }
+
+func (c counting) Marshal(v any) (mem.BufferSlice, error) {
+	c.encoded.Add(1)
+	data, err := proto.Marshal(v.(proto.Message))
+	if err != nil {
+		return nil, err
+	}
+	b := c.Get(2 << 10) // smaller ones are not pooled
+	*b = (*b)[:copy(*b, data)]
+	return mem.BufferSlice{mem.NewBuffer(b, c)}, nil
+}
+
+func (counting) Unmarshal(data mem.BufferSlice, v any) error {
+	return proto.Unmarshal(data.Materialize(), v.(proto.Message))
+}
+
+func TestCallCodec_Buffers(t *testing.T) {
+	replies := func(stream grpc.ClientStream) { _, _ = receive(stream) }
+	for name, row := range map[string]struct {
+		script []testserver.Step
+		limit  int
+		sent   int
+		then   func(stream grpc.ClientStream)
+		most   int64 // encoded: to be kept, and for each attempt
+	}{
+		"answered at once": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 200},
+		"replayed": {
+			[]testserver.Step{testserver.Play(testserver.Receive(100)).Then(down()), down(), testserver.Play(testserver.EchoAll())},
+			1 << 20, 100, replies, 400,
+		},
+		"failed":    {[]testserver.Step{testserver.Play(testserver.Receive(100)).Then(down())}, 1 << 20, 100, replies, 500},
+		"forgotten": {[]testserver.Step{testserver.Play(testserver.ReceiveAll())}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
+		// The first that does not fit commits the stream, and what follows is not kept.
+		"too much": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 100, 100, replies, 113},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, row.script...)
+				codec := newCounting()
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, bidiStream, grpc.ForceCodecV2(codec), grpc.MaxRetryRPCBufferSize(row.limit))
+				for n := range row.sent {
+					send(t, stream, fmt.Sprint(n))
+				}
+				_ = stream.CloseSend()
+				synctest.Wait()
+				row.then(stream)
+				cancel()
+				synctest.Wait()
+				if n := codec.encoded.Load(); n < int64(row.sent) || n > row.most || codec.out.Load() != 0 {
+					t.Errorf("%d messages are encoded, want at most %d; %d buffers are not given back", n, row.most, codec.out.Load())
+				}
+			})
+		})
+	}
+}
 
 // note is a message of a codec that knows nothing of protobuf, and adds to what it finds.
 type note struct{ text string }
@@ -41,7 +123,8 @@ func (notes) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-func (c notes) Name() string   { return c.name }
+func (c notes) Name() string { return c.name }
+
 func (c notes) String() string { return c.name }
 
 type notes2 struct{ notes }
@@ -57,7 +140,7 @@ func (c notes2) Unmarshal(data mem.BufferSlice, v any) error {
 
 func init() { encoding.RegisterCodec(notes{"registered"}) }
 
-func TestAnyCodecIsReplayedUnderItsOwnName(t *testing.T) {
+func TestCallCodec(t *testing.T) {
 	for name, row := range map[string]struct {
 		opts []grpc.CallOption
 		want string
@@ -105,7 +188,7 @@ func TestAnyCodecIsReplayedUnderItsOwnName(t *testing.T) {
 	}
 }
 
-func TestTheDefaultCodecIsNotNamed(t *testing.T) {
+func TestCallCodec_DefaultNotNamed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
@@ -119,7 +202,7 @@ func TestTheDefaultCodecIsNotNamed(t *testing.T) {
 	})
 }
 
-func TestAReplayIsCompressedLikeTheFirstAttempt(t *testing.T) {
+func TestCallCodec_Compressed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.EchoAll()))
 		p := new(payloads)
@@ -141,45 +224,7 @@ func TestAReplayIsCompressedLikeTheFirstAttempt(t *testing.T) {
 	})
 }
 
-func TestAPreparedMessageIsSentAndCommits(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(1), testserver.Play(testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream, grpc.UseCompressor(gzip.Name))
-		send(t, stream, "a")
-		time.Sleep(time.Second)
-		send(t, stream, "b") // the second attempt
-		p := new(grpc.PreparedMsg)
-		if err := p.Encode(stream, wrapperspb.String("prepared")); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if err := stream.SendMsg(p); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b prepared prepared]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
-func TestAMessageThatCannotBeEncodedEndsTheStreamWithGRPCsError(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll()))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		err := stream.SendMsg(&note{"no protobuf"})
-		if err == nil || !strings.Contains(err.Error(), "error while marshaling") {
-			t.Errorf("SendMsg: %v", err)
-		}
-		if again := stream.RecvMsg(new(wrapperspb.StringValue)); again != err {
-			t.Errorf("RecvMsg: %v; want the error of SendMsg", again)
-		}
-	})
-}
-
-func TestTheBytesThatAreKeptAreThoseOfTheFirstAttempt(t *testing.T) {
+func TestCallCodec_SameBytes(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(encoding.GetCodecV2(encodingproto.Name)))
@@ -198,29 +243,6 @@ func TestTheBytesThatAreKeptAreThoseOfTheFirstAttempt(t *testing.T) {
 	})
 }
 
-// Small messages share memory when they are kept.
-func TestMessagesOfAllSizesAreReplayedAsTheyWere(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1<<20))
-		var want []string
-		m := new(wrapperspb.StringValue)
-		for i := range 300 {
-			m.Value = strings.Repeat(string(rune('a'+i%26)), i*7%1100) // none, tiny, and around the pool's threshold
-			want = append(want, m.GetValue())
-			if err := stream.SendMsg(m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		m.Value = "the application uses its message again"
-		_ = stream.CloseSend()
-		got, err := receive(stream)
-		if !slices.Equal(got, want) || err != io.EOF || !slices.Equal(s.heard(0), want) {
-			t.Errorf("%d messages, %v; want the %d that were sent", len(got), err, len(want))
-		}
-	})
-}
-
 // tallying is a codec of a program that registers its own for protobuf.
 type tallying struct {
 	encoding.CodecV2
@@ -233,7 +255,7 @@ func (c tallying) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-func TestAnotherCodecForProtobufEncodesEveryMessage(t *testing.T) {
+func TestCallCodec_RegisteredInPlace(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.EchoAll()))
 		n := 0
@@ -246,19 +268,276 @@ func TestAnotherCodecForProtobufEncodesEveryMessage(t *testing.T) {
 	})
 }
 
-func TestAKeptMessageAllocatesNothingMore(t *testing.T) {
-	m := wrapperspb.String(strings.Repeat("x", 100))
-	allocs := func(through grpc.StreamClientInterceptor) float64 {
-		stream, _ := looped(t, through, grpc.ForceCodecV2(encoding.GetCodecV2(encodingproto.Name)))
-		return testing.AllocsPerRun(5000, func() {
-			if err := stream.SendMsg(m); err != nil {
-				t.Error(err)
+// short makes a stream that sends n messages and receives until it ends.
+func short(b *testing.B, conn *grpc.ClientConn, desc *grpc.StreamDesc, n int, message *wrapperspb.StringValue) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stream, err := conn.NewStream(ctx, desc, get)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range n {
+		if err := stream.SendMsg(message); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = stream.CloseSend()
+	reply := new(wrapperspb.StringValue)
+	for err == nil && desc.ServerStreams {
+		err = stream.RecvMsg(reply)
+	}
+	if !desc.ServerStreams {
+		_ = stream.RecvMsg(reply)
+	}
+}
+
+// letters is a codec of messages that are no pointers, in as many pieces as they have letters.
+type letters struct{}
+
+func (letters) Name() string { return "letters" }
+
+func (letters) Marshal(v any) (data mem.BufferSlice, err error) {
+	for _, letter := range v.(string) {
+		data = append(data, mem.SliceBuffer(string(letter)))
+	}
+	return data, nil
+}
+
+func (letters) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*string) = string(data.Materialize())
+	return nil
+}
+
+func TestCallCodec_NoPointers(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(4)).Then(down()), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(letters{}))
+		for _, text := range []string{"one", "", "one", "four"} {
+			if err := stream.SendMsg(text); err != nil {
+				t.Fatal(err)
 			}
+		}
+		_ = stream.CloseSend()
+		var got []string
+		var text string
+		for stream.RecvMsg(&text) == nil {
+			got = append(got, text)
+		}
+		if fmt.Sprintf("%q", got) != `["one" "" "one" "four"]` || s.Count(get) != 2 {
+			t.Errorf("%q in %d attempts", got, s.Count(get))
+		}
+	})
+}
+
+// pair is a message of a codec, and what is in it is another one, at the same address.
+type pair struct{ inner inner }
+
+type inner struct{ text string }
+
+type pairs struct{ letters }
+
+func (pairs) Marshal(v any) (mem.BufferSlice, error) {
+	switch v := v.(type) {
+	case *pair:
+		return mem.BufferSlice{mem.SliceBuffer("whole " + v.inner.text)}, nil
+	case *inner:
+		return mem.BufferSlice{mem.SliceBuffer("part " + v.text)}, nil
+	}
+	return nil, fmt.Errorf("%T", v)
+}
+
+func (pairs) Unmarshal(data mem.BufferSlice, v any) error {
+	switch v := v.(type) {
+	case *pair:
+		v.inner.text = strings.TrimPrefix(string(data.Materialize()), "whole ")
+	case *string:
+		*v = string(data.Materialize())
+	}
+	return nil
+}
+
+// unwrapper sends what is in a message.
+type unwrapper struct{ grpc.ClientStream }
+
+func (u unwrapper) SendMsg(m any) error { return u.ClientStream.SendMsg(&m.(*pair).inner) }
+
+func TestCallCodec_InnerMessage(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return unwrapper{stream}
+			}
+			return stream
+		})
+		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(pairs{}))
+		if err := stream.SendMsg(&pair{inner{"a"}}); err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.CloseSend()
+		var text string
+		if err := stream.RecvMsg(&text); err != nil || text != "whole a" || string(s.Attempts()[0].Requests[0]) != "part a" {
+			t.Errorf("%q, %v; the first attempt heard %q", text, err, s.Attempts()[0].Requests)
+		}
+	})
+}
+
+// payloads is a stats handler that keeps what is sent, and how attempts end.
+type payloads struct {
+	mu   sync.Mutex // guards all
+	sent []any
+	ends []codes.Code
+
+	squeezed int // messages that compression has made smaller by half
+}
+
+func (*payloads) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (*payloads) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (*payloads) HandleConn(context.Context, stats.ConnStats) {}
+
+func (p *payloads) HandleRPC(_ context.Context, e stats.RPCStats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := e.(type) {
+	case *stats.OutPayload:
+		p.sent = append(p.sent, e.Payload)
+		if 2*e.CompressedLength < e.Length {
+			p.squeezed++
+		}
+	case *stats.End:
+		p.ends = append(p.ends, status.Code(e.Error))
+	}
+}
+
+// jsonCodec speaks protobuf's JSON.
+type jsonCodec struct{}
+
+func (jsonCodec) Name() string                  { return "json" }
+func (jsonCodec) Marshal(v any) ([]byte, error) { return protojson.Marshal(v.(proto.Message)) }
+func (jsonCodec) Unmarshal(data []byte, v any) error {
+	return protojson.Unmarshal(data, v.(proto.Message))
+}
+
+// frame is a message of a proxy that does not look into messages.
+type frame struct{ payload mem.BufferSlice }
+
+type frames struct{}
+
+func (frames) Name() string { return "proto" }
+
+func (frames) Marshal(v any) (mem.BufferSlice, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return nil, fmt.Errorf("%T is no frame", v)
+	}
+	f.payload.Ref()
+	return f.payload, nil
+}
+
+func (frames) Unmarshal(data mem.BufferSlice, v any) error {
+	data.Ref()
+	v.(*frame).payload = data
+	return nil
+}
+
+// typed sees of what type the messages of an attempt are.
+type typed struct {
+	grpc.ClientStream
+
+	types *[]string
+}
+
+func (s typed) SendMsg(m any) error {
+	*s.types = append(*s.types, fmt.Sprintf("%T", m))
+	return s.ClientStream.SendMsg(m)
+}
+
+// Inner interceptors get messages of the application's type in every attempt, and the server gets the same bytes.
+func TestCallCodec_Copies(t *testing.T) {
+	dynamic := func(text string) any {
+		m := dynamicpb.NewMessage(wrapperspb.String("").ProtoReflect().Descriptor())
+		m.Set(m.Descriptor().Fields().ByName("value"), protoreflect.ValueOfString(text))
+		return m
+	}
+	for name, row := range map[string]struct {
+		codec grpc.CallOption
+		make  func(text string) any
+		reply any
+		desc  *grpc.StreamDesc
+	}{
+		"JSON":             {grpc.ForceCodec(jsonCodec{}), func(text string) any { return wrapperspb.String(text) }, new(wrapperspb.StringValue), bidiStream},
+		"a frame proxy":    {grpc.ForceCodecV2(frames{}), func(text string) any { return &frame{mem.BufferSlice{mem.SliceBuffer(text)}} }, new(frame), bidiStream},
+		"dynamic messages": {grpc.StaticMethod(), dynamic, dynamic(""), clientStream},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				var types []string
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return typed{stream, &types} })
+				s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.ReceiveAll(), testserver.SendRaw(nil)))
+				stream := s.open(t, t.Context(), row.desc, row.codec)
+				for _, text := range []string{"a", "", "c"} {
+					if err := stream.SendMsg(row.make(text)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_ = stream.CloseSend()
+				_ = stream.RecvMsg(row.reply)
+				all := s.Attempts()
+				if len(all) != 2 || fmt.Sprint(all[0].Requests) != fmt.Sprint(all[1].Requests) || len(all[1].Requests) != 3 {
+					t.Errorf("%d attempts, the last heard %q", len(all), all[len(all)-1].Requests)
+				}
+				want := fmt.Sprintf("%T", row.make(""))
+				if len(types) != 6 || slices.ContainsFunc(types, func(got string) bool { return got != want }) {
+					t.Errorf("the interceptors saw %v; want 6 of %s", types, want)
+				}
+			})
 		})
 	}
-	r := mustNew(t, mustSet(t, config(plain())), quiet)
-	with, without := allocs(r.Stream()), allocs(bare)
-	if with > without || r.Replayed() < 5000*100 {
-		t.Errorf("%v allocations, and %v without us; %d bytes are kept", with, without, r.Replayed())
-	}
+}
+
+// oneWay is a codec that a client encodes with, and only a server decodes.
+type oneWay struct{ notes2 }
+
+func (oneWay) Unmarshal(mem.BufferSlice, any) error { return errors.New("no client decodes that") }
+
+// What cannot be decoded is sent once, and the caller gets the server's error.
+func TestCallCodec_NotDecodable(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable, "the server's word")), testserver.Hang())
+		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
+		if err := stream.SendMsg(&note{"a"}); err != nil {
+			t.Fatal(err)
+		}
+		err := stream.RecvMsg(new(note))
+		e, _ := errors.AsType[*interceptor.Error](err)
+		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != policy.CommitUnsendable || status.Convert(err).Message() != "the server's word" {
+			t.Errorf("%v, %+v", err, e)
+		}
+		synctest.Wait()
+		s.overOnce(t, codes.Unavailable, s.Count(get)) // whether or not the second attempt has arrived
+		for n, a := range s.Attempts() {
+			if len(a.Requests) > 1-n {
+				t.Errorf("attempt %d heard %q", n+1, a.Requests)
+			}
+		}
+	})
+}
+
+func TestCallCodec_NotDecodableBesideAnother(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(time.Second)), testserver.Hang())
+		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
+		if err := stream.SendMsg(&note{"a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.RecvMsg(new(note)); err != io.EOF {
+			t.Errorf("%v; want the end of the first attempt", err)
+		}
+		if s.sent() != "[0s 100ms]" || s.ends() != "[1 won 2 cancelled]" {
+			t.Errorf("sent %s: %s", s.sent(), s.ends())
+		}
+	})
 }

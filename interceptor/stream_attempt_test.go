@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
@@ -25,122 +26,165 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// inside dials with an interceptor inside the Retrier's: it wraps the stream of the n-th attempt, from 1.
-func (s scene) inside(t *testing.T, wrap func(n int, stream grpc.ClientStream) grpc.ClientStream) *grpc.ClientConn {
-	t.Helper()
-	n := 0
-	return s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			stream, err := open(ctx, desc, cc, method, opts...)
-			if err != nil {
-				return nil, err
-			}
-			n++
-			return wrap(n, stream), nil
-		}))...)
-}
-
-// spy is a stream that has something done before each message is sent.
-type spy struct {
-	grpc.ClientStream
-
-	send func(m any)
-}
-
-func (s *spy) SendMsg(m any) error {
-	s.send(m)
-	return s.ClientStream.SendMsg(m)
-}
-
-func TestAnInterceptorInsideSeesTheApplicationsMessageOnTheFirstAttempt(t *testing.T) {
+func TestStreamAttempt_CancelledAndForgotten(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		var seen []any
-		conn := s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n > 1 {
-				return stream
-			}
-			return &spy{stream, func(m any) { seen = append(seen, m) }}
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(t, ctx, clientStream)
+		send(t, stream, "a")
+		cancel()
+		synctest.Wait()
+		if len(s.calls) != 1 || s.calls[0].Code != codes.Canceled {
+			t.Errorf("calls %+v; want one that was cancelled", s.calls)
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); status.Code(err) != codes.Canceled {
+			t.Errorf("RecvMsg: %v", err)
+		}
+	})
+}
+
+// The application does nothing more after it has cancelled; then RecvMsg says what has become of it.
+func TestStreamAttempt_CancelInEveryState(t *testing.T) {
+	for name, row := range map[string]struct {
+		retry    policy.RetrySpec
+		script   []testserver.Step
+		before   func(t *testing.T, stream grpc.ClientStream)
+		attempts int
+	}{
+		"before the first message is sent": {
+			plain(),
+			[]testserver.Step{testserver.Hang()},
+			func(*testing.T, grpc.ClientStream) {}, 1,
+		},
+		"after messages, while the server is silent": {
+			plain(),
+			[]testserver.Step{testserver.Hang()},
+			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a", "b") }, 1,
+		},
+		"with an attempt that failed unseen": {
+			plain(),
+			[]testserver.Step{down()},
+			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a"); time.Sleep(time.Second) }, 1,
+		},
+		"after an attempt that was replayed": {
+			plain(),
+			[]testserver.Step{down(), testserver.Hang()},
+			func(t *testing.T, stream grpc.ClientStream) {
+				send(t, stream, "a")
+				time.Sleep(time.Second)
+				send(t, stream, "b")
+			}, 2,
+		},
+		"after an attempt that used up its timeout": {
+			hasty(),
+			[]testserver.Step{testserver.Hang()},
+			func(t *testing.T, stream grpc.ClientStream) { send(t, stream, "a"); time.Sleep(1050 * ms) }, 1,
+		},
+		"after it was committed": {
+			plain(),
+			[]testserver.Step{testserver.Play(testserver.EchoAll())},
+			func(t *testing.T, stream grpc.ClientStream) {
+				send(t, stream, "a")
+				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+					t.Error(err)
+				}
+			}, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(row.retry), func(t *testing.T, s scene) {
+				s.On(get, row.script...)
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, bidiStream)
+				row.before(t, stream)
+				cancel()
+				s.overOnce(t, codes.Canceled, row.attempts)
+				if _, err := receive(stream); status.Code(err) != codes.Canceled {
+					t.Errorf("RecvMsg: %v", err)
+				}
+				ended(t, stream)
+			})
 		})
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
-		stream, err := conn.NewStream(t.Context(), serverStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := wrapperspb.String("x")
-		if err := stream.SendMsg(m); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || len(seen) != 1 || seen[0] != m {
-			t.Errorf("%v, %v; seen %v", got, err, seen)
-		}
-	})
-}
-
-// An interceptor may change what is sent, in the message itself or by sending another one. What it
-// changes in place of the first attempt is lost on those that follow, which send what the
-// application sent.
-func TestAMessageThatAnInterceptorPutsInPlaceIsTheOneSent(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &signer{stream} })
-		s.On(get, testserver.Play(testserver.EchoAll()))
-		stream, err := conn.NewStream(t.Context(), bidiStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		send(t, stream, "x")
-		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got) != "[x, signed]" {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
-type signer struct{ grpc.ClientStream }
-
-func (s *signer) SendMsg(m any) error {
-	text, ok := m.(*wrapperspb.StringValue)
-	if !ok {
-		return s.ClientStream.SendMsg(m)
 	}
-	return s.ClientStream.SendMsg(wrapperspb.String(text.GetValue() + ", signed"))
 }
 
-// The first attempt of a call can end while its message is on its way through slow interceptors.
-func TestAReplayThatIsStuckInsideHarmsNeitherTheNextNorTheEnd(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		conn := s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n != 2 {
-				return stream
+func TestStreamAttempt_CancelInBackoff(t *testing.T) {
+	for name, wait := range map[string]func(stream grpc.ClientStream) error{
+		"RecvMsg": func(stream grpc.ClientStream) error { return stream.RecvMsg(new(wrapperspb.StringValue)) },
+		"SendMsg": func(stream grpc.ClientStream) error {
+			time.Sleep(ms) // the attempt has failed
+			if err := stream.SendMsg(wrapperspb.String("b")); err != io.EOF {
+				return fmt.Errorf("SendMsg: %w", err)
 			}
-			return &spy{stream, func(any) { time.Sleep(10 * time.Second) }}
+			return stream.RecvMsg(new(wrapperspb.StringValue))
+		},
+		"Header": func(stream grpc.ClientStream) error {
+			if md, err := stream.Header(); md != nil || err != nil {
+				return fmt.Errorf("Header: %v, %w", md, err)
+			}
+			return stream.RecvMsg(new(wrapperspb.StringValue))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, down())
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, bidiStream)
+				send(t, stream, "a")
+				start := time.Now()
+				time.AfterFunc(50*ms, cancel)
+				err := wait(stream)
+				if status.Code(err) != codes.Canceled || reasonOf(err) != policy.ReasonCancelled || time.Since(start) != 50*ms {
+					t.Errorf("%v (%s) after %v; want CANCELLED after 50 ms", err, reasonOf(err), time.Since(start))
+				}
+				s.overOnce(t, codes.Canceled, 1)
+			})
 		})
-		s.On(get,
-			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play().Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("sum")))
-		stream, err := conn.NewStream(t.Context(), clientStream, get)
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+func TestStreamAttempt_ClosedInBackoff(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "list")
+		start := time.Now()
+		time.AfterFunc(50*ms, func() { _ = s.conn.Close() })
+		_, err := receive(stream)
+		if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonClosed || time.Since(start) != 50*ms {
+			t.Errorf("%v (%s) after %v; want the server's error after 50 ms", err, reasonOf(err), time.Since(start))
 		}
-		long := strings.Repeat("x", 40<<10) // in gRPC's own buffers
-		send(t, stream, long, long)
-		_ = stream.CloseSend()
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "sum" {
-			t.Errorf("%v, %v", m, err)
-		}
-		if got := s.heard(2); len(got) != 2 || got[0] != long || got[1] != long {
-			t.Errorf("the third attempt heard %d messages", len(got))
-		}
-		time.Sleep(time.Minute)
-		if s.retrier.Replayed() != 0 {
-			t.Errorf("%d bytes are kept", s.retrier.Replayed())
+		s.overOnce(t, codes.Unavailable, 1)
+	})
+}
+
+func TestStreamAttempt_ClosedAndForgotten(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		synctest.Wait()
+		_ = s.conn.Close()
+		s.overOnce(t, codes.Canceled, 1)
+	})
+}
+
+func TestStreamAttempt_MetadataOfLastAlone(t *testing.T) {
+	play(t, config(impatient()), func(t *testing.T, s scene) {
+		s.On(get, down().Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "list")
+		time.AfterFunc(50*ms, s.Down) // from now on attempts have no stream
+		_, err := receive(stream)
+		header, _ := stream.Header()
+		if reasonOf(err) != policy.ReasonAttemptsExhausted || header != nil || stream.Trailer() != nil {
+			t.Errorf("%v (%s) with header %v and trailer %v of another attempt", err, reasonOf(err), header, stream.Trailer())
 		}
 	})
 }
 
 // A stream can end in the moment between its opening and its first use.
-func TestAStreamThatIsCancelledWhileItIsOpenedIsReleased(t *testing.T) {
+func TestStreamAttempt_CancelledWhileFirstOpens(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithCancel(t.Context())
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
@@ -157,7 +201,7 @@ func TestAStreamThatIsCancelledWhileItIsOpenedIsReleased(t *testing.T) {
 	})
 }
 
-func TestTheOptionsOfAStreamAreServedOnceByTheLastAttempt(t *testing.T) {
+func TestStreamAttempt_OptionsOfLast(t *testing.T) {
 	marked := func(step testserver.Step, n string) testserver.Step {
 		return step.Header(metadata.Pairs("from", n)).Trailer(metadata.Pairs("end", n))
 	}
@@ -196,7 +240,7 @@ func TestTheOptionsOfAStreamAreServedOnceByTheLastAttempt(t *testing.T) {
 	}
 }
 
-func TestTheOptionsOfAStreamThatCannotBeOpenedAreServedOnce(t *testing.T) {
+func TestStreamAttempt_OptionsNotOpened(t *testing.T) {
 	play(t, config(impatient()), func(t *testing.T, s scene) {
 		s.Down()
 		header, p := metadata.Pairs("stale", "x"), peer.Peer{}
@@ -212,7 +256,7 @@ func TestTheOptionsOfAStreamThatCannotBeOpenedAreServedOnce(t *testing.T) {
 	})
 }
 
-func TestTheOptionsOfACancelledStreamAreServedOnceThoughNobodyReceives(t *testing.T) {
+func TestStreamAttempt_OptionsCancelled(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang().Header(metadata.Pairs("from", "1")))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -231,7 +275,7 @@ func TestTheOptionsOfACancelledStreamAreServedOnceThoughNobodyReceives(t *testin
 	})
 }
 
-func TestEventsTellTheWholeStoryOfAStream(t *testing.T) {
+func TestStreamAttempt_Events(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Second)).Then(testserver.Fail(codes.Aborted)))
 		stream := s.open(t, t.Context(), serverStream)
@@ -255,7 +299,7 @@ func TestEventsTellTheWholeStoryOfAStream(t *testing.T) {
 	})
 }
 
-func TestAStreamPaysForItsExtraAttempts(t *testing.T) {
+func TestStreamAttempt_Budget(t *testing.T) {
 	ok := testserver.Play(testserver.Receive(1), say("a"))
 	for name, row := range map[string]struct {
 		script []testserver.Step
@@ -285,7 +329,7 @@ func TestAStreamPaysForItsExtraAttempts(t *testing.T) {
 }
 
 // A stream that is answered may live for days, and its attempt is the only one from then on.
-func TestAnAnsweredStreamHoldsNoPermitForAnotherAttempt(t *testing.T) {
+func TestStreamAttempt_PermitReturnedAtCommit(t *testing.T) {
 	retry := hasty()
 	retry.Budget = ""
 	p := &purse{Budget: budget.Unlimited, grants: 9}
@@ -300,4 +344,194 @@ func TestAnAnsweredStreamHoldsNoPermitForAnotherAttempt(t *testing.T) {
 			t.Errorf("the budget: %s; want the permit back", p)
 		}
 	}, interceptor.WithBudget("", p))
+}
+
+func TestStreamAttempt_TrailerOfLastAlone(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1)).Then(down().Trailer(metadata.Pairs("number", "1"))))
+		var trailer metadata.MD
+		stream := s.open(t, t.Context(), bidiStream, grpc.Trailer(&trailer))
+		send(t, stream, "a")
+		synctest.Wait()
+		s.Down() // what follows is not sent
+		_, err := receive(stream)
+		if s.Count(get) != 1 || status.Code(err) != codes.Unavailable {
+			t.Fatalf("%d attempts, %v", s.Count(get), err)
+		}
+		if got := stream.Trailer(); len(got["number"])+len(trailer["number"]) > 0 {
+			t.Errorf("trailers %v and %v of the first attempt; the error is the last one's: %v", got, trailer, err)
+		}
+	})
+}
+
+// TestStreamAttempt_ReleasedByGRPCsRules checks each of the four ways by which gRPC lets an application release
+// a stream (grpc.ClientConn.NewStream).
+func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
+	hangs := []testserver.Step{failing(), testserver.Hang()}
+	fails := []testserver.Step{failing(), down()}
+	tooLarge := wrapperspb.String(string(make([]byte, 2000)))
+	for name, rule := range map[string]struct {
+		steps   []testserver.Step
+		release func(s scene, stream grpc.ClientStream, cancel context.CancelFunc)
+	}{
+		"the connection is closed":        {hangs, func(s scene, _ grpc.ClientStream, _ context.CancelFunc) { _ = s.conn.Close() }},
+		"its context is cancelled":        {hangs, func(_ scene, _ grpc.ClientStream, cancel context.CancelFunc) { cancel() }},
+		"RecvMsg returns an error":        {fails, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
+		"RecvMsg returns its end":         {[]testserver.Step{failing(), testserver.Play(testserver.Receive(2))}, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
+		"Header finds the failure":        {fails, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = stream.Header() }},
+		"SendMsg cannot send":             {hangs, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.SendMsg(tooLarge) }},
+		"SendMsg gets what is no message": {hangs, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.SendMsg(7) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				var attempts []context.Context
+				s = s.within(t, func(ctx context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
+					attempts = append(attempts, ctx)
+					return stream
+				})
+				s.On(get, rule.steps...)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream := s.open(t, ctx, bidiStream, grpc.MaxCallSendMsgSize(1000))
+				send(t, stream, "a")
+				time.Sleep(time.Second) // the first attempt has failed
+				send(t, stream, "b")
+				synctest.Wait()
+				if s.retrier.Replayed() == 0 || len(s.calls) > 0 || attempts[1].Err() != nil {
+					t.Fatalf("%d bytes kept, calls %+v; the stream should live", s.retrier.Replayed(), s.calls)
+				}
+				if attempts[0].Err() == nil {
+					t.Error("the first attempt lives on beside the second")
+				}
+				rule.release(s, stream, cancel)
+				synctest.Wait()
+				if len(s.calls) != 1 || s.retrier.Replayed() != 0 {
+					t.Errorf("calls %+v, %d bytes kept", s.calls, s.retrier.Replayed())
+				}
+				for i, ctx := range attempts {
+					if ctx.Err() == nil {
+						t.Errorf("attempt %d of %d lives on", i+1, len(attempts))
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestStreamAttempt_CancelledWhileNextOpens(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 2 {
+				cancel()
+				synctest.Wait() // gRPC has ended the attempt before anybody has it
+			}
+			return stream
+		})
+		s.On(get, failing(), testserver.Hang())
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "a")
+		time.Sleep(time.Second)
+		_ = stream.SendMsg(wrapperspb.String("b")) // finds the failure; nobody calls after it
+		synctest.Wait()
+		if len(s.calls) != 1 || s.calls[0].Code != codes.Canceled || s.retrier.Replayed() != 0 {
+			t.Errorf("calls %+v, %d bytes kept; want one that was cancelled", s.calls, s.retrier.Replayed())
+		}
+	})
+}
+
+// TestStreamAttempt_CancelMeetsMessage is for the race detector: the end of a stream is found while
+// the message that would commit it is taken in.
+func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
+	t.Parallel()
+	s := scene{Server: testserver.Start(t, testserver.Keep(1)), journal: new(journal)}
+	s.retrier = mustNew(t, mustSet(t, config(plain())), withJournal(s.journal))
+	s.conn = s.Dial(t, s.retrier.DialOptions()...)
+	s.On(get, testserver.Play(testserver.EchoAll()))
+	const streams = 500
+	for range streams {
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "a")
+		go cancel()
+		got, err := receive(stream)
+		if len(got) > 1 || err == nil {
+			t.Fatalf("%v, %v", got, err)
+		}
+	}
+	if n := s.retrier.Replayed(); n != 0 {
+		t.Errorf("%d bytes kept", n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.calls) != streams {
+		t.Errorf("told of the end of %d streams; want %d", len(s.calls), streams)
+	}
+}
+
+func TestStreamAttempt_StatsHandler(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		p := new(payloads)
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
+		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		stream, err := conn.NewStream(t.Context(), serverStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, stream, "x")
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+		first, ok := p.sent[0].(proto.Message)
+		if !ok || !proto.Equal(first, wrapperspb.String("x")) || len(p.sent) != 2 || fmt.Sprint(p.ends) != "[Unavailable OK]" {
+			t.Errorf("sent %v, ends %v", p.sent, p.ends)
+		}
+	})
+}
+
+// The connection's options may point to what all its calls share.
+func TestStreamAttempt_OptionsOfConnection(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		var header, again metadata.MD
+		finished := 0
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultCallOptions(
+			grpc.Header(&header), grpc.Header(&again), grpc.OnFinish(func(error) { finished++ })))...)
+		for n := 1; n <= 2; n++ {
+			s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("call", fmt.Sprint(n))))
+			stream := s.open(t, t.Context(), serverStream)
+			send(t, stream, "x")
+			_, _ = receive(stream)
+			if got := fmt.Sprint(header["call"], again["call"], finished); got != fmt.Sprintf("[%d] [%d] %d", n, n, n) {
+				t.Errorf("headers and ends of stream %d: %s", n, got)
+			}
+		}
+	})
+}
+
+// token is credentials that are asked for anew each time.
+type token struct{ asked int }
+
+func (k *token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	k.asked++
+	return map[string]string{"authorization": fmt.Sprint("token ", k.asked)}, nil
+}
+
+func (*token) RequireTransportSecurity() bool { return false }
+
+func TestStreamAttempt_Credentials(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		stream := s.open(t, t.Context(), serverStream, grpc.PerRPCCredentials(new(token)))
+		send(t, stream, "x")
+		_, _ = receive(stream)
+		for n, a := range s.Attempts() {
+			if got := fmt.Sprint(a.Metadata["authorization"]); got != fmt.Sprintf("[token %d]", n+1) {
+				t.Errorf("attempt %d carries %s", n+1, got)
+			}
+		}
+		if s.Count(get) != 2 {
+			t.Errorf("%d attempts", s.Count(get))
+		}
+	})
 }

@@ -20,14 +20,84 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
+// What commits a stream need not be an answer: one that comes late pays nothing back.
+func TestStreamCommit_LateAnswer(t *testing.T) {
+	for name, row := range map[string]struct {
+		takes time.Duration
+		look  func(stream grpc.ClientStream)
+		want  int // extra attempts that are paid back
+	}{
+		"in time":                     {500 * ms, func(grpc.ClientStream) {}, 1},
+		"in time, context asked for":  {500 * ms, func(s grpc.ClientStream) { s.Context() }, 1},
+		"late, context asked for":     {2 * time.Second, func(s grpc.ClientStream) { s.Context() }, 0},
+		"late, headers came in time":  {2 * time.Second, func(s grpc.ClientStream) { _, _ = s.Header() }, 1},
+		"late, the buffer was filled": {2 * time.Second, func(s grpc.ClientStream) { _ = s.SendMsg(wrapperspb.String("a")) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			retry := hasty()
+			retry.Budget = ""
+			p := &purse{Budget: budget.Unlimited, grants: 9}
+			play(t, config(retry), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.SendHeader(nil), testserver.Pause(row.takes), say("a")))
+				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
+				time.AfterFunc(200*ms, func() { row.look(stream) }) // of the second attempt
+				if got, err := receive(stream); len(got) != 1 || p.refunded != row.want {
+					t.Errorf("%v, %v; the budget: %s; want %d refunded", got, err, p, row.want)
+				}
+			}, interceptor.WithBudget("", p))
+		})
+	}
+}
+
+// reader receives ahead of the application, and keeps to itself that the attempt has ended.
+type reader struct {
+	grpc.ClientStream
+
+	end error
+}
+
+func (r *reader) SendMsg(m any) error {
+	if r.end == nil {
+		r.end = r.ClientStream.RecvMsg(new(wrapperspb.StringValue))
+	}
+	_ = r.ClientStream.SendMsg(m)
+	return nil
+}
+
+func (r *reader) RecvMsg(m any) error {
+	if r.end != nil {
+		return r.end
+	}
+	return r.ClientStream.RecvMsg(m)
+}
+
+func TestStreamCommit_OverflowEndedAttempt(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return &reader{ClientStream: stream}
+			}
+			return stream
+		})
+		s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
+		send(t, stream, "a")
+		_ = stream.CloseSend()
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF || s.Count(get) != 2 {
+			t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
+		}
+	})
+}
+
 // What the application has seen, or asked for, decides whether a failure may be followed by another
 // attempt (gRFC A6, with headers that nobody asked for left out).
-func TestAStreamIsCommittedByWhatTheApplicationHasSeen(t *testing.T) {
+func TestStreamCommit(t *testing.T) {
 	from := metadata.Pairs("from", "1")
 	failing := testserver.Play(testserver.Receive(1), testserver.SendHeader(from), testserver.Pause(time.Second)).Then(down())
 	silent := testserver.Play(testserver.Receive(1), testserver.Pause(time.Second)).Then(down())
@@ -70,7 +140,7 @@ func TestAStreamIsCommittedByWhatTheApplicationHasSeen(t *testing.T) {
 	}
 }
 
-func TestContextAndHeaderOfACommittedStreamAreOfItsAttempt(t *testing.T) {
+func TestStreamCommit_ContextAndHeader(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
 		stream := s.open(t, t.Context(), serverStream)
@@ -87,7 +157,7 @@ func TestContextAndHeaderOfACommittedStreamAreOfItsAttempt(t *testing.T) {
 }
 
 // A message of 100 bytes takes 105 in the buffer: with its header, before compression.
-func TestABufferThatIsFullCommitsAndOneThatIsJustFilledDoesNot(t *testing.T) {
+func TestStreamCommit_BufferLimits(t *testing.T) {
 	hundred := func(n int) proto.Message { return wrapperspb.String(strings.Repeat(fmt.Sprint(n), 98)) }
 	for name, row := range map[string]struct {
 		opts    []grpc.CallOption
@@ -133,7 +203,7 @@ func TestABufferThatIsFullCommitsAndOneThatIsJustFilledDoesNot(t *testing.T) {
 	}
 }
 
-func TestByDefaultAStreamKeeps256KiB(t *testing.T) {
+func TestStreamCommit_DefaultLimit(t *testing.T) {
 	for size, want := range map[int]policy.Reason{256<<10 - 5: policy.ReasonSucceeded, 256<<10 - 4: policy.ReasonCommitted} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -154,7 +224,7 @@ func TestByDefaultAStreamKeeps256KiB(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptForReplayIsLetGoWhenAStreamIsCommitted(t *testing.T) {
+func TestStreamCommit_LetsGo(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down(), testserver.Play(testserver.EchoAll()))
 		stream := s.open(t, t.Context(), bidiStream)
@@ -173,17 +243,70 @@ func TestWhatIsKeptForReplayIsLetGoWhenAStreamIsCommitted(t *testing.T) {
 	})
 }
 
-func TestAStreamWithOneAttemptKeepsNothing(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
-		stream := s.open(t, t.Context(), bidiStream)
+// A message that does not fit meets an attempt that has failed already, and nobody has received that. The
+// call is not committed to what is over: the next attempt is sent what was kept, and the message commits
+// the call to that one, as in gRPC.
+func TestStreamCommit_OverflowTaker(t *testing.T) {
+	for limit, want := range map[int]string{
+		210: "3 attempts, succeeded ", // two messages of 105 bytes
+		209: "2 attempts, committed buffer_full",
+	} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, failing(), testserver.Play(testserver.Receive(2)).Then(down()), testserver.Play(testserver.ReceiveAll(), say("ok")))
+				stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(limit))
+				first, second := strings.Repeat("1", 98), strings.Repeat("2", 98)
+				send(t, stream, first)
+				time.Sleep(time.Second) // the first attempt has failed
+				send(t, stream, second)
+				synctest.Wait()
+				if got := s.Count(get); got != 2 {
+					t.Fatalf("%d attempts when the second message is sent; want 2", got)
+				}
+				_ = stream.CloseSend()
+				err := stream.RecvMsg(new(wrapperspb.StringValue))
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if e == nil {
+					e = new(interceptor.Error)
+				}
+				if got := fmt.Sprintf("%d attempts, %s %s", s.Count(get), s.calls[0].Reason, e.Commit); got != want {
+					t.Errorf("%s (%v); want %s", got, err, want)
+				}
+				if got := s.heard(1); len(got) != 2 || got[0] != first || got[1] != second {
+					t.Errorf("the second attempt heard %d messages: %.5v", len(got), got)
+				}
+				if got := s.retrier.Replayed(); got != 0 {
+					t.Errorf("%d bytes are kept", got)
+				}
+			})
+		})
+	}
+}
+
+func TestStreamCommit_OverflowExhausted(t *testing.T) {
+	play(t, config(impatient()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play().Then(down()))
+		stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(1))
+		time.Sleep(time.Second)
+		s.Down() // no other can be opened
+		if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
+			t.Errorf("SendMsg: %v; want EOF", err)
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 1 {
+			t.Errorf("%v: %s after %d attempts", err, reasonOf(err), s.Count(get))
+		}
+	})
+}
+
+// One request that does not fit is sent once, and SendMsg says nothing: gRPC has it so.
+func TestStreamCommit_OverflowServerStream(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		stream := s.open(t, t.Context(), serverStream, grpc.MaxRetryRPCBufferSize(1))
+		time.Sleep(time.Second)
 		send(t, stream, "a")
-		if got := s.retrier.Replayed(); got != 0 {
-			t.Errorf("%d bytes are kept", got)
-		}
-		if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 1 {
-			t.Errorf("%v after %d attempts", err, s.Count(get))
-		}
+		_, err := receive(stream)
+		s.committedBy(t, err, policy.CommitBufferFull)
 	})
 }
 
@@ -218,7 +341,7 @@ func (s scene) committedBy(t *testing.T, err error, want policy.Commit) {
 	}
 }
 
-func TestAnErrorTellsWhatHasCommittedItsStream(t *testing.T) {
+func TestStreamCommit_Detail(t *testing.T) {
 	var (
 		message  = func(stream grpc.ClientStream, _ any) { _ = stream.RecvMsg(new(wrapperspb.StringValue)) }
 		headers  = func(stream grpc.ClientStream, _ any) { _, _ = stream.Header() }
@@ -260,7 +383,7 @@ func TestAnErrorTellsWhatHasCommittedItsStream(t *testing.T) {
 	}
 }
 
-func TestHeadersThatCommitByPolicyAreTheReason(t *testing.T) {
+func TestStreamCommit_OnHeaders(t *testing.T) {
 	retry := plain()
 	retry.CommitOn = policy.CommitOnHeaders
 	play(t, config(retry), func(t *testing.T, s scene) {
@@ -275,7 +398,7 @@ type refusing struct{ grpc.ClientStream }
 
 func (refusing) SendMsg(any) error { return status.Error(codes.Unavailable, "refused") }
 
-func TestAMessageThatCannotBeSentIsTheReason(t *testing.T) {
+func TestStreamCommit_Unsendable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return refusing{stream} })
@@ -284,112 +407,5 @@ func TestAMessageThatCannotBeSentIsTheReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), policy.CommitUnsendable)
-	})
-}
-
-// Nothing is kept where nothing may follow, but that is not why nothing follows.
-func TestAStreamWithOneAttemptIsNotCommittedButExhausted(t *testing.T) {
-	for name, options := range map[string][]interceptor.Option{"by policy": nil, "by the Retrier": {interceptor.WithMaxAttempts(1)}} {
-		t.Run(name, func(t *testing.T) {
-			c := policy.Config{}
-			if options != nil {
-				c = config(plain())
-			}
-			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
-				stream := s.open(t, t.Context(), bidiStream)
-				send(t, stream, "a")
-				if got := s.retrier.Replayed(); got != 0 {
-					t.Errorf("%d bytes are kept", got)
-				}
-				_, err := receive(stream)
-				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil || e.Reason == policy.ReasonCommitted || e.Commit != policy.CommitNone || status.Code(err) != codes.Unavailable {
-					t.Errorf("%v, %+v", err, e)
-				}
-			}, options...)
-		})
-	}
-}
-
-// Attempts that take each other's place are no hedges.
-func TestASlowStreamIsRetriedInPlaceIfThePolicySaysSo(t *testing.T) {
-	retry := plain()
-	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.OnTimeoutRetry
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Play(say("a")))
-		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {
-			t.Errorf("%v after %s", got, s.waits())
-		}
-		if d := s.decisions[0].Decision; !s.decisions[0].TimedOut || d.Reason != policy.ReasonRetry {
-			t.Errorf("%+v; want a retry", s.decisions[0])
-		}
-	})
-}
-
-// A message that does not fit meets an attempt that has failed already, and nobody has received that. The
-// call is not committed to what is over: the next attempt is sent what was kept, and the message commits
-// the call to that one, as in gRPC.
-func TestAMessageThatDoesNotFitCommitsToTheAttemptThatTakesIt(t *testing.T) {
-	for limit, want := range map[int]string{
-		210: "3 attempts, succeeded ", // two messages of 105 bytes
-		209: "2 attempts, committed buffer_full",
-	} {
-		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, failing(), testserver.Play(testserver.Receive(2)).Then(down()), testserver.Play(testserver.ReceiveAll(), say("ok")))
-				stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(limit))
-				first, second := strings.Repeat("1", 98), strings.Repeat("2", 98)
-				send(t, stream, first)
-				time.Sleep(time.Second) // the first attempt has failed
-				send(t, stream, second)
-				synctest.Wait()
-				if got := s.Count(get); got != 2 {
-					t.Fatalf("%d attempts when the second message is sent; want 2", got)
-				}
-				_ = stream.CloseSend()
-				err := stream.RecvMsg(new(wrapperspb.StringValue))
-				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil {
-					e = new(interceptor.Error)
-				}
-				if got := fmt.Sprintf("%d attempts, %s %s", s.Count(get), s.calls[0].Reason, e.Commit); got != want {
-					t.Errorf("%s (%v); want %s", got, err, want)
-				}
-				if got := s.heard(1); len(got) != 2 || got[0] != first || got[1] != second {
-					t.Errorf("the second attempt heard %d messages: %.5v", len(got), got)
-				}
-				if got := s.retrier.Replayed(); got != 0 {
-					t.Errorf("%d bytes are kept", got)
-				}
-			})
-		})
-	}
-}
-
-func TestAMessageThatDoesNotFitEndsACallWhoseAttemptsAreUsedUp(t *testing.T) {
-	play(t, config(impatient()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play().Then(down()))
-		stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(1))
-		time.Sleep(time.Second)
-		s.Down() // no other can be opened
-		if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
-			t.Errorf("SendMsg: %v; want EOF", err)
-		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 1 {
-			t.Errorf("%v: %s after %d attempts", err, reasonOf(err), s.Count(get))
-		}
-	})
-}
-
-// One request that does not fit is sent once, and SendMsg says nothing: gRPC has it so.
-func TestARequestThatDoesNotFitCommitsAServerStream(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down())
-		stream := s.open(t, t.Context(), serverStream, grpc.MaxRetryRPCBufferSize(1))
-		time.Sleep(time.Second)
-		send(t, stream, "a")
-		_, err := receive(stream)
-		s.committedBy(t, err, policy.CommitBufferFull)
 	})
 }

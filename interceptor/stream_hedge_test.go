@@ -5,10 +5,13 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +21,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
@@ -27,9 +29,25 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// kinds are the three kinds of streams.
-func kinds() map[string]*grpc.StreamDesc {
-	return map[string]*grpc.StreamDesc{"server": serverStream, "client": clientStream, "bidi": bidiStream}
+func TestStreamHedge_Quantile(t *testing.T) {
+	follow := func(h *policy.HedgeSpec) {
+		h.Delay, h.Quantile = time.Minute, &policy.QuantileSpec{Quantile: 0.9}
+	}
+	play(t, hedged(follow), func(t *testing.T, s scene) {
+		usual := testserver.Play(testserver.Receive(1), testserver.Pause(20*ms), say("a"), testserver.Pause(time.Second), say("b"))
+		s.On(get, slices.Repeat([]testserver.Step{usual}, 40)...)
+		for range 40 {
+			if got, _, err := s.whole(t, serverStream); got != "[a b]" || err != io.EOF {
+				t.Fatalf("%s, %v", got, err)
+			}
+		}
+		s.Reset()
+		s.On(get, testserver.Hang(), takes(0, "second"))
+		got, took, _ := s.whole(t, serverStream)
+		if got != "[second]" || took < 20*ms || took > 21*ms {
+			t.Errorf("%s after %v; want it hedged after 20 ms", got, took)
+		}
+	})
 }
 
 // takes is an attempt that receives all, and answers after a while.
@@ -37,51 +55,61 @@ func takes(after time.Duration, answer string) testserver.Step {
 	return testserver.Play(testserver.ReceiveAll(), testserver.Pause(after), say(answer))
 }
 
-// whole makes a stream of one message each way, and returns what it brings, how it ends, and after how long.
-func (s scene) whole(t *testing.T, desc *grpc.StreamDesc, opts ...grpc.CallOption) (got string, took time.Duration, err error) {
-	t.Helper()
-	start := time.Now()
-	stream := s.open(t, t.Context(), desc, opts...)
-	send(t, stream, "x")
-	_ = stream.CloseSend()
-	texts, err := receive(stream)
-	return fmt.Sprint(texts), time.Since(start), err
-}
-
-func TestHedgesOfAStreamAreSentEachDelayUntilOneIsAnswered(t *testing.T) {
-	for name, desc := range kinds() {
-		t.Run(name, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, testserver.Hang(), testserver.Hang(), takes(50*ms, "third"))
-				got, took, err := s.whole(t, desc)
-				if got != "[third]" || err != io.EOF || took != 250*ms {
-					t.Errorf("%s, %v after %v", got, err, took)
-				}
-				if s.sent() != "[0s 100ms 200ms]" || len(s.attempts) != 3 || s.ends() != "[1 cancelled 2 cancelled 3 won]" {
-					t.Errorf("sent %s; %s", s.sent(), s.ends())
-				}
-				s.overOnce(t, codes.OK, 3)
+func TestStreamHedge(t *testing.T) {
+	unsafe := hedged()
+	unsafe.Methods[0].Idempotency = policy.IdempotencyNone
+	paid := hedged(func(h *policy.HedgeSpec) { h.Budget = "" })
+	hang, first, third := testserver.Hang(), takes(time.Second, "first"), takes(0, "third")
+	failing := func(text string) testserver.Step { return testserver.Fail(codes.Unavailable, text) }
+	for _, row := range []struct {
+		name       string
+		config     policy.Config
+		script     []testserver.Step
+		want       string // what comes, or the error's text and reason
+		took       time.Duration
+		sent, ends string // "": whichever arrives last
+	}{
+		{"each delay", hedged(), []testserver.Step{hang, hang, takes(50*ms, "third")}, "[third]", 250 * ms, "[0s 100ms 200ms]", "[1 cancelled 2 cancelled 3 won]"},
+		{"at once without a delay", hedged(func(h *policy.HedgeSpec) { h.Delay = 0 }), []testserver.Step{hang, hang, third}, "[third]", 0, "[0s 0s 0s]", ""},
+		{"answered before the delay", hedged(), []testserver.Step{takes(99*ms, "first")}, "[first]", 99 * ms, "[0s]", "[1 ]"},
+		{"not declared safe", unsafe, []testserver.Step{first}, "[first]", time.Second, "[0s]", "[1 ]"},
+		{"a failure that is not fatal", hedged(), []testserver.Step{hang, down().Delay(30 * ms), takes(500*ms, "third")}, "[third]", 630 * ms, "[0s 100ms 130ms]", "[1 cancelled 2 lost 3 won]"},
+		{"a fatal failure", hedged(), []testserver.Step{hang, testserver.Fail(codes.NotFound, "no order").Delay(10 * ms)}, "no order non_retryable", 110 * ms, "[0s 100ms]", "[1 cancelled 2 lost]"},
+		{"a pushback delays the next", hedged(), []testserver.Step{hang, down().Pushback("700").Delay(20 * ms), third}, "[third]", 820 * ms, "[0s 100ms 820ms]", "[1 cancelled 2 lost 3 won]"},
+		{"a pushback stops hedges, not those in flight", hedged(), []testserver.Step{first, down().Pushback("-1"), third}, "[first]", time.Second, "[0s 100ms]", "[1 won 2 lost]"},
+		{"all fail", hedged(), []testserver.Step{failing("one").Delay(900 * ms), failing("two"), failing("three")}, "one attempts_exhausted", 900 * ms, "[0s 100ms 100ms]", "[1 lost 2 lost 3 lost]"},
+		{"all fail after a pushback", hedged(), []testserver.Step{failing("one").Delay(900 * ms), failing("two").Pushback("-1")}, "one pushback_stop", 900 * ms, "[0s 100ms]", "[1 lost 2 lost]"},
+		{"denied beside one that runs", paid, []testserver.Step{first}, "[first]", time.Second, "[0s]", "[1 ]"},
+		{"denied with nothing in flight", paid, []testserver.Step{failing("one").Delay(10 * ms)}, "one budget_exhausted", 10 * ms, "[0s]", "[1 ]"},
+	} {
+		for kind, desc := range kinds() {
+			t.Run(row.name+"/"+kind, func(t *testing.T) {
+				play(t, row.config, func(t *testing.T, s scene) {
+					s.On(get, row.script...)
+					got, took, err := s.whole(t, desc)
+					if err != io.EOF {
+						got = fmt.Sprint(status.Convert(err).Message(), " ", reasonOf(err))
+					}
+					if got != row.want || took != row.took || s.sent() != row.sent || row.ends != "" && s.ends() != row.ends {
+						t.Errorf("%s after %v, sent %s: %s", got, took, s.sent(), s.ends())
+					}
+					s.overOnce(t, status.Code(streamEnd(err)), s.Count(get))
+				}, interceptor.WithBudget("", &purse{}))
 			})
-		})
+		}
 	}
 }
 
-func TestAStreamThatIsAnsweredBeforeTheDelayIsNotHedged(t *testing.T) {
-	for name, desc := range kinds() {
-		t.Run(name, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, takes(99*ms, "first"))
-				got, _, err := s.whole(t, desc)
-				if got != "[first]" || err != io.EOF || s.sent() != "[0s]" || s.ends() != "[1 ]" {
-					t.Errorf("%s, %v, sent %s; %s", got, err, s.sent(), s.ends())
-				}
-			})
-		})
+// streamEnd is the error of a stream that has ended with err.
+func streamEnd(err error) error {
+	if err == io.EOF {
+		return nil
 	}
+	return err
 }
 
 // A stream goes on for as long as it likes once its first message is there.
-func TestAStreamIsNotHedgedAfterItsFirstMessage(t *testing.T) {
+func TestStreamHedge_NotAfterFirstMessage(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Minute), say("b")))
 		got, _, err := s.whole(t, serverStream)
@@ -91,22 +119,8 @@ func TestAStreamIsNotHedgedAfterItsFirstMessage(t *testing.T) {
 	})
 }
 
-func TestANonFatalFailureSendsTheNextHedgeOfAStreamAtOnce(t *testing.T) {
-	for name, desc := range kinds() {
-		t.Run(name, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, testserver.Hang(), down().Delay(30*ms), takes(500*ms, "third"))
-				got, _, err := s.whole(t, desc)
-				if got != "[third]" || err != io.EOF || s.sent() != "[0s 100ms 130ms]" {
-					t.Errorf("%s, %v, sent %s", got, err, s.sent())
-				}
-			})
-		})
-	}
-}
-
 // The application of this stream does nothing but wait: a failure is found all the same.
-func TestAFailureThatNobodyAskedForSendsTheNextHedge(t *testing.T) {
+func TestStreamHedge_FailureNobodyAskedFor(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(30*ms), down().Delay(20*ms), takes(0, "third"))
 		stream := s.open(t, t.Context(), bidiStream)
@@ -123,7 +137,7 @@ func TestAFailureThatNobodyAskedForSendsTheNextHedge(t *testing.T) {
 }
 
 // The first attempt brings headers, which nobody has asked for, and loses.
-func TestOnlyTheWinnersMetadataReachesTheApplicationOfAStream(t *testing.T) {
+func TestStreamHedge_WinnersMetadata(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		who := func(name string) testserver.Move { return testserver.SendHeader(metadata.Pairs("who", name)) }
 		s.On(get, testserver.Play(who("first"), testserver.Pause(time.Hour)).Trailer(metadata.Pairs("who", "first")),
@@ -145,18 +159,7 @@ func TestOnlyTheWinnersMetadataReachesTheApplicationOfAStream(t *testing.T) {
 	})
 }
 
-func TestAnUnsafeStreamIsNotHedged(t *testing.T) {
-	c := hedged()
-	c.Methods[0].Idempotency = policy.IdempotencyNone
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, takes(time.Second, "first"))
-		if got, _, err := s.whole(t, bidiStream); got != "[first]" || err != io.EOF || s.sent() != "[0s]" {
-			t.Errorf("%s, %v, sent %s", got, err, s.sent())
-		}
-	})
-}
-
-func TestServerIsToldHowManyHedgesOfAStreamWentBefore(t *testing.T) {
+func TestStreamHedge_PreviousAttempts(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Hang(), takes(0, "third"))
 		_, _, _ = s.whole(t, bidiStream)
@@ -170,246 +173,559 @@ func TestServerIsToldHowManyHedgesOfAStreamWentBefore(t *testing.T) {
 	})
 }
 
-func TestAllHedgesOfAStreamAreSentAtOnceWithoutADelay(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 0 }), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Hang(), takes(0, "third"))
-		if got, _, err := s.whole(t, clientStream); got != "[third]" || err != io.EOF || s.sent() != "[0s 0s 0s]" {
-			t.Errorf("%s, %v, sent %s", got, err, s.sent())
-		}
-	})
-}
-
-// within gives the scene a connection on which inner sees each attempt n of a stream, from 1.
-func (s scene) within(t *testing.T, inner func(ctx context.Context, n int, stream grpc.ClientStream) grpc.ClientStream) scene {
-	t.Helper()
-	n := 0
-	s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			stream, err := open(ctx, desc, cc, method, opts...)
-			if err != nil {
-				return nil, err
+// What commits the application commits it to the oldest attempt that runs, and the others are cancelled.
+func TestStreamHedge_CommitsToOldest(t *testing.T) {
+	for why, commit := range map[policy.Commit]func(t *testing.T, s scene, stream grpc.ClientStream){
+		policy.CommitContext: func(t *testing.T, _ scene, stream grpc.ClientStream) {
+			t.Helper()
+			if stream.Context().Err() != nil {
+				t.Error("the context has ended")
 			}
-			n++
-			return inner(ctx, n, stream), nil
-		}))...)
-	return s
-}
-
-// slow is an attempt whose messages wait for a gate before they are sent.
-type slow struct {
-	grpc.ClientStream
-
-	gate chan struct{}
-	err  error
-}
-
-func (s slow) SendMsg(m any) error {
-	<-s.gate
-	if s.err != nil {
-		return s.err
-	}
-	return s.ClientStream.SendMsg(m)
-}
-
-// failing takes a message and fails.
-func failing() testserver.Step { return testserver.Play(testserver.Receive(1)).Then(down()) }
-
-func TestAReplayThatIsOvertakenKeepsItsMessage(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		gate := make(chan struct{})
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 2 {
-				return slow{ClientStream: stream, gate: gate}
+		},
+		policy.CommitPreparedMessage: func(t *testing.T, s scene, stream grpc.ClientStream) {
+			t.Helper()
+			if err := stream.SendMsg(s.prepared(t)); err != nil {
+				t.Error(err)
 			}
-			return stream
+		},
+	} {
+		t.Run(string(why), func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, down().Delay(30*ms), down().Delay(time.Second), testserver.Hang())
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				time.Sleep(500 * ms) // the first has failed, the second and the third run
+				commit(t, s, stream)
+				start := time.Now()
+				_, err := receive(stream)
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != why || s.Count(get) != 3 {
+					t.Fatalf("%v, %+v", err, e)
+				}
+				if time.Since(start) != 530*ms || s.ends() != "[1  2 lost 3 cancelled]" {
+					t.Errorf("after %v: %s", time.Since(start), s.ends())
+				}
+			})
 		})
-		s.On(get, failing(), testserver.Play().Then(down()), testserver.Play(testserver.Receive(1), say("a")))
+	}
+}
+
+func TestStreamHedge_Headers(t *testing.T) {
+	brings := func(after time.Duration, name string) testserver.Step {
+		return testserver.Play(testserver.Pause(after), testserver.SendHeader(metadata.Pairs("who", name)),
+			testserver.Pause(time.Second), say(name))
+	}
+	for name, row := range map[string]struct {
+		ask           time.Duration // when
+		first, second testserver.Step
+		want, sent    string
+	}{
+		"that are not there yet":    {0, testserver.Hang(), brings(50*ms, "2"), "[2]", "[0s 100ms]"},
+		"that were there before":    {170 * ms, brings(160*ms, "1"), brings(10*ms, "2"), "[1]", "[0s 100ms]"},
+		"of the only attempt":       {0, brings(50*ms, "1"), brings(0, "2"), "[1]", "[0s]"},
+		"that only the second has":  {170 * ms, brings(200*ms, "1"), brings(10*ms, "2"), "[2]", "[0s 100ms]"},
+		"after a failure":           {0, down().Delay(20 * ms), brings(50*ms, "2"), "[2]", "[0s 20ms]"},
+		"and the first comes first": {0, brings(120*ms, "1"), brings(50*ms, "2"), "[1]", "[0s 100ms]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
+				s.On(get, row.first, row.second)
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				time.Sleep(row.ask)
+				md, err := stream.Header()
+				if fmt.Sprint(md["who"]) != row.want || err != nil {
+					t.Fatalf("headers %v, %v", md, err)
+				}
+				time.Sleep(100 * ms) // no other attempt is sent
+				got, err := receive(stream)
+				if fmt.Sprint(got) != row.want || err != io.EOF || s.sent() != row.sent {
+					t.Errorf("%v, %v, sent %s", got, err, s.sent())
+				}
+			})
+		})
+	}
+}
+
+func TestStreamHedge_HeaderOfFailure(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, down())
 		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, strings.Repeat("x", 10<<10)) // large enough to be taken from a pool
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
+		send(t, stream, "x")
+		if md, err := stream.Header(); md != nil || err != nil || s.Count(get) != 3 {
+			t.Errorf("%v, %v after %d attempts", md, err, s.Count(get))
 		}
-		close(gate) // the second attempt sends what the third was answered for
-		synctest.Wait()
-		if got := s.Count(get); got != 3 || s.retrier.Replayed() != 0 {
-			t.Errorf("%d attempts, %d bytes kept; want 3 and none", got, s.retrier.Replayed())
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted {
+			t.Errorf("%v", err)
 		}
 	})
 }
 
-func TestASendThatFailsWhenAnotherAttemptHasTakenItsPlaceIsForgotten(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		gate := make(chan struct{})
+func TestStreamHedge_CommitMeetsCancel(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		for n := range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			stream := s.open(t, ctx, bidiStream)
+			send(t, stream, "x")
+			time.Sleep(250 * ms) // there are three attempts
+			done := make(chan bool)
+			go func() { cancel(); close(done) }()
+			stream.Context() // and no other call
+			<-done
+			synctest.Wait()
+			if len(s.calls) != n+1 || s.retrier.Replayed() != 0 {
+				t.Fatalf("%d calls of %d have ended, %d bytes kept", len(s.calls), n+1, s.retrier.Replayed())
+			}
+		}
+	})
+}
+
+func TestStreamHedge_Cancel(t *testing.T) {
+	for name, desc := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang())
+				for i, after := range []time.Duration{50 * ms, 150 * ms, 5 * time.Second} {
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(after, cancel)
+					start := time.Now()
+					stream := s.open(t, ctx, desc)
+					send(t, stream, "x")
+					if _, err := receive(stream); status.Code(err) != codes.Canceled || time.Since(start) != after {
+						t.Errorf("%v after %v; want CANCELED after %v", err, time.Since(start), after)
+					}
+					synctest.Wait()
+					if len(s.calls) != i+1 || len(s.attempts) != s.Count(get) {
+						t.Errorf("%d calls and %d of %d attempts have ended", len(s.calls), len(s.attempts), s.Count(get))
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestStreamHedge_Deadline(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithTimeout(t.Context(), 150*ms)
+		defer cancel()
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "x")
+		time.Sleep(time.Second) // and nobody receives
+		s.overOnce(t, codes.DeadlineExceeded, 2)
+		if s.calls[0].Elapsed != 150*ms || s.retrier.Replayed() != 0 {
+			t.Errorf("after %v, %d bytes kept", s.calls[0].Elapsed, s.retrier.Replayed())
+		}
+	})
+}
+
+// The message of the first attempt is held up, by an inner interceptor, until the second has won.
+func TestStreamHedge_LateMessage(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
 		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
 			if n == 1 {
-				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
+				return &lateReceiver{stream, func() { time.Sleep(time.Second) }}
 			}
 			return stream
 		})
-		s.On(get, testserver.Play(testserver.Pause(time.Second)).Then(down()), testserver.Play(testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream)
-		time.AfterFunc(time.Minute, func() { close(gate) }) // long after the first attempt
-		sent := make(chan error, 1)
-		go func() { sent <- stream.SendMsg(wrapperspb.String("a")) }()
-		synctest.Wait()
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" {
-			t.Fatalf("%v, %v; want what the second attempt was sent", m, err)
-		}
-		if err := <-sent; err != nil {
-			t.Errorf("SendMsg: %v; the second attempt has sent it", err)
-		}
-		send(t, stream, "b")
-		_ = stream.CloseSend()
-		if got, err := receive(stream); len(got) != 1 || err != io.EOF {
-			t.Errorf("%v, %v; want [b]", got, err)
+		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("1", "1", "1"), testserver.Pause(time.Hour)),
+			testserver.Play(testserver.Receive(1), say("2"), testserver.Pause(100*ms), say("2")))
+		got, took, err := s.whole(t, serverStream)
+		if got != "[2 2]" || err != io.EOF || s.ends() != "[1 cancelled 2 won]" {
+			t.Errorf("%s, %v after %v: %s", got, err, took, s.ends())
 		}
 	})
 }
 
-func TestAReplayThatFailsOnThisSideEndsTheCall(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
+// The call ends while its first message is on its way, and the application makes no other call.
+func TestStreamHedge_CancelMeetsAnswer(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s = s.within(t, func(_ context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
+			return &lateReceiver{stream, func() { cancel(); time.Sleep(ms) }}
+		})
+		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "x")
+		time.Sleep(time.Second)
+		s.overOnce(t, codes.Canceled, 1)
+	}, described(t))
+}
+
+func TestStreamHedge_Refused(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
 		gate := make(chan struct{})
 		close(gate)
 		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
 			if n == 2 {
-				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
+				return slow{stream, gate, status.Error(codes.Unavailable, "an interceptor's no")}
 			}
 			return stream
 		})
-		s.On(get, failing(), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Hang())
 		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		time.Sleep(time.Second)
-		_ = stream.SendMsg(wrapperspb.String("b"))
-		_ = stream.CloseSend()
-		if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.PermissionDenied {
-			t.Errorf("%v, %v; want the error of the replay", got, err)
+		send(t, stream, "x")
+		err := stream.RecvMsg(new(wrapperspb.StringValue))
+		e, _ := errors.AsType[*interceptor.Error](err)
+		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != policy.CommitUnsendable || s.sent() != "[0s 100ms]" {
+			t.Errorf("%v, %+v, sent %s", err, e, s.sent())
 		}
 	})
 }
 
-func TestTheTrailerIsThatOfTheLastAttempt(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(down().Trailer(metadata.Pairs("number", "1"))))
-		var trailer metadata.MD
-		stream := s.open(t, t.Context(), bidiStream, grpc.Trailer(&trailer))
-		send(t, stream, "a")
-		synctest.Wait()
-		s.Down() // what follows is not sent
-		_, err := receive(stream)
-		if s.Count(get) != 1 || status.Code(err) != codes.Unavailable {
-			t.Fatalf("%d attempts, %v", s.Count(get), err)
-		}
-		if got := stream.Trailer(); len(got["number"])+len(trailer["number"]) > 0 {
-			t.Errorf("trailers %v and %v of the first attempt; the error is the last one's: %v", got, trailer, err)
-		}
-	})
-}
-
-func TestASlowStreamGoesOnBesideTheNextAttempt(t *testing.T) {
-	for _, row := range []struct {
-		name          string
-		first, second testserver.Step
-		want, places  string
-		after         time.Duration
-	}{
-		{"the first answers late", takes(1500*ms, "first"), testserver.Hang(), "[first]", "[1 won 2 cancelled]", 1500 * ms},
-		{"the second answers", testserver.Hang(), takes(0, "second"), "[second]", "[1 cancelled 2 won]", 1100 * ms},
-		{"the first fails, the second answers", down().Delay(1500 * ms), takes(900*ms, "second"), "[second]", "[1 lost 2 won]", 2000 * ms},
-		{"the first answers during the backoff", takes(1050*ms, "first"), takes(0, "second"), "[first]", "[1 ]", 1050 * ms},
-		{"the first fails during the backoff", down().Delay(1050 * ms), takes(0, "second"), "[second]", "[1  2 ]", 1150 * ms},
-	} {
-		for kind, desc := range kinds() {
-			t.Run(row.name+"/"+kind, func(t *testing.T) {
-				play(t, config(besides()), func(t *testing.T, s scene) {
-					s.On(get, row.first, row.second, testserver.Hang())
-					got, took, err := s.whole(t, desc)
-					if got != row.want || err != io.EOF || took != row.after || s.ends() != row.places {
-						t.Errorf("%s, %v after %v: %s; want %s after %v: %s", got, err, took, s.ends(), row.want, row.after, row.places)
-					}
-				})
-			})
-		}
-	}
-}
-
-// What was decided about the slow attempt, the budget pays once, as for a slow one.
-func TestAnAttemptBesideASlowStreamIsPaidAsOne(t *testing.T) {
-	retry := besides()
-	retry.Budget = ""
+func TestStreamHedge_Budget(t *testing.T) {
 	purse := &purse{grants: 10}
-	play(t, config(retry), func(t *testing.T, s scene) {
+	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), takes(0, "second"))
-		if got, _, err := s.whole(t, bidiStream); got != "[second]" || err != io.EOF {
-			t.Errorf("%s, %v", got, err)
-		}
-		if d := s.decisions[0]; !d.TimedOut || d.Decision.Reason != policy.ReasonHedge {
-			t.Errorf("%+v", d)
-		}
-		want := fmt.Sprintf("asked [%v], failed 1, returned 0, refunded 1, ok 1, bad 0", budget.KindTimeout)
+		_, _, _ = s.whole(t, bidiStream)
+		synctest.Wait()
+		want := fmt.Sprintf("asked [%v], failed 0, returned 0, refunded 1, ok 1, bad 0", budget.KindHedge)
 		if purse.String() != want {
 			t.Errorf("the budget: %v; want %s", purse, want)
 		}
 	}, interceptor.WithBudget("", purse))
 }
 
-func TestAResumptionIsHedged(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get,
-			testserver.Play(testserver.Receive(1), say("1", "2")).Then(down()),
-			testserver.Hang(),
-			testserver.Play(testserver.Receive(1), say("3", "4")))
-		next := func(last proto.Message) (proto.Message, bool) {
-			m, ok := last.(*wrapperspb.StringValue)
-			return wrapperspb.String("after " + m.GetValue()), ok
-		}
-		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
-		if got != "[1 2 3 4]" || err != io.EOF || s.sent() != "[0s 0s 100ms]" {
-			t.Errorf("%s, %v, sent %s", got, err, s.sent())
-		}
-		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [after 2] [after 2]]" {
-			t.Errorf("the attempts heard %s", heard)
-		}
-		s.overOnce(t, codes.OK, 3)
-	})
-}
-
-// The first message after a cut comes from a race again, and is the one that the next cut resumes after.
-func TestAResumptionThatWasHedgedIsResumed(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 4 }), func(t *testing.T, s scene) {
-		cut := func(texts ...string) testserver.Step {
-			return testserver.Play(testserver.Receive(1), say(texts...)).Then(down())
-		}
-		s.On(get, cut("1"), testserver.Hang(), cut("2"), cut("3"), down())
-		next := func(last proto.Message) (proto.Message, bool) { return proto.Clone(last), true }
-		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
-		if got != "[1 2 3]" || reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%s, %v", got, err)
-		}
-		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [1] [1] [2] [3] [3] [3]]" {
-			t.Errorf("the attempts heard %s", heard)
-		}
-	})
-}
-
-func TestStreamsAreHedgedByTheLatencyOfTheirFirstMessages(t *testing.T) {
-	follow := func(h *policy.HedgeSpec) {
-		h.Delay, h.Quantile = time.Minute, &policy.QuantileSpec{Quantile: 0.9}
+func TestStreamHedge_BufferLimit(t *testing.T) {
+	for name, row := range map[string]struct {
+		beyond int
+		want   policy.Reason
+		sent   string
+	}{
+		"at the limit": {0, "", "[0s 100ms 130ms]"},
+		"beyond it":    {1, policy.ReasonCommitted, "[0s 100ms]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, down().Delay(130*ms), takes(time.Second, "sum"), testserver.Hang())
+				// A message is its text, 2 bytes of protobuf before that, and gRPC's 5.
+				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(40))
+				send(t, stream, strings.Repeat("x", 13))
+				time.Sleep(110 * ms) // there are two attempts
+				send(t, stream, strings.Repeat("y", 13+row.beyond))
+				_ = stream.CloseSend()
+				got, err := receive(stream)
+				if reasonOf(err) != row.want || row.want == "" && fmt.Sprint(got) != "[sum]" || s.sent() != row.sent {
+					t.Errorf("%v, %v (%s), sent %s", got, err, reasonOf(err), s.sent())
+				}
+				if want := fmt.Sprint(row.beyond); strings.Count(s.heardBy()[1], "y") != 13 && want == "0" {
+					t.Errorf("the second attempt heard %s", s.heardBy()[1])
+				}
+				if got := s.retrier.Replayed(); got != 0 {
+					t.Errorf("%d bytes are kept", got)
+				}
+			})
+		})
 	}
-	play(t, hedged(follow), func(t *testing.T, s scene) {
-		usual := testserver.Play(testserver.Receive(1), testserver.Pause(20*ms), say("a"), testserver.Pause(time.Second), say("b"))
-		s.On(get, slices.Repeat([]testserver.Step{usual}, 40)...)
-		for range 40 {
-			if got, _, err := s.whole(t, serverStream); got != "[a b]" || err != io.EOF {
-				t.Fatalf("%s, %v", got, err)
-			}
+}
+
+func TestStreamHedge_TooLarge(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"with one attempt": 0, "with two": 150 * ms} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang())
+				stream := s.open(t, t.Context(), bidiStream, grpc.MaxCallSendMsgSize(10))
+				send(t, stream, "a")
+				time.Sleep(wait)
+				start := time.Now()
+				err := stream.SendMsg(wrapperspb.String(strings.Repeat("x", 100)))
+				if status.Code(err) != codes.ResourceExhausted || time.Since(start) != 0 {
+					t.Errorf("%v after %v", err, time.Since(start))
+				}
+				s.overOnce(t, codes.ResourceExhausted, 1+int(wait/(150*ms)))
+			})
+		})
+	}
+}
+
+func TestStreamHedge_TwoTypes(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), takes(time.Second, "2"))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		if err := stream.SendMsg(wrapperspb.Bytes([]byte("b"))); err != nil {
+			t.Fatal(err)
 		}
-		s.Reset()
-		s.On(get, testserver.Hang(), takes(0, "second"))
-		got, took, _ := s.whole(t, serverStream)
-		if got != "[second]" || took < 20*ms || took > 21*ms {
-			t.Errorf("%s after %v; want it hedged after 20 ms", got, took)
+		time.Sleep(150 * ms)
+		if err := stream.SendMsg(wrapperspb.Bytes([]byte("c"))); err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.CloseSend()
+		_, _ = receive(stream)
+		if got := fmt.Sprint(s.heardBy()[1]); got != "[a b c]." {
+			t.Errorf("the second attempt heard %s", got)
 		}
 	})
+}
+
+func TestStreamHedge_SentToAll(t *testing.T) {
+	for name, desc := range map[string]*grpc.StreamDesc{"client": clientStream, "bidi": bidiStream} {
+		t.Run(name, func(t *testing.T) {
+			var closes atomic.Int64
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s = s.within(t, func(_ context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
+					return countedClose{stream, &closes}
+				})
+				s.On(get, takes(time.Minute, "1"), takes(time.Second, "2"), takes(time.Minute, "3"))
+				stream := s.open(t, t.Context(), desc)
+				for _, text := range []string{"a", "b", "c", "d", "e"} { // at 0, 60, 120, 180 and 240 ms
+					send(t, stream, text)
+					time.Sleep(60 * ms)
+				}
+				_ = stream.CloseSend()
+				got, err := receive(stream)
+				if fmt.Sprint(got) != "[2]" || err != io.EOF {
+					t.Errorf("%v, %v", got, err)
+				}
+				if got := fmt.Sprint(s.heardBy()); got != "[[a b c d e]. [a b c d e]. [a b c d e].]" || closes.Load() != 3 {
+					t.Errorf("the attempts heard %s, with %d closes; want one for each of 3 attempts", got, closes.Load())
+				}
+			})
+		})
+	}
+}
+
+type countedClose struct {
+	grpc.ClientStream
+
+	n *atomic.Int64
+}
+
+func (c countedClose) CloseSend() error {
+	c.n.Add(1)
+	return c.ClientStream.CloseSend()
+}
+
+func TestStreamHedge_SentToWinner(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Pause(time.Hour)), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.retrier.Replayed(); got != 0 {
+			t.Errorf("%d bytes are kept", got)
+		}
+		send(t, stream, "b", "c")
+		_ = stream.CloseSend()
+		if got, err := receive(stream); fmt.Sprint(got) != "[b c]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+		if got := fmt.Sprint(s.heardBy()[1]); got != "[a b c]." {
+			t.Errorf("the second attempt heard %s", got)
+		}
+	})
+}
+
+// The application may change a message when SendMsg has returned: many do.
+func TestStreamHedge_MessageUsedAgain(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), takes(time.Second, "2"))
+		stream := s.open(t, t.Context(), bidiStream)
+		m := wrapperspb.String("a")
+		for _, text := range []string{"a", "b", "c"} {
+			m.Value = text
+			if err := stream.SendMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(75 * ms)
+		}
+		m.Value = "d"
+		_ = stream.CloseSend()
+		_, _ = receive(stream)
+		if got := fmt.Sprint(s.heardBy()[1]); got != "[a b c]." {
+			t.Errorf("the second attempt heard %s", got)
+		}
+	})
+}
+
+// What the first attempt does not take waits for the hedge, and no longer.
+func TestStreamHedge_BlockedSend(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(1<<20)))
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		s.On(get, testserver.Play(testserver.Pause(time.Hour)), takes(0, "sum"))
+		stream := s.open(t, t.Context(), clientStream)
+		start, long := time.Now(), strings.Repeat("x", 20<<10)
+		for range 12 { // more than the server's window and what gRPC queues, 64 KiB each
+			send(t, stream, long)
+		}
+		_ = stream.CloseSend()
+		if took := time.Since(start); took != 100*ms {
+			t.Errorf("sending took %v", took)
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil || time.Since(start) != 100*ms {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		synctest.Wait()
+		if got := s.heard(1); len(got) != 12 || strings.Join(got, "") != strings.Repeat(long, 12) {
+			t.Errorf("the second attempt heard %d messages", len(got))
+		}
+	})
+}
+
+// lateReceiver has something done between a message and its delivery.
+type lateReceiver struct {
+	grpc.ClientStream
+
+	then func()
+}
+
+func (l *lateReceiver) RecvMsg(m any) error {
+	err := l.ClientStream.RecvMsg(m)
+	l.then()
+	return err
+}
+
+// Context and Trailer may commit the call to an attempt while that fails; observers take their time then.
+func TestStreamHedge_CommittedAttemptFails(t *testing.T) {
+	for name, commit := range map[string]func(grpc.ClientStream){
+		"context": func(s grpc.ClientStream) { s.Context() }, "trailer": func(s grpc.ClientStream) { s.Trailer() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			slow := interceptor.WithObserver(interceptor.Observer{
+				Call: func(context.Context, interceptor.CallEvent) { time.Sleep(time.Second) },
+			})
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, down().Delay(50*ms))
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				commit(stream)
+				time.Sleep(100 * ms) // the attempt has failed, and that is being told
+				if _, err := receive(stream); reasonOf(err) != policy.ReasonCommitted {
+					t.Errorf("%v", err)
+				}
+				s.overOnce(t, codes.Unavailable, 1)
+			}, slow)
+		})
+	}
+}
+
+// When RecvMsg has returned the one reply, all else is there, and nothing can happen to the call any more.
+func TestStreamHedge_SingleReplyIsTheEnd(t *testing.T) {
+	for name, desc := range map[string]*grpc.StreamDesc{"client": clientStream, "one message each way": {}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			slow := interceptor.WithObserver(interceptor.Observer{
+				Attempt: func(context.Context, interceptor.AttemptEvent) { cancel(); time.Sleep(time.Second) },
+			})
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, takes(50*ms, "sum").Header(metadata.Pairs("k", "h")).Trailer(metadata.Pairs("k", "t")))
+				var header, trailer metadata.MD
+				var finished []error
+				stream := s.open(t, ctx, desc, grpc.Header(&header), grpc.Trailer(&trailer),
+					grpc.OnFinish(func(err error) { time.Sleep(time.Second); finished = append(finished, err) }))
+				send(t, stream, "x")
+				_ = stream.CloseSend()
+				err := stream.RecvMsg(new(wrapperspb.StringValue))
+				if got := fmt.Sprint(err, header["k"], trailer["k"], finished); got != "<nil> [h] [t] [<nil>]" {
+					t.Errorf("error, header, trailer, OnFinish: %s", got)
+				}
+				s.overOnce(t, codes.OK, 1)
+			}, slow)
+		})
+	}
+}
+
+// For the race detector: headers arrive, are asked for, and lose to those of another attempt, all at once.
+func TestStreamHedge_HeadersAreNoRace(t *testing.T) {
+	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = ms }), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Pause(2*ms), testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(ms), say("a")))
+		for range 50 {
+			stream := s.open(t, t.Context(), bidiStream)
+			send(t, stream, "x")
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() {
+					if md, err := stream.Header(); err != nil || md.Get("k") == nil {
+						t.Errorf("headers %v, %v", md, err)
+					}
+				})
+			}
+			wg.Go(func() { time.Sleep(2 * ms); stream.Context() })
+			if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+				t.Errorf("%v, %v", got, err)
+			}
+			wg.Wait()
+		}
+	})
+}
+
+// What comes after the end is nobody's.
+func TestStreamHedge_NothingAfterTheEnd(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			return &lateReceiver{stream, func() { time.Sleep(time.Duration(n) * time.Second) }}
+		})
+		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Hour)))
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "x")
+		stream.Context()
+		time.AfterFunc(500*ms, cancel) // the message is on its way
+		got, err := receive(stream)
+		time.Sleep(time.Minute)
+		again := stream.RecvMsg(new(wrapperspb.StringValue))
+		if len(got) > 1 || status.Code(err) != codes.Canceled || again != err {
+			t.Errorf("%v, %v, then %v", got, err, again)
+		}
+		s.overOnce(t, codes.Canceled, 1)
+	})
+}
+
+// The moments that these are about come by chance, in many streams at once.
+func TestStreamHedge_Moments(t *testing.T) {
+	for name, row := range map[string]struct {
+		desc  *grpc.StreamDesc
+		first testserver.Step
+		act   func(stream grpc.ClientStream, cancel context.CancelFunc) // as the attempt ends
+	}{
+		"context as an attempt fails": {bidiStream, down().Delay(5 * ms), func(s grpc.ClientStream, _ context.CancelFunc) { s.Context() }},
+		"trailer as an attempt fails": {bidiStream, down().Delay(5 * ms), func(s grpc.ClientStream, _ context.CancelFunc) { s.Trailer() }},
+		"headers as the call is cancelled": {bidiStream, testserver.Play(testserver.Pause(5*ms), testserver.SendHeader(nil), testserver.Pause(time.Hour)), func(s grpc.ClientStream, cancel context.CancelFunc) {
+			go cancel()
+			_, _ = s.Header()
+		}},
+		"cancel as the one reply comes":  {clientStream, takes(5*ms, "sum"), func(_ grpc.ClientStream, cancel context.CancelFunc) { cancel() }},
+		"nothing as the one reply comes": {clientStream, takes(5*ms, "sum"), func(grpc.ClientStream, context.CancelFunc) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, row.first)
+				var wg sync.WaitGroup
+				for range 1000 {
+					wg.Go(func() { s.moment(t, row.desc, row.act) })
+				}
+				wg.Wait()
+				synctest.Wait()
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if len(s.calls) != 1000 || s.retrier.Replayed() != 0 {
+					t.Errorf("%d calls have ended, %d bytes are kept", len(s.calls), s.retrier.Replayed())
+				}
+			})
+		})
+	}
+}
+
+// moment makes a stream, and has something done beside when its attempt ends, after 5 ms.
+func (s scene) moment(t *testing.T, desc *grpc.StreamDesc, act func(grpc.ClientStream, context.CancelFunc)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var trailer metadata.MD
+	var finished []error
+	stream := s.open(t, ctx, desc, grpc.Trailer(&trailer), grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+	send(t, stream, "x")
+	_ = stream.CloseSend()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { time.Sleep(5 * ms); act(stream, cancel) })
+	err := stream.RecvMsg(new(wrapperspb.StringValue))
+	if len(finished) != 1 || finished[0] != err {
+		t.Errorf("RecvMsg: %v; OnFinish was told %v", err, finished)
+	}
 }

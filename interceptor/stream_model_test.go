@@ -16,18 +16,157 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
-// TestAStreamIsOneUnbrokenAttempt checks random streams against what an application may see of them:
+// check compares what happened with what may happen.
+func (m *model) check(t *rapid.T) {
+	synctest.Wait()
+	last := m.Count(get)
+	told := fmt.Sprintf("attempts %v; sender %v, receiver %v; got %v, header of %q, %v (%s) after %d attempts",
+		m.attempts, m.sends, m.receives, m.got, m.header, m.end, reasonOf(m.end), last)
+	if last > 4 {
+		t.Fatalf("%d attempts: %s", last, told)
+	}
+	script := m.script(last)
+	if want := script.sent(last); len(m.got) > len(want) || !slices.Equal(m.got, want[:len(m.got)]) {
+		t.Fatalf("got %v of %v: %s", m.got, want, told)
+	}
+	if m.end == io.EOF && (script.end != "ok" || len(m.got) != len(script.sent(last))) {
+		t.Fatalf("success of a stream that was cut: %s", told)
+	}
+	if len(m.header) > 1 && m.header != fmt.Sprint(last, "-") {
+		t.Fatalf("headers of another attempt than %d: %s", last, told)
+	}
+	m.checkServer(t, told)
+	if len(m.calls) != 1 || m.finished != 1 || m.retrier.Replayed() != 0 {
+		t.Fatalf("told of %+v, OnFinish called %d times, %d bytes kept: %s", m.calls, m.finished, m.retrier.Replayed(), told)
+	}
+	m.checkEnd(t, told)
+}
+
+// checkServer checks that each attempt heard the beginning of what was sent.
+func (m *model) checkServer(t *rapid.T, told string) {
+	for i, a := range m.Attempts() {
+		heard := m.heard(i)
+		if len(heard) > len(m.sent) || !slices.Equal(heard, m.sent[:len(heard)]) {
+			t.Fatalf("attempt %d heard %v of %v: %s", i+1, heard, m.sent, told)
+		}
+		if a.HalfClosed && len(heard) < m.accepted {
+			t.Fatalf("attempt %d heard %v of %d messages before the close: %s", i+1, heard, m.accepted, told)
+		}
+	}
+}
+
+// checkEnd checks that a failure was final only where it had to be. An attempt on a connection that
+// was dropped may not have reached the server.
+func (m *model) checkEnd(t *rapid.T, told string) {
+	made, heard, stopped := m.calls[0].Attempts, m.Count(get), 0
+	for _, e := range m.journal.attempts {
+		if e.Place == interceptor.PlaceCancelled {
+			stopped++ // maybe as it was sent
+		}
+	}
+	cut := slices.ContainsFunc(m.attempts, func(a attemptScript) bool { return a.end == "drop" || a.end == "cut" })
+	if made < heard || made > heard+stopped && !cut {
+		t.Fatalf("%d attempts were made, %d arrived: %s", made, heard, told)
+	}
+	seen := len(m.got) > 0 || m.header != "" || strings.Contains(fmt.Sprint(m.sends, m.receives), "context")
+	if reasonOf(m.end) == policy.ReasonCommitted && !seen {
+		t.Fatalf("committed to an attempt that nobody has seen: %s", told)
+	}
+	if status.Code(m.end) == codes.Unavailable && !seen && made < 4 {
+		t.Fatalf("given up without need: %s", told)
+	}
+}
+
+// TestStreamModel_Hedged is what TestStreamModel is for streams whose attempts
+// run beside each other: whichever of them wins, the application sees that one alone, and whole.
+func TestStreamModel_Hedged(t *testing.T) {
+	slow := besides()
+	slow.PerAttemptTimeout = 200 * ms
+	configs := map[string]policy.Config{
+		"hedged": hedged(func(h *policy.HedgeSpec) { h.MaxAttempts, h.Delay = 4, 200*ms }),
+		"slow":   config(slow),
+	}
+	for name, alone := range map[string]bool{"one goroutine": true, "two goroutines": false} {
+		for kind, c := range configs {
+			t.Run(fmt.Sprint(name, " ", kind), func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					for range 8 { // each is 100 streams
+						rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) { // hides Deadline, which a bubble has not
+							newModel(t, s, alone).checkHedged(t)
+						})
+					}
+				})
+			})
+		}
+	}
+}
+
+// checkHedged compares what happened with what may happen.
+func (m *model) checkHedged(t *rapid.T) {
+	synctest.Wait()
+	told := fmt.Sprintf("attempts %v; sender %v, receiver %v; got %v, header of %q, %v (%s); heard %v; ended %s",
+		m.attempts, m.sends, m.receives, m.got, m.header, m.end, reasonOf(m.end), m.Count(get), m.places())
+	if len(m.calls) != 1 || m.finished != 1 || m.retrier.Replayed() != 0 {
+		t.Fatalf("told of %+v, OnFinish called %d times, %d bytes kept: %s", m.calls, m.finished, m.retrier.Replayed(), told)
+	}
+	m.checkWinner(t, told)
+	m.checkServer(t, told)
+	m.checkPlaces(t, told)
+	m.checkEnd(t, told)
+}
+
+// checkWinner checks that what the application has seen may come from one attempt.
+func (m *model) checkWinner(t *rapid.T, told string) {
+	for n := 1; n <= m.Count(get); n++ {
+		script := m.script(n)
+		all := script.sent(n)
+		of := m.header == "" || m.header == "-" || m.header == fmt.Sprint(n, "-")
+		if len(m.got) > len(all) || !slices.Equal(m.got, all[:len(m.got)]) || !of {
+			continue
+		}
+		if m.end != io.EOF || script.end == "ok" && len(m.got) == len(all) {
+			return
+		}
+	}
+	if m.Count(get) > 0 || len(m.got) > 0 {
+		t.Fatalf("no attempt is like that: %s", told)
+	}
+}
+
+// checkPlaces checks that every attempt has ended, once, and that one of them is the answer.
+func (m *model) checkPlaces(t *rapid.T, told string) {
+	seen, winners := map[int]bool{}, 0
+	for _, e := range m.journal.attempts {
+		if seen[e.Number] {
+			t.Fatalf("attempt %d has ended twice: %s", e.Number, told)
+		}
+		seen[e.Number] = true
+		if e.Place == interceptor.PlaceWon || e.Place == interceptor.PlaceAlone && status.Code(e.Err) == codes.OK {
+			winners++
+		}
+	}
+	if made := m.calls[0].Attempts; len(seen) != made || made > 4 || winners > 1 || m.end == io.EOF && winners != 1 {
+		t.Fatalf("%d attempts, %d have ended, %d have won: %s", made, len(seen), winners, told)
+	}
+	if strings.Contains(m.places(), "abandoned") {
+		t.Fatalf("an attempt was given up: %s", told)
+	}
+}
+
+// TestStreamModel checks random streams against what an application may see of them:
 // the messages of one attempt, none of them lost, repeated, reordered or mixed with another's; and
 // what the servers may see: what the application sent, from its beginning.
-func TestAStreamIsOneUnbrokenAttempt(t *testing.T) {
+func TestStreamModel(t *testing.T) {
 	for name, alone := range map[string]bool{"one goroutine": true, "two goroutines": false} {
 		for _, retry := range []policy.RetrySpec{plain(), hasty()} {
 			t.Run(fmt.Sprint(name, retry.PerAttemptTimeout), func(t *testing.T) {
@@ -161,78 +300,80 @@ func (j *journal) forget() {
 	j.attempts, j.decisions, j.calls = nil, nil, nil
 }
 
-// TestAHedgedStreamIsOneUnbrokenAttempt is what TestAStreamIsOneUnbrokenAttempt is for streams whose attempts
-// run beside each other: whichever of them wins, the application sees that one alone, and whole.
-func TestAHedgedStreamIsOneUnbrokenAttempt(t *testing.T) {
-	slow := besides()
-	slow.PerAttemptTimeout = 200 * ms
-	configs := map[string]policy.Config{
-		"hedged": hedged(func(h *policy.HedgeSpec) { h.MaxAttempts, h.Delay = 4, 200*ms }),
-		"slow":   config(slow),
-	}
-	for name, alone := range map[string]bool{"one goroutine": true, "two goroutines": false} {
-		for kind, c := range configs {
-			t.Run(fmt.Sprint(name, " ", kind), func(t *testing.T) {
-				play(t, c, func(t *testing.T, s scene) {
-					for range 8 { // each is 100 streams
-						rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) { // hides Deadline, which a bubble has not
-							newModel(t, s, alone).checkHedged(t)
-						})
-					}
-				})
-			})
-		}
-	}
+// attemptScript is what the server does in one attempt.
+type attemptScript struct {
+	moves []string // "receive", "send", "receive all", "pause"; "headers" first
+	end   string   // "ok", "fail", "hang", "drop", "cut"
 }
 
-// checkHedged compares what happened with what may happen.
-func (m *model) checkHedged(t *rapid.T) {
-	synctest.Wait()
-	told := fmt.Sprintf("attempts %v; sender %v, receiver %v; got %v, header of %q, %v (%s); heard %v; ended %s",
-		m.attempts, m.sends, m.receives, m.got, m.header, m.end, reasonOf(m.end), m.Count(get), m.places())
-	if len(m.calls) != 1 || m.finished != 1 || m.retrier.Replayed() != 0 {
-		t.Fatalf("told of %+v, OnFinish called %d times, %d bytes kept: %s", m.calls, m.finished, m.retrier.Replayed(), told)
-	}
-	m.checkWinner(t, told)
-	m.checkServer(t, told)
-	m.checkPlaces(t, told)
-	m.checkEnd(t, told)
+func (a attemptScript) String() string {
+	return strings.Join(append(slices.Clone(a.moves), a.end), "/")
 }
 
-// checkWinner checks that what the application has seen may come from one attempt.
-func (m *model) checkWinner(t *rapid.T, told string) {
-	for n := 1; n <= m.Count(get); n++ {
-		script := m.script(n)
-		all := script.sent(n)
-		of := m.header == "" || m.header == "-" || m.header == fmt.Sprint(n, "-")
-		if len(m.got) > len(all) || !slices.Equal(m.got, all[:len(m.got)]) || !of {
-			continue
-		}
-		if m.end != io.EOF || script.end == "ok" && len(m.got) == len(all) {
-			return
-		}
+// drawAttempts makes the scripts of up to 4 attempts; the last goes on forever.
+func drawAttempts(t *rapid.T, desc *grpc.StreamDesc) (list []attemptScript) {
+	moves := []string{"receive", "receive", "send", "receive all", "pause"}
+	if !desc.ServerStreams {
+		moves = []string{"receive", "receive all", "pause"} // its one message comes with its end
 	}
-	if m.Count(get) > 0 || len(m.got) > 0 {
-		t.Fatalf("no attempt is like that: %s", told)
+	for range rapid.IntRange(1, 4).Draw(t, "attempts") {
+		a := attemptScript{
+			moves: rapid.SliceOfN(rapid.SampledFrom(moves), 0, 5).Draw(t, "moves"),
+			end:   rapid.SampledFrom([]string{"fail", "fail", "fail", "ok", "ok", "hang", "drop", "cut"}).Draw(t, "end"),
+		}
+		if a.end == "ok" && !desc.ServerStreams {
+			a.moves = append(a.moves, "send")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "headers") == 0 {
+			a.moves = append([]string{"headers"}, a.moves...)
+		}
+		list = append(list, a)
 	}
+	return list
 }
 
-// checkPlaces checks that every attempt has ended, once, and that one of them is the answer.
-func (m *model) checkPlaces(t *rapid.T, told string) {
-	seen, winners := map[int]bool{}, 0
-	for _, e := range m.journal.attempts {
-		if seen[e.Number] {
-			t.Fatalf("attempt %d has ended twice: %s", e.Number, told)
+// script is what the server does in attempt n, from 1.
+func (m *model) script(n int) attemptScript {
+	return m.attempts[min(max(n, 1), len(m.attempts))-1]
+}
+
+// sent is what the application sees of attempt n, if that is the one.
+func (a attemptScript) sent(n int) (texts []string) {
+	for _, move := range a.moves {
+		if move == "send" {
+			texts = append(texts, fmt.Sprintf("attempt %d message %d", n, len(texts)))
 		}
-		seen[e.Number] = true
-		if e.Place == interceptor.PlaceWon || e.Place == interceptor.PlaceAlone && status.Code(e.Err) == codes.OK {
-			winners++
+	}
+	return texts
+}
+
+func (a attemptScript) step(n int) testserver.Step {
+	var moves []testserver.Move
+	texts := a.sent(n)
+	for _, move := range a.moves {
+		switch move {
+		case "headers":
+			moves = append(moves, testserver.SendHeader(metadata.Pairs("attempt", fmt.Sprint(n))))
+		case "receive":
+			moves = append(moves, testserver.Receive(1))
+		case "receive all":
+			moves = append(moves, testserver.ReceiveAll())
+		case "pause":
+			moves = append(moves, testserver.Pause(400*ms))
+		case "send":
+			moves = append(moves, say(texts[0]))
+			texts = texts[1:]
 		}
 	}
-	if made := m.calls[0].Attempts; len(seen) != made || made > 4 || winners > 1 || m.end == io.EOF && winners != 1 {
-		t.Fatalf("%d attempts, %d have ended, %d have won: %s", made, len(seen), winners, told)
+	switch a.end {
+	case "fail":
+		return testserver.Play(moves...).Then(down())
+	case "hang":
+		return testserver.Play(moves...).Then(testserver.Hang())
+	case "drop":
+		return testserver.Play(moves...).Then(testserver.Drop())
+	case "cut":
+		return testserver.Play(append(moves, testserver.Cut())...)
 	}
-	if strings.Contains(m.places(), "abandoned") {
-		t.Fatalf("an attempt was given up: %s", told)
-	}
+	return testserver.Play(moves...)
 }

@@ -8,9 +8,11 @@ import (
 	"io"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -19,13 +21,99 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
+func TestResume_Hedged(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get,
+			testserver.Play(testserver.Receive(1), say("1", "2")).Then(down()),
+			testserver.Hang(),
+			testserver.Play(testserver.Receive(1), say("3", "4")))
+		next := func(last proto.Message) (proto.Message, bool) {
+			m, ok := last.(*wrapperspb.StringValue)
+			return wrapperspb.String("after " + m.GetValue()), ok
+		}
+		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
+		if got != "[1 2 3 4]" || err != io.EOF || s.sent() != "[0s 0s 100ms]" {
+			t.Errorf("%s, %v, sent %s", got, err, s.sent())
+		}
+		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [after 2] [after 2]]" {
+			t.Errorf("the attempts heard %s", heard)
+		}
+		s.overOnce(t, codes.OK, 3)
+	})
+}
+
+// The first message after a cut comes from a race again, and is the one that the next cut resumes after.
+func TestResume_HedgedAndResumed(t *testing.T) {
+	play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 4 }), func(t *testing.T, s scene) {
+		cut := func(texts ...string) testserver.Step {
+			return testserver.Play(testserver.Receive(1), say(texts...)).Then(down())
+		}
+		s.On(get, cut("1"), testserver.Hang(), cut("2"), cut("3"), down())
+		next := func(last proto.Message) (proto.Message, bool) { return proto.Clone(last), true }
+		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
+		if got != "[1 2 3]" || reasonOf(err) != policy.ReasonAttemptsExhausted {
+			t.Errorf("%s, %v", got, err)
+		}
+		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [1] [1] [2] [3] [3] [3]]" {
+			t.Errorf("the attempts heard %s", heard)
+		}
+	})
+}
+
+func TestResume_Buffers(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(down()), testserver.Play(testserver.Receive(1), say("b")))
+		codec := newCounting()
+		rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
+		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(codec), interceptor.Resume(rest))
+		send(t, stream, "all")
+		got, _ := receive(stream)
+		synctest.Wait()
+		if fmt.Sprint(got) != "[a b]" || codec.out.Load() != 0 {
+			t.Errorf("%v; %d buffers are not given back", got, codec.out.Load())
+		}
+	})
+}
+
+// A server may answer before it is asked, and the request be on its way still when the rest is asked for.
+func TestResume_LateRequest(t *testing.T) {
+	for name, late := range map[string]time.Duration{
+		"in the backoff": 1050 * ms, "beside the next attempt": 1500 * ms, "after the end": time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+					if n > 1 {
+						return stream
+					}
+					return &spy{stream, func(any) { time.Sleep(late) }}
+				})
+				s.On(get,
+					testserver.Play(say("a"), testserver.Pause(time.Second)).Then(down()),
+					testserver.Play(testserver.Receive(1), say("b"), testserver.Pause(time.Second)))
+				rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
+				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest))
+				go func() {
+					if err := stream.SendMsg(wrapperspb.String("all")); err != nil {
+						t.Errorf("SendMsg: %v", err)
+					}
+				}()
+				if got, _ := receive(stream); fmt.Sprint(got) != "[a b]" || fmt.Sprint(s.heard(1)) != "[the rest]" || s.Count(get) != 2 {
+					t.Errorf("%v; the second of %d attempts heard %v", got, s.Count(get), s.heard(1))
+				}
+				time.Sleep(time.Hour)
+			})
+		})
+	}
+}
+
 // after asks for what comes after the last message.
 func after(last proto.Message) (proto.Message, bool) {
 	n, err := strconv.Atoi(last.(*wrapperspb.StringValue).GetValue())
 	return wrapperspb.String("after " + strconv.Itoa(n)), err == nil
 }
 
-func TestResumeMakesOneStreamOfSeveral(t *testing.T) {
+func TestResume(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
 			testserver.Play(testserver.Receive(1), say("1", "2")).Then(down()),
@@ -54,7 +142,7 @@ func TestResumeMakesOneStreamOfSeveral(t *testing.T) {
 }
 
 // A resumption that brings a message is progress: the attempts are counted anew.
-func TestResumptionsAreBoundByThePolicySinceTheLastMessage(t *testing.T) {
+func TestResume_BoundSinceLastMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		cut := testserver.Play(testserver.Receive(1), say("1")).Then(down())
 		s.On(get, cut, cut, down(), down(), cut, down())
@@ -68,7 +156,7 @@ func TestResumptionsAreBoundByThePolicySinceTheLastMessage(t *testing.T) {
 }
 
 // So is the message of an attempt that the call was committed to before, since the application asked for headers.
-func TestResumptionsAreBoundSinceTheLastMessageAfterHeaders(t *testing.T) {
+func TestResume_BoundAfterHeaders(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down(), down(), testserver.Play(testserver.Receive(1), say("1")).Then(down()), down())
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
@@ -84,7 +172,7 @@ func TestResumptionsAreBoundSinceTheLastMessageAfterHeaders(t *testing.T) {
 	})
 }
 
-func TestResumeMayDecline(t *testing.T) {
+func TestResume_Declined(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("not a number")).Then(down()))
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
@@ -95,7 +183,7 @@ func TestResumeMayDecline(t *testing.T) {
 	})
 }
 
-func TestResumeGetsACopyOfTheLastMessage(t *testing.T) {
+func TestResume_Copy(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
 			testserver.Play(testserver.Receive(1), say("7")).Then(down()),
@@ -116,7 +204,7 @@ func TestResumeGetsACopyOfTheLastMessage(t *testing.T) {
 	})
 }
 
-func TestResumeDoesNothingForACallOfOneReply(t *testing.T) {
+func TestResume_OneReply(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, text("1"))
 		stream := s.open(t, t.Context(), &grpc.StreamDesc{}, interceptor.Resume(after))

@@ -7,22 +7,272 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
+
+func TestStreamSend_MessageUsedAgain(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.ReceiveAll(), say("ok")))
+		stream := s.open(t, t.Context(), clientStream)
+		m := new(wrapperspb.StringValue)
+		for _, text := range []string{"a", "b", "c"} {
+			m.Value = text // one message, used again
+			if err := stream.SendMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = stream.CloseSend()
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(s.heard(1)); got != "[a b c]" {
+			t.Errorf("the second attempt heard %s", got)
+		}
+	})
+}
+
+func TestStreamSend_ReplayGrows(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get,
+			testserver.Play(testserver.Receive(1)).Then(down()),
+			testserver.Play(testserver.Receive(2)).Then(down()),
+			testserver.Play(testserver.Receive(3)).Then(down()),
+			testserver.Play(testserver.ReceiveAll(), say("a", "b", "c", "d")))
+		stream := s.open(t, t.Context(), bidiStream)
+		for _, text := range []string{"a", "b", "c", "d"} {
+			send(t, stream, text)
+			time.Sleep(time.Second)
+		}
+		_ = stream.CloseSend()
+		got, err := receive(stream)
+		if fmt.Sprint(got) != "[a b c d]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+		if got := fmt.Sprint(s.heardBy()); got != "[[a] [a b] [a b c] [a b c d].]" {
+			t.Errorf("the attempts heard %s", got)
+		}
+		if s.waits() != "[1.1s 1.2s 1.4s]" { // each failure is found when the next message is sent
+			t.Errorf("waits %s", s.waits())
+		}
+	})
+}
+
+func TestStreamSend_HalfClose(t *testing.T) {
+	closed := 0
+	counting := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := open(ctx, desc, cc, method, opts...)
+		return &closeCounter{stream, &closed}, err
+	}
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(counting))...)
+		s.On(get,
+			testserver.Play(testserver.ReceiveAll()).Then(down()),
+			testserver.Play(testserver.Receive(1)).Then(down()),
+			testserver.Play(testserver.ReceiveAll(), say("sum")))
+		stream, err := conn.NewStream(t.Context(), clientStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, stream, "a", "b")
+		_ = stream.CloseSend()
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+		all := s.heardBy()
+		if all[0] != "[a b]." || all[2] != "[a b]." || closed != 3 {
+			t.Errorf("the attempts heard %s, with %d closes; want one for each of 3 attempts", all, closed)
+		}
+	})
+}
+
+type closeCounter struct {
+	grpc.ClientStream
+
+	n *int
+}
+
+func (c *closeCounter) CloseSend() error {
+	*c.n++
+	return c.ClientStream.CloseSend()
+}
+
+// While an attempt is sent what was sent before, what the application sends waits for that; it is not
+// offered to the attempt before, again and again.
+func TestStreamSend_DuringReplay(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		sent := make([]int, 3)
+		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			return &spy{stream, func(any) {
+				if sent[n]++; n == 2 && sent[n] == 1 {
+					time.Sleep(5 * time.Second)
+				}
+			}}
+		})
+		s.On(get, failing(), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		time.AfterFunc(2*time.Second, func() {
+			send(t, stream, "b")
+			_ = stream.CloseSend()
+		})
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || fmt.Sprint(sent) != "[0 1 2]" {
+			t.Errorf("%v, %v; attempts were sent %v messages, want [0 1 2]", got, err, sent)
+		}
+	})
+}
+
+// gRPC's generated code has it that the one request of a server stream is never the place to say that the
+// stream is over; that of other streams is told to ask RecvMsg.
+func TestStreamSend_Over(t *testing.T) {
+	for want, desc := range map[error]*grpc.StreamDesc{nil: serverStream, io.EOF: bidiStream} {
+		t.Run(fmt.Sprint(want), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play().Then(down()))
+				stream := s.open(t, t.Context(), desc)
+				if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
+					t.Fatal(err)
+				}
+				if err := stream.SendMsg(wrapperspb.String("a")); err != want {
+					t.Errorf("%v; want %v", err, want)
+				}
+			})
+		})
+	}
+}
+
+// racer prepares every message beside sending it, and sends some in another goroutine.
+type racer struct {
+	grpc.ClientStream
+
+	wg    sync.WaitGroup
+	count int
+}
+
+func (r *racer) SendMsg(m any) error {
+	r.wg.Wait() // gRPC allows one SendMsg at a time
+	for range 4 {
+		r.wg.Go(func() { _ = new(grpc.PreparedMsg).Encode(r.ClientStream, m) })
+	}
+	if r.count++; r.count%2 == 0 {
+		return r.ClientStream.SendMsg(m)
+	}
+	r.wg.Go(func() { _ = r.ClientStream.SendMsg(m) })
+	return nil
+}
+
+func (r *racer) CloseSend() error {
+	r.wg.Wait()
+	return r.ClientStream.CloseSend()
+}
+
+// In real time, since what it is about are moments.
+func TestStreamSend_InnerGoroutines(t *testing.T) {
+	t.Parallel()
+	retry := plain()
+	retry.Backoff = policy.Backoff{Initial: time.Microsecond, Max: time.Microsecond, Multiplier: 1}
+	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: mustNew(t, mustSet(t, config(retry)), quiet)}
+	const n = 500
+	for range 20 {
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n > 1 {
+				return stream
+			}
+			return &racer{ClientStream: stream}
+		})
+		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		for i := range n {
+			send(t, stream, fmt.Sprint(i))
+		}
+		_ = stream.CloseSend()
+		got, err := receive(stream)
+		for i, text := range got {
+			if text != fmt.Sprint(i) {
+				t.Fatalf("message %d is %s", i, text)
+			}
+		}
+		if len(got) != n || err != io.EOF {
+			t.Fatalf("%d messages of %d, %v", len(got), n, err)
+		}
+	}
+}
+
+func TestStreamSend_Prepared(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down().Times(1), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream, grpc.UseCompressor(gzip.Name))
+		send(t, stream, "a")
+		time.Sleep(time.Second)
+		send(t, stream, "b") // the second attempt
+		p := new(grpc.PreparedMsg)
+		if err := p.Encode(stream, wrapperspb.String("prepared")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := stream.SendMsg(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = stream.CloseSend()
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b prepared prepared]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+func TestStreamSend_NotEncodable(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.ReceiveAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		err := stream.SendMsg(&note{"no protobuf"})
+		if err == nil || !strings.Contains(err.Error(), "error while marshaling") {
+			t.Errorf("SendMsg: %v", err)
+		}
+		if again := stream.RecvMsg(new(wrapperspb.StringValue)); again != err {
+			t.Errorf("RecvMsg: %v; want the error of SendMsg", again)
+		}
+	})
+}
+
+// Small messages share memory when they are kept.
+func TestStreamSend_AllSizes(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1<<20))
+		var want []string
+		m := new(wrapperspb.StringValue)
+		for i := range 300 {
+			m.Value = strings.Repeat(string(rune('a'+i%26)), i*7%1100) // none, tiny, and around the pool's threshold
+			want = append(want, m.GetValue())
+			if err := stream.SendMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.Value = "the application uses its message again"
+		_ = stream.CloseSend()
+		got, err := receive(stream)
+		if !slices.Equal(got, want) || err != io.EOF || !slices.Equal(s.heard(0), want) {
+			t.Errorf("%d messages, %v; want the %d that were sent", len(got), err, len(want))
+		}
+	})
+}
 
 // narrow gives the scene a server and a connection whose windows are the smallest that gRPC allows.
 func (s scene) narrow(t *testing.T) scene {
@@ -33,7 +283,7 @@ func (s scene) narrow(t *testing.T) scene {
 	return s
 }
 
-func TestCloseSendDoesNotWaitForAReplayThatWaitsForTheReceiver(t *testing.T) {
+func TestStreamSend_CloseDuringReplay(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s = s.narrow(t)
 		large := strings.Repeat("x", 40<<10)
@@ -54,7 +304,7 @@ func TestCloseSendDoesNotWaitForAReplayThatWaitsForTheReceiver(t *testing.T) {
 	})
 }
 
-func TestAMebibyteIsReplayedThroughNarrowWindowsToAnEcho(t *testing.T) {
+func TestStreamSend_NarrowWindows(t *testing.T) {
 	const n, size = 64, 16 << 10
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s = s.narrow(t)
@@ -83,9 +333,9 @@ func TestAMebibyteIsReplayedThroughNarrowWindowsToAnEcho(t *testing.T) {
 	})
 }
 
-// TestSenderAndReceiverMayRetryAtTheSameTime is for the race detector: in real time, two goroutines
+// TestStreamSend_BesideReceiver is for the race detector: in real time, two goroutines
 // find out about the same failures.
-func TestSenderAndReceiverMayRetryAtTheSameTime(t *testing.T) {
+func TestStreamSend_BesideReceiver(t *testing.T) {
 	t.Parallel()
 	retry := plain()
 	retry.Backoff = policy.Backoff{Initial: time.Microsecond, Max: time.Millisecond, Multiplier: 2}
@@ -132,119 +382,103 @@ func (s scene) echoes(t *testing.T, n int) bool {
 	return len(got) == n && err == io.EOF
 }
 
-// counting is a codec that counts what it encodes, and the buffers that do not come back.
-type counting struct {
-	letters
+// spy is a stream that has something done before each message is sent.
+type spy struct {
+	grpc.ClientStream
 
-	encoded, out *atomic.Int64
+	send func(m any)
 }
 
-func newCounting() counting { return counting{encoded: new(atomic.Int64), out: new(atomic.Int64)} }
-
-func (c counting) Get(n int) *[]byte { c.out.Add(1); return new(make([]byte, n)) }
-func (c counting) Put(*[]byte)       { c.out.Add(-1) }
-
-func (c counting) Marshal(v any) (mem.BufferSlice, error) {
-	c.encoded.Add(1)
-	data, err := proto.Marshal(v.(proto.Message))
-	if err != nil {
-		return nil, err
-	}
-	b := c.Get(2 << 10) // smaller ones are not pooled
-	*b = (*b)[:copy(*b, data)]
-	return mem.BufferSlice{mem.NewBuffer(b, c)}, nil
+func (s *spy) SendMsg(m any) error {
+	s.send(m)
+	return s.ClientStream.SendMsg(m)
 }
 
-func (counting) Unmarshal(data mem.BufferSlice, v any) error {
-	return proto.Unmarshal(data.Materialize(), v.(proto.Message))
-}
-
-func TestAMessageIsEncodedToBeKeptAndForEachAttemptAndItsBuffersComeBack(t *testing.T) {
-	replies := func(stream grpc.ClientStream) { _, _ = receive(stream) }
-	for name, row := range map[string]struct {
-		script []testserver.Step
-		limit  int
-		sent   int
-		then   func(stream grpc.ClientStream)
-		most   int64 // encoded: to be kept, and for each attempt
-	}{
-		"answered at once": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 200},
-		"replayed": {
-			[]testserver.Step{testserver.Play(testserver.Receive(100)).Then(down()), down(), testserver.Play(testserver.EchoAll())},
-			1 << 20, 100, replies, 400,
-		},
-		"failed":    {[]testserver.Step{testserver.Play(testserver.Receive(100)).Then(down())}, 1 << 20, 100, replies, 500},
-		"forgotten": {[]testserver.Step{testserver.Play(testserver.ReceiveAll())}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
-		// The first that does not fit commits the stream, and what follows is not kept.
-		"too much": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 100, 100, replies, 113},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, row.script...)
-				codec := newCounting()
-				ctx, cancel := context.WithCancel(t.Context())
-				stream := s.open(t, ctx, bidiStream, grpc.ForceCodecV2(codec), grpc.MaxRetryRPCBufferSize(row.limit))
-				for n := range row.sent {
-					send(t, stream, fmt.Sprint(n))
-				}
-				_ = stream.CloseSend()
-				synctest.Wait()
-				row.then(stream)
-				cancel()
-				synctest.Wait()
-				if n := codec.encoded.Load(); n < int64(row.sent) || n > row.most || codec.out.Load() != 0 {
-					t.Errorf("%d messages are encoded, want at most %d; %d buffers are not given back", n, row.most, codec.out.Load())
-				}
-			})
-		})
-	}
-}
-
-func TestARequestForTheRestGivesItsBufferBack(t *testing.T) {
+func TestStreamSend_MessageItself(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(down()), testserver.Play(testserver.Receive(1), say("b")))
-		codec := newCounting()
-		rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
-		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(codec), interceptor.Resume(rest))
-		send(t, stream, "all")
-		got, _ := receive(stream)
-		synctest.Wait()
-		if fmt.Sprint(got) != "[a b]" || codec.out.Load() != 0 {
-			t.Errorf("%v; %d buffers are not given back", got, codec.out.Load())
+		var seen []any
+		conn := s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n > 1 {
+				return stream
+			}
+			return &spy{stream, func(m any) { seen = append(seen, m) }}
+		})
+		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		stream, err := conn.NewStream(t.Context(), serverStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := wrapperspb.String("x")
+		if err := stream.SendMsg(m); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || len(seen) != 1 || seen[0] != m {
+			t.Errorf("%v, %v; seen %v", got, err, seen)
 		}
 	})
 }
 
-// A server may answer before it is asked, and the request be on its way still when the rest is asked for.
-func TestARequestThatIsLateIsNotSentBesideTheOneForTheRest(t *testing.T) {
-	for name, late := range map[string]time.Duration{
-		"in the backoff": 1050 * ms, "beside the next attempt": 1500 * ms, "after the end": time.Minute,
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-					if n > 1 {
-						return stream
-					}
-					return &spy{stream, func(any) { time.Sleep(late) }}
-				})
-				s.On(get,
-					testserver.Play(say("a"), testserver.Pause(time.Second)).Then(down()),
-					testserver.Play(testserver.Receive(1), say("b"), testserver.Pause(time.Second)))
-				rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
-				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest))
-				go func() {
-					if err := stream.SendMsg(wrapperspb.String("all")); err != nil {
-						t.Errorf("SendMsg: %v", err)
-					}
-				}()
-				if got, _ := receive(stream); fmt.Sprint(got) != "[a b]" || fmt.Sprint(s.heard(1)) != "[the rest]" || s.Count(get) != 2 {
-					t.Errorf("%v; the second of %d attempts heard %v", got, s.Count(get), s.heard(1))
-				}
-				time.Sleep(time.Hour)
-			})
-		})
+// An interceptor may change what is sent, in the message itself or by sending another one. What it
+// changes in place of the first attempt is lost on those that follow, which send what the
+// application sent.
+func TestStreamSend_Replaced(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &signer{stream} })
+		s.On(get, testserver.Play(testserver.EchoAll()))
+		stream, err := conn.NewStream(t.Context(), bidiStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, stream, "x")
+		_ = stream.CloseSend()
+		if got, err := receive(stream); fmt.Sprint(got) != "[x, signed]" {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+type signer struct{ grpc.ClientStream }
+
+func (s *signer) SendMsg(m any) error {
+	text, ok := m.(*wrapperspb.StringValue)
+	if !ok {
+		return s.ClientStream.SendMsg(m)
 	}
+	return s.ClientStream.SendMsg(wrapperspb.String(text.GetValue() + ", signed"))
+}
+
+// The first attempt of a call can end while its message is on its way through slow interceptors.
+func TestStreamSend_ReplayStuck(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		conn := s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n != 2 {
+				return stream
+			}
+			return &spy{stream, func(any) { time.Sleep(10 * time.Second) }}
+		})
+		s.On(get,
+			testserver.Play(testserver.Receive(2)).Then(down()),
+			testserver.Play().Then(down()),
+			testserver.Play(testserver.ReceiveAll(), say("sum")))
+		stream, err := conn.NewStream(t.Context(), clientStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		long := strings.Repeat("x", 40<<10) // in gRPC's own buffers
+		send(t, stream, long, long)
+		_ = stream.CloseSend()
+		m := new(wrapperspb.StringValue)
+		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "sum" {
+			t.Errorf("%v, %v", m, err)
+		}
+		if got := s.heard(2); len(got) != 2 || got[0] != long || got[1] != long {
+			t.Errorf("the third attempt heard %d messages", len(got))
+		}
+		time.Sleep(time.Minute)
+		if s.retrier.Replayed() != 0 {
+			t.Errorf("%d bytes are kept", s.retrier.Replayed())
+		}
+	})
 }
 
 // doubler sends every message twice.
@@ -281,7 +515,8 @@ func queued(stream grpc.ClientStream) grpc.ClientStream {
 }
 
 func (q queuer) SendMsg(m any) error { q.queue <- m; return nil }
-func (q queuer) CloseSend() error    { close(q.queue); return nil }
+
+func (q queuer) CloseSend() error { close(q.queue); return nil }
 
 // preparer prepares every message, in a goroutine of its own and with another one before it.
 type preparer struct{ grpc.ClientStream }
@@ -301,7 +536,7 @@ func (p preparer) SendMsg(m any) error {
 
 // Whatever an interceptor does with the messages of the first attempt, those that follow are sent what the
 // application sent, once.
-func TestWhatIsReplayedIsWhatTheApplicationSentWhateverIsDoneFurtherIn(t *testing.T) {
+func TestStreamSend_InnerInterceptors(t *testing.T) {
 	same := func(stream grpc.ClientStream) grpc.ClientStream { return stream }
 	for name, row := range map[string]struct {
 		first func(stream grpc.ClientStream) grpc.ClientStream
@@ -346,7 +581,7 @@ func TestWhatIsReplayedIsWhatTheApplicationSentWhateverIsDoneFurtherIn(t *testin
 }
 
 // A message may still be on its way to an attempt that has another one in its place.
-func TestAMessageThatIsOvertakenIsSentOnce(t *testing.T) {
+func TestStreamSend_Overtaken(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
 			if n > 1 {
@@ -370,6 +605,221 @@ func TestAMessageThatIsOvertakenIsSentOnce(t *testing.T) {
 		}
 		if got := s.heard(0); s.Count(get) != 2 || len(got) != 0 {
 			t.Errorf("%d attempts, the first heard %v", s.Count(get), got)
+		}
+	})
+}
+
+// slow is an attempt whose messages wait for a gate before they are sent.
+type slow struct {
+	grpc.ClientStream
+
+	gate chan struct{}
+	err  error
+}
+
+func (s slow) SendMsg(m any) error {
+	<-s.gate
+	if s.err != nil {
+		return s.err
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+func TestStreamSend_ReplayOvertaken(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		gate := make(chan struct{})
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 2 {
+				return slow{ClientStream: stream, gate: gate}
+			}
+			return stream
+		})
+		s.On(get, failing(), testserver.Play().Then(down()), testserver.Play(testserver.Receive(1), say("a")))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, strings.Repeat("x", 10<<10)) // large enough to be taken from a pool
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+		close(gate) // the second attempt sends what the third was answered for
+		synctest.Wait()
+		if got := s.Count(get); got != 3 || s.retrier.Replayed() != 0 {
+			t.Errorf("%d attempts, %d bytes kept; want 3 and none", got, s.retrier.Replayed())
+		}
+	})
+}
+
+func TestStreamSend_LateFailure(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		gate := make(chan struct{})
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
+			}
+			return stream
+		})
+		s.On(get, testserver.Play(testserver.Pause(time.Second)).Then(down()), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		time.AfterFunc(time.Minute, func() { close(gate) }) // long after the first attempt
+		sent := make(chan error, 1)
+		go func() { sent <- stream.SendMsg(wrapperspb.String("a")) }()
+		synctest.Wait()
+		m := new(wrapperspb.StringValue)
+		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" {
+			t.Fatalf("%v, %v; want what the second attempt was sent", m, err)
+		}
+		if err := <-sent; err != nil {
+			t.Errorf("SendMsg: %v; the second attempt has sent it", err)
+		}
+		send(t, stream, "b")
+		_ = stream.CloseSend()
+		if got, err := receive(stream); len(got) != 1 || err != io.EOF {
+			t.Errorf("%v, %v; want [b]", got, err)
+		}
+	})
+}
+
+func TestStreamSend_ReplayRefused(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		gate := make(chan struct{})
+		close(gate)
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 2 {
+				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
+			}
+			return stream
+		})
+		s.On(get, failing(), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		time.Sleep(time.Second)
+		_ = stream.SendMsg(wrapperspb.String("b"))
+		_ = stream.CloseSend()
+		if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%v, %v; want the error of the replay", got, err)
+		}
+	})
+}
+
+func TestStreamSend_PrepareBeside(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.ReceiveAll(), say("sum")))
+		stream := s.open(t, t.Context(), clientStream)
+		done := make(chan error)
+		go func() { // gRPC lets messages be prepared in any goroutine
+			var err error
+			for range 100 {
+				if e := new(grpc.PreparedMsg).Encode(stream, wrapperspb.String("prepared")); e != nil {
+					err = e
+				}
+			}
+			done <- err
+		}()
+		for range 100 {
+			send(t, stream, "x")
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		_ = stream.CloseSend()
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := len(s.heard(0)); got != 100 {
+			t.Errorf("the server heard %d messages", got)
+		}
+	})
+}
+
+func TestStreamSend_TooLarge(t *testing.T) {
+	retry := plain()
+	retry.Codes = policy.Codes(codes.ResourceExhausted, codes.Unavailable)
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.ReceiveAll()))
+		stream := s.open(t, t.Context(), bidiStream, grpc.MaxCallSendMsgSize(100))
+		send(t, stream, "small")
+		synctest.Wait()
+		err := stream.SendMsg(wrapperspb.String(strings.Repeat("x", 100)))
+		if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.ReasonNonRetryable {
+			t.Errorf("%v, %s", err, reasonOf(err))
+		}
+		synctest.Wait()
+		if got := s.heard(0); s.Count(get) != 1 || fmt.Sprint(got) != "[small]" || s.retrier.Replayed() != 0 {
+			t.Errorf("%d attempts, the first heard %v; %d bytes are kept", s.Count(get), got, s.retrier.Replayed())
+		}
+	})
+}
+
+// A stream that only sends never learns of an answer, and would keep what it sends for ever.
+func TestStreamSend_OnlySends(t *testing.T) {
+	const limit = 1000
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.ReceiveAll()))
+		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(limit))
+		most := int64(0)
+		for range 1000 {
+			send(t, stream, "message")
+			most = max(most, s.retrier.Replayed())
+		}
+		if most < limit/2 || most > limit || s.retrier.Replayed() != 0 {
+			t.Errorf("%d bytes were kept and %d are; want up to %d and then none", most, s.retrier.Replayed(), limit)
+		}
+	})
+}
+
+// stamping is an inner interceptor that changes messages in place, as one that validates, encrypts or signs may.
+type stamping struct {
+	grpc.ClientStream
+
+	seen *[]string
+}
+
+func (s stamping) SendMsg(v any) error {
+	text, ok := v.(*wrapperspb.StringValue)
+	if !ok {
+		return fmt.Errorf("it gets a %T", v)
+	}
+	text.Value += "+"
+	*s.seen = append(*s.seen, text.GetValue())
+	return s.ClientStream.SendMsg(v)
+}
+
+// What an inner interceptor makes of a message is no part of it: each attempt is sent what the application sent.
+func TestStreamSend_MutatingInterceptor(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		var seen []string
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return stamping{stream, &seen} })
+		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()).Times(2), testserver.Play(testserver.EchoAll()))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a", "b")
+		_ = stream.CloseSend()
+		got, err := receive(stream)
+		if fmt.Sprint(got) != "[a+ b+]" || err != io.EOF || fmt.Sprint(seen) != "[a+ b+ a+ b+ a+ b+]" {
+			t.Errorf("%v, %v; the interceptors saw %v", got, err, seen)
+		}
+	})
+}
+
+func TestStreamSend_HedgeBesideMutatingAttempt(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		seen := make([][]string, 4)
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			return stamping{stream, &seen[n]}
+		})
+		s.On(get, testserver.Hang(), takes(time.Second, "second"), testserver.Hang())
+		stream := s.open(t, t.Context(), clientStream)
+		m := wrapperspb.String("")
+		for _, text := range []string{"a", "b", "c"} { // at 0, 60 and 120 ms
+			m.Value = text
+			if err := stream.SendMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(60 * ms)
+		}
+		_ = stream.CloseSend()
+		err := stream.RecvMsg(new(wrapperspb.StringValue))
+		if err != nil || fmt.Sprint(seen[1:]) != "[[a+ b+ c+] [a+ b+ c+] [a+ b+ c+]]" {
+			t.Errorf("%v; the interceptors saw %v", err, seen)
 		}
 	})
 }

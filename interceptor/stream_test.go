@@ -5,11 +5,13 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,15 +19,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	"pgregory.net/rapid"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -112,7 +111,7 @@ func (s scene) heard(n int) (texts []string) {
 	return texts
 }
 
-func TestAServerStreamIsRetriedUntilItsFirstMessage(t *testing.T) {
+func TestStream_ServerRetried(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a", "b", "c")))
 		stream := s.open(t, t.Context(), serverStream)
@@ -128,7 +127,7 @@ func TestAServerStreamIsRetriedUntilItsFirstMessage(t *testing.T) {
 	})
 }
 
-func TestDeliveredMessagesAreNeverRepeated(t *testing.T) {
+func TestStream_DeliveredNotRepeated(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("a", "b", "c")).Then(down()))
 		stream := s.open(t, t.Context(), serverStream)
@@ -140,7 +139,7 @@ func TestDeliveredMessagesAreNeverRepeated(t *testing.T) {
 	})
 }
 
-func TestAClientStreamIsReplayed(t *testing.T) {
+func TestStream_ClientReplayed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
 			testserver.Play(testserver.Receive(1)).Then(down()),
@@ -165,7 +164,7 @@ func TestAClientStreamIsReplayed(t *testing.T) {
 	})
 }
 
-func TestABidirectionalStreamIsReplayedUntilTheFirstReply(t *testing.T) {
+func TestStream_BidiReplayed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
 			testserver.Play(testserver.Receive(2)).Then(down()),
@@ -188,7 +187,7 @@ func TestABidirectionalStreamIsReplayedUntilTheFirstReply(t *testing.T) {
 	})
 }
 
-func TestAStreamThatCannotBeOpenedIsRetried(t *testing.T) {
+func TestStream_NotOpened(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.Down()
 		time.AfterFunc(500*ms, s.Up)
@@ -202,7 +201,7 @@ func TestAStreamThatCannotBeOpenedIsRetried(t *testing.T) {
 	})
 }
 
-func TestOneAllowanceOfAttemptsForAllOfAStream(t *testing.T) {
+func TestStream_OneAllowance(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down())
 		stream := s.open(t, t.Context(), bidiStream)
@@ -217,260 +216,229 @@ func TestOneAllowanceOfAttemptsForAllOfAStream(t *testing.T) {
 	})
 }
 
-func TestReplayIsWhatTheApplicationSentThen(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.ReceiveAll(), say("ok")))
-		stream := s.open(t, t.Context(), clientStream)
-		m := new(wrapperspb.StringValue)
-		for _, text := range []string{"a", "b", "c"} {
-			m.Value = text // one message, used again
-			if err := stream.SendMsg(m); err != nil {
-				t.Fatal(err)
-			}
+// heardBy is what the server received in every attempt.
+func (s scene) heardBy() (all []string) {
+	synctest.Wait()
+	for n, a := range s.Attempts() {
+		heard := fmt.Sprint(s.heard(n))
+		if a.HalfClosed {
+			heard += "."
 		}
-		_ = stream.CloseSend()
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(s.heard(1)); got != "[a b c]" {
-			t.Errorf("the second attempt heard %s", got)
-		}
-	})
+		all = append(all, heard)
+	}
+	return all
 }
 
-func TestHeaderFirstOnAFailingStreamIsRetried(t *testing.T) {
+func TestStream_NothingSent(t *testing.T) {
+	for name, row := range map[string]struct {
+		move testserver.Move
+		want string
+	}{
+		"and stays open": {testserver.Pause(time.Second), "[[] []]"},
+		"and is closed":  {testserver.ReceiveAll(), "[[]. [].]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play(row.move).Then(down()), testserver.Play(row.move, say("a")))
+				stream := s.open(t, t.Context(), bidiStream)
+				if name == "and is closed" {
+					_ = stream.CloseSend()
+				}
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+					t.Errorf("%v, %v", got, err)
+				}
+				if got := fmt.Sprint(s.heardBy()); got != row.want {
+					t.Errorf("the attempts heard %s; want %s", got, row.want)
+				}
+			})
+		})
+	}
+}
+
+func TestStream_ManyAnswers(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		if md, err := stream.Header(); md == nil || err != nil {
-			t.Fatalf("%v, %v", md, err)
+		var many []string
+		for n := range 1000 {
+			many = append(many, fmt.Sprint(n))
 		}
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+		s.On(get, down().Times(3), testserver.Play(testserver.Receive(1), say(many...)))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "x")
+		if got, err := receive(stream); fmt.Sprint(got) != fmt.Sprint(many) || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
 }
 
-func TestCancellingAStreamAndNeverCallingAgainReleasesIt(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithCancel(t.Context())
-		stream := s.open(t, ctx, clientStream)
+func TestStream_OneAttemptKeepsNothing(t *testing.T) {
+	play(t, policy.Config{}, func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
+		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
-		cancel()
-		synctest.Wait()
-		if len(s.calls) != 1 || s.calls[0].Code != codes.Canceled {
-			t.Errorf("calls %+v; want one that was cancelled", s.calls)
+		if got := s.retrier.Replayed(); got != 0 {
+			t.Errorf("%d bytes are kept", got)
 		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); status.Code(err) != codes.Canceled {
-			t.Errorf("RecvMsg: %v", err)
+		if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 1 {
+			t.Errorf("%v after %d attempts", err, s.Count(get))
 		}
 	})
 }
 
-func TestASlowStreamIsGivenUpForAnotherBeforeItsFirstMessage(t *testing.T) {
-	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Minute), say("b")))
+// overOnce reports whether the only call has ended once, with a code and no wait.
+func (s scene) overOnce(t *testing.T, want codes.Code, attempts int) {
+	t.Helper()
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.calls) != 1 || s.calls[0].Code != want || s.Count(get) != attempts || s.retrier.Replayed() != 0 {
+		t.Errorf("%d attempts, %d bytes kept, calls %+v; want one with %s after %d attempts",
+			s.Count(get), s.retrier.Replayed(), s.calls, want, attempts)
+	}
+}
+
+// kinds are the three kinds of streams.
+func kinds() map[string]*grpc.StreamDesc {
+	return map[string]*grpc.StreamDesc{"server": serverStream, "client": clientStream, "bidi": bidiStream}
+}
+
+// whole makes a stream of one message each way, and returns what it brings, how it ends, and after how long.
+func (s scene) whole(t *testing.T, desc *grpc.StreamDesc, opts ...grpc.CallOption) (got string, took time.Duration, err error) {
+	t.Helper()
+	start := time.Now()
+	stream := s.open(t, t.Context(), desc, opts...)
+	send(t, stream, "x")
+	_ = stream.CloseSend()
+	texts, err := receive(stream)
+	return fmt.Sprint(texts), time.Since(start), err
+}
+
+// inside dials with an interceptor inside the Retrier's: it wraps the stream of the n-th attempt, from 1.
+func (s scene) inside(t *testing.T, wrap func(n int, stream grpc.ClientStream) grpc.ClientStream) *grpc.ClientConn {
+	t.Helper()
+	n := 0
+	return s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := open(ctx, desc, cc, method, opts...)
+			if err != nil {
+				return nil, err
+			}
+			n++
+			return wrap(n, stream), nil
+		}))...)
+}
+
+func TestStream_Pushback(t *testing.T) {
+	stop := "[] pushback_stop"
+	for name, row := range map[string]struct {
+		step testserver.Step
+		want string
+	}{
+		"a delay":                 {down().Pushback("700"), "[700ms] succeeded"},
+		"no delay":                {down().Pushback("0"), "[0s] succeeded"},
+		"retry info":              {down().RetryInfo(3 * time.Second), "[3s] succeeded"},
+		"retry-after":             {down().RetryAfter("2"), "[2s] succeeded"},
+		"pushback wins":           {down().Pushback("700").RetryInfo(3 * time.Second).RetryAfter("2"), "[700ms] succeeded"},
+		"retry info wins":         {down().RetryInfo(3 * time.Second).RetryAfter("2"), "[3s] succeeded"},
+		"after headers":           {down().Header(metadata.Pairs("from", "1")).Pushback("700"), "[700ms] succeeded"},
+		"stop":                    {down().Pushback("-1"), stop},
+		"nonsense":                {down().Pushback("soon"), stop},
+		"empty":                   {down().Pushback(""), stop},
+		"a plus sign":             {down().Pushback("+5"), stop},
+		"leading zeros":           {down().Pushback("005"), stop},
+		"a fraction":              {down().Pushback("1.5"), stop},
+		"two values":              {down().Pushback("5", "5"), stop},
+		"more than 32 bits":       {down().Pushback("2147483648"), stop},
+		"more than is waited for": {down().Pushback("300001"), stop},
+		"a code that is not retried": {
+			testserver.Fail(codes.NotFound).Pushback("5"),
+			"[] non_retryable",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, row.step, testserver.Play(testserver.Receive(1), say("a")))
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				_, _ = receive(stream)
+				if got := fmt.Sprint(s.waits(), " ", s.calls[0].Reason); got != row.want {
+					t.Errorf("%s; want %s", got, row.want)
+				}
+			})
+		})
+	}
+}
+
+func TestStream_PushbackRestartsBackoff(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), down().Pushback("700"), down(), testserver.Play(testserver.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || s.waits() != "[1.1s]" {
+		send(t, stream, "x")
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || s.waits() != "[100ms 700ms 100ms]" {
 			t.Errorf("%v, %v, waits %s", got, err, s.waits())
 		}
 	})
 }
 
-// What commits a stream need not be an answer: one that comes late pays nothing back.
-func TestAnAnswerIsLateOrNotWhateverHasCommittedItsStream(t *testing.T) {
-	for name, row := range map[string]struct {
-		takes time.Duration
-		look  func(stream grpc.ClientStream)
-		want  int // extra attempts that are paid back
+func TestStream_PreviousAttempts(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a")))
+		stream := s.open(t, metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme"), bidiStream)
+		send(t, stream, "x")
+		_, _ = receive(stream)
+		var counts []string
+		for _, a := range s.Attempts() {
+			counts = append(counts, fmt.Sprint(a.Metadata["grpc-previous-rpc-attempts"], a.Metadata["tenant"]))
+		}
+		if got := strings.Join(counts, " "); got != "[] [acme] [1] [acme] [2] [acme]" {
+			t.Errorf("the server saw %s", got)
+		}
+	})
+}
+
+func TestStream_Refused(t *testing.T) {
+	for want, row := range map[policy.Reason]struct {
+		method  string
+		retry   func(*policy.RetrySpec)
+		timeout time.Duration
 	}{
-		"in time":                     {500 * ms, func(grpc.ClientStream) {}, 1},
-		"in time, context asked for":  {500 * ms, func(s grpc.ClientStream) { s.Context() }, 1},
-		"late, context asked for":     {2 * time.Second, func(s grpc.ClientStream) { s.Context() }, 0},
-		"late, headers came in time":  {2 * time.Second, func(s grpc.ClientStream) { _, _ = s.Header() }, 1},
-		"late, the buffer was filled": {2 * time.Second, func(s grpc.ClientStream) { _ = s.SendMsg(wrapperspb.String("a")) }, 0},
+		policy.ReasonNotIdempotent:    {method: create},
+		policy.ReasonDeadlineTooClose: {method: get, timeout: 90 * ms},
+		policy.ReasonBudgetExhausted:  {method: get, retry: func(r *policy.RetrySpec) { r.Budget = "" }},
+		policy.ReasonNonRetryable:     {method: get, retry: func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.Aborted) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			retry := hasty()
-			retry.Budget = ""
-			p := &purse{Budget: budget.Unlimited, grants: 9}
+		t.Run(string(want), func(t *testing.T) {
+			retry := plain()
+			if row.retry != nil {
+				row.retry(&retry)
+			}
+			p := &purse{Budget: nil, grants: 0}
 			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.SendHeader(nil), testserver.Pause(row.takes), say("a")))
-				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
-				time.AfterFunc(200*ms, func() { row.look(stream) }) // of the second attempt
-				if got, err := receive(stream); len(got) != 1 || p.refunded != row.want {
-					t.Errorf("%v, %v; the budget: %s; want %d refunded", got, err, p, row.want)
+				s.On(row.method, down())
+				ctx := t.Context()
+				if row.timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, row.timeout)
+					defer cancel()
+				}
+				stream, err := s.conn.NewStream(ctx, bidiStream, row.method)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				send(t, stream, "x")
+				_, err = receive(stream)
+				if status.Code(err) != codes.Unavailable || reasonOf(err) != want || s.Count("*") != 1 || time.Since(start) != 0 {
+					t.Errorf("%v (%s) after %d attempts and %v; want %s at once", err, reasonOf(err), s.Count("*"), time.Since(start), want)
 				}
 			}, interceptor.WithBudget("", p))
 		})
 	}
 }
 
-func TestAMessageThatCameEarlyAndCannotBeDecodedEndsTheStreamAsInGRPC(t *testing.T) {
-	for name, desc := range map[string]*grpc.StreamDesc{"bidi": bidiStream, "client": clientStream} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.SendRaw([]byte{0xff})))
-				stream := s.open(t, t.Context(), desc)
-				synctest.Wait()
-				if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
-					t.Fatalf("SendMsg: %v; want EOF, since the stream has ended", err)
-				}
-				err := stream.RecvMsg(new(wrapperspb.StringValue))
-				if status.Code(err) != codes.Internal || !strings.HasPrefix(status.Convert(err).Message(), "grpc: failed to unmarshal the received message: ") {
-					t.Errorf("%v; want gRPC's error", err)
-				}
-				synctest.Wait()
-				if got := fmt.Sprint(s.Count(get), len(s.calls), s.retrier.Replayed()); got != "1 1 0" {
-					t.Errorf("attempts, ends and bytes kept: %s; want one, one and none", got)
-				}
-			}, described(t))
-		})
-	}
-}
-
-// A client stream can bring its reply and then fail. gRPC has then decoded the reply already, and a
-// codec that adds to what it finds would mix it with that of the next attempt.
-func TestAReplyThatAFailedAttemptOfAStreamFilledIsEmptied(t *testing.T) {
+func TestStream_DeclaredSafe(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get,
-			testserver.Play(testserver.ReceiveAll(), testserver.SendRaw([]byte("bad"))).Then(down()),
-			testserver.Play(testserver.ReceiveAll(), testserver.SendRaw([]byte("good"))))
-		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(notes{"forced"}))
-		if err := stream.SendMsg(&note{"a"}); err != nil {
-			t.Fatal(err)
-		}
-		_ = stream.CloseSend()
-		reply := new(note)
-		if err := stream.RecvMsg(reply); err != nil || reply.text != "good" || s.Count(get) != 2 {
-			t.Errorf("%q, %v after %d attempts", reply.text, err, s.Count(get))
-		}
-	})
-}
-
-// attemptScript is what the server does in one attempt.
-type attemptScript struct {
-	moves []string // "receive", "send", "receive all", "pause"; "headers" first
-	end   string   // "ok", "fail", "hang", "drop", "cut"
-}
-
-func (a attemptScript) String() string {
-	return strings.Join(append(slices.Clone(a.moves), a.end), "/")
-}
-
-// drawAttempts makes the scripts of up to 4 attempts; the last goes on forever.
-func drawAttempts(t *rapid.T, desc *grpc.StreamDesc) (list []attemptScript) {
-	moves := []string{"receive", "receive", "send", "receive all", "pause"}
-	if !desc.ServerStreams {
-		moves = []string{"receive", "receive all", "pause"} // its one message comes with its end
-	}
-	for range rapid.IntRange(1, 4).Draw(t, "attempts") {
-		a := attemptScript{
-			moves: rapid.SliceOfN(rapid.SampledFrom(moves), 0, 5).Draw(t, "moves"),
-			end:   rapid.SampledFrom([]string{"fail", "fail", "fail", "ok", "ok", "hang", "drop", "cut"}).Draw(t, "end"),
-		}
-		if a.end == "ok" && !desc.ServerStreams {
-			a.moves = append(a.moves, "send")
-		}
-		if rapid.IntRange(0, 3).Draw(t, "headers") == 0 {
-			a.moves = append([]string{"headers"}, a.moves...)
-		}
-		list = append(list, a)
-	}
-	return list
-}
-
-// script is what the server does in attempt n, from 1.
-func (m *model) script(n int) attemptScript {
-	return m.attempts[min(max(n, 1), len(m.attempts))-1]
-}
-
-// sent is what the application sees of attempt n, if that is the one.
-func (a attemptScript) sent(n int) (texts []string) {
-	for _, move := range a.moves {
-		if move == "send" {
-			texts = append(texts, fmt.Sprintf("attempt %d message %d", n, len(texts)))
-		}
-	}
-	return texts
-}
-
-// steps are the attempts for the server; the last is written out as often as a call may reach it, so
-// that each of its attempts has messages of its own.
-func steps(attempts []attemptScript) (list []testserver.Step) {
-	for n := 1; n <= 5; n++ {
-		list = append(list, attempts[min(n, len(attempts))-1].step(n))
-	}
-	return list
-}
-
-func (a attemptScript) step(n int) testserver.Step {
-	var moves []testserver.Move
-	texts := a.sent(n)
-	for _, move := range a.moves {
-		switch move {
-		case "headers":
-			moves = append(moves, testserver.SendHeader(metadata.Pairs("attempt", fmt.Sprint(n))))
-		case "receive":
-			moves = append(moves, testserver.Receive(1))
-		case "receive all":
-			moves = append(moves, testserver.ReceiveAll())
-		case "pause":
-			moves = append(moves, testserver.Pause(400*ms))
-		case "send":
-			moves = append(moves, say(texts[0]))
-			texts = texts[1:]
-		}
-	}
-	switch a.end {
-	case "fail":
-		return testserver.Play(moves...).Then(down())
-	case "hang":
-		return testserver.Play(moves...).Then(testserver.Hang())
-	case "drop":
-		return testserver.Play(moves...).Then(testserver.Drop())
-	case "cut":
-		return testserver.Play(append(moves, testserver.Cut())...)
-	}
-	return testserver.Play(moves...)
-}
-
-// payloads is a stats handler that keeps what is sent, and how attempts end.
-type payloads struct {
-	mu   sync.Mutex // guards all
-	sent []any
-	ends []codes.Code
-
-	squeezed int // messages that compression has made smaller by half
-}
-
-func (*payloads) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (*payloads) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (*payloads) HandleConn(context.Context, stats.ConnStats)                       {}
-
-func (p *payloads) HandleRPC(_ context.Context, e stats.RPCStats) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch e := e.(type) {
-	case *stats.OutPayload:
-		p.sent = append(p.sent, e.Payload)
-		if 2*e.CompressedLength < e.Length {
-			p.squeezed++
-		}
-	case *stats.End:
-		p.ends = append(p.ends, status.Code(e.Error))
-	}
-}
-
-func TestAStatsHandlerSeesTheMessageAndTheEndOfEveryAttempt(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		p := new(payloads)
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
-		stream, err := conn.NewStream(t.Context(), serverStream, get)
+		s.On(create, down(), testserver.Play(testserver.Receive(1), say("a")))
+		stream, err := s.conn.NewStream(t.Context(), bidiStream, create, interceptor.Idempotent())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -478,9 +446,161 @@ func TestAStatsHandlerSeesTheMessageAndTheEndOfEveryAttempt(t *testing.T) {
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
 		}
-		first, ok := p.sent[0].(proto.Message)
-		if !ok || !proto.Equal(first, wrapperspb.String("x")) || len(p.sent) != 2 || fmt.Sprint(p.ends) != "[Unavailable OK]" {
-			t.Errorf("sent %v, ends %v", p.sent, p.ends)
+	})
+}
+
+func TestStream_Disable(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		stream := s.open(t, t.Context(), bidiStream, interceptor.Disable())
+		send(t, stream, "x")
+		if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 1 || len(s.calls) != 0 {
+			t.Errorf("%v after %d attempts, calls %+v", err, s.Count(get), s.calls)
 		}
 	})
+}
+
+// within gives the scene a connection on which inner sees each attempt n of a stream, from 1.
+func (s scene) within(t *testing.T, inner func(ctx context.Context, n int, stream grpc.ClientStream) grpc.ClientStream) scene {
+	t.Helper()
+	n := 0
+	s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := open(ctx, desc, cc, method, opts...)
+			if err != nil {
+				return nil, err
+			}
+			n++
+			return inner(ctx, n, stream), nil
+		}))...)
+	return s
+}
+
+// failing takes a message and fails.
+func failing() testserver.Step { return testserver.Play(testserver.Receive(1)).Then(down()) }
+
+// Nothing is kept where nothing may follow, but that is not why nothing follows.
+func TestStream_OneAttemptExhausted(t *testing.T) {
+	for name, options := range map[string][]interceptor.Option{"by policy": nil, "by the Retrier": {interceptor.WithMaxAttempts(1)}} {
+		t.Run(name, func(t *testing.T) {
+			c := policy.Config{}
+			if options != nil {
+				c = config(plain())
+			}
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "a")
+				if got := s.retrier.Replayed(); got != 0 {
+					t.Errorf("%d bytes are kept", got)
+				}
+				_, err := receive(stream)
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if e == nil || e.Reason == policy.ReasonCommitted || e.Commit != policy.CommitNone || status.Code(err) != codes.Unavailable {
+					t.Errorf("%v, %+v", err, e)
+				}
+			}, options...)
+		})
+	}
+}
+
+func TestStream_Deadline(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "x")
+		time.Sleep(2 * time.Second)
+		s.overOnce(t, codes.DeadlineExceeded, 1)
+		if s.calls[0].Elapsed != time.Second {
+			t.Errorf("after %v; want 1s", s.calls[0].Elapsed)
+		}
+	})
+}
+
+func TestStream_PolicyTimeout(t *testing.T) {
+	retry := plain()
+	c := config(retry)
+	for i := range c.Methods {
+		c.Methods[i].Timeout = time.Second
+	}
+	play(t, c, func(t *testing.T, s scene) {
+		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "x")
+		start := time.Now()
+		got, err := receive(stream)
+		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.DeadlineExceeded || time.Since(start) != time.Second {
+			t.Errorf("%v, %v after %v", got, err, time.Since(start))
+		}
+	})
+}
+
+// CANCELLED is a server's word too, and what a proxy that goes away leaves.
+func TestStream_CancelledByServer(t *testing.T) {
+	retry := plain()
+	retry.Codes = policy.Codes(codes.Canceled)
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Fail(codes.Canceled), testserver.Play(testserver.Receive(1), say("a")))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "x")
+		if got, _ := receive(stream); len(got) != 1 || s.Count(get) != 2 {
+			t.Errorf("%v after %d attempts", got, s.Count(get))
+		}
+	})
+}
+
+func TestStream_WaitForReadyOnRetry(t *testing.T) {
+	retry := plain()
+	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, new(true)
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1), say("up again")))
+		s.Down()
+		time.AfterFunc(500*ms, s.Up)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		stream := s.open(t, ctx, serverStream)
+		send(t, stream, "x")
+		if got, err := receive(stream); len(got) != 1 || len(s.attempts) != 2 {
+			t.Errorf("%v, %v after %d attempts; want the second to wait", got, err, len(s.attempts))
+		}
+	})
+}
+
+// A call of one message each way may be made as a stream; its description is the caller's.
+func TestStream_OneMessageEachWay(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), text("a"))
+		desc := grpc.StreamDesc{StreamName: "GetOrder"}
+		stream := s.open(t, t.Context(), &desc)
+		send(t, stream, "x")
+		_ = stream.CloseSend()
+		m := new(wrapperspb.StringValue)
+		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" || s.Count(get) != 2 {
+			t.Errorf("%v, %v after %d attempts", m, err, s.Count(get))
+		}
+		if desc.StreamName != "GetOrder" || desc.ServerStreams || desc.ClientStreams {
+			t.Errorf("the description has become %+v", desc)
+		}
+		if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
+			t.Errorf("told of %+v", s.calls)
+		}
+	})
+}
+
+// binaryLog is what gRPC reads at its start: the methods that it logs in binary.
+const binaryLog = "GRPC_BINARY_LOG_FILTER"
+
+// A stream with a binary log takes other ways through gRPC, which asks it for its context and its
+// headers by itself. So the tests of streams run once more, in a process that logs all methods.
+func TestStream_BinaryLog(t *testing.T) {
+	if os.Getenv(binaryLog) != "" {
+		return // this is that process
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|CallCodec|ReplayBuffer|Resume")
+	again.Env = append(os.Environ(), binaryLog+"=*")
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -15,15 +15,139 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestHeaderWaitsForTheAttemptAfterOneThatIsGivenUp(t *testing.T) {
+func TestStreamTimeout_GivenUp(t *testing.T) {
+	play(t, config(hasty()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Minute), say("b")))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "list")
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || s.waits() != "[1.1s]" {
+			t.Errorf("%v, %v, waits %s", got, err, s.waits())
+		}
+	})
+}
+
+func TestStreamTimeout_AnswerCrosses(t *testing.T) {
+	for _, at := range []time.Duration{999 * ms, 1000 * ms, 1050 * ms, 1099 * ms, 1100 * ms, 1101 * ms} {
+		t.Run(at.String(), func(t *testing.T) {
+			play(t, config(hasty()), func(t *testing.T, s scene) {
+				s.On(get,
+					testserver.Play(testserver.Receive(1), testserver.Pause(at), say("1a"), testserver.Pause(time.Minute), say("1b")),
+					testserver.Play(testserver.Receive(1), say("2a", "2b")))
+				stream := s.open(t, t.Context(), serverStream)
+				send(t, stream, "x")
+				got, err := receive(stream)
+				first, second := "[1a 1b] 1", "[2a 2b] 2"
+				synctest.Wait()
+				now := fmt.Sprint(got, " ", s.Count(get))
+				if err != io.EOF || now != first && now != second || at < 1100*ms && now != first || at > 1100*ms && now != second {
+					t.Errorf("%s, %v", now, err)
+				}
+			})
+		})
+	}
+}
+
+func TestStreamTimeout_Beside(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		first, second testserver.Step
+		want, places  string
+		after         time.Duration
+	}{
+		{"the first answers late", takes(1500*ms, "first"), testserver.Hang(), "[first]", "[1 won 2 cancelled]", 1500 * ms},
+		{"the second answers", testserver.Hang(), takes(0, "second"), "[second]", "[1 cancelled 2 won]", 1100 * ms},
+		{"the first fails, the second answers", down().Delay(1500 * ms), takes(900*ms, "second"), "[second]", "[1 lost 2 won]", 2000 * ms},
+		{"the first answers during the backoff", takes(1050*ms, "first"), takes(0, "second"), "[first]", "[1 ]", 1050 * ms},
+		{"the first fails during the backoff", down().Delay(1050 * ms), takes(0, "second"), "[second]", "[1  2 ]", 1150 * ms},
+	} {
+		for kind, desc := range kinds() {
+			t.Run(row.name+"/"+kind, func(t *testing.T) {
+				play(t, config(besides()), func(t *testing.T, s scene) {
+					s.On(get, row.first, row.second, testserver.Hang())
+					got, took, err := s.whole(t, desc)
+					if got != row.want || err != io.EOF || took != row.after || s.ends() != row.places {
+						t.Errorf("%s, %v after %v: %s; want %s after %v: %s", got, err, took, s.ends(), row.want, row.after, row.places)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What was decided about the slow attempt, the budget pays once, as for a slow one.
+func TestStreamTimeout_BesideBudget(t *testing.T) {
+	retry := besides()
+	retry.Budget = ""
+	purse := &purse{grants: 10}
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), takes(0, "second"))
+		if got, _, err := s.whole(t, bidiStream); got != "[second]" || err != io.EOF {
+			t.Errorf("%s, %v", got, err)
+		}
+		if d := s.decisions[0]; !d.TimedOut || d.Decision.Reason != policy.ReasonHedge {
+			t.Errorf("%+v", d)
+		}
+		want := fmt.Sprintf("asked [%v], failed 1, returned 0, refunded 1, ok 1, bad 0", budget.KindTimeout)
+		if purse.String() != want {
+			t.Errorf("the budget: %v; want %s", purse, want)
+		}
+	}, interceptor.WithBudget("", purse))
+}
+
+func TestStreamTimeout_NobodyReceives(t *testing.T) {
+	play(t, config(hasty()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), testserver.Play(testserver.ReceiveAll(), say("sum")))
+		stream := s.open(t, t.Context(), clientStream)
+		send(t, stream, "a")
+		time.Sleep(1500 * ms)
+		send(t, stream, "b")
+		_ = stream.CloseSend()
+		m := new(wrapperspb.StringValue)
+		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "sum" || s.waits() != "[1.1s]" {
+			t.Errorf("%q, %v, waits %s; want the second attempt when the first is given up", m.GetValue(), err, s.waits())
+		}
+		if got := fmt.Sprint(s.heard(1)); got != "[a b]" {
+			t.Errorf("the second attempt heard %s", got)
+		}
+	})
+}
+
+func TestStreamTimeout_CancelledAfter(t *testing.T) {
+	play(t, config(hasty()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(t, ctx, clientStream)
+		send(t, stream, "a")
+		time.Sleep(2 * time.Second)
+		cancel()
+		s.overOnce(t, codes.Canceled, 2)
+	})
+}
+
+// Attempts that take each other's place are no hedges.
+func TestStreamTimeout_InPlaceIsARetry(t *testing.T) {
+	retry := plain()
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.OnTimeoutRetry
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang(), testserver.Play(say("a")))
+		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {
+			t.Errorf("%v after %s", got, s.waits())
+		}
+		if d := s.decisions[0].Decision; !s.decisions[0].TimedOut || d.Reason != policy.ReasonRetry {
+			t.Errorf("%+v; want a retry", s.decisions[0])
+		}
+	})
+}
+
+func TestStreamTimeout_Header(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
 		stream := s.open(t, t.Context(), bidiStream)
@@ -35,7 +159,7 @@ func TestHeaderWaitsForTheAttemptAfterOneThatIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestASendThatIsBlockedGoesOnWithTheNextAttempt(t *testing.T) {
+func TestStreamTimeout_BlockedSend(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(1<<20)))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
@@ -59,7 +183,7 @@ func TestASendThatIsBlockedGoesOnWithTheNextAttempt(t *testing.T) {
 	})
 }
 
-func TestAMessageOfAnAttemptThatWasGivenUpIsNotMixedWithThoseOfTheNext(t *testing.T) {
+func TestStreamTimeout_UnreadMessage(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.On(get,
 			testserver.Play(testserver.Receive(1), say("of the first"), testserver.Pause(time.Hour)),
@@ -74,104 +198,20 @@ func TestAMessageOfAnAttemptThatWasGivenUpIsNotMixedWithThoseOfTheNext(t *testin
 	})
 }
 
-func TestAStreamEndsWithItsDeadlineThoughNobodyReceives(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
+func TestStreamTimeout_DecisionsNameTheirAttempts(t *testing.T) {
+	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		stream := s.open(t, ctx, bidiStream)
 		send(t, stream, "x")
-		time.Sleep(2 * time.Second)
-		s.overOnce(t, codes.DeadlineExceeded, 1)
-		if s.calls[0].Elapsed != time.Second {
-			t.Errorf("after %v; want 1s", s.calls[0].Elapsed)
+		_, _ = receive(stream)
+		var about []string
+		for _, d := range s.decisions {
+			about = append(about, fmt.Sprint(d.Attempt, d.TimedOut))
 		}
-	})
-}
-
-func TestThePolicysTimeoutBoundsAWholeStream(t *testing.T) {
-	retry := plain()
-	c := config(retry)
-	for i := range c.Methods {
-		c.Methods[i].Timeout = time.Second
-	}
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		start := time.Now()
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.DeadlineExceeded || time.Since(start) != time.Second {
-			t.Errorf("%v, %v after %v", got, err, time.Since(start))
-		}
-	})
-}
-
-// A message and the end of the call can meet: then one goroutine ends the call while another one has
-// a message in its hands.
-func TestAMessageThatMeetsTheEndOfItsCallIsDeliveredAndTheCallEndsOnce(t *testing.T) {
-	slow := interceptor.WithObserver(interceptor.Observer{
-		Attempt: func(context.Context, interceptor.AttemptEvent) { time.Sleep(time.Second) },
-	})
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		ctx, cancel := context.WithCancel(t.Context())
-		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
-			return &lateReceiver{stream, func() { cancel(); time.Sleep(500 * ms) }}
-		})
-		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
-		stream, err := conn.NewStream(ctx, bidiStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		send(t, stream, "x")
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.Canceled || reasonOf(err) == policy.ReasonSucceeded {
-			t.Errorf("%v, %v", got, err)
-		}
-		s.overOnce(t, codes.Canceled, 1)
-	}, slow)
-}
-
-// lateReceiver has something done between a message and its delivery.
-type lateReceiver struct {
-	grpc.ClientStream
-
-	then func()
-}
-
-func (l *lateReceiver) RecvMsg(m any) error {
-	err := l.ClientStream.RecvMsg(m)
-	l.then()
-	return err
-}
-
-func TestPreparingAMessageBesideASendIsNoRace(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll(), say("sum")))
-		stream := s.open(t, t.Context(), clientStream)
-		done := make(chan error)
-		go func() { // gRPC lets messages be prepared in any goroutine
-			var err error
-			for range 100 {
-				if e := new(grpc.PreparedMsg).Encode(stream, wrapperspb.String("prepared")); e != nil {
-					err = e
-				}
-			}
-			done <- err
-		}()
-		for range 100 {
-			send(t, stream, "x")
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		_ = stream.CloseSend()
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if got := len(s.heard(0)); got != 100 {
-			t.Errorf("the server heard %d messages", got)
+		if got := strings.Join(about, ", "); got != "1 true, 2 true, 3 true" {
+			t.Errorf("decisions about attempts %s", got)
 		}
 	})
 }

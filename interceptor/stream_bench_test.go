@@ -7,14 +7,14 @@ import (
 	"context"
 	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -79,7 +79,7 @@ func bare(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, metho
 	return open(ctx, desc, cc, method, opts...)
 }
 
-func TestAMessageAllocatesNothingBeforeNorAfterCommitment(t *testing.T) {
+func TestStreamAllocations_Message(t *testing.T) {
 	r := mustNew(t, mustSet(t, config(plain())), quiet)
 	stream, l := looped(t, r.Stream(), grpc.ForceCodecV2(still{}))
 	m := new(int)
@@ -219,6 +219,23 @@ func BenchmarkStreamAllocs(b *testing.B) {
 	}
 }
 
+func TestStreamAllocations_Kept(t *testing.T) {
+	m := wrapperspb.String(strings.Repeat("x", 100))
+	allocs := func(through grpc.StreamClientInterceptor) float64 {
+		stream, _ := looped(t, through, grpc.ForceCodecV2(encoding.GetCodecV2(encodingproto.Name)))
+		return testing.AllocsPerRun(5000, func() {
+			if err := stream.SendMsg(m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	r := mustNew(t, mustSet(t, config(plain())), quiet)
+	with, without := allocs(r.Stream()), allocs(bare)
+	if with > without || r.Replayed() < 5000*100 {
+		t.Errorf("%v allocations, and %v without us; %d bytes are kept", with, without, r.Replayed())
+	}
+}
+
 // BenchmarkStreamHedgeNotFired is what the readiness to hedge costs a stream that is answered at once, beside
 // one that is only retried: a goroutine, which waits for the first message.
 func BenchmarkStreamHedgeNotFired(b *testing.B) {
@@ -243,45 +260,5 @@ func BenchmarkStreamHedgeNotFired(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// short makes a stream that sends n messages and receives until it ends.
-func short(b *testing.B, conn *grpc.ClientConn, desc *grpc.StreamDesc, n int, message *wrapperspb.StringValue) {
-	b.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	stream, err := conn.NewStream(ctx, desc, get)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for range n {
-		if err := stream.SendMsg(message); err != nil {
-			b.Fatal(err)
-		}
-	}
-	_ = stream.CloseSend()
-	reply := new(wrapperspb.StringValue)
-	for err == nil && desc.ServerStreams {
-		err = stream.RecvMsg(reply)
-	}
-	if !desc.ServerStreams {
-		_ = stream.RecvMsg(reply)
-	}
-}
-
-// binaryLog is what gRPC reads at its start: the methods that it logs in binary.
-const binaryLog = "GRPC_BINARY_LOG_FILTER"
-
-// A stream with a binary log takes other ways through gRPC, which asks it for its context and its
-// headers by itself. So the tests of streams run once more, in a process that logs all methods.
-func TestStreamsHoldWithABinaryLog(t *testing.T) {
-	if os.Getenv(binaryLog) != "" {
-		return // this is that process
-	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|Replay|Resume|Delivered|Allowance")
-	again.Env = append(os.Environ(), binaryLog+"=*")
-	if out, err := again.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
