@@ -54,6 +54,11 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./balancer/ ./budget/ ./interceptor/
 
+.PHONY: ops
+ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test dashboard and alerts
+	@.ci/prometheus
+	@cd examples/metrics && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
+
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user
 	@.ci/newuser

@@ -158,6 +158,9 @@ func (m *metrics) instruments(meter metric.Meter) error {
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
+	for _, result := range []string{followed, refused} { // a counter that begins at 1 has no increase that an alert could see
+		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
+	}
 	_, err := meter.RegisterCallback(m.collect, m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info)
 	return err
 }
@@ -223,10 +226,13 @@ func (m *metrics) callLabels(e interceptor.CallEvent) metric.MeasurementOption {
 	return m.with(attribute.String("method", method), attribute.String("target", target), attribute.String("code", codeName(e.Code)))
 }
 
+// What became of a change of the policies.
+const followed, refused = "followed", "refused"
+
 func (m *metrics) reload(e interceptor.ReloadEvent) {
-	result := "followed"
+	result := followed
 	if e.Err != nil {
-		result = "refused"
+		result = refused
 	}
 	m.reloads.Add(context.Background(), 1, m.with(attribute.String("result", result)))
 }

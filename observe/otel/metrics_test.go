@@ -257,7 +257,8 @@ func TestMetricsOfPolicies(t *testing.T) {
 			return "stagger.policy.info{hash=" + p.Hash + " mode=ENFORCE source=" + p.Source + "} 1"
 		}
 		first := s.retrier.Policy()
-		want(t, s.lines(t, "stagger.policy"), line(first))
+		// Zeros are there from the start, so that the first change is an increase.
+		want(t, s.lines(t, "stagger.policy"), line(first), "stagger.policy.reloads{result=followed} 0", "stagger.policy.reloads{result=refused} 0")
 		next, err := policy.Parse("etc/retry.yaml", []byte("# less\n{}"))
 		if err != nil {
 			t.Fatal(err)
@@ -268,7 +269,7 @@ func TestMetricsOfPolicies(t *testing.T) {
 		if now := s.retrier.Policy(); now == first {
 			t.Fatalf("%+v", now)
 		}
-		want(t, s.lines(t, "stagger.policy"), line(s.retrier.Policy()), "stagger.policy.reloads{result=followed} 1")
+		want(t, s.lines(t, "stagger.policy"), line(s.retrier.Policy()), "stagger.policy.reloads{result=followed} 1", "stagger.policy.reloads{result=refused} 0")
 	})
 }
 
@@ -380,7 +381,8 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 	<-refused
 	want(t, s.lines(t, "stagger.policy.reloads", "stagger.client.waiting"),
 		"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
-		"stagger.policy.reloads{result=refused retrier=a} 1")
+		"stagger.policy.reloads{result=followed retrier=a} 0", "stagger.policy.reloads{result=followed retrier=b} 0",
+		"stagger.policy.reloads{result=refused retrier=a} 1", "stagger.policy.reloads{result=refused retrier=b} 0")
 }
 
 func TestMetricsAreCollectedWhileCallsRun(t *testing.T) {

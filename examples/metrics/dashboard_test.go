@@ -1,0 +1,110 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"context"
+	"time"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// query is one that a panel of the dashboard shows.
+type query struct{ panel, text string }
+
+// dashboard are the queries of dashboard.json, as Grafana sends them for all jobs.
+func dashboard(t *testing.T) []query {
+	t.Helper()
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	text, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	variable := regexp.MustCompile(`\$\w+`)
+	values := map[string]string{"$job": ".*", "$__rate_interval": "5s", "$__range": "30s"}
+	var list []query
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			list = append(list, query{p.Title, variable.ReplaceAllStringFunc(target.Expr, func(name string) string {
+				if values[name] == "" {
+					t.Errorf("%s: %s has no value", p.Title, name)
+				}
+				return values[name]
+			})})
+		}
+	}
+	if len(list) < 10 {
+		t.Fatalf("%d queries", len(list))
+	}
+	return list
+}
+
+// names are the metrics in a query. Labels of gRPC's begin with grpc_ too, and none with grpc_client_.
+func names(query string) []string {
+	return regexp.MustCompile(`\b(?:stagger|grpc_client)_\w+`).FindAllString(query, -1)
+}
+
+// What the dashboard shows and the alerts ask for is recorded in a day of the client, in virtual time.
+func TestMetricsAreRecorded(t *testing.T) {
+	t.Parallel()
+	recorded := map[string]bool{}
+	synctest.Test(t, func(t *testing.T) {
+		server := testserver.Start(t, testserver.NoRecord())
+		c, err := newClient(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if err := play(ctx, server, c.conn, day); err != nil {
+			t.Fatal(err)
+		}
+		families, err := c.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			recorded[f.GetName()] = true
+			if f.GetMetric()[0].GetHistogram() != nil {
+				recorded[f.GetName()+"_count"], recorded[f.GetName()+"_bucket"] = true, true
+			}
+		}
+	})
+	wanted := map[string]string{} // where each name stands
+	for _, q := range dashboard(t) {
+		for _, name := range names(q.text) {
+			wanted[name] = q.panel
+		}
+	}
+	for _, a := range alerts(t) {
+		for _, name := range names(a.Expr) {
+			wanted[name] = a.Alert
+		}
+	}
+	if len(wanted) < 10 {
+		t.Errorf("%d metrics", len(wanted))
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if !recorded[name] {
+			t.Errorf("%s: nothing records %s", wanted[name], name)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// This file is what `make ops` runs: a real Prometheus, in real time. STAGGER_PROMETHEUS asks for it.
+func required(t *testing.T) {
+	t.Helper()
+	if os.Getenv("STAGGER_PROMETHEUS") == "" {
+		t.Skip("a real Prometheus takes half a minute; `make ops` runs it")
+	}
+}
+
+// short is a day that Prometheus sees all of in half a minute.
+func short() []phase {
+	var phases []phase
+	for _, p := range day {
+		phases = append(phases, phase{p.length / 2, p.answer})
+	}
+	return phases
+}
+
+// Prometheus scrapes the client in its outages: every query of the dashboard and every metric of the alerts returns data,
+// every rule can be evaluated, and the alert that the outage is for sees it.
+func TestPrometheus(t *testing.T) {
+	required(t)
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	p := startPrometheus(ctx, t, startClient(ctx, t))
+
+	var missing []string
+	pending := false
+	for ctx.Err() == nil {
+		missing = p.missing(ctx, t)
+		pending = pending || p.pending(ctx, t, "StaggerBudgetDenies")
+		if len(missing) == 0 && pending {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	t.Errorf("without data: %q; StaggerBudgetDenies has seen the outage: %v", missing, pending)
+}
+
+func TestAlertRules(t *testing.T) {
+	required(t)
+	t.Parallel()
+	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "alerts.yaml"}, {"check", "config", "prometheus.yml"}, {"test", "rules", "alerts_test.yaml"}} {
+		if out, err := exec.CommandContext(t.Context(), "promtool", args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// startClient has a client make calls until ctx ends, and returns the address of its metrics.
+func startClient(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	server := testserver.Start(t, testserver.NoRecord())
+	c, err := newClient(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	played := make(chan error, 1)
+	go func() { played <- play(ctx, server, c.conn, short()) }()
+	web := httptest.NewServer(c.metrics())
+	t.Cleanup(func() {
+		stop()
+		web.Close()
+		if err := errors.Join(<-played, c.close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return strings.TrimPrefix(web.URL, "http://")
+}
+
+// scraper is the API of a running Prometheus.
+type scraper struct {
+	url   string
+	start time.Time
+}
+
+const config = `
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs: [{job_name: orders-client, static_configs: [{targets: [%q]}]}]
+`
+
+// startPrometheus has a Prometheus scrape an address, on loopback and with data that go with the test.
+func startPrometheus(ctx context.Context, t *testing.T, target string) scraper {
+	t.Helper()
+	rules, err := filepath.Abs("alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	file := filepath.Join(folder, "prometheus.yml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, config, rules, target), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lis, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free now
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := lis.Addr().String()
+	lis.Close()
+	command := exec.CommandContext(ctx, "prometheus", "--config.file="+file, "--web.listen-address="+address,
+		"--storage.tsdb.path="+filepath.Join(folder, "data"), "--log.level=warn")
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = 10 * time.Second
+	command.Stderr = t.Output()
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = command.Wait()
+	})
+	p := scraper{"http://" + address, time.Now()}
+	for ctx.Err() == nil {
+		response, err := http.Get(p.url + "/-/ready")
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return p
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("Prometheus is not ready in time")
+	return p
+}
+
+// get asks the API, and decodes what the answer says.
+func (p scraper) get(ctx context.Context, t *testing.T, path string, data any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Status != "success" {
+		t.Fatalf("%s: %s %s %v", path, answer.Status, answer.Error, err)
+	}
+}
+
+// missing are the queries of the dashboard, and the metrics of the alerts, that have had no data so far.
+func (p scraper) missing(ctx context.Context, t *testing.T) (list []string) {
+	t.Helper()
+	for _, q := range dashboard(t) {
+		if !p.hasData(ctx, t, q.text) {
+			list = append(list, q.panel+": "+q.text)
+		}
+	}
+	for _, a := range alerts(t) {
+		for _, name := range names(a.Expr) {
+			if !p.hasData(ctx, t, name) {
+				list = append(list, a.Alert+": "+name)
+			}
+		}
+	}
+	return list
+}
+
+// hasData reports whether a query has a number at any time since the start.
+func (p scraper) hasData(ctx context.Context, t *testing.T, query string) bool {
+	t.Helper()
+	var data struct {
+		Result []struct{ Values [][2]any }
+	}
+	seconds := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+	p.get(ctx, t, "/api/v1/query_range?"+url.Values{
+		"query": {query}, "start": {seconds(p.start)}, "end": {seconds(time.Now())}, "step": {"1"},
+	}.Encode(), &data)
+	for _, series := range data.Result {
+		for _, v := range series.Values {
+			text, _ := v[1].(string)
+			if x, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pending reports whether an alert waits for its time to fire, and fails the test if a rule is in ill health.
+func (p scraper) pending(ctx context.Context, t *testing.T, name string) (yes bool) {
+	t.Helper()
+	var data struct {
+		Groups []struct {
+			Rules []struct{ Name, State, Health, LastError string }
+		}
+	}
+	p.get(ctx, t, "/api/v1/rules", &data)
+	for _, g := range data.Groups {
+		for _, r := range g.Rules {
+			if r.Health == "err" {
+				t.Errorf("%s: %s", r.Name, r.LastError)
+			}
+			yes = yes || r.Name == name && (r.State == "pending" || r.State == "firing")
+		}
+	}
+	return yes
+}
