@@ -239,9 +239,9 @@ func (s *stream) handOver() {
 	s.direct.Store(t)
 }
 
-// pin commits the call to an attempt, for the given reason, and returns it; of a call that is over it returns
-// the answer, which may be nil.
-func (s *stream) pin(why policy.Commit) *streamAttempt {
+// pin commits the call to an attempt, for the given reason, and returns that. Of a call that is done, it returns the
+// answer, which may be nil.
+func (s *stream) pin(why policy.Commit) (t *streamAttempt, done bool) {
 	s.mu.Lock()
 	defer s.unlock()
 	for s.chosen == nil && !s.done {
@@ -249,15 +249,15 @@ func (s *stream) pin(why policy.Commit) *streamAttempt {
 			s.wait()
 		}
 	}
-	if s.chosen != nil {
-		return s.chosen
+	if s.done {
+		return s.answer, true
 	}
-	return s.answer
+	return s.chosen, false
 }
 
 // Context commits the call, as gRPC's own does, and is then the context of the attempt.
 func (s *stream) Context() context.Context {
-	t := s.pin(policy.CommitContext)
+	t, _ := s.pin(policy.CommitContext)
 	if t == nil || t.stream == nil {
 		return s.call.ctx
 	}
@@ -267,11 +267,8 @@ func (s *stream) Context() context.Context {
 // Trailer returns the trailer of the attempt that was the answer. Only after RecvMsg has returned an
 // error.
 func (s *stream) Trailer() metadata.MD {
-	t := s.pin(policy.CommitTrailer)
-	s.mu.Lock()
-	ended := t != nil && t.stream != nil && t.over
-	s.mu.Unlock()
-	if !ended { // too early: gRPC may be writing it
+	t, done := s.pin(policy.CommitTrailer)
+	if !done || t == nil || t.stream == nil { // too early: gRPC may be writing it
 		return nil
 	}
 	return t.stream.Trailer()

@@ -353,6 +353,38 @@ func TestStreamHedge_CancelMeetsAnswer(t *testing.T) {
 	}, described(t))
 }
 
+// A message is on its way when the call is cancelled. Meanwhile another attempt fails, before or after it: the end is
+// that of the attempt whose message the application gets.
+func TestStreamHedge_MessageAfterCancel(t *testing.T) {
+	for name, fails := range map[string]time.Duration{"failure before it": 250 * ms, "failure after it": 350 * ms} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				begin := time.Now()
+				s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+					until := []time.Duration{300 * ms, fails, 300 * ms}[n-1]
+					return &lateReceiver{stream, func() { time.Sleep(time.Until(begin.Add(until))) }}
+				})
+				s.On(get, testserver.Play(testserver.Receive(1), testserver.SendHeader(metadata.Pairs("by", "1")), say("a"), testserver.Pause(time.Hour)),
+					testserver.Play(testserver.Receive(1), testserver.Pause(50*ms)).Then(testserver.Fail(codes.DataLoss).Trailer(metadata.Pairs("by", "2"))),
+					testserver.Hang())
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(200*ms, cancel)
+				var header, trailer metadata.MD
+				stream := s.open(t, ctx, bidiStream, grpc.Header(&header), grpc.Trailer(&trailer))
+				send(t, stream, "x")
+				got, err := receive(stream)
+				if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.Canceled {
+					t.Errorf("%v, %v", got, err)
+				}
+				if fmt.Sprint(header.Get("by"), trailer.Get("by"), stream.Trailer().Get("by")) != "[1] [] []" {
+					t.Errorf("header of %v, trailer of %v, %v", header.Get("by"), trailer.Get("by"), stream.Trailer().Get("by"))
+				}
+				s.overOnce(t, codes.Canceled, 2)
+			})
+		})
+	}
+}
+
 func TestStreamHedge_Refused(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		gate := make(chan struct{})

@@ -203,8 +203,10 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	if c.phase == open {
 		c.phase, c.state.Committed = committed, why
 		c.drop(now.At)
-		c.cancelOthers(&step, n)
+	} else if c.phase == gone {
+		c.end.Answer, c.end.Err = 0, nil // those that have ended brought what the application does not see
 	}
+	c.cancelOthers(&step, n)
 	return c.finish(step, now), true
 }
 

@@ -378,7 +378,7 @@ func (m *model) decided(n int, r *Result, d policy.Decision, followed bool) {
 			m.since = 1
 		}
 		if d.Retry {
-			m.committed = 0
+			m.committed, m.shown = 0, 0
 		}
 	}
 	if d.Reason == policy.ReasonNonRetryable || d.Reason == policy.ReasonCommitted || m.committed == n {
@@ -477,6 +477,9 @@ func (m *model) commit(n int, why policy.Commit) {
 		switch {
 		case a.cancelled != no:
 			a.dropped = true
+		case m.stopped != "" && m.answer == 0: // what has ended before is not the answer
+			m.last, m.lastErr = 0, nil
+			fallthrough
 		case m.committed == 0 && m.stopped == "" && m.answer == 0:
 			m.committed, a.committed = n, why
 			fallthrough
@@ -492,8 +495,12 @@ func (m *model) commit(n int, why policy.Commit) {
 		got = yes
 		return step
 	}, nil, "commit %d %s", n, why)
-	if ok && got != want {
-		m.failf("9: commit %d: %v; want %v", n, got, want)
+	switch {
+	case !ok:
+	case got != want, got && m.shown != 0 && m.shown != n:
+		m.failf("9: commit %d: %v; want %v; %d is shown", n, got, want, m.shown)
+	case got:
+		m.shown = n
 	}
 }
 

@@ -37,6 +37,7 @@ type model struct {
 	running   int
 	since     int           // attempts since the start or the last progress
 	committed int           // the attempt that the call is committed to; 0: none
+	shown     int           // the attempt of which the application sees something; 0: none
 	answer    int           // the attempt that has ended the call by an answer, a fatal failure or a panic
 	panicked  bool          // by a panic
 	stopped   policy.Reason // "": the caller is there
@@ -98,7 +99,7 @@ func (m *model) runningNumbers() []int {
 //  6. A call has one wait slot at most, and none when it does not wait.
 //  7. Nothing is sent before the server's word, nor after a stop of the server, nor before the decided delay.
 //  8. No extra attempt is sent while the channel is down and waited for, nor without the breaker's leave.
-//  9. One attempt is committed at a time, and a commitment leaves nothing pending.
+//  9. One attempt is committed at a time, a commitment leaves nothing pending, and the end is that of what was seen.
 //  10. A call ends once, when nothing runs, with the first answer, or the end of an attempt.
 //  11. An attempt is cancelled once at most, while it runs.
 //  12. A wake before its time changes nothing.
@@ -296,6 +297,9 @@ func (m *model) checkEnd() {
 		m.failf("10: %+v; want %d attempts, waited %v, panicked: %v", e, len(m.attempts), m.waited, m.panicked)
 	case e.Answer != m.last, status.Code(e.Err) != status.Code(m.lastErr):
 		m.failf("10: answer %d, %v; want %d, %v", e.Answer, e.Err, m.last, m.lastErr)
+	}
+	if m.shown != 0 && e.Answer != m.shown && !m.panicked {
+		m.failf("9: the answer is %d; the application has seen %d", e.Answer, m.shown)
 	}
 	switch want := m.stopped; {
 	case m.answer != 0 || want == "":
