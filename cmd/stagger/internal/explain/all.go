@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // row is one method of a service, or what holds for the methods that have no row.
 type row struct {
-	effect.Effect
+	explain.Effect
 
 	service, method string // both or the second may be others
 }
@@ -28,7 +29,7 @@ func rowsOfAPI(set *policy.Set, known api.API) []row {
 	for _, s := range known.Services() {
 		for _, method := range api.Methods(s) {
 			name := policy.Name{Service: string(s.FullName()), Method: method}
-			rows = append(rows, row{effect.Of(set, known, name.String()), name.Service, name.Method})
+			rows = append(rows, row{effectOf(set, known, name.String()), name.Service, name.Method})
 		}
 	}
 	return rows
@@ -45,7 +46,7 @@ func rowsOfFile(set *policy.Set) []row {
 		if name.Service == "" {
 			path = "/" + others + "/" + others // which only an entry for everything is for
 		}
-		r := row{effect.Of(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
+		r := row{effectOf(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
 		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level says that it is safe"
 		}
@@ -70,4 +71,9 @@ func rank(method string) int {
 		return 1
 	}
 	return 0
+}
+
+// effectOf is the effect for a Retrier with gRPC's cap of attempts.
+func effectOf(set *policy.Set, known api.API, path string) explain.Effect {
+	return explain.EffectOf(set, known.Level, path, interceptor.DefaultMaxAttempts)
 }

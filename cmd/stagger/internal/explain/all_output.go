@@ -4,13 +4,14 @@
 package explain
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/effect"
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -51,28 +52,20 @@ func (a overview) text(w io.Writer) error {
 func service(rows []row, p terminal.Style) string {
 	t := report.Table{Columns: []string{"method", "retried or hedged", "attempts", "because", "budget", "entry"}}
 	for _, r := range rows {
-		t.Rows = append(t.Rows, []string{r.method, colour(p, r.Strategy), strconv.Itoa(r.Attempts), because(r.Effect), r.Budget, shortEntry(r)})
+		t.Rows = append(t.Rows, []string{r.method, colour(p, r.Strategy), strconv.Itoa(r.Attempts), r.Why(), r.Budget, shortEntry(r)})
 	}
 	return p.Title(rows[0].service) + "\n" + terminal.Table(t, p, "") + "\n"
 }
 
-func colour(p terminal.Style, s effect.Strategy) string {
+func colour(p terminal.Style, s explain.Strategy) string {
 	switch s {
-	case effect.Retried, effect.Hedged:
+	case explain.Retried, explain.Hedged:
 		return p.Success(string(s))
-	case effect.Unsent:
+	case explain.Unsent:
 		return p.Warning(string(s))
 	default:
 		return string(s)
 	}
-}
-
-// because is why: who declares it safe, unless there is nothing to repeat.
-func because(v effect.Effect) string {
-	if v.Policy != nil && v.Strategy == effect.Once {
-		return "the entry has no retryPolicy or hedgingPolicy"
-	}
-	return v.Because
 }
 
 // shortEntry names an entry beside its service.
@@ -93,17 +86,6 @@ func shortEntry(r row) string {
 	}
 }
 
-// methodJSON is a row in JSON.
-type methodJSON struct {
-	Method   string          `json:"method"`
-	Strategy effect.Strategy `json:"strategy"` // retried, hedged, only if never sent, neither
-	Attempts int             `json:"attempts"`
-	Safe     bool            `json:"safe"`
-	Because  string          `json:"because"`
-	Budget   string          `json:"budget,omitempty"`
-	Entry    string          `json:"entry"`
-}
-
 // unmatchedJSON is a name that matches no method, in JSON.
 type unmatchedJSON struct {
 	File    string `json:"file"`
@@ -116,15 +98,22 @@ type unmatchedJSON struct {
 
 func (a overview) json(w io.Writer) error {
 	whole := struct {
-		Methods   []methodJSON    `json:"methods"`
-		Unmatched []unmatchedJSON `json:"unmatched"`
-	}{[]methodJSON{}, []unmatchedJSON{}}
+		Methods   []explain.MethodJSON `json:"methods"`
+		Unmatched []unmatchedJSON      `json:"unmatched"`
+	}{[]explain.MethodJSON{}, []unmatchedJSON{}}
 	for _, r := range a.rows {
 		path := "/" + r.service + "/" + r.method
-		whole.Methods = append(whole.Methods, methodJSON{path, r.Strategy, r.Attempts, r.Safe, because(r.Effect), r.Budget, r.Entry})
+		whole.Methods = append(whole.Methods, r.JSON(path))
 	}
 	for _, s := range a.unmatched {
 		whole.Unmatched = append(whole.Unmatched, unmatchedJSON{s.File, s.Line, s.Column, s.Field, s.Value, s.Message})
 	}
 	return writeJSON(w, whole)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -18,6 +17,8 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -65,7 +66,7 @@ const examples = `  stagger explain retry.yaml /acme.orders.v1.OrderService/GetO
 
 // options are what the command line says.
 type options struct {
-	question
+	explain.Question
 
 	seed   uint64
 	all    bool
@@ -85,7 +86,7 @@ var (
 
 // Command is "stagger explain".
 func Command() *cobra.Command {
-	o := options{question: question{code: codes.Unavailable}}
+	o := options{Question: explain.Question{Code: codes.Unavailable, MaxAttempts: interceptor.DefaultMaxAttempts}}
 	c := &cobra.Command{
 		Use:               "explain (FILE METHOD | FILE --all | --reason NAME)",
 		Short:             "Show what a policy does, attempt by attempt, or for every method",
@@ -104,15 +105,15 @@ func Command() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.Var(codeFlag{&o.code}, "code", "`code` that every attempt fails with, its name or number")
-	flags.StringVar(&o.pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
-	flags.DurationVar(&o.deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
-	flags.DurationVar(&o.latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
-	flags.BoolVar(&o.hang, "hang", false, "no attempt is ever answered")
-	flags.BoolVar(&o.budgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
-	flags.BoolVar(&o.breakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
+	flags.Var(codeFlag{&o.Code}, "code", "`code` that every attempt fails with, its name or number")
+	flags.StringVar(&o.Pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
+	flags.DurationVar(&o.Deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
+	flags.DurationVar(&o.Latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
+	flags.BoolVar(&o.Hang, "hang", false, "no attempt is ever answered")
+	flags.BoolVar(&o.BudgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
+	flags.BoolVar(&o.BreakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
 	flags.StringVar(&o.reason, "reason", "", "say what the `name` of a reason means, and what to do")
-	flags.BoolVar(&o.inRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")
+	flags.BoolVar(&o.InRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")
 	flags.Uint64Var(&o.seed, "seed", 1, "`number` that the waits are drawn from")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
@@ -155,50 +156,41 @@ func (o *options) check(c *cobra.Command, args []string) error {
 }
 
 func (o *options) explainOne(c *cobra.Command, file, method string) error {
-	if o.deadline < 0 {
-		return cli.UsageErrorf("--deadline %v: must not be negative", o.deadline)
+	if o.Deadline < 0 {
+		return cli.UsageErrorf("--deadline %v: must not be negative", o.Deadline)
 	}
-	if o.latency < 0 {
-		return cli.UsageErrorf("--latency %v: must not be negative", o.latency)
+	if o.Latency < 0 {
+		return cli.UsageErrorf("--latency %v: must not be negative", o.Latency)
 	}
-	if o.hang && (o.latency > 0 || o.pushback != "" || c.Flags().Changed("code")) {
+	if o.Hang && (o.Latency > 0 || o.Pushback != "" || c.Flags().Changed("code")) {
 		return cli.UsageErrorf("--hang: an attempt that is never answered has no --code, --latency or --pushback")
 	}
-	o.method = "/" + strings.TrimPrefix(method, "/")
-	if parts := strings.Split(o.method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+	o.Method = "/" + strings.TrimPrefix(method, "/")
+	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
 	}
 	known, set, _, err := o.load(c, file)
 	if err != nil {
 		return err
 	}
-	a := explain(set, known, o.question, draw(o.seed))
+	a := explain.Explain(set, known.Level, o.Question, explain.Draw(o.seed))
 	if o.format == formatJSON {
-		return a.json(c.OutOrStdout())
+		return writeJSON(c.OutOrStdout(), a.JSON())
 	}
 	_, err = io.WriteString(c.OutOrStdout(), text(a, terminal.StyleOf(c.OutOrStdout())))
 	return err
 }
 
 func (o *options) explainReason(c *cobra.Command) error {
-	m, err := meaningOf(o.reason)
+	m, err := explain.MeaningOf(o.reason)
 	switch {
 	case err != nil:
-		return cli.UsageErrorf("%w", err)
+		return cli.UsageErrorf("--%w", err)
 	case o.format == formatJSON:
 		return writeJSON(c.OutOrStdout(), m)
 	default:
-		return m.text(c.OutOrStdout())
+		return showMeaning(c.OutOrStdout(), m)
 	}
-}
-
-// draw draws the random numbers of an explanation.
-func draw(seed uint64) (drawn chances) {
-	random := rand.New(rand.NewPCG(seed, 0))
-	for i := range drawn {
-		drawn[i] = random.Float64()
-	}
-	return drawn
 }
 
 func (o *options) explainAll(c *cobra.Command, file string) error {

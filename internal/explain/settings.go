@@ -12,17 +12,15 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// setting is what an entry says of its retries or hedges, with what it leaves to the defaults.
-type setting struct{ name, value string }
-
-func settings(p *policy.Policy) []setting {
+// settings are what an entry says of its retries or hedges, with what it leaves to the defaults.
+func settings(p *policy.Policy) []Fact {
 	spec := p.Spec()
 	var (
-		list    []setting
+		list    []Fact
 		longest time.Duration // pushback
 	)
 	add := func(name, format string, args ...any) {
-		list = append(list, setting{name, fmt.Sprintf(format, args...)})
+		list = append(list, Fact{name, fmt.Sprintf(format, args...)})
 	}
 	if r := spec.Retry; r != nil {
 		longest = r.MaxPushback

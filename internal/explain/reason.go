@@ -5,24 +5,22 @@ package explain
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// meaning is what a reason means, and what to do.
-type meaning struct {
+// Meaning is what a reason means, and what to do.
+type Meaning struct {
 	Reason  policy.Reason `json:"reason"`
 	Means   string        `json:"means"`
 	Remedy  string        `json:"remedy"`
 	Refusal string        `json:"question,omitempty"` // of the pipeline, to which it is the no
 }
 
-// meanings are those of all reasons, in their order.
-var meanings = []meaning{
+// Meanings are those of all reasons, in their order.
+var Meanings = []Meaning{
 	{
 		Reason: policy.ReasonNonRetryable, Means: "The policy does not list the code, or the same call would fail again.",
 		Remedy: "If another attempt may help, list the code in retryableStatusCodes, or let it count as another with codeOverrides.",
@@ -97,10 +95,10 @@ var meanings = []meaning{
 	},
 }
 
-// meaningOf finds a reason by its name.
-func meaningOf(name string) (meaning, error) {
+// MeaningOf finds a reason by its name.
+func MeaningOf(name string) (Meaning, error) {
 	var names []string
-	for _, m := range meanings {
+	for _, m := range Meanings {
 		if string(m.Reason) == name {
 			for _, s := range policy.Steps() {
 				if s.No == m.Reason {
@@ -112,24 +110,7 @@ func meaningOf(name string) (meaning, error) {
 		names = append(names, string(m.Reason))
 	}
 	if near := document.Nearest(name, names); near != "" {
-		return meaning{}, fmt.Errorf("--reason %q: there is none of that name; did you mean %s?", name, near)
+		return Meaning{}, fmt.Errorf("reason %q: there is none of that name; did you mean %s?", name, near)
 	}
-	return meaning{}, fmt.Errorf("--reason %q: must be one of %s", name, strings.Join(names, ", "))
-}
-
-func (m meaning) text(w io.Writer) error {
-	text := terminal.StyleOf(w).Title(string(m.Reason)) + "\n"
-	if m.Refusal != "" {
-		text += "  question  " + m.Refusal + " No.\n"
-	}
-	_, err := io.WriteString(w, text+"  means     "+m.Means+"\n  to do     "+m.Remedy+"\n")
-	return err
-}
-
-func reasonNames() []string {
-	list := make([]string, 0, len(meanings))
-	for _, r := range policy.Reasons() {
-		list = append(list, string(r))
-	}
-	return list
+	return Meaning{}, fmt.Errorf("reason %q: must be one of %s", name, strings.Join(names, ", "))
 }

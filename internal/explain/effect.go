@@ -1,14 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package effect is what a policy file does for one method.
-package effect
+package explain
 
-import (
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
-)
+import "github.com/stagger-go/stagger/policy"
 
 // Strategy is how the calls of a method are repeated.
 type Strategy string
@@ -23,7 +18,6 @@ const (
 
 // Effect is what holds for a method.
 type Effect struct {
-	Method   string         // "/service/method"
 	Policy   *policy.Policy // nil if no entry names the method
 	Entry    string         // what names it
 	Strategy Strategy
@@ -33,16 +27,17 @@ type Effect struct {
 	Budget   string // "" without another attempt
 }
 
-// Of is the effect on "/service/method". The set must know the API ([api.API.Join]).
-func Of(set *policy.Set, known api.API, method string) Effect {
-	e := Effect{Method: method, Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
+// EffectOf is the effect on "/service/method", for a Retrier with a cap of attempts. The level is the idempotency_level
+// of a method in its .proto; "" if nobody knows it.
+func EffectOf(set *policy.Set, level func(method string) string, method string, maxAttempts int) Effect {
+	e := Effect{Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
 	if e.Policy == nil {
 		e.Entry, e.Because = "none", "no entry names it, its service or everything"
 		return e
 	}
 	e.Entry = entry(set, e.Policy)
-	e.Safe, e.Because = safe(set, known, e.Policy, method)
-	e.Attempts = min(e.Policy.MaxAttempts(), interceptor.DefaultMaxAttempts)
+	e.Safe, e.Because = safe(set, level, e.Policy, method)
+	e.Attempts = min(e.Policy.MaxAttempts(), maxAttempts)
 	spec := e.Policy.Spec()
 	switch {
 	case spec.Retry == nil && spec.Hedge == nil:
@@ -54,8 +49,16 @@ func Of(set *policy.Set, known api.API, method string) Effect {
 	default:
 		e.Strategy = Retried
 	}
-	e.Budget = budget(set, e.Policy)
+	e.Budget = budgetName(set, e.Policy)
 	return e
+}
+
+// Why is who declares the method safe, or why nobody does, unless there is nothing to repeat.
+func (e *Effect) Why() string {
+	if e.Policy != nil && e.Strategy == Once {
+		return "the entry has no retryPolicy or hedgingPolicy"
+	}
+	return e.Because
 }
 
 func entry(set *policy.Set, p *policy.Policy) string {
@@ -76,7 +79,7 @@ func entry(set *policy.Set, p *policy.Policy) string {
 	}
 }
 
-func safe(set *policy.Set, known api.API, p *policy.Policy, method string) (yes bool, because string) {
+func safe(set *policy.Set, level func(string) string, p *policy.Policy, method string) (yes bool, because string) {
 	key, named := p.IdempotencyKey(), p.Name().Method != ""
 	switch said := p.Spec().Idempotency; {
 	case key != "":
@@ -90,13 +93,13 @@ func safe(set *policy.Set, known api.API, p *policy.Policy, method string) (yes 
 	case said == policy.IdempotencyNone:
 		return false, "idempotency is NONE"
 	case set.Safe(p, method):
-		return true, "idempotency_level is " + known.Level(method)
+		return true, "idempotency_level is " + level(method)
 	default:
 		return false, "nothing declares it safe to repeat"
 	}
 }
 
-func budget(set *policy.Set, p *policy.Policy) string {
+func budgetName(set *policy.Set, p *policy.Policy) string {
 	switch name := p.Budget(); {
 	case name == policy.NoBudget:
 		return "none"

@@ -1,0 +1,155 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Fact is one that holds for all calls of the method. Without a name it belongs to the one before.
+type Fact struct{ Name, Value string }
+
+// Facts are what the entry says, and what it leaves to the defaults; none if there is no policy.
+func (a *Answer) Facts() []Fact {
+	if a.Policy == nil {
+		return nil
+	}
+	list := append([]Fact{{"entry", a.entry()}, {"attempts", a.attempts()}, {"safe", a.safety()}}, settings(a.Policy)...)
+	if a.Budget != "" {
+		empty := ""
+		if a.BudgetEmpty {
+			empty = ", which is empty"
+		}
+		list = append(list, Fact{"budget", a.Budget + empty})
+	}
+	if a.Limit > 0 {
+		list = append(list, Fact{"deadline", a.Limit.String() + " for the whole call"})
+	}
+	return list
+}
+
+// Refusal is the last decision, if that was a no; else nil.
+func (a *Answer) Refusal() *Event {
+	if n := len(a.Events); n > 0 && !a.Events[n-1].Decision.Retry {
+		return &a.Events[n-1]
+	}
+	return nil
+}
+
+// Scenario is what every attempt meets.
+func (a *Answer) Scenario() string {
+	var b strings.Builder
+	switch {
+	case a.Hang:
+		b.WriteString("no attempt is ever answered")
+	case a.Latency > 0:
+		fmt.Fprintf(&b, "every attempt fails with %s%s, after %v", policy.CodeName(a.Code), a.pushback(), a.Latency)
+	default:
+		fmt.Fprintf(&b, "every attempt fails with %s%s, at once", policy.CodeName(a.Code), a.pushback())
+	}
+	if a.BreakerOpen {
+		b.WriteString(", and the circuit opens after the first")
+	}
+	return b.String()
+}
+
+// Outcome is how the call ends.
+func (a *Answer) Outcome() string {
+	if a.Never {
+		return "The call does not end: it has no deadline, and nobody answers."
+	}
+	n := strconv.Itoa(a.End.Attempts) + " attempts"
+	if a.End.Attempts == 1 {
+		n = "1 attempt"
+	}
+	if a.End.Hedges > 0 {
+		n += fmt.Sprintf(", %d of them hedges", a.End.Hedges)
+	}
+	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), a.End.Reason, n)
+}
+
+// EndCode is the code that the caller gets.
+func (a *Answer) EndCode() string {
+	if a.End.Err == nil { // of a call that was stopped, it is the context's
+		return policy.CodeName(codes.DeadlineExceeded)
+	}
+	return policy.CodeName(status.Code(a.End.Err))
+}
+
+// Then is what follows the event.
+func (e *Event) Then() string {
+	switch {
+	case e.Decision.Retry && e.Slow && e.Decision.Reason == policy.ReasonHedge:
+		return "another attempt beside it"
+	case e.Decision.Retry && e.Slow:
+		return "another attempt in its place"
+	case e.Decision.Retry:
+		return "another attempt"
+	case e.Slow:
+		return "it goes on alone"
+	default:
+		return "no other attempt"
+	}
+}
+
+// Between is how short and how long the wait could have been; "" if there is none.
+func (e *Event) Between() string {
+	if !e.Waits {
+		return ""
+	}
+	return Short(e.Least) + " and " + Short(e.Longest)
+}
+
+// Short is a time to a tenth of a millisecond.
+func Short(d time.Duration) string { return d.Round(time.Millisecond / 10).String() }
+
+func (a *Answer) pushback() string {
+	if a.Pushback == "" {
+		return ""
+	}
+	return " and " + policy.PushbackTrailer + ": " + a.Pushback
+}
+
+func (a *Answer) entry() string {
+	n := a.Policy.Name()
+	switch {
+	case a.Entry == "{}":
+		return "{}, which names everything"
+	case a.Entry != n.String():
+		return a.Entry // it comes with the API
+	case n.Method != "":
+		return a.Entry + ", which names the method"
+	default:
+		return a.Entry + ", which names its service"
+	}
+}
+
+func (a *Answer) attempts() string {
+	n := a.Policy.MaxAttempts()
+	switch {
+	case n == 1:
+		return "1: the entry has no retryPolicy or hedgingPolicy"
+	case n > a.MaxAttempts:
+		return fmt.Sprintf("%d, cut to %d unless interceptor.WithMaxAttempts allows more", n, a.MaxAttempts)
+	case a.Policy.Hedge() != nil:
+		return fmt.Sprintf("%d, beside each other (hedging)", n)
+	default:
+		return strconv.Itoa(n)
+	}
+}
+
+func (a *Answer) safety() string {
+	if a.Safe {
+		return "yes: " + a.Because
+	}
+	return "no: " + a.Because
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain says what a policy does for a method: which entry holds, and what follows, attempt by attempt, if
+// every attempt fails in the same way. It drives the engine that the interceptor drives.
+package explain
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Question is what is to be explained.
+type Question struct {
+	Method      string // "/service/method"
+	Code        codes.Code
+	Pushback    string // in the trailer; "" is none
+	Deadline    time.Duration
+	Latency     time.Duration // of each attempt, before it fails
+	Hang        bool          // no attempt is ever answered
+	InRetry     bool
+	BudgetEmpty bool
+	BreakerOpen bool // after the first attempt
+	MaxAttempts int  // the cap of the Retrier, at least 1
+}
+
+// Answer is the explanation.
+type Answer struct {
+	Question
+	Effect
+	Playback
+
+	Limit time.Duration // of the whole call; 0: none
+}
+
+// Playback is what a call does.
+type Playback struct {
+	Events []Event
+	Sent   []time.Duration // when each attempt is sent
+	End    attempts.End
+	At     time.Duration // when it ends
+	Never  bool          // it does not end
+}
+
+// Event is an attempt that has failed, or is slow, and what follows.
+type Event struct {
+	Attempt        int
+	Sent, At       time.Duration // since the call's start
+	Slow           bool          // the attempt has not ended
+	Decision       policy.Decision
+	Waits          bool          // or would, if there were time
+	Least, Longest time.Duration // that the wait could have been
+}
+
+// Chances are what the random numbers of an explanation are: one for each decision, of which an attempt that is
+// slow and then fails has two. The last stands for those that follow.
+type Chances []float64
+
+// Draw draws the random numbers of an explanation.
+func Draw(seed uint64) Chances {
+	random := rand.New(rand.NewPCG(seed, 0))
+	drawn := make(Chances, 10)
+	for i := range drawn {
+		drawn[i] = random.Float64()
+	}
+	return drawn
+}
+
+// Explain lets every attempt fail in the same way, or none end. The level is the idempotency_level of a method in its
+// .proto; "" if nobody knows it. There is at least one chance.
+func Explain(set *policy.Set, level func(method string) string, q Question, drawn Chances) Answer {
+	a := Answer{Question: q, Effect: EffectOf(set, level, q.Method, q.MaxAttempts), Limit: q.Deadline}
+	if a.Policy == nil {
+		return a
+	}
+	if timeout := a.Policy.Spec().Timeout; timeout > 0 && (a.Limit == 0 || timeout < a.Limit) {
+		a.Limit = timeout
+	}
+	a.Playback = a.play(a.Limit, drawn)
+	for i := range a.Events {
+		e := &a.Events[i]
+		if !e.Decision.Retry && e.Decision.Reason != policy.ReasonDeadlineTooClose {
+			continue
+		}
+		least, ok := a.wait(i, drawn, 0)
+		longest, okToo := a.wait(i, drawn, almostOne)
+		e.Waits, e.Least, e.Longest = ok && okToo && longest > 0, least, longest
+	}
+	return a
+}
+
+// almostOne is the largest chance.
+const almostOne = 1 - 1.0/(1<<53)
+
+// wait is how long the wait after event i is with another chance. It is played without a deadline, since a longer
+// wait might not fit before that; false if the call then goes another way.
+func (a *Answer) wait(i int, drawn Chances, chance float64) (time.Duration, bool) {
+	drawn = slices.Clone(drawn)
+	drawn[min(i, len(drawn)-1)] = chance
+	other := a.play(0, drawn).Events
+	if i >= len(other) || other[i].Attempt != a.Events[i].Attempt || other[i].Slow != a.Events[i].Slow {
+		return 0, false
+	}
+	return other[i].Decision.Delay, true
+}
+
+// play drives the engine of calls through all attempts; a limit of 0 is none.
+func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
+	var (
+		call    attempts.Call
+		running = map[int]time.Duration{}   // until when, by their numbers
+		local   = map[int]attempts.Result{} // of attempts that were cancelled
+		failed  = a.failed()
+		now     = func() attempts.Now {
+			return attempts.Now{At: p.At, Wall: time.Unix(0, 0).Add(p.At), Chance: drawn[min(len(p.Events), len(drawn)-1)]}
+		}
+		cancel = func(n int, code codes.Code) {
+			running[n], local[n] = p.At, result(status.New(code, ""), true)
+		}
+	)
+	for step := call.Start(a.settings(limit), now()); ; {
+		for _, n := range step.Cancel {
+			cancel(n, codes.Canceled)
+		}
+		if step.Decided > 0 {
+			p.Events = append(p.Events, Event{Attempt: step.Decided, Sent: p.Sent[step.Decided-1], At: p.At, Slow: step.TimedOut, Decision: step.Decision})
+		}
+		if step.Send > 0 {
+			p.Sent = append(p.Sent, p.At)
+			running[step.Send] = attempts.Never
+			if !a.Hang {
+				running[step.Send] = p.At + a.Latency
+			}
+		}
+		if step.Over {
+			p.End = call.End()
+			return p
+		}
+		n, ends := first(running)
+		switch {
+		case limit > 0 && p.At < limit && limit <= min(ends, step.Wake):
+			p.At = limit
+			step = call.Stop(policy.ReasonDeadlineExceeded, now())
+			for n := range running {
+				cancel(n, codes.DeadlineExceeded)
+			}
+		case ends <= step.Wake && ends < attempts.Never:
+			p.At = ends
+			delete(running, n)
+			r, cancelled := local[n]
+			if !cancelled {
+				r = failed
+			}
+			step = call.Ended(n, r, now())
+		case step.Wake < attempts.Never:
+			p.At = step.Wake
+			step = call.Wake(now())
+		default:
+			p.Never = true
+			return p
+		}
+	}
+}
+
+// first is the attempt that ends first, of several the oldest; Never if none does.
+func first(running map[int]time.Duration) (n int, ends time.Duration) {
+	ends = attempts.Never
+	for _, i := range slices.Sorted(maps.Keys(running)) {
+		if running[i] < ends {
+			n, ends = i, running[i]
+		}
+	}
+	return n, ends
+}
+
+func (a *Answer) settings(limit time.Duration) attempts.Settings {
+	s := attempts.Settings{
+		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
+		Facts: facts{a.Safe, a.InRetry}, Budget: budget.Unlimited, Slots: slots{},
+	}
+	if limit > 0 {
+		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
+	}
+	if a.BudgetEmpty {
+		s.Budget = budget.Empty
+	}
+	if a.BreakerOpen {
+		s.Breaker = breaker{}
+	}
+	return s
+}
+
+// failed is how each attempt ends.
+func (a *Answer) failed() attempts.Result {
+	r := result(status.New(a.Code, ""), false)
+	if a.Pushback != "" {
+		r.Trailer = metadata.Pairs(policy.PushbackTrailer, a.Pushback)
+	}
+	return r
+}
+
+func result(s *status.Status, local bool) attempts.Result {
+	return attempts.Result{Outcome: policy.Outcome{Status: s}, Err: s.Err(), Local: local}
+}
+
+// facts implements [attempts.Facts].
+type facts struct{ safe, inRetry bool }
+
+func (f facts) Safe() bool       { return f.safe }
+func (f facts) InRetry() bool    { return f.inRetry }
+func (facts) Off() policy.Reason { return "" }
+
+// slots implements [attempts.Slots] without a limit.
+type slots struct{}
+
+func (slots) Enter() bool { return true }
+func (slots) Leave()      {}
+
+// breaker implements [attempts.Breaker]: it opens when the first attempt has begun.
+type breaker struct{}
+
+func (breaker) Open() bool                  { return true }
+func (breaker) Allow() (func(error), error) { return func(error) {}, nil }

@@ -1,0 +1,91 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import "github.com/stagger-go/stagger/policy"
+
+// MethodJSON is the effect on a method in JSON.
+type MethodJSON struct {
+	Method   string   `json:"method"`
+	Strategy Strategy `json:"strategy"`
+	Attempts int      `json:"attempts"`
+	Safe     bool     `json:"safe"`
+	Because  string   `json:"because"`
+	Budget   string   `json:"budget,omitempty"`
+	Entry    string   `json:"entry"`
+}
+
+// JSON is the effect on a method in JSON.
+func (e *Effect) JSON(method string) MethodJSON {
+	return MethodJSON{method, e.Strategy, e.Attempts, e.Safe, e.Why(), e.Budget, e.Entry}
+}
+
+// AnswerJSON is the explanation of one method in JSON. Durations are as Go writes them: "1.5s".
+type AnswerJSON struct {
+	MethodJSON
+
+	Settings map[string][]string `json:"settings,omitempty"` // what the text shows of the entry
+	Deadline string              `json:"deadline,omitempty"`
+	If       string              `json:"if,omitempty"`
+	Events   []EventJSON         `json:"events"`
+	End      *EndJSON            `json:"end,omitempty"` // none if the call does not end
+}
+
+// EventJSON is an attempt that has failed or is slow, and what follows.
+type EventJSON struct {
+	Attempt int           `json:"attempt"`
+	Sent    string        `json:"sent"`
+	At      string        `json:"at"`
+	Slow    bool          `json:"slow"`
+	Retry   bool          `json:"retry"`
+	Wait    string        `json:"wait"`
+	Least   string        `json:"least,omitempty"`
+	Longest string        `json:"longest,omitempty"`
+	Reason  policy.Reason `json:"reason"`
+}
+
+// EndJSON is how the call ends.
+type EndJSON struct {
+	At       string        `json:"at"`
+	Code     string        `json:"code"`
+	Reason   policy.Reason `json:"reason"`
+	Attempts int           `json:"attempts"`
+	Hedges   int           `json:"hedges"`
+}
+
+// JSON is the explanation in JSON.
+func (a *Answer) JSON() AnswerJSON {
+	whole := AnswerJSON{MethodJSON: a.Effect.JSON(a.Method), Events: []EventJSON{}}
+	if a.Policy == nil {
+		return whole
+	}
+	whole.If = a.Scenario()
+	name := ""
+	for _, s := range settings(a.Policy) {
+		if whole.Settings == nil {
+			whole.Settings = map[string][]string{}
+		}
+		if s.Name != "" { // else it belongs to the one before
+			name = s.Name
+		}
+		whole.Settings[name] = append(whole.Settings[name], s.Value)
+	}
+	if a.Limit > 0 {
+		whole.Deadline = a.Limit.String()
+	}
+	for _, e := range a.Events {
+		one := EventJSON{
+			Attempt: e.Attempt, Sent: e.Sent.String(), At: e.At.String(), Slow: e.Slow,
+			Retry: e.Decision.Retry, Wait: e.Decision.Delay.String(), Reason: e.Decision.Reason,
+		}
+		if e.Waits {
+			one.Least, one.Longest = e.Least.String(), e.Longest.String()
+		}
+		whole.Events = append(whole.Events, one)
+	}
+	if !a.Never {
+		whole.End = &EndJSON{a.At.String(), a.EndCode(), a.End.Reason, a.End.Attempts, a.End.Hedges}
+	}
+	return whole
+}
