@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// TestDialOptionsOrder has the README's claim: who stands before the Retrier sees calls, who stands after it attempts.
+// TestDialOptionsOrder has the claim of docs/observability.md: who stands before the Retrier sees calls, who stands after it attempts.
 func TestDialOptionsOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

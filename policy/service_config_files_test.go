@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// policyFiles are all valid policy files of the repository, and the README's, by their names.
+// policyFiles are all valid policy files of the repository, and those in docs, by their names.
 func policyFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -36,14 +36,18 @@ func policyFiles(t *testing.T) map[string][]byte {
 			files[path] = data
 		}
 	}
-	readme, err := os.ReadFile("../README.md")
+	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, block := range strings.Split(string(readme), "\n```yaml\n")[1:] {
-		block, _, _ = strings.Cut(block, "\n```")
-		if _, err := policy.Parse("f", []byte(block)); err == nil { // some show a part of a file
-			files[fmt.Sprintf("README.md, block %d", i+1)] = []byte(block)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range strings.Split(string(text), "\n```yaml\n")[1:] {
+			block, _, _ = strings.Cut(block, "\n```")
+			files[fmt.Sprintf("%s, block %d", page, i+1)] = []byte(block)
 		}
 	}
 	return files

@@ -43,7 +43,7 @@ func showDay(ctx context.Context, d day, set *policy.Set, seed uint64, out scree
 	for i := range clients {
 		results[i] = newResult(d, clients[i].name, &records[i])
 	}
-	printResults(out, d, results)
+	printResults(out, results)
 	printCharts(out, d, clients, records)
 	out.printf("\nWhy calls of stagger that failed got no other attempt:\n%s", why.String())
 	warnLate(out, results)

@@ -27,34 +27,35 @@ func newScreen(w io.Writer) screen { return screen{w, terminal.StyleOf(w)} }
 // printf prints; that nobody reads any more is no error of the demo.
 func (s screen) printf(format string, values ...any) { _, _ = fmt.Fprintf(s, format, values...) }
 
-// printResults shows what was measured: the whole day, and the success in its phases.
-func printResults(out screen, d day, results []result) {
-	whole := report.Table{Title: "The whole day", Columns: []string{
-		"client", "success\n%", "requests\nper call", "in the\noutage", "peak arrivals\n/ capacity",
-		"time to\nrecover, s", "p99\nms", "orders made\ntwice",
+// printResults shows what was measured: first what tells the clients apart in each trouble, then all numbers.
+func printResults(out screen, results []result) {
+	troubles := report.Table{Title: "Four troubles, four clients", Columns: []string{
+		"client", "blip:\nsuccess %", "one of four fails:\nsuccess %", "outage: requests\nfor each call",
+		"pulse: back to\nnormal after, s", "orders made\ntwice",
 	}}
-	phases := report.Table{Title: "Success by phase, %", Columns: append([]string{"client"}, d.labels()...)}
+	whole := report.Table{Title: "The whole day", Columns: []string{
+		"client", "success\n%", "in the\noutage", "in the\npulse", "after\nit", "requests\nper call", "peak arrivals\n/ capacity", "p99\nms",
+	}}
 	for _, r := range results {
-		whole.Rows = append(whole.Rows, []string{
-			r.name, percent(r.Success), fmt.Sprintf("%.2f", r.PerCall), fmt.Sprintf("%.2f", r.perOutage), fmt.Sprintf("%.1f", r.Peak),
-			r.Recovery.String(), strconv.FormatInt(r.P99.Round(time.Millisecond).Milliseconds(), 10), strconv.Itoa(r.twice),
+		troubles.Rows = append(troubles.Rows, []string{
+			r.name, percent(r.phases["blip"]), percent(r.phases["one of four"]), fmt.Sprintf("%.2f", r.perOutage),
+			r.Recovery.String(), strconv.Itoa(r.twice),
 		})
-		row := append(make([]string, 0, len(phases.Columns)), r.name)
-		for _, label := range d.labels() {
-			row = append(row, percent(r.phases[label]))
-		}
-		phases.Rows = append(phases.Rows, row)
+		whole.Rows = append(whole.Rows, []string{
+			r.name, percent(r.Success), percent(r.phases["outage"]), percent(r.phases["pulse"]), percent(r.phases["after the pulse"]),
+			fmt.Sprintf("%.2f", r.PerCall), fmt.Sprintf("%.1f", r.Peak), strconv.FormatInt(r.P99.Round(time.Millisecond).Milliseconds(), 10),
+		})
 	}
-	out.printf("%s\n%s\n", terminal.Table(whole, out.style, stagger), footnote)
-	out.printf("\n%s\n%s\n", terminal.Table(phases, out.style, stagger), phasesNote)
+	out.printf("%s\n%s\n", terminal.Table(troubles, out.style, stagger), troublesNote)
+	out.printf("\n%s\n%s\n", terminal.Table(whole, out.style, stagger), dayNote)
 }
 
-const footnote = `requests: what arrived at the servers. peak: in 200 ms. time to recover: after the pulse, until 99 %
-of the calls of 250 ms succeed. p99: of all calls, failed ones too. orders made twice: CreateOrder was
-sent again though the servers did, or still do, what they were sent first.`
+const troublesNote = `requests: what arrived at the servers. pulse: 1.5 times the capacity; back to normal: until 99 % of
+the calls of 250 ms succeed. made twice: CreateOrder was sent again though the servers did, or still do, what they
+were sent first; stagger does not repeat it, since nobody has declared it safe.`
 
-const phasesNote = `Of the calls that began in the phase. CreateOrder is not repeated by stagger, since
-nobody has declared it safe.`
+const dayNote = `Success of all calls, and of those that began in the outage, in the pulse, in the 2.5 s after it. peak: in
+200 ms. p99: of all calls, failed ones too.`
 
 func percent(part float64) string { return fmt.Sprintf("%.1f", 100*part) }
 

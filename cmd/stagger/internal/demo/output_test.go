@@ -27,10 +27,9 @@ func TestTimeline(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	t.Parallel()
-	d := day{&sim.Scenario{Phases: []sim.Phase{{Name: "blip: short"}}}}
 	results := []result{
 		{
-			name: "one", perOutage: 3.99, twice: 7, phases: map[string]float64{"blip": 0.123},
+			name: "one", perOutage: 3.99, twice: 7, phases: map[string]float64{"blip": 0.123, "one of four": 0.75, "pulse": 0.4},
 			Result: outage.Result{Success: 0.5, PerCall: 4, Peak: 12.34, P99: 800 * ms, Recovery: sim.Recovered{State: sim.RecoveryNever}},
 		},
 		{
@@ -39,11 +38,12 @@ func TestTables(t *testing.T) {
 		},
 	}
 	var text bytes.Buffer
-	printResults(screen{Writer: &text}, d, results)
+	printResults(screen{Writer: &text}, results)
 	for _, want := range []string{
-		"one │ 50.0 │ 4.00 │ 3.99 │ 12.3 │ never │ 800 │ 7 │",
-		"stagger │ 100.0 │ 1.00 │ 1.10 │ 0.0 │ 1.50 │ 0 │ 0 │",
-		"one │ 12.3 │",
+		"one │ 12.3 │ 75.0 │ 3.99 │ never │ 7 │",
+		"stagger │ 0.0 │ 0.0 │ 1.10 │ 1.50 │ 0 │",
+		"one │ 50.0 │ 0.0 │ 40.0 │ 0.0 │ 4.00 │ 12.3 │ 800 │",
+		"stagger │ 100.0 │ 0.0 │ 0.0 │ 0.0 │ 1.00 │ 0.0 │ 0 │",
 	} {
 		if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, want) {
 			t.Errorf("the tables lack %q:\n%s", want, text.String())
@@ -53,7 +53,7 @@ func TestTables(t *testing.T) {
 		t.Error("colours where there are none")
 	}
 	text.Reset()
-	printResults(screen{&text, terminal.Coloured()}, d, results)
+	printResults(screen{&text, terminal.Coloured()}, results)
 	if !strings.Contains(text.String(), "\x1b[32mstagger") {
 		t.Errorf("stagger does not stand out:\n%q", text.String())
 	}

@@ -5,25 +5,32 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The README and the page of the command show commands with their output, as
+// README and docs show commands with their output, as
 //
 //	$ stagger …
 //
-// which are run in the folder of the README, and compared.
+// which are run in the root of the repository, and compared.
 func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	t.Chdir("../..")
-	for _, page := range []string{"README.md", "docs/command.md"} {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, page := range append(pages, "README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shown := compare(t, page, string(text)); shown < 2 {
-			t.Errorf("%s shows %d commands; want at least two", page, shown)
-		}
+		shown += compare(t, page, string(text))
+	}
+	if shown < 6 {
+		t.Errorf("the pages show %d commands; want 6 or more", shown)
 	}
 }
 

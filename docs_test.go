@@ -1,0 +1,251 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stagger_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// pages are the README and the pages below docs, by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("docs/*.md")
+	if err != nil || len(paths) < 10 {
+		t.Fatalf("%d pages: %v", len(paths), err)
+	}
+	texts := map[string]string{}
+	for _, path := range append(paths, "README.md") {
+		texts[path] = read(t, path)
+	}
+	return texts
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// blocks returns the fenced blocks of a page that begin with the given words.
+func blocks(page, fence string) []string {
+	var list []string
+	for _, m := range regexp.MustCompile("(?s)\n```"+fence+"\n(.*?)\n```").FindAllStringSubmatch(page, -1) {
+		list = append(list, m[1]+"\n")
+	}
+	return list
+}
+
+// A block of yaml is a whole policy file; a part of one, or another kind of file, has a second word in its fence.
+func TestPages_PolicyFiles(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for path, text := range pages(t) {
+		for _, file := range blocks(text, "yaml") {
+			checked++
+			if _, err := policy.Parse(path, []byte(file)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if checked < 3 {
+
+		t.Errorf("%d files; want 3 or more", checked)
+	}
+}
+
+func TestPages_BadFile(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/policy-file.md")
+	_, err := policy.Parse("retry.yaml", []byte(blocks(page, "yaml bad")[0]))
+	if err == nil {
+		t.Fatal("the bad file is accepted")
+	}
+	if want := strings.TrimSpace(blocks(page, "text error")[0]); err.Error() != want {
+		t.Errorf("the page shows\n%s\nit is\n%s", want, err)
+	}
+}
+
+// What a page shows of Go is part of a file that is compiled.
+func TestPages_Go(t *testing.T) {
+	t.Parallel()
+	var compiled []string
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".go" {
+			compiled = append(compiled, trimmed(read(t, path)))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for path, text := range pages(t) {
+		for _, block := range blocks(text, "go") {
+			shown++
+			if !slices.ContainsFunc(compiled, func(file string) bool { return strings.Contains(file, trimmed(block)) }) {
+				t.Errorf("%s: stands in no Go file of the repository:\n%s", path, block)
+			}
+		}
+	}
+	if shown < 6 {
+		t.Errorf("%d blocks; want 6 or more", shown)
+	}
+}
+
+// trimmed has its lines without blanks at their beginnings and ends.
+func trimmed(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return "\n" + strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
+}
+
+// docs/reasons.md explains every reason, the README names them, and no page nor the schema names one that does not exist.
+func TestPages_Reasons(t *testing.T) {
+	t.Parallel()
+	reasons, readme := pages(t)["docs/reasons.md"], read(t, "README.md")
+	var explained []policy.Reason
+	for _, m := range regexp.MustCompile("(?m)^\\|.*\\| `([a-z_]+)` \\|$").FindAllStringSubmatch(reasons, -1) {
+		explained = append(explained, policy.Reason(m[1]))
+	}
+	if want := policy.Reasons(); !slices.Equal(explained, want) {
+		t.Errorf("docs/reasons.md explains %q\nwant %q", explained, want)
+	}
+	for _, reason := range policy.Reasons() {
+		if reason != policy.ReasonRetry && reason != policy.ReasonHedge && !strings.Contains(readme, "`"+string(reason)+"`") {
+			t.Errorf("the README does not name %s", reason)
+		}
+	}
+	texts := pages(t)
+	texts["schema/policy.json"] = read(t, "schema/policy.json")
+	for path, text := range texts {
+		for _, m := range regexp.MustCompile("\\breasons? `?([a-z]+_[a-z_]+)`?").FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(policy.Reasons(), policy.Reason(m[1])) {
+				t.Errorf("%s names the reason %s, which does not exist", path, m[1])
+			}
+		}
+	}
+}
+
+// Links lead to files and headings that exist, and a link leads to every page.
+func TestPages_Links(t *testing.T) {
+	t.Parallel()
+	texts := pages(t)
+	texts["CONTRIBUTING.md"] = read(t, "CONTRIBUTING.md")
+	linked := map[string]bool{"README.md": true}
+	for path, text := range texts {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, heading, _ := strings.Cut(m[1], "#")
+			to := path
+			if file != "" {
+				to = filepath.Join(filepath.Dir(path), file)
+				linked[to] = true
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+				continue
+			}
+			if heading != "" && filepath.Ext(to) == ".md" && !slices.Contains(headings(read(t, to)), heading) {
+				t.Errorf("%s links to %s, which has no such heading", path, m[1])
+			}
+		}
+	}
+	for path := range texts {
+		if !linked[path] {
+			t.Errorf("no page links to %s", path)
+		}
+	}
+}
+
+// headings are the anchors of a page.
+func headings(page string) []string {
+	var list []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(prose(page), -1) {
+		list = append(list, strings.Map(func(r rune) rune {
+			switch {
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			case r == ' ':
+				return '-'
+			default:
+				return -1
+			}
+		}, m[1]))
+	}
+	return list
+}
+
+const longest = 40 // words of a sentence
+
+// Nobody reads a sentence of more than forty words at 3 a.m.
+func TestPages_Sentences(t *testing.T) {
+	t.Parallel()
+	texts := pages(t)
+	for _, path := range slices.Sorted(maps.Keys(texts)) {
+		for _, s := range sentences(texts[path]) {
+			if n := len(strings.Fields(s)); n > longest {
+				t.Errorf("%s: a sentence of %d words: %s", path, n, s)
+			}
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	got := sentences("# A title\n\nOne line,\nand another. A second: `a.b` at 3 a.m. is one. Third?\n\n- a point\n- a second. Two\n\n| a | b. c |\n```go\nx. Y\n```\n")
+	want := []string{"One line, and another", "A second: `a.b` at 3 a.m. is one", "Third", "a point", "a second", "Two"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// sentences are those of a page's paragraphs and lists, without tables, code and headings.
+func sentences(page string) []string {
+	var list []string
+	text := regexp.MustCompile(`(?m)^(#.*|\|.*|<!--.*|    .*)$`).ReplaceAllString(prose(page), "")
+	text = regexp.MustCompile(`(?m)^\s*([-*]|\d+\.) `).ReplaceAllString(text, "\n")
+	for _, paragraph := range regexp.MustCompile(`\n\s*\n`).Split(text, -1) {
+		paragraph = strings.Join(strings.Fields(paragraph), " ")
+		for _, s := range split(paragraph) {
+			if s = strings.Trim(s, " .?!"); s != "" {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// split cuts a paragraph where a full stop stands before what may begin a sentence.
+func split(paragraph string) []string {
+	var list []string
+	ends := regexp.MustCompile(`[.?!]\**\)? (\p{Lu}|\d|[*_(\[\x60]|stagger\b|gRPC\b)`).FindAllStringIndex(paragraph, -1)
+	from := 0
+	for _, e := range ends {
+		list = append(list, paragraph[from:e[0]])
+		from = e[0] + 1
+	}
+	return append(list, paragraph[from:])
+}
+
+// prose is a page without its fenced blocks.
+func prose(page string) string {
+	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "")
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package orders_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// TestClient is how a team tests its own client: against a server that fails on demand, in virtual time.
+func TestClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		retrier, err := interceptor.Load("retry.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer retrier.Close()
+		server := testserver.Start(t)
+		conn := server.Dial(t, retrier.DialOptions()...)
+
+		server.On(orders.GetOrder, testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
+		if err := conn.Invoke(t.Context(), orders.GetOrder, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+			t.Error("a read survives two failures:", err)
+		}
+
+		server.Reset()
+		server.On(orders.CreateOrder, testserver.Fail(codes.Unavailable))
+		err = conn.Invoke(t.Context(), orders.CreateOrder, &emptypb.Empty{}, &emptypb.Empty{})
+		if n := server.Count(orders.CreateOrder); status.Code(err) != codes.Unavailable || n != 1 {
+			t.Errorf("an order is sent once, whatever happens: sent %d times, %v", n, err)
+		}
+		if e, ok := errors.AsType[*interceptor.Error](err); !ok || e.Reason != policy.ReasonNotIdempotent {
+			t.Error("and the error says why:", err)
+		}
+	})
+}
+
+// TestClient_Delays asserts the waits to the nanosecond: without jitter, they are exact.
+func TestClient_Delays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		retry := policy.DefaultRetry()
+		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: policy.JitterNone}
+		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+			Spec:  policy.Spec{Retry: &retry},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		retrier, err := interceptor.New(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer retrier.Close()
+		server := testserver.Start(t)
+		conn := server.Dial(t, retrier.DialOptions()...)
+		server.On(orders.GetOrder, testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
+
+		began := time.Now()
+		err = conn.Invoke(t.Context(), orders.GetOrder, &emptypb.Empty{}, &emptypb.Empty{})
+		if took := time.Since(began); err != nil || took != 3*time.Second {
+			t.Errorf("waits of 1 s and 2 s: took %v, %v", took, err)
+		}
+	})
+}

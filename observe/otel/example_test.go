@@ -1,0 +1,36 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel_test
+
+import (
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/stats/opentelemetry"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe/otel"
+)
+
+// What docs/observability.md shows of Go stands here, so that it compiles.
+
+func pageMetrics(meterProvider metric.MeterProvider) (*interceptor.Retrier, error) {
+	return interceptor.Load("retry.yaml", otel.Metrics(meterProvider))
+}
+
+func pageTraces(meterProvider metric.MeterProvider, tracerProvider trace.TracerProvider) (*interceptor.Retrier, error) {
+	return interceptor.Load("retry.yaml", otel.Metrics(meterProvider), otel.Traces(tracerProvider))
+}
+
+func pageOrder(target string, creds credentials.TransportCredentials, options opentelemetry.Options,
+	retrier *interceptor.Retrier,
+) (*grpc.ClientConn, error) {
+	return grpc.NewClient(target, append([]grpc.DialOption{
+		opentelemetry.DialOption(options), // gRPC's: before the Retrier's
+		grpc.WithTransportCredentials(creds),
+	}, retrier.DialOptions()...)...)
+}
+
+var _ = []any{pageMetrics, pageTraces, pageOrder}
