@@ -47,15 +47,15 @@ func printResults(out screen, results []result) {
 		})
 	}
 	out.printf("%s\n%s\n", terminal.Table(troubles, out.style, stagger), troublesNote)
-	out.printf("\n%s\n%s\n", terminal.Table(whole, out.style, stagger), dayNote)
+	out.printf("\n%s\n%s\n", terminal.Table(whole, out.style, stagger), wholeNote)
 }
 
-const troublesNote = `requests: what arrived at the servers. pulse: 1.5 times the capacity; back to normal: until 99 % of
-the calls of 250 ms succeed. made twice: CreateOrder was sent again though the servers did, or still do, what they
-were sent first; stagger does not repeat it, since nobody has declared it safe.`
+const troublesNote = `requests: what arrived at the servers. pulse: 1.5 times the capacity, until 99 % of the calls of
+250 ms succeed again. made twice: CreateOrder was sent again though the servers did, or still do, what
+they were sent first; stagger does not repeat it, since nobody has declared it safe.`
 
-const dayNote = `Success of all calls, and of those that began in the outage, in the pulse, in the 2.5 s after it. peak: in
-200 ms. p99: of all calls, failed ones too.`
+const wholeNote = `Success of all calls, and of those that began in the outage, in the pulse, in the 2.5 s after it.
+peak: in 200 ms. p99: of all calls, failed ones too.`
 
 func percent(part float64) string { return fmt.Sprintf("%.1f", 100*part) }
 
