@@ -52,7 +52,7 @@ type builder struct{}
 func (builder) Name() string { return Name }
 
 func (builder) Build(cc balancer.ClientConn, options balancer.BuildOptions) balancer.Balancer {
-	target := options.Target.String()
+	target := cc.Target() // as the application wrote it; that of the options is spelled out
 	targets.add(target)
 	return &policy{cc: cc, options: options, left: sync.OnceFunc(func() { targets.remove(target) })}
 }

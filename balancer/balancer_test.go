@@ -389,7 +389,7 @@ func TestChannelLeavesIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := lbtest.Start(t, 4, roundRobin, grpc.WithIdleTimeout(time.Minute), retrying(4))
-		target := b.Conn.CanonicalTarget()
+		target := b.Conn.Target()
 		want := func(state connectivity.State, inUse bool) {
 			t.Helper()
 			synctest.Wait()

@@ -3,11 +3,11 @@
 
 package balancer
 
-import "google.golang.org/grpc/balancer"
+import (
+	"google.golang.org/grpc/balancer"
 
-// maxPicks bounds the picks for one attempt. A policy that picks one of four backends at random, three of which the
-// call went to, names the fourth with probability 0.9999 by then.
-const maxPicks = 32
+	"github.com/stagger-go/stagger/internal/tried"
+)
 
 // picker repeats the child's picks until one is a backend that the call did not go to.
 type picker struct {
@@ -21,7 +21,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 		return first, err
 	}
 	r := recordOf(info.Ctx)
-	if r == nil || r.claim(first.SubConn) {
+	if r == nil || r.tried.Claim(first.SubConn) {
 		return first, nil
 	}
 	return p.pickOther(info, r, first), nil
@@ -33,36 +33,19 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 // An error of the child ends the search. It is not the call's, which could go to a backend that is held; and
 // ErrNoSubConnAvailable would make the call wait.
 func (p *picker) pickOther(info balancer.PickInfo, r *record, first balancer.PickResult) balancer.PickResult {
-	held := append(make([]balancer.PickResult, 0, maxPicks), first)
-	backends, chosen := 1, -1
-	for chosen < 0 && backends < p.ready && len(held) < maxPicks {
+	held := append(make([]balancer.PickResult, 0, tried.MaxPicks), first)
+	chosen := r.tried.Search(first.SubConn, p.ready, func() (balancer.SubConn, bool) {
 		pick, err := p.child.Pick(info)
 		if err != nil {
-			break
-		}
-		if r.claim(pick.SubConn) {
-			chosen = len(held)
-		} else if !contains(held, pick.SubConn) {
-			backends++
+			return nil, false
 		}
 		held = append(held, pick)
-	}
-	if chosen < 0 {
-		chosen = r.claimOldest(held)
-	}
+		return pick.SubConn, true
+	})
 	for i, pick := range held {
 		if i != chosen && pick.Done != nil {
 			pick.Done(balancer.DoneInfo{}) // as gRPC does with a pick that it does not use
 		}
 	}
 	return held[chosen]
-}
-
-func contains(picks []balancer.PickResult, backend balancer.SubConn) bool {
-	for _, pick := range picks {
-		if pick.SubConn == backend {
-			return true
-		}
-	}
-	return false
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // scriptedPicker picks what its script says, in a circle, and counts.
@@ -124,8 +126,8 @@ func TestPicker(t *testing.T) {
 		call := NewContext(t.Context())
 		visit(call, t, p, b)
 		visit(call, t, p, b)
-		if child.next != 1+maxPicks || len(child.done) != maxPicks-1 {
-			t.Errorf("%d picks, %d given back; want %d and %d", child.next, len(child.done), 1+maxPicks, maxPicks-1)
+		if child.next != 1+tried.MaxPicks || len(child.done) != tried.MaxPicks-1 {
+			t.Errorf("%d picks, %d given back; want %d and %d", child.next, len(child.done), 1+tried.MaxPicks, tried.MaxPicks-1)
 		}
 	})
 	t.Run("metadata and Done of the pick are the child's", func(t *testing.T) {

@@ -82,7 +82,10 @@ type fakeConn struct {
 	subConns  []*fakeSubConn
 	listeners []func(balancer.SubConnState)
 	err       error // of NewSubConn
+	target    string
 }
+
+func (c *fakeConn) Target() string { return c.target }
 
 func (c *fakeConn) UpdateState(state balancer.State) { c.states = append(c.states, state) }
 
@@ -451,7 +454,7 @@ func TestPolicyChangesItsChild(t *testing.T) {
 
 func TestInUse(t *testing.T) {
 	t.Parallel()
-	target := options(t.Name()).Target.String()
+	target := t.Name()
 	want := func(want bool) {
 		t.Helper()
 		if InUse(target) != want {
@@ -459,8 +462,8 @@ func TestInUse(t *testing.T) {
 		}
 	}
 	want(false)
-	one := builder{}.Build(&fakeConn{}, options(t.Name()))
-	two := builder{}.Build(&fakeConn{}, options(t.Name()))
+	one := builder{}.Build(&fakeConn{target: target}, options(t.Name()))
+	two := builder{}.Build(&fakeConn{target: target}, options(t.Name()))
 	want(true)
 	if InUse(target + "-other") {
 		t.Error("another target is in use")

@@ -7,9 +7,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,81 +29,6 @@ func fakeBackends(n int) []balancer.SubConn {
 		backends[i] = &fakeSubConn{name: fmt.Sprint(i)}
 	}
 	return backends
-}
-
-func picksOf(backends ...balancer.SubConn) []balancer.PickResult {
-	picks := make([]balancer.PickResult, len(backends))
-	for i, b := range backends {
-		picks[i].SubConn = b
-	}
-	return picks
-}
-
-func TestRecord(t *testing.T) {
-	t.Parallel()
-	newRecord := func() *record { return recordOf(NewContext(t.Context())) }
-
-	t.Run("a backend is claimed once", func(t *testing.T) {
-		t.Parallel()
-		r, b := newRecord(), fakeBackends(2)
-		if !r.claim(b[0]) || !r.claim(b[1]) || r.claim(b[0]) || r.claim(b[1]) {
-			t.Error("want true for each backend once")
-		}
-	})
-	t.Run("the oldest is the one used longest ago", func(t *testing.T) {
-		t.Parallel()
-		r, b := newRecord(), fakeBackends(3)
-		for _, backend := range b {
-			r.claim(backend)
-		}
-		var order []int
-		for range 7 {
-			order = append(order, r.claimOldest(picksOf(b[2], b[0], b[1])))
-		}
-		if want := []int{1, 2, 0, 1, 2, 0, 1}; !slices.Equal(order, want) {
-			t.Errorf("claimed picks %v, want %v", order, want)
-		}
-	})
-	t.Run("the oldest of those picked", func(t *testing.T) {
-		t.Parallel()
-		r, b := newRecord(), fakeBackends(3)
-		for _, backend := range b {
-			r.claim(backend)
-		}
-		if i := r.claimOldest(picksOf(b[2], b[1], b[1])); i != 1 {
-			t.Errorf("claimed pick %d, want 1: its backend was used before that of pick 0", i)
-		}
-	})
-	t.Run("bounded", func(t *testing.T) {
-		t.Parallel()
-		r, b := newRecord(), fakeBackends(maxBackends+2)
-		for _, backend := range b {
-			r.claim(backend)
-		}
-		if r.n != maxBackends || !slices.Equal(r.used[:], b[2:]) {
-			t.Errorf("knows %d backends, want the last %d in order", r.n, maxBackends)
-		}
-		if i := r.claimOldest(picksOf(b[2], b[1])); i != 1 {
-			t.Errorf("claimed pick %d, want 1: a forgotten backend is the oldest", i)
-		}
-	})
-	t.Run("attempts that start together part", func(t *testing.T) {
-		t.Parallel()
-		r, b := newRecord(), fakeBackends(1)
-		var claims atomic.Int32
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				if r.claim(b[0]) {
-					claims.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		if n := claims.Load(); n != 1 {
-			t.Errorf("%d of 16 attempts claimed the backend, want 1", n)
-		}
-	})
 }
 
 func TestNewContext(t *testing.T) {
@@ -158,7 +81,7 @@ func TestNewContext(t *testing.T) {
 		t.Parallel()
 		ctx := NewContext(context.Background())
 		var wg sync.WaitGroup
-		wg.Go(func() { recordOf(ctx).claim(fakeBackends(1)[0]) })
+		wg.Go(func() { recordOf(ctx).tried.Claim(fakeBackends(1)[0]) })
 		if text := fmt.Sprint(ctx); text != "context.Background.WithBackends" {
 			t.Errorf("prints as %q", text)
 		}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// InUse reports whether a channel to target, which is its grpc.ClientConn.CanonicalTarget, has the policy now. Without
+// InUse reports whether a channel to target, which is its grpc.ClientConn.Target, has the policy now. Without
 // it a call needs no [NewContext]. A channel has its policy from its first call on, when names are resolved, until it
 // is closed or idle: the call that wakes it up is told false. InUse takes no lock, and may be called by any goroutine.
 func InUse(target string) bool {
