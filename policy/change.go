@@ -24,6 +24,7 @@ const (
 	ChangedBudget          ChangedPart = "budget"
 	ChangedRetryThrottling ChangedPart = "retryThrottling" // the default budget, where the set throttles
 	ChangedMaxWaiting      ChangedPart = "maxWaiting"
+	ChangedLoadBalancing   ChangedPart = "loadBalancingConfig" // where a Retrier brings it ([Set.LoadBalancing])
 )
 
 // ChangeKind is how a part differs.
@@ -65,6 +66,15 @@ func (s *Set) ChangesSince(before *Set) []Change {
 	}
 	if before.waiting != s.waiting {
 		list = append(list, Change{What: ChangedMaxWaiting, How: ChangeChanged})
+	}
+	switch was, is := before.balancing, s.balancing; {
+	case was == is:
+	case was == "":
+		list = append(list, Change{What: ChangedLoadBalancing, How: ChangeAdded})
+	case is == "":
+		list = append(list, Change{What: ChangedLoadBalancing, How: ChangeRemoved})
+	default:
+		list = append(list, Change{What: ChangedLoadBalancing, How: ChangeChanged})
 	}
 	return list
 }

@@ -107,7 +107,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 	if out.Resumes && p.spec.Hedge != nil {
 		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
 	}
-	d := c.next(push, bo, r)
+	d := c.next(push, bo, p.atOnce(c, out, code, bo), r)
 	if p.spec.Hedge != nil || out.TimedOut && p.Parallel() && !c.InPlace {
 		d.Reason = ReasonHedge
 	}
@@ -172,12 +172,26 @@ func (c *Call) fits(delay, attempt time.Duration, now time.Time) bool {
 // resumption is the backoff before the rest of a hedged stream is asked for.
 var resumption = DefaultRetry().Backoff
 
+// atOnceWithin spreads first retries that are sent at once: calls that failed together do not come back in one instant.
+const atOnceWithin = time.Millisecond
+
+// atOnce reports whether the retry is the first, and need not wait for its backoff. Who has too much to do is not asked
+// again at once, nor is a backend that many streams were cut from; and a code with a backoff of its own keeps that.
+func (p *Policy) atOnce(c *Call, out *Outcome, code CodeSet, b *Backoff) bool {
+	return p.retry.FirstRetry == FirstRetryAtOnce && c.Attempts == 1 && !out.Resumes &&
+		code != bit(codes.ResourceExhausted) && b == &p.retry.Backoff
+}
+
 // next is the decision to retry, with its delay.
-func (c *Call) next(push Pushback, b *Backoff, r float64) Decision {
+func (c *Call) next(push Pushback, b *Backoff, atOnce bool, r float64) Decision {
 	d := Decision{Retry: true, Reason: ReasonRetry, Pushback: push}
 	if push.Source != "" {
 		d.Delay = push.After(r)
 		return d // and the progression starts again
+	}
+	if atOnce {
+		d.Delay = toDuration(r * float64(atOnceWithin))
+		return d // and the progression starts with the next retry
 	}
 	d.Delay = b.Delay(c.retries, c.previous, r)
 	d.retries, d.previous = c.retries+1, d.Delay

@@ -35,6 +35,9 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 		lintNames(report, path, m.Names)
 		lintCodes(report, path, f.GetMethodConfig()[i])
 		lintMethod(report, path, m)
+		if m.Retry != nil {
+			lintFirstRetry(report, path+".retryPolicy", *m.Retry, config.channel)
+		}
 		lintReserve(report, path, m, config)
 	}
 	set, err := newSet(config, report)
@@ -44,7 +47,7 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return wrong.Diagnostics
 	}
-	list := append(set.Warnings(), set.elsewhere(report)...)
+	list := slices.Concat(set.Warnings(), set.elsewhere(report), firstRetryAdvice(report, config))
 	slices.SortStableFunc(list, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -193,7 +196,11 @@ func lintHedge(report *document.Report, path string, h HedgeSpec) {
 // longestWait is what the backoffs of a call may add up to.
 func (r RetrySpec) longestWait() time.Duration {
 	var sum, previous time.Duration
-	for retry := range min(r.MaxAttempts-1, saneAttempts*20) {
+	retries := r.MaxAttempts - 1
+	if r.FirstRetry == FirstRetryAtOnce {
+		sum, retries = atOnceWithin, retries-1
+	}
+	for retry := range min(retries, saneAttempts*20) {
 		previous = r.Backoff.Delay(retry, previous, almostOne)
 		if sum += previous; sum < 0 {
 			return math.MaxInt64

@@ -48,6 +48,7 @@ func TestParseDesignExample(t *testing.T) {
 			Codes:             policy.Codes(codes.Unavailable, codes.ResourceExhausted),
 			PerAttemptTimeout: 500 * ms,
 			OnAttemptTimeout:  policy.OnTimeoutHedge,
+			FirstRetry:        policy.FirstRetryBackoff,
 			Budget:            "orders",
 			CommitOn:          policy.CommitOnSeen,
 			Chain:             policy.ChainAllow,
@@ -80,7 +81,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
 			Codes:       policy.Codes(codes.Unavailable, codes.Aborted, codes.Canceled),
 
-			OnAttemptTimeout: policy.OnTimeoutHedge, CommitOn: policy.CommitOnSeen, Chain: policy.ChainAllow,
+			OnAttemptTimeout: policy.OnTimeoutHedge, FirstRetry: policy.FirstRetryBackoff, CommitOn: policy.CommitOnSeen, Chain: policy.ChainAllow,
 		},
 	}
 	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
@@ -112,7 +113,7 @@ func TestParseEveryKey(t *testing.T) {
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
 			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: policy.OnTimeoutRetry, Budget: "shared", CommitOn: policy.CommitOnSeen,
-			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second,
+			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetry: policy.FirstRetryAtOnce,
 			Overrides: []policy.CodeOverride{
 				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
 				{Codes: policy.Codes(codes.Internal), As: codes.Unavailable},

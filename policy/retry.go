@@ -23,6 +23,7 @@ type RetrySpec struct {
 	PerCode             []CodeSpec
 	PerAttemptTimeout   time.Duration // 0: none
 	OnAttemptTimeout    OnTimeout
+	FirstRetry          FirstRetry
 	Budget              string // a name of Config.Budgets; "" is the default budget, [NoBudget] none
 	CommitOn            CommitOn
 	MaxPushback         time.Duration // 0: [DefaultMaxPushback]
@@ -64,6 +65,7 @@ func (r RetrySpec) withDefaults() RetrySpec {
 		}
 	}
 	r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, OnTimeoutHedge)
+	r.FirstRetry = cmp.Or(r.FirstRetry, FirstRetryBackoff)
 	r.CommitOn = cmp.Or(r.CommitOn, CommitOnSeen)
 	r.Chain = cmp.Or(r.Chain, ChainAllow)
 	return r
@@ -97,6 +99,20 @@ func (a OnTimeout) String() string {
 	return spelling(policyv1.AttemptTimeoutAction(cmp.Or(a, OnTimeoutHedge)))
 }
 
+// FirstRetry is when the first retry of a call is sent. The zero value means [FirstRetryBackoff].
+type FirstRetry uint8
+
+// The times of the first retry.
+const (
+	FirstRetryBackoff FirstRetry = iota + 1 // after the backoff, as all others
+	FirstRetryAtOnce                        // within a millisecond, for channels whose retries go to another backend (package balancer)
+)
+
+// String spells the time as a policy file does.
+func (f FirstRetry) String() string {
+	return spelling(policyv1.FirstRetry(cmp.Or(f, FirstRetryBackoff)))
+}
+
 func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy) RetrySpec {
 	c := RetrySpec{
 		MaxAttempts: toInt(r.GetMaxAttempts()),
@@ -110,6 +126,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		Codes:               convertCodes(r.GetRetryableStatusCodes()),
 		PerAttemptTimeout:   r.GetPerAttemptTimeout().AsDuration(),
 		OnAttemptTimeout:    enum[OnTimeout](r.GetOnAttemptTimeout()),
+		FirstRetry:          enum[FirstRetry](r.GetFirstRetry()),
 		Budget:              r.GetBudget(),
 		CommitOn:            enum[CommitOn](r.GetCommitOn()),
 		MaxPushback:         r.GetMaxPushback().AsDuration(),
@@ -137,6 +154,7 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkPositive(report, prefix+"maxConnectionWait", r.MaxConnectionWait)
 	checkEnum(report, prefix+"commitOn", policyv1.CommitOn(r.CommitOn))
 	checkEnum(report, prefix+"onAttemptTimeout", policyv1.AttemptTimeoutAction(r.OnAttemptTimeout))
+	checkEnum(report, prefix+"firstRetry", policyv1.FirstRetry(r.FirstRetry))
 	checkEnum(report, prefix+"chain", policyv1.Chain(r.Chain))
 	for i, o := range r.Overrides {
 		checkOverride(report, fmt.Sprintf("%scodeOverrides[%d].", prefix, i), o)
@@ -168,6 +186,9 @@ func (n *configNotes) retry(path string, r *RetrySpec) {
 	}
 	if b.Jitter != JitterProportional {
 		n.add(path+".jitter", b.Jitter.String(), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
+	}
+	if r.FirstRetry == FirstRetryAtOnce {
+		n.add(path+".firstRetry", r.FirstRetry.String(), "gRPC waits initialBackoff before the first retry")
 	}
 	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
 	n.budget(path, r.Budget)

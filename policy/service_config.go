@@ -32,6 +32,9 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 		ConnectionScaling:   s.channel.scaling,
 	}
 	var n configNotes
+	if s.channel.needsElsewhere() {
+		n.add("loadBalancingConfig", "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+RetryElsewhere)
+	}
 	for i, m := range s.entries() {
 		path := document.Item("methodConfig", i)
 		parts := []MethodConfig{m}

@@ -205,6 +205,7 @@ func drawnRetry(t *rapid.T) map[string]any {
 		"chain":               anyOf("ALLOW", "ONCE", "SUPPRESS"),
 		"waitForReadyOnRetry": rapid.Bool().AsAny(),
 		"maxConnectionWait":   rapid.Just[any]("4s"),
+		"firstRetry":          anyOf("BACKOFF", "AT_ONCE"),
 		"perCode":             anyOf([]any{map[string]any{"codes": []any{"UNAVAILABLE"}, "costFactor": 2}}),
 		"codeOverrides":       anyOf([]any{map[string]any{"codes": []any{"unknown"}, "as": "ABORTED"}}),
 	})

@@ -24,7 +24,7 @@ methodConfig:
     idempotency: ASSUME
     retryPolicy: {maxAttempts: 7, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 1.5,
       retryableStatusCodes: [14, ABORTED], jitter: EQUAL, growth: LINEAR, perAttemptTimeout: 0.5s, budget: orders,
-      maxPushback: 60s, minAttemptTime: 0.001s, chain: ONCE, waitForReadyOnRetry: true, maxConnectionWait: 7s,
+      maxPushback: 60s, minAttemptTime: 0.001s, chain: ONCE, waitForReadyOnRetry: true, maxConnectionWait: 7s, firstRetry: AT_ONCE,
       perCode: [{codes: [ABORTED], costFactor: 2}], codeOverrides: [{codes: [UNKNOWN], as: ABORTED}]}
   - name: []
     timeout: 9s
@@ -73,6 +73,7 @@ func TestServiceConfigNotes(t *testing.T) {
 		"methodConfig[0].retryPolicy.maxAttempts 7",
 		"methodConfig[0].retryPolicy.growth LINEAR",
 		"methodConfig[0].retryPolicy.jitter EQUAL",
+		"methodConfig[0].retryPolicy.firstRetry AT_ONCE",
 		"methodConfig[0].retryPolicy.perAttemptTimeout 0.5s",
 		"methodConfig[0].retryPolicy.budget orders",
 		"methodConfig[0].retryPolicy.commitOn SEEN",

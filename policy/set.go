@@ -27,6 +27,10 @@ type Set struct {
 	waiting  int
 	methods  []MethodConfig // the config's entries
 	channel  channel
+
+	balancing   string // see LoadBalancing
+	balancingAt Diagnostic
+
 	pending  []pendingWarning // that the config gives reason for
 	warnings []Diagnostic
 	source   string            // the name of the text that it was read from; "" without one
@@ -53,6 +57,9 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		assumed:  c.Idempotency,
 		waiting:  cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
 		channel:  c.channel,
+
+		balancing:   c.channel.balancing(),
+		balancingAt: report.Locate(Diagnostic{Field: "loadBalancingConfig"}),
 	}
 	for _, m := range c.Methods {
 		s.methods = append(s.methods, MethodConfig{slices.Clone(m.Names), m.clone()})

@@ -159,13 +159,13 @@ func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *p
 
 // warnFile warns of what a file may say and stagger does not carry out, and of what gRPC for Go does not read.
 func warnFile(report *document.Report, f *policyv1.PolicyFile) {
-	warnNotDone(report)
+	warnNotDone(report, channelOf(f))
 	warnSpelling(report, f)
 }
 
-func warnNotDone(report *document.Report) {
+func warnNotDone(report *document.Report, c channel) {
 	for _, key := range []string{"loadBalancingPolicy", "loadBalancingConfig", "healthCheckConfig", "connectionScaling"} {
-		if report.Written(key) {
+		if report.Written(key) && (key != "loadBalancingConfig" || c.balancing() == "") {
 			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
 				"with grpc.WithDefaultServiceConfig or from the resolver")
 		}

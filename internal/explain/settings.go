@@ -25,7 +25,7 @@ func settings(p *policy.Policy) []Fact {
 	if r := spec.Retry; r != nil {
 		longest = r.MaxPushback
 		add("codes", "%s", r.Codes)
-		add("backoff", "%s", backoff(p.Backoff()))
+		add("backoff", "%s", firstRetry(r.FirstRetry)+backoff(p.Backoff()))
 		for _, own := range r.PerCode {
 			add("", "%s: %s", own.Codes, perCode(own))
 		}
@@ -73,6 +73,13 @@ func backoff(b policy.Backoff) string {
 		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)
 	}
 	return text + "; jitter " + b.Jitter.String()
+}
+
+func firstRetry(f policy.FirstRetry) string {
+	if f == policy.FirstRetryAtOnce {
+		return "none before the first retry (AT_ONCE; within 1 ms), then "
+	}
+	return ""
 }
 
 func perCode(own policy.CodeSpec) string {

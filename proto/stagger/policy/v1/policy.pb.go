@@ -340,6 +340,62 @@ func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
+// FirstRetry is when the first retry of a call is sent.
+type FirstRetry int32
+
+const (
+	// BACKOFF.
+	FirstRetry_FIRST_RETRY_UNSPECIFIED FirstRetry = 0
+	// After the backoff, as all others.
+	FirstRetry_FIRST_RETRY_BACKOFF FirstRetry = 1
+	// After a wait uniform in 0 to 1 ms; the next retry begins with initialBackoff. For channels whose retries go to
+	// another backend (loadBalancingConfig with stagger_retry_elsewhere): without that, the one that has just failed may
+	// be asked again at once. The backoff holds nonetheless after RESOURCE_EXHAUSTED, after codes with a backoff of
+	// their own in perCode, and for the rest of a stream that was cut; a delay that the server has named always holds.
+	FirstRetry_FIRST_RETRY_AT_ONCE FirstRetry = 2
+)
+
+// Enum value maps for FirstRetry.
+var (
+	FirstRetry_name = map[int32]string{
+		0: "FIRST_RETRY_UNSPECIFIED",
+		1: "FIRST_RETRY_BACKOFF",
+		2: "FIRST_RETRY_AT_ONCE",
+	}
+	FirstRetry_value = map[string]int32{
+		"FIRST_RETRY_UNSPECIFIED": 0,
+		"FIRST_RETRY_BACKOFF":     1,
+		"FIRST_RETRY_AT_ONCE":     2,
+	}
+)
+
+func (x FirstRetry) Enum() *FirstRetry {
+	p := new(FirstRetry)
+	*p = x
+	return p
+}
+
+func (x FirstRetry) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FirstRetry) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+}
+
+func (FirstRetry) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+}
+
+func (x FirstRetry) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FirstRetry.Descriptor instead.
+func (FirstRetry) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+}
+
 // CommitOn is when an attempt becomes the call's only one.
 type CommitOn int32
 
@@ -378,11 +434,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -391,7 +447,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 // BudgetScope is which calls share one balance of a budget.
@@ -435,11 +491,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -448,7 +504,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -548,11 +604,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -561,7 +617,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config and stagger's keys beside it.
@@ -577,7 +633,8 @@ type PolicyFile struct {
 	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget of its own uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. Belongs to the channel: accepted with a warning.
+	// gRPC. Belongs to the channel. If it names stagger_retry_elsewhere (package balancer), Retrier.DialOptions brings it
+	// as the default service config; otherwise it is accepted with a warning.
 	LoadBalancingConfig *structpb.ListValue `protobuf:"bytes,4,opt,name=load_balancing_config,json=loadBalancingConfig,proto3" json:"load_balancing_config,omitempty"`
 	// gRPC. Belongs to the channel: accepted with a warning.
 	HealthCheckConfig *structpb.Struct `protobuf:"bytes,5,opt,name=health_check_config,json=healthCheckConfig,proto3" json:"health_check_config,omitempty"`
@@ -1006,8 +1063,10 @@ type RetryPolicy struct {
 	// jitter of up to initialBackoff at the end. Then it ends with the error at hand. Nothing waits so if
 	// waitForReady or waitForReadyOnRetry say otherwise, here or in the call's options. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// stagger. When the first retry of a call is sent.
+	FirstRetry    FirstRetry `protobuf:"varint,1014,opt,name=first_retry,json=firstRetry,proto3,enum=stagger.policy.v1.FirstRetry" json:"first_retry,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RetryPolicy) Reset() {
@@ -1164,6 +1223,13 @@ func (x *RetryPolicy) GetMaxConnectionWait() *durationpb.Duration {
 		return x.MaxConnectionWait
 	}
 	return nil
+}
+
+func (x *RetryPolicy) GetFirstRetry() FirstRetry {
+	if x != nil {
+		return x.FirstRetry
+	}
+	return FirstRetry_FIRST_RETRY_UNSPECIFIED
 }
 
 // CodeOverride lets some failures count as if they had another code, in this policy only: the caller
@@ -1981,7 +2047,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xf2\b\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xb3\t\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -2001,7 +2067,9 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x12:\n" +
 	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bH\x00R\x13waitForReadyOnRetry\x88\x01\x01\x12G\n" +
 	"\x0ecode_overrides\x18\xf4\a \x03(\v2\x1f.stagger.policy.v1.CodeOverrideR\rcodeOverrides\x12J\n" +
-	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWaitB\x1a\n" +
+	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\x12?\n" +
+	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
+	"firstRetryB\x1a\n" +
 	"\x18_wait_for_ready_on_retry\"\x9d\x01\n" +
 	"\fCodeOverride\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12)\n" +
@@ -2104,7 +2172,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x14AttemptTimeoutAction\x12&\n" +
 	"\"ATTEMPT_TIMEOUT_ACTION_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cATTEMPT_TIMEOUT_ACTION_RETRY\x10\x01\x12 \n" +
-	"\x1cATTEMPT_TIMEOUT_ACTION_HEDGE\x10\x02*P\n" +
+	"\x1cATTEMPT_TIMEOUT_ACTION_HEDGE\x10\x02*[\n" +
+	"\n" +
+	"FirstRetry\x12\x1b\n" +
+	"\x17FIRST_RETRY_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13FIRST_RETRY_BACKOFF\x10\x01\x12\x17\n" +
+	"\x13FIRST_RETRY_AT_ONCE\x10\x02*P\n" +
 	"\bCommitOn\x12\x19\n" +
 	"\x15COMMIT_ON_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eCOMMIT_ON_SEEN\x10\x01\x12\x15\n" +
@@ -2148,7 +2221,7 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
 var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Idempotency)(0),            // 0: stagger.policy.v1.Idempotency
@@ -2156,81 +2229,83 @@ var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Growth)(0),                 // 2: stagger.policy.v1.Growth
 	(Jitter)(0),                 // 3: stagger.policy.v1.Jitter
 	(AttemptTimeoutAction)(0),   // 4: stagger.policy.v1.AttemptTimeoutAction
-	(CommitOn)(0),               // 5: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 6: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 7: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 8: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 9: stagger.policy.v1.MethodConfig
-	(*IdempotencyKey)(nil),      // 10: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 11: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 12: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 13: stagger.policy.v1.CodeOverride
-	(*CodePolicy)(nil),          // 14: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 15: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 16: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 17: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 18: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 19: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 20: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 21: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 22: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 23: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 24: google.protobuf.Duration
+	(FirstRetry)(0),             // 5: stagger.policy.v1.FirstRetry
+	(CommitOn)(0),               // 6: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 7: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 8: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 9: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 10: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 11: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 12: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 13: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 14: stagger.policy.v1.CodeOverride
+	(*CodePolicy)(nil),          // 15: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 16: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 17: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 18: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 19: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 20: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 21: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 22: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 23: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 24: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	9,  // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	17, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	22, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	23, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	23, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	18, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	10, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	18, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	23, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	24, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	24, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	19, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	0,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
-	11, // 7: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	24, // 8: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	12, // 9: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	15, // 10: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	12, // 7: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	25, // 8: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	13, // 9: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	16, // 10: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
 	0,  // 11: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	10, // 12: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	24, // 13: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	24, // 14: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	7,  // 15: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	11, // 12: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	25, // 13: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	25, // 14: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	8,  // 15: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
 	2,  // 16: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
 	3,  // 17: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	24, // 18: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	25, // 18: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
 	4,  // 19: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	5,  // 20: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	24, // 21: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	24, // 22: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	14, // 23: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	6,  // 20: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	25, // 21: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	25, // 22: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	15, // 23: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
 	1,  // 24: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	13, // 25: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	24, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	7,  // 27: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	7,  // 28: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	7,  // 29: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	24, // 30: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	24, // 31: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	2,  // 32: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	3,  // 33: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	24, // 34: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	7,  // 35: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	16, // 36: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	24, // 37: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	24, // 38: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	24, // 39: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	24, // 40: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	24, // 41: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	6,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	19, // 43: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	17, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	20, // 45: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	21, // 46: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	24, // 47: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	14, // 25: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	25, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	5,  // 27: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	8,  // 28: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	8,  // 29: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	8,  // 30: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	25, // 31: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	25, // 32: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	2,  // 33: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	3,  // 34: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	25, // 35: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	8,  // 36: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	17, // 37: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	25, // 38: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	25, // 39: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	25, // 40: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	25, // 41: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	25, // 42: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	7,  // 43: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	20, // 44: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	18, // 45: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	21, // 46: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	22, // 47: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	25, // 48: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2259,7 +2334,7 @@ func file_stagger_policy_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      8,
+			NumEnums:      9,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -1,0 +1,83 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/stagger-go/stagger/internal/document"
+)
+
+// RetryElsewhere is the load balancing policy that sends a retry to another backend, as a loadBalancingConfig names it
+// (package balancer).
+const RetryElsewhere = "stagger_retry_elsewhere"
+
+// LoadBalancing is the loadBalancingConfig of the file as JSON, if it names [RetryElsewhere] at any depth, and where it
+// stands: a Retrier brings it to the connections that are made with its DialOptions. Else config is "", and the key is
+// for gRPC alone.
+func (s *Set) LoadBalancing() (config string, at Diagnostic) {
+	return s.balancing, s.balancingAt
+}
+
+// balancing is what [Set.LoadBalancing] returns as the config.
+func (c *channel) balancing() string {
+	if !namesElsewhere(c.config) {
+		return ""
+	}
+	text, err := json.Marshal(c.config)
+	if err != nil { // a file holds nothing that JSON cannot
+		return ""
+	}
+	return string(text)
+}
+
+// namesElsewhere looks for the policy, which may stand inside of others.
+func namesElsewhere(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if key == RetryElsewhere || namesElsewhere(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, namesElsewhere)
+	}
+	return false
+}
+
+// needsElsewhere reports whether a client that lacks package balancer finds no policy in the list, and so refuses the
+// whole config.
+func (c *channel) needsElsewhere() bool {
+	return len(c.config) > 0 && !slices.ContainsFunc(c.config, func(entry any) bool { return !namesElsewhere(entry) })
+}
+
+// lintFirstRetry warns of first retries at once that may go back to the backend that has just failed.
+func lintFirstRetry(report *document.Report, path string, r RetrySpec, c channel) {
+	if r.FirstRetry == FirstRetryAtOnce && c.balancing() == "" {
+		report.Warnf(path+".firstRetry", r.FirstRetry, "a retry at once may go to the backend that has just failed; "+
+			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or take it out", RetryElsewhere)
+	}
+}
+
+// firstRetryAdvice says where a first retry need not wait, as it goes to another backend.
+func firstRetryAdvice(report *document.Report, c Config) (list []Diagnostic) {
+	if c.channel.balancing() == "" {
+		return nil
+	}
+	for i, m := range c.Methods {
+		path := fmt.Sprintf("methodConfig[%d].retryPolicy", i)
+		if m.Retry == nil || report.Written(path+".firstRetry") {
+			continue
+		}
+		d := report.Locate(Diagnostic{Severity: SeverityNote, Field: path})
+		d.Value = ""
+		d.Message = "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers calls sooner while one backend " +
+			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so"
+		list = append(list, d)
+	}
+	return list
+}

@@ -1,0 +1,111 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
+
+func TestLoadBalancing(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ text, want string }{
+		"named":     {elsewhere, `[{"stagger_retry_elsewhere":{"childPolicy":[{"round_robin":{}}]}},{"round_robin":{}}]`},
+		"inside":    {`loadBalancingConfig: [{outlier: {childPolicy: [{stagger_retry_elsewhere: {}}]}}]`, `[{"outlier":{"childPolicy":[{"stagger_retry_elsewhere":{}}]}}]`},
+		"another":   {`loadBalancingConfig: [{round_robin: {}}]`, ""},
+		"a value":   {`loadBalancingConfig: [{round_robin: {name: stagger_retry_elsewhere}}]`, ""},
+		"nothing":   {`maxWaiting: 3`, ""},
+		"old style": {`loadBalancingPolicy: stagger_retry_elsewhere`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := mustParse(t, "f", "# a comment\n"+row.text)
+			config, at := set.LoadBalancing()
+			if config != row.want {
+				t.Errorf("LoadBalancing = %s; want %s", config, row.want)
+			}
+			if config != "" && (at.File != "f" || at.Line != 2 || at.Field != "loadBalancingConfig") {
+				t.Errorf("it stands at %v", at)
+			}
+			warned := false
+			for _, w := range set.Warnings() {
+				warned = warned || strings.Contains(w.Message, "belongs to the channel")
+			}
+			if config != "" && warned {
+				t.Error("it is brought, and a warning says that it has no effect")
+			}
+			if config == "" && !warned && row.text != "maxWaiting: 3" {
+				t.Error("it is not brought, and nothing says so")
+			}
+		})
+	}
+}
+
+func TestLoadBalancingChanges(t *testing.T) {
+	t.Parallel()
+	other := strings.Replace(elsewhere, "round_robin", "least_request_experimental", 1)
+	for name, row := range map[string]struct{ before, after, want string }{
+		"added":         {"{}", elsewhere, "loadBalancingConfig added"},
+		"removed":       {elsewhere, "{}", "loadBalancingConfig removed"},
+		"changed":       {elsewhere, other, "loadBalancingConfig changed"},
+		"the same":      {elsewhere, elsewhere + " # a comment", ""},
+		"gRPC's either": {"{}", "loadBalancingConfig: [{round_robin: {}}]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			for _, c := range mustParse(t, "f", row.after).ChangesSince(mustParse(t, "f", row.before)) {
+				got += c.String()
+			}
+			if got != row.want {
+				t.Errorf("%q; want %q", got, row.want)
+			}
+		})
+	}
+}
+
+const onceMore = `
+methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]`
+
+func TestLintFirstRetry(t *testing.T) {
+	t.Parallel()
+	const (
+		without = "warning f:4:131: methodConfig[0].retryPolicy.firstRetry: AT_ONCE: a retry at once may go to the backend that has just failed; " +
+			"let it go to another one (loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]), or take it out"
+		advice = "note f:4:16: methodConfig[0].retryPolicy: retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers " +
+			"calls sooner while one backend fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so"
+	)
+	wantLinted(t, "maxWaiting: 9"+onceMore+", firstRetry: AT_ONCE}", without)
+	wantLinted(t, "maxWaiting: 9"+onceMore+", firstRetry: BACKOFF}")
+	wantLinted(t, "maxWaiting: 9"+onceMore+"}")
+	wantLinted(t, elsewhere+onceMore+", firstRetry: AT_ONCE}")
+	wantLinted(t, elsewhere+onceMore+", firstRetry: BACKOFF}")
+	wantLinted(t, elsewhere+onceMore+"}", advice)
+}
+
+func TestLintFirstRetryWaits(t *testing.T) {
+	t.Parallel()
+	text := strings.ReplaceAll(elsewhere+onceMore+", firstRetry: AT_ONCE}", "- name:", "- timeout: 1s\n  name:")
+	wantLinted(t, text) // two attempts, and no wait of a second between them
+}
+
+func TestExportLoadBalancing(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		elsewhere: 0,
+		"loadBalancingConfig: [{round_robin: {}}]":                                             0,
+		"loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]": 1,
+	} {
+		_, notes := mustParse(t, "f", text).ServiceConfig(false)
+		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Message, "list {round_robin: {}} behind "+policy.RetryElsewhere) {
+			t.Errorf("%s: %v; want %d notes", text, notes, want)
+		}
+	}
+}
