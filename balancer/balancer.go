@@ -13,15 +13,16 @@
 //
 //	{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]}
 //
-// As everywhere in gRPC, a default service config (grpc.WithDefaultServiceConfig) holds only while the resolver
+// In a policy file the same loadBalancingConfig stands at the top, and interceptor.Retrier.DialOptions brings it. As
+// everywhere in gRPC, a default service config (grpc.WithDefaultServiceConfig) holds only while the resolver
 // delivers none. Where older clients read the same config, the leaf policy goes behind it, and they take that one:
 //
 //	[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"round_robin": {}}]
 //
 // # Which attempts belong together
 //
-// The policy knows the attempts of a call by their context, see [NewContext]. A call without such a context is
-// balanced by the leaf policy alone. A retry that gRPC makes by itself, unseen by interceptors, goes elsewhere too.
+// The policy knows the attempts of a call by their context, see [NewContext]; an interceptor.Retrier makes it. A call
+// without such a context is balanced by the leaf policy alone. A retry that gRPC makes by itself, unseen by interceptors, goes elsewhere too.
 //
 // A backend is a connection of the channel (balancer.SubConn), as picked by the leaf policy. It stays the same when
 // the connection breaks and is made again to the same address; it is another one after a change of policy, or when the

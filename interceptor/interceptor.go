@@ -148,13 +148,21 @@ func Load(path string, options ...Option) (*Retrier, error) {
 // DialOptions returns what grpc.NewClient needs: the interceptors, grpc.WithDisableRetry so
 // that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] adds. Chained interceptors
 // whose options stand before these see each call once, those after them every attempt.
+//
+// If the policy file's loadBalancingConfig names a policy of package balancer, it comes as the connection's default
+// service config, which carries nothing else (grpc.WithDefaultServiceConfig). gRPC takes the last default that it is
+// given, whole: one that stands before these options is replaced, one behind them replaces it. A service config that
+// the resolver delivers replaces either, unless grpc.WithDisableServiceConfig is given.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	options := append(
-		make([]grpc.DialOption, 0, 3+len(r.stats)),
+		make([]grpc.DialOption, 0, 4+len(r.stats)),
 		grpc.WithDisableRetry(),
 		grpc.WithChainUnaryInterceptor(r.unary(alone)),
 		grpc.WithChainStreamInterceptor(r.stream(alone)),
 	)
+	if balancing := r.balancingOption(); balancing != nil {
+		options = append(options, balancing)
+	}
 	for _, h := range r.stats {
 		options = append(options, grpc.WithStatsHandler(h))
 	}

@@ -35,6 +35,7 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 	st, isStatus := status.FromError(err)
 	r.Status = st
 	c.retrier.warnOuterRetries(c.ctx)
+	c.retrier.warnNotBalanced(c.cc)
 	multiplied := c.retrier.multiplied(c.with, c.cc, c.method)
 	noStream := a.done && a.unsent()
 	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied

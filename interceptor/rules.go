@@ -22,6 +22,7 @@ type rules struct {
 	budgets   map[string]budgetRule // by name; "" is the default budget
 	throttled bool                  // every call counts for the budget, those without retries too
 	cached    []cachedBudget        // one for each policy of the set, by its index
+	balancing string                // see policy.Set.LoadBalancing
 
 	// Only of rules that a service config has delivered.
 	config  *configSet
@@ -45,6 +46,7 @@ func newRules(set *policy.Set) *rules {
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p
 	}
+	r.balancing, _ = set.LoadBalancing()
 	r.budgets[""] = budgetRule{config: budget.DefaultRatio(), scope: policy.ScopeTarget}
 	if t := set.Throttling(); t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget}
@@ -56,8 +58,11 @@ func newRules(set *policy.Set) *rules {
 	return r
 }
 
-// check refuses a bad budget now and not in a call.
+// check refuses a bad budget now and not in a call, and bad load balancing now and not when a connection is made.
 func (r *rules) check() error {
+	if err := checkBalancing(r.set); err != nil {
+		return err
+	}
 	for name, b := range r.budgets {
 		if err := b.config.Check(); err != nil {
 			return fmt.Errorf("interceptor: budget %q: %w", name, err)

@@ -85,6 +85,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		if r.tellsStarts {
 			ctx = r.startCall(ctx, method, cc)
 		}
+		ctx = r.withBackends(ctx, cc, p, o.maxAttempts, flags)
 		o.header = true
 		s.call = call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method),

@@ -35,6 +35,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		if r.tellsStarts {
 			ctx = r.startCall(ctx, method, cc)
 		}
+		ctx = r.withBackends(ctx, cc, p, options.maxAttempts, flags)
 		b, start := r.budgetFor(of, p, cc, method), budget.Now()
 		adopted := flags&fast != 0 && !r.watched
 		var err error

@@ -24,7 +24,7 @@ const (
 	ChangedBudget          ChangedPart = "budget"
 	ChangedRetryThrottling ChangedPart = "retryThrottling" // the default budget, where the set throttles
 	ChangedMaxWaiting      ChangedPart = "maxWaiting"
-	ChangedLoadBalancing   ChangedPart = "loadBalancingConfig" // where a Retrier brings it ([Set.LoadBalancing])
+	ChangedLoadBalancing   ChangedPart = balancingKey // where a Retrier brings it ([Set.LoadBalancing])
 )
 
 // ChangeKind is how a part differs.

@@ -15,6 +15,9 @@ import (
 // (package balancer).
 const RetryElsewhere = "stagger_retry_elsewhere"
 
+// balancingKey is the key of a policy file.
+const balancingKey = "loadBalancingConfig"
+
 // LoadBalancing is the loadBalancingConfig of the file as JSON, if it names [RetryElsewhere] at any depth, and where it
 // stands: a Retrier brings it to the connections that are made with its DialOptions. Else config is "", and the key is
 // for gRPC alone.

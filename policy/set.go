@@ -59,7 +59,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		channel:  c.channel,
 
 		balancing:   c.channel.balancing(),
-		balancingAt: report.Locate(Diagnostic{Field: "loadBalancingConfig"}),
+		balancingAt: report.Locate(Diagnostic{Field: balancingKey}),
 	}
 	for _, m := range c.Methods {
 		s.methods = append(s.methods, MethodConfig{slices.Clone(m.Names), m.clone()})

@@ -164,8 +164,8 @@ func warnFile(report *document.Report, f *policyv1.PolicyFile) {
 }
 
 func warnNotDone(report *document.Report, c channel) {
-	for _, key := range []string{"loadBalancingPolicy", "loadBalancingConfig", "healthCheckConfig", "connectionScaling"} {
-		if report.Written(key) && (key != "loadBalancingConfig" || c.balancing() == "") {
+	for _, key := range []string{"loadBalancingPolicy", balancingKey, "healthCheckConfig", "connectionScaling"} {
+		if report.Written(key) && (key != balancingKey || c.balancing() == "") {
 			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
 				"with grpc.WithDefaultServiceConfig or from the resolver")
 		}

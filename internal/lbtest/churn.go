@@ -25,11 +25,12 @@ const churnMethod = "/stagger.lbtest.Churn/Call"
 
 // Churn plays some seconds of virtual time in which calls retry and hedge while backends come and go, fail, and break
 // their connections, and while the resolver fails and delivers one config or the other. Each call gets a context from
-// newContext. All is closed when Churn returns.
-func Churn(t *testing.T, config, other string, newContext func(context.Context) context.Context) {
+// newContext, and the connection has the options too. All is closed when Churn returns.
+func Churn(t *testing.T, config, other string, newContext func(context.Context) context.Context, options ...grpc.DialOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := Start(t, 5, config, grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1}}))
+		params := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1}}
+		b := Start(t, 5, config, append(options, grpc.WithConnectParams(params))...)
 		for i, s := range b.Servers {
 			s.Default(testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 				chance := rand.New(rand.NewPCG(uint64(i), uint64(a.Serial)))

@@ -261,6 +261,8 @@ methodConfig:
     codeOverrides: [{codes: [UNKNOWN], messageContains: deadlock, as: ABORTED}]}
 - name: [{service: acme.orders.v1.OrderService, method: ListOrders}]
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, hedgingQuantile: {quantile: 0.95, max: 1s}}
+- name: [{service: acme.orders.v1.OrderService, method: CountOrders}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE}
 `
 
 func TestExplainFlags(t *testing.T) {
@@ -274,6 +276,10 @@ func TestExplainFlags(t *testing.T) {
 			"  codes     ABORTED, UNAVAILABLE\n", "  backoff   100ms, × 2 each time, up to 1s; jitter NONE\n", "            ABORTED: 2 attempts; costs the budget × 2\n",
 			`            UNKNOWN counts as ABORTED if its message has "deadlock"`, "  timeouts  200ms for an attempt, then another one in its place (RETRY)",
 			"  pushback  obeyed up to 9s; ", "The call ends after 300ms with UNAVAILABLE: attempts_exhausted (3 attempts).\n",
+		}},
+		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1)}, []string{
+			"  backoff   none before the first retry (AT_ONCE; within 1 ms), then 100ms, × 2 each time, up to 1s; jitter FULL\n",
+			"│   0s and 1ms │ retry", "│ 0s and 100ms │ retry",
 		}},
 		{[]string{method, "--hang"}, []string{"another attempt in its place", "The call does not end"}},
 		{[]string{method, "--hang", "--deadline", "1.5s"}, []string{"The call ends after 1.5s with DEADLINE_EXCEEDED: deadline_exceeded (3 attempts).\n"}},

@@ -1,0 +1,105 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	lb "google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/stagger-go/stagger/balancer"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// withBackends gives a call that may have more than one attempt the context in which package balancer notes the
+// backends of its attempts, if its connection has a policy of that package.
+func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *policy.Policy, maxAttempts int, flags callFlags) context.Context {
+	if cc == nil || flags&configPending == 0 && min(p.MaxAttempts(), maxAttempts) < 2 {
+		return ctx
+	}
+	// A connection that is not READY may get the policy when it wakes up for this call.
+	if balancer.InUse(cc.Target()) || r.rules.Load().balancing != "" && cc.GetState() != connectivity.Ready {
+		return balancer.NewContext(ctx)
+	}
+	return ctx
+}
+
+// balancingOption brings the file's load balancing policy to a connection; nil if that names none of package balancer.
+func (r *Retrier) balancingOption() grpc.DialOption {
+	config := r.rules.Load().balancing
+	if config == "" {
+		return nil
+	}
+	return grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + config + `}`)
+}
+
+// checkBalancing refuses what gRPC would refuse when a connection is made.
+func checkBalancing(set *policy.Set) error {
+	config, at := set.LoadBalancing()
+	if config == "" {
+		return nil
+	}
+	if err := parseBalancing([]byte(config)); err != nil {
+		at.Message = err.Error()
+		return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
+	}
+	return nil
+}
+
+// parseBalancing reads a list of policies as gRPC does: the first that the program knows counts.
+func parseBalancing(config []byte) error {
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal(config, &list); err != nil {
+		return err
+	}
+	var unknown []string
+	for _, entry := range list {
+		for name, text := range entry { // one, says the check of the file
+			b := lb.Get(name)
+			if b == nil {
+				unknown = append(unknown, name)
+				continue
+			}
+			parser, ok := b.(lb.ConfigParser)
+			if !ok {
+				return nil
+			}
+			if _, err := parser.ParseConfig(text); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("the program has no policy %s; import the package that registers it", strings.Join(unknown, ", "))
+}
+
+// warnBalancingChanged reports a reload that changes what only new connections get.
+func (r *Retrier) warnBalancingChanged(set *policy.Set, changes []policy.Change) {
+	if slices.ContainsFunc(changes, func(c policy.Change) bool { return c.What == policy.ChangedLoadBalancing }) {
+		_, at := set.LoadBalancing()
+		at.Message = "has changed: connections keep the load balancing that they were made with; those made with Retrier.DialOptions from now on have the new one"
+		r.warn(at)
+	}
+}
+
+// warnNotBalanced reports, once for each target, that a connection does not have the file's load balancing policy.
+// The call asks only when an attempt has failed.
+func (r *Retrier) warnNotBalanced(cc *grpc.ClientConn) {
+	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready || balancer.InUse(cc.Target()) {
+		return
+	}
+	if r.warned.first("not balanced " + cc.Target()) {
+		_, at := r.rules.Load().set.LoadBalancing()
+		at.Value = cc.Target()
+		at.Message = "the connection has another load balancing policy, so that a retry may go to the backend that has just failed: the resolver " +
+			"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig stands behind them"
+		r.warn(at)
+	}
+}
