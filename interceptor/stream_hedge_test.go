@@ -761,3 +761,37 @@ func (s scene) moment(t *testing.T, desc *grpc.StreamDesc, act func(grpc.ClientS
 		t.Errorf("RecvMsg: %v; OnFinish was told %v", err, finished)
 	}
 }
+
+// io.EOF from SendMsg would say that the server never got the message that it has answered.
+func TestStreamHedge_SendOvertakenByAnswer(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s = s.within(t, func(ctx context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
+			return lateSend{stream, ctx}
+		})
+		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.DataLoss)))
+		stream := s.open(t, t.Context(), bidiStream)
+		time.Sleep(150 * ms) // two attempts run
+		if err := stream.SendMsg(wrapperspb.String("a")); err != nil {
+			t.Errorf("SendMsg: %v, for a message that was sent", err)
+		}
+		if _, err := receive(stream); status.Code(err) != codes.DataLoss {
+			t.Errorf("RecvMsg: %v", err)
+		}
+		if err := stream.SendMsg(wrapperspb.String("b")); err != io.EOF {
+			t.Errorf("SendMsg after the end: %v", err)
+		}
+	})
+}
+
+// lateSend returns from SendMsg when the attempt is over.
+type lateSend struct {
+	grpc.ClientStream
+
+	ctx context.Context
+}
+
+func (l lateSend) SendMsg(m any) error {
+	err := l.ClientStream.SendMsg(m)
+	<-l.ctx.Done()
+	return err
+}

@@ -80,7 +80,9 @@ func (s *stream) sendKept(m any, free bool) error {
 		switch {
 		case s.done && s.refused:
 			return s.final
-		case s.done:
+		case s.done && s.answer != nil && s.answer.accepted >= n:
+			return nil // the answer has overtaken us
+		case s.done && (s.broken || s.answer == nil || !s.answer.sending):
 			return s.half(io.EOF)
 		}
 		s.resumeSenders()
