@@ -1,0 +1,298 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cases_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/interop"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// failed is what a case panics with; gRPC's cases end the process otherwise.
+type failed string
+
+// caseLogger turns the fatal log lines of gRPC's cases into panics, which a test can name and recover from.
+type caseLogger struct{ grpclog.LoggerV2 }
+
+func (caseLogger) Fatalln(args ...any) { panic(failed(fmt.Sprintln(args...))) }
+
+func init() {
+	grpclog.SetLoggerV2(caseLogger{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)})
+}
+
+// interopCase is a case and how many calls it makes.
+type interopCase struct {
+	calls int
+	run   func(context.Context, *grpc.ClientConn, ...grpc.CallOption)
+}
+
+// client runs a case that needs the test service alone.
+func client(calls int, run func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption)) interopCase {
+	return interopCase{calls, func(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) {
+		run(ctx, testgrpc.NewTestServiceClient(settled{conn}), opts...)
+	}}
+}
+
+// settled hands out a stream when all attempts of it that are sent at once are under way: a case that cancels a stream
+// it has just begun means that, and would otherwise race with the attempts beside the first.
+type settled struct{ *grpc.ClientConn }
+
+func (c settled) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.ClientConn.NewStream(ctx, desc, method, opts...)
+	synctest.Wait()
+	return s, err
+}
+
+// interopCases are those that need neither Google's credentials nor ORCA's balancer, by their names in gRPC's documents.
+var interopCases = map[string]interopCase{
+	"empty_unary":                 client(1, interop.DoEmptyUnaryCall),
+	"large_unary":                 client(1, interop.DoLargeUnaryCall),
+	"client_streaming":            client(1, interop.DoClientStreaming),
+	"server_streaming":            client(1, interop.DoServerStreaming),
+	"ping_pong":                   client(1, interop.DoPingPong),
+	"empty_stream":                client(1, interop.DoEmptyStream),
+	"timeout_on_sleeping_server":  client(1, interop.DoTimeoutOnSleepingServer),
+	"cancel_after_begin":          client(1, interop.DoCancelAfterBegin),
+	"cancel_after_first_response": client(1, interop.DoCancelAfterFirstResponse),
+	"custom_metadata":             client(2, interop.DoCustomMetadata),
+	"status_code_and_message":     client(2, interop.DoStatusCodeAndMessage),
+	"special_status_message":      client(1, interop.DoSpecialStatusMessage),
+	"unimplemented_method": {1, func(ctx context.Context, conn *grpc.ClientConn, _ ...grpc.CallOption) {
+		interop.DoUnimplementedMethod(ctx, conn)
+	}},
+	"unimplemented_service": {1, func(ctx context.Context, conn *grpc.ClientConn, _ ...grpc.CallOption) {
+		interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(conn))
+	}},
+}
+
+// backend is gRPC's interop server, which may refuse the first attempt of each call.
+type backend struct {
+	failFirst bool
+	attempts  atomic.Int64
+	refused   atomic.Int64
+}
+
+// arrive counts an attempt, and refuses it if it is the first of its call.
+func (b *backend) arrive(ctx context.Context) error {
+	b.attempts.Add(1)
+	if md, _ := metadata.FromIncomingContext(ctx); b.failFirst && len(md["grpc-previous-rpc-attempts"]) == 0 {
+		b.refused.Add(1)
+		return status.Error(codes.Unavailable, "the first attempt is refused")
+	}
+	return nil
+}
+
+func (b *backend) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := b.arrive(ctx); err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
+func (b *backend) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if err := b.arrive(stream.Context()); err != nil {
+		return err
+	}
+	return handler(srv, stream)
+}
+
+// unknown answers methods that the server does not have.
+func (b *backend) unknown(_ any, stream grpc.ServerStream) error {
+	return status.Error(codes.Unimplemented, "no such method") // the stream interceptor has counted it
+}
+
+// dial starts the backend and connects to it in memory; both end with the test.
+func (b *backend) dial(t *testing.T, opts []grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	lis := bufconn.Listen(1 << 20)
+	srv := grpc.NewServer(grpc.UnaryInterceptor(b.unary), grpc.StreamInterceptor(b.stream), grpc.UnknownServiceHandler(b.unknown))
+	testgrpc.RegisterTestServiceServer(srv, interop.NewTestServer())
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(lis) }()
+	conn, err := grpc.NewClient("passthrough:interop", append(opts,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		srv.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// backoff is short enough for the case whose deadline is a millisecond.
+const backoff = `initialBackoff: 0.0001s, maxBackoff: 0.0002s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], minAttemptTime: 0.0001s`
+
+// policies are the kinds of policy there are. A file's top says that everything may be repeated, as gRPC's own retries
+// take it; each has the budget that its name says, else none.
+var policies = map[string]string{
+	"retries":                  `retryPolicy: {maxAttempts: 4, budget: NONE, ` + backoff + `}`,
+	"retries, default budget":  `retryPolicy: {maxAttempts: 4, ` + backoff + `}`,
+	"retries, throttle":        `retryPolicy: {maxAttempts: 4, budget: throttle, ` + backoff + `}`,
+	"retries, concurrent":      `retryPolicy: {maxAttempts: 4, budget: concurrent, ` + backoff + `}`,
+	"retries, refund":          `retryPolicy: {maxAttempts: 4, budget: refund, ` + backoff + `}`,
+	"retries, headers commit":  `retryPolicy: {maxAttempts: 4, budget: NONE, commitOn: HEADERS, ` + backoff + `}`,
+	"retries after a timeout":  `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: RETRY, ` + backoff + `}`,
+	"hedge after a timeout":    `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: HEDGE, ` + backoff + `}`,
+	"retries by code":          `retryPolicy: {maxAttempts: 4, budget: NONE, perCode: [{codes: [UNAVAILABLE], maxAttempts: 3, growth: FIXED, jitter: EQUAL}], ` + backoff + `}`,
+	"retries, idempotency key": `retryPolicy: {maxAttempts: 4, budget: NONE, ` + backoff + `}, idempotencyKey: {header: x-request-key}`,
+	"hedges at once":           `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE, minAttemptTime: 0.0001s}`,
+	"hedges after a delay":     `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.01s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE, minAttemptTime: 0.0001s}`,
+	"hedges after a quantile":  `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.01s, nonFatalStatusCodes: [UNAVAILABLE], hedgingQuantile: {quantile: 0.9, min: 0.005s, max: 1s}, budget: NONE, minAttemptTime: 0.0001s}`,
+	"retries that wait":        `waitForReady: true, retryPolicy: {maxAttempts: 4, budget: NONE, waitForReadyOnRetry: true, ` + backoff + `}`,
+}
+
+// budgets are the kinds that policies name.
+var budgets = map[string]string{
+	"throttle":   "throttle: {maxTokens: 1000, tokenRatio: 0.1}",
+	"concurrent": "concurrent: {percent: 20, min: 10}",
+	"refund":     "refund: {}",
+}
+
+// file is a whole policy file with one of the policies, and the budget that it names.
+func file(entry string) string {
+	text := "idempotency: ASSUME\n"
+	for name, settings := range budgets {
+		if strings.Contains(entry, "budget: "+name+",") {
+			text += fmt.Sprintf("budgets: [{name: %s, %s}]\n", name, settings)
+		}
+	}
+	return text + "methodConfig:\n  - {name: [{}], " + entry + "}\n"
+}
+
+const serviceConfig = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.0001s", "maxBackoff": "0.0002s",
+  "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+// differs are the cases that a client does not pass, and what they then say. After a failure the time that is left may be
+// too short for an attempt (minAttemptTime, 5 ms, which a service config cannot set): stagger then tells the server's
+// error at once, and gRPC waits for DEADLINE_EXCEEDED. gRPC does not repeat a request above 256 KiB, and stagger a
+// unary one of any size.
+var differs = map[string]map[string]string{
+	"gRPC alone/first attempt fails=true/gzip=false":              {"large_unary": "the first attempt is refused"},
+	"from the service config/first attempt fails=true/gzip=false": {"timeout_on_sleeping_server": "the first attempt is refused, want error code 4"},
+	"from the service config/first attempt fails=true/gzip=true":  {"timeout_on_sleeping_server": "the first attempt is refused, want error code 4"},
+}
+
+// TestInteropCases runs gRPC's cases with each policy, plain and compressed, against a server that is well and against
+// one that refuses the first attempt of each call. gRPC alone, with its own retries, shows that the cases can be passed.
+func TestInteropCases(t *testing.T) {
+	t.Parallel()
+	clients := map[string]func(*testing.T) []grpc.DialOption{
+		"gRPC alone": func(*testing.T) []grpc.DialOption {
+			return []grpc.DialOption{grpc.WithDefaultServiceConfig(serviceConfig)}
+		},
+		"from the service config": func(t *testing.T) []grpc.DialOption {
+			set, err := policy.NewSet(policy.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return append(retrier(t, set, interceptor.FromServiceConfig()).DialOptions(), grpc.WithDefaultServiceConfig(serviceConfig))
+		},
+	}
+	for name, entry := range policies {
+		clients[name] = func(t *testing.T) []grpc.DialOption {
+			set, err := policy.Parse("retry.yaml", []byte(file(entry)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return retrier(t, set).DialOptions()
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(clients)) {
+		for _, failFirst := range []bool{false, true} {
+			for _, compressed := range []bool{false, true} {
+				run := fmt.Sprintf("%s/first attempt fails=%t/gzip=%t", name, failFirst, compressed)
+				t.Run(run, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						runAll(t, clients[name](t), differs[run], failFirst && name != "hedges at once", failFirst, compressed)
+					})
+				})
+			}
+		}
+	}
+}
+
+func retrier(t *testing.T, set *policy.Set, opts ...interceptor.Option) *interceptor.Retrier {
+	t.Helper()
+	r, err := interceptor.New(set, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// runAll runs every case over one connection, and counts what the server saw.
+func runAll(t *testing.T, dialOptions []grpc.DialOption, want map[string]string, counted, failFirst, compressed bool) {
+	var opts []grpc.CallOption
+	if compressed {
+		dialOptions = append(dialOptions, grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
+		opts = append(opts, grpc.UseCompressor(gzip.Name))
+	}
+	b := &backend{failFirst: failFirst}
+	conn := b.dial(t, dialOptions)
+	for _, name := range slices.Sorted(maps.Keys(interopCases)) {
+		if failFirst && name == "cancel_after_begin" {
+			continue // it would race with the failure
+		}
+		c := interopCases[name]
+		attempts, refused := b.attempts.Load(), b.refused.Load()
+		if text := passes(t, c, conn, opts); (text == "") != (want[name] == "") || !strings.Contains(text, want[name]) {
+			t.Errorf("%s: %q; the table says %q", name, text, want[name])
+		}
+		synctest.Wait()
+		attempts, refused = b.attempts.Load()-attempts, b.refused.Load()-refused
+		t.Logf("%s: %d attempts, %d refused", name, attempts, refused)
+		// A call that is cancelled or past its deadline may end before the server hears of it, as a hedge's loser may.
+		early := want[name] != "" || name == "timeout_on_sleeping_server"
+		if counted && !early && (refused != int64(c.calls) || attempts < 2*refused) {
+			t.Errorf("%s: the server refused %d of %d attempts; it must refuse the first of %d calls, and see another for each", name, refused, attempts, c.calls)
+		}
+	}
+}
+
+// passes runs a case, and returns what it finds wrong.
+func passes(t *testing.T, c interopCase, conn *grpc.ClientConn, opts []grpc.CallOption) (text string) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			f, ok := p.(failed)
+			if !ok {
+				panic(p)
+			}
+			text = string(f)
+		}
+	}()
+	c.run(t.Context(), conn, opts...)
+	return ""
+}
