@@ -122,7 +122,7 @@ func (b *backend) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServer
 }
 
 // unknown answers methods that the server does not have.
-func (b *backend) unknown(_ any, stream grpc.ServerStream) error {
+func (b *backend) unknown(any, grpc.ServerStream) error {
 	return status.Error(codes.Unimplemented, "no such method") // the stream interceptor has counted it
 }
 
