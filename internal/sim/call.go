@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -29,6 +30,7 @@ type call struct {
 	timer    uint32        // number of the event that wakes it; others are stale
 	life     uint32        // how many calls have ended in this memory
 	stopped  *answer       // what the caller makes of it that stops the call
+	tried    tried.Backends[*backend]
 }
 
 // callRef refers to a call that may have ended meanwhile.
@@ -63,6 +65,9 @@ func (l *link) newCall(client int, parent *attempt, before time.Duration) *call 
 	c := l.world.freeCall()
 	c.link, c.parent, c.client = l, parent, client
 	c.start, c.deadline, c.wakeAt, c.stopped = l.world.now, before, attempts.Never, nil
+	if l.elsewhere {
+		c.tried = tried.Backends[*backend]{}
+	}
 	for _, limit := range [...]time.Duration{l.spec.Deadline, l.policy.Spec().Timeout} {
 		if limit > 0 {
 			c.deadline = min(c.deadline, c.start+limit)
@@ -125,7 +130,7 @@ func (c *call) setTimer(at time.Duration) {
 
 // send makes attempt n.
 func (c *call) send(n int) {
-	a := &attempt{call: c, link: c.link, backend: c.link.pick(c.client), number: n}
+	a := &attempt{call: c, link: c.link, backend: c.pick(), number: n}
 	c.running = append(c.running, a)
 	if delay, lost := c.link.transit(); !lost {
 		c.link.world.after(delay, a, requestArrived, 0)

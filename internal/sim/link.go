@@ -21,6 +21,7 @@ type link struct {
 	to          *service
 	policy      *policy.Policy
 	safe        bool // to repeat
+	elsewhere   bool // a retry goes to another backend
 	maxAttempts int  // a cap over the policy's own
 	processes   []process
 	budgets     *budgets
@@ -52,7 +53,7 @@ func (p *process) Leave() { p.waiting-- }
 // defaultMaxAttempts is the cap that a Retrier has unless it is built with another.
 const defaultMaxAttempts = 5
 
-// pick chooses the backend of the next attempt: each connection goes round, from anywhere.
+// pick is what round_robin names next: each connection goes round, from anywhere.
 func (l *link) pick(client int) *backend {
 	n := l.spec.connections()
 	i := client * n
@@ -91,7 +92,9 @@ func (l *link) setPolicy(s *Scenario, name, method string) error {
 			l.policy = p
 			l.safe = set.Safe(p, method) || p.IdempotencyKey() != ""
 		}
-		err = l.setBudget(set)
+		if l.elsewhere, err = retriesElsewhere(set); err == nil {
+			err = l.setBudget(set)
+		}
 	}
 	for i := range l.processes {
 		l.processes[i].maxWaiting = int32(min(maxWaiting, 1<<30))
