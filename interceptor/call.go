@@ -103,8 +103,13 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	if deadline, ok := c.ctx.Deadline(); ok {
 		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))
 	}
+	if c.policy.PerAttemptTimeout() > 0 {
+		s.LastAnswer = r.lastAnswers.find(methodKey{c.target(), c.method}, func() *attempts.LastAnswer { return new(attempts.LastAnswer) })
+	}
 	if h := c.policy.Hedge(); h != nil && h.Quantile != nil {
-		if c.delay = (hedgeDelay{r.latencies.find(h.Quantile.Quantile, c.target(), c.method), h.Quantile}); c.delay.latency != nil {
+		key := latencyKey{h.Quantile.Quantile, c.target(), c.method}
+		if l := r.latencies.find(key, func() *latency { return newLatency(key) }); l != nil {
+			c.delay = hedgeDelay{l, h.Quantile}
 			s.Latency = &c.delay
 		}
 	}

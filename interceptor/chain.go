@@ -69,8 +69,8 @@ func (*inboundCall) trailer() metadata.MD { return metadata.Pairs(policy.Pushbac
 // that has left its retries to the caller above (policy.ReasonChainStop): he would leave them, too.
 func noteGaveUp(ctx context.Context, reason policy.Reason) {
 	switch reason {
-	case policy.ReasonAttemptsExhausted, policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonDeadlineTooClose,
-		policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+	case policy.ReasonAttemptsExhausted, policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere,
+		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
 		if in, ok := ctx.Value(inboundKey{}).(*inboundCall); ok {
 			in.gaveUp.Store(true)
 		}

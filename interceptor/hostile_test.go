@@ -84,6 +84,7 @@ func (h hostility) check(t *testing.T, s scene, stream bool) {
 type openGates struct{}
 
 func (openGates) Open() bool                             { return false }
+func (openGates) SlowEverywhere() bool                   { return false }
 func (openGates) Enter() bool                            { return true }
 func (openGates) Leave()                                 {}
 func (openGates) Fail()                                  {}

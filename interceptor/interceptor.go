@@ -66,7 +66,8 @@ type Retrier struct {
 	replayed                  atomic.Int64 // bytes that they keep now
 	waitLimit                 waitLimit
 	ownMaxWaiting             bool // whatever the files say
-	latencies                 latencies
+	latencies                 methodTable[latencyKey, latency]
+	lastAnswers               methodTable[methodKey, attempts.LastAnswer]
 	breaker                   func(target, method string) attempts.Breaker // nil: none
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in

@@ -20,16 +20,9 @@ const (
 	latencyWindow  = 30 * time.Second // of one histogram; two count
 	latencyRefresh = time.Second      // from one reading of the quantile to the next
 	latencySamples = 20               // at least, and one beyond the quantile
-	latencyMost    = 4096             // methods of a Retrier; those beyond have hedgingDelay
 )
 
-// latencies are the latencies of methods that are hedged by a quantile.
-type latencies struct {
-	last  atomic.Pointer[latency] // the one that was asked for last, which for many clients is the only one
-	table sync.Map                // latencyKey → *latency
-	size  atomic.Int64            // of table
-}
-
+// latencyKey names a latency. Methods that find no place in the table have hedgingDelay.
 type latencyKey struct {
 	quantile       float64
 	target, method string
@@ -46,33 +39,15 @@ type latency struct {
 	known, fresh      uint64 // samples when the quantile was read, and since then
 }
 
-// find returns the latency of a method; nil if there are too many already.
-func (l *latencies) find(quantile float64, target, method string) *latency {
-	key := latencyKey{quantile, target, method}
-	if last := l.last.Load(); last != nil && last.key == key {
-		return last
-	}
-	found, ok := l.table.Load(key)
-	if !ok {
-		if l.size.Add(1) > latencyMost {
-			l.size.Add(-1)
-			return nil
-		}
-		now := budget.Now()
-		found, ok = l.table.LoadOrStore(key, &latency{key: key, began: now, read: now})
-		if ok {
-			l.size.Add(-1)
-		}
-	}
-	stored, _ := found.(*latency)
-	l.last.Store(stored)
-	return stored
+func newLatency(key latencyKey) *latency {
+	now := budget.Now()
+	return &latency{key: key, began: now, read: now}
 }
 
 // record takes in how long an attempt took, or has taken when it was cancelled since another had won: that
 // is more than the quantile, however much. Where two attempts end at once, one is enough: nobody waits.
 func (l *latency) record(took, now time.Duration) {
-	if l == nil || !l.mu.TryLock() {
+	if !l.mu.TryLock() {
 		return
 	}
 	defer l.mu.Unlock()

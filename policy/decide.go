@@ -76,7 +76,7 @@ type Decision struct {
 func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64) Decision {
 	var (
 		code            = bit(p.codeOf(out))
-		listed          = out.Again || p.retry.Codes&code != 0
+		listed          = p.Retryable(out)
 		push            = ReadPushback(out.Status, out.Header, out.Trailer, now)
 		limit, bo, cost = p.forCode(code)
 	)
@@ -103,6 +103,8 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonChainStop)
 	case g.Open():
 		return no(ReasonBreakerOpen)
+	case out.TimedOut && g.SlowEverywhere():
+		return no(ReasonSlowEverywhere)
 	}
 	if out.Resumes && p.spec.Hedge != nil {
 		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
@@ -121,6 +123,11 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonBudgetExhausted)
 	}
 	return d
+}
+
+// Retryable reports whether another attempt may end better than out, by its code or by a classifier's word.
+func (p *Policy) Retryable(out *Outcome) bool {
+	return out.Again || p.retry.Codes&bit(p.codeOf(out)) != 0
 }
 
 // codeOf is the code that an outcome counts as.

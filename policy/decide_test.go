@@ -21,12 +21,15 @@ import (
 // only if told so.
 type purse struct {
 	empty, open, full  bool
+	slow               bool // the last answer was
 	failed, asked, out int
 	entered, left      int
 	factor             float64
 }
 
 func (p *purse) Open() bool { return p.open }
+
+func (p *purse) SlowEverywhere() bool { return p.slow }
 
 func (p *purse) Leave() { p.left++ }
 
@@ -90,6 +93,12 @@ func inRetry(rule policy.Chain) func(*situation) {
 		s.call.InRetry = true
 		s.spec = func(r *policy.RetrySpec) { r.Chain = rule }
 	}
+}
+
+// slowEverywhere is a slow attempt after an answer that was slow too.
+func slowEverywhere(s *situation) {
+	s.out = failed(codes.DeadlineExceeded)
+	s.out.TimedOut, s.purse.slow = true, true
 }
 
 func override(r *policy.RetrySpec) {
@@ -162,6 +171,17 @@ func TestDecide(t *testing.T) {
 
 		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
 		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
+
+		{"8 a slow attempt while the last answer was slow", slowEverywhere, policy.ReasonSlowEverywhere, 0, 0, 0},
+		{"8 a slow attempt while the last answer was fast", func(s *situation) { slowEverywhere(s); s.purse.slow = false }, policy.ReasonRetry, 100 * ms, 0, 1},
+		{"8 a failure while the last answer was slow", func(s *situation) { s.purse.slow = true }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"8 a server's own DEADLINE_EXCEEDED", func(s *situation) {
+			slowEverywhere(s)
+			s.out.TimedOut = false
+			s.spec = func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.DeadlineExceeded) }
+		}, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"7 before 8", func(s *situation) { slowEverywhere(s); s.purse.open = true }, policy.ReasonBreakerOpen, 0, 0, 0},
+		{"8 before 9", func(s *situation) { slowEverywhere(s); s.call.Deadline = noon }, policy.ReasonSlowEverywhere, 0, 0, 0},
 
 		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.ReasonDeadlineTooClose, 0, 1, 0},

@@ -7,6 +7,7 @@ package policy
 // to one call.
 type Gates interface {
 	Breaker
+	Answers
 	WaitLimit
 	Budget
 }
@@ -15,6 +16,12 @@ type Gates interface {
 type Breaker interface {
 	// Open reports whether the circuit lets no attempt through.
 	Open() bool
+}
+
+// Answers is what [Policy.Decide] asks, after a per-attempt timeout, about the answers to all calls of the method.
+type Answers interface {
+	// SlowEverywhere reports whether the last of them took longer than that timeout.
+	SlowEverywhere() bool
 }
 
 // WaitLimit is what [Policy.Decide] asks about the calls that wait.

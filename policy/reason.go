@@ -21,6 +21,7 @@ const (
 	ReasonFollowed          Reason = "followed"           // slow as it was, another attempt was sent before it failed, and still runs
 	ReasonChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
+	ReasonSlowEverywhere    Reason = "slow_everywhere"    // the last answer took longer than the attempt's timeout, too
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
 	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
@@ -40,7 +41,7 @@ const (
 // reasons are all of them, in the order in which they stand above.
 var reasons = []Reason{
 	ReasonNonRetryable, ReasonCommitted, ReasonAttemptsExhausted, ReasonNotIdempotent, ReasonPushbackStop, ReasonFollowed,
-	ReasonChainStop, ReasonBreakerOpen, ReasonDeadlineTooClose, ReasonTooManyWaiting, ReasonBudgetExhausted,
+	ReasonChainStop, ReasonBreakerOpen, ReasonSlowEverywhere, ReasonDeadlineTooClose, ReasonTooManyWaiting, ReasonBudgetExhausted,
 	ReasonRetry, ReasonHedge,
 	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected,
 }
@@ -66,6 +67,7 @@ func Steps() []Step {
 		{"Is it the newest attempt that has failed?", ReasonFollowed},
 		{"Is it not a caller further up who owns the retry?", ReasonChainStop},
 		{"Is the circuit closed?", ReasonBreakerOpen},
+		{"Was the last answer faster than the timeout of a slow attempt?", ReasonSlowEverywhere},
 		{"Do delay and attempt fit before the deadline?", ReasonDeadlineTooClose},
 		{"Is there room for one more call that waits?", ReasonTooManyWaiting},
 		{"Has the traffic earned another attempt?", ReasonBudgetExhausted},

@@ -32,7 +32,7 @@ type Now struct {
 	Down   bool          // the channel is in TRANSIENT_FAILURE
 }
 
-// Settings are what a call starts with. Latency and Breaker may be nil.
+// Settings are what a call starts with. Latency, LastAnswer and Breaker may be nil.
 type Settings struct {
 	Policy      *policy.Policy
 	MaxAttempts int           // a cap over the policy's; 0: none
@@ -45,6 +45,7 @@ type Settings struct {
 	Slots       Slots
 	Breaker     Breaker
 	Latency     Latency
+	LastAnswer  *LastAnswer // of the method, for policies with a per-attempt timeout
 }
 
 // Facts are asked when a decision needs them.

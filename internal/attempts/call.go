@@ -135,6 +135,9 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if r.Err != nil && !r.Local && !r.Panicked && c.phase != answered {
 		c.said, c.saidTo = r.Err, n
 	}
+	if c.state.Committed == policy.CommitNone && c.isAnswer(&r) {
+		c.answered(a, now.At)
+	}
 	if r.Unsent {
 		c.spare, a.permit = a.permit, permit{}
 	}
@@ -198,6 +201,7 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 		return c.finish(step, now), false
 	}
 	if why == policy.CommitMessage || why == policy.CommitHeaders {
+		c.answered(a, now.At)
 		c.hear(a, now.At)
 	}
 	if c.phase == open {

@@ -25,6 +25,11 @@ var _ policy.Gates = (*gates)(nil)
 // Open implements [policy.Breaker]. Nothing may be sent either when nobody may send any more.
 func (g *gates) Open() bool { return g.off != "" || g.set.Breaker != nil && g.set.Breaker.Open() }
 
+// SlowEverywhere implements [policy.Answers].
+func (g *gates) SlowEverywhere() bool {
+	return g.set.LastAnswer != nil && g.set.LastAnswer.Slow(g.asked)
+}
+
 // Enter implements [policy.WaitLimit].
 func (g *gates) Enter() bool { return g.call().enter() }
 

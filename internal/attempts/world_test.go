@@ -250,7 +250,7 @@ func number(text string) int {
 	return n
 }
 
-var named = map[string]codes.Code{"UNAV": codes.Unavailable, "ABORTED": codes.Aborted, "NOT_FOUND": codes.NotFound, "cut": codes.Canceled, "panic": codes.Unknown}
+var named = map[string]codes.Code{"UNAV": codes.Unavailable, "ABORTED": codes.Aborted, "NOT_FOUND": codes.NotFound, "EXHAUSTED": codes.ResourceExhausted, "DEADLINE": codes.DeadlineExceeded, "cut": codes.Canceled, "panic": codes.Unknown}
 
 func result(words []string) Result {
 	var r Result
@@ -261,6 +261,8 @@ func result(words []string) Result {
 	r.Local, r.Panicked = words[0] == "cut", words[0] == "panic"
 	for _, w := range words[1:] {
 		switch key, value, _ := strings.Cut(w, "="); key {
+		case "final":
+			r.Final = true
 		case "unsent":
 			r.Unsent = true
 		case "as":

@@ -59,6 +59,9 @@ func (a *Answer) Scenario() string {
 	if a.BreakerOpen {
 		b.WriteString(", and the circuit opens after the first")
 	}
+	if a.AllSlow {
+		b.WriteString(", and the last answer of the method was slow")
+	}
 	return b.String()
 }
 

@@ -31,6 +31,7 @@ type Question struct {
 	InRetry     bool
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
+	AllSlow     bool // the last answer of the method was
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
 
@@ -196,6 +197,10 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	}
 	if a.BreakerOpen {
 		s.Breaker = breaker{}
+	}
+	if timeout := a.Policy.PerAttemptTimeout(); a.AllSlow && timeout > 0 {
+		s.LastAnswer = new(attempts.LastAnswer)
+		s.LastAnswer.Record(timeout+1, timeout, -1) // before the call
 	}
 	return s
 }

@@ -82,6 +82,7 @@ func (c *call) begin() {
 	s := attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
 		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.processes[c.client],
+		LastAnswer: &l.processes[c.client].lastAnswer,
 	}
 	if c.deadline != attempts.Never {
 		s.Wall = clock(c.deadline)
@@ -196,7 +197,7 @@ func gaveUp(end *attempts.End) bool {
 	switch end.Reason {
 	case policy.ReasonAttemptsExhausted:
 		return end.Attempts > 1 // one that may not retry has not given up
-	case policy.ReasonPushbackStop, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+	case policy.ReasonPushbackStop, policy.ReasonSlowEverywhere, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
 		return true
 	default:
 		return false

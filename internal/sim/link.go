@@ -34,7 +34,10 @@ type link struct {
 }
 
 // process is one client process as far as its calls share something.
-type process struct{ waiting, maxWaiting int32 }
+type process struct {
+	waiting, maxWaiting int32
+	lastAnswer          attempts.LastAnswer // of the one method that it calls
+}
 
 var _ attempts.Slots = (*process)(nil)
 

@@ -286,6 +286,9 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--latency", "1ms"}, []string{"│       1 │    0s │ UNAVAILABLE │   1ms │ another attempt  │ 100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--breaker-open"}, []string{"the circuit opens after the first", "breaker_open (1 attempt).\n"}},
+		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
+			"no attempt is ever answered, and the last answer of the method was slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
+		}},
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
 			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ another attempt beside it │",

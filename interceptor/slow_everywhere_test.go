@@ -1,0 +1,117 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// watchful lets a slow attempt have another one beside it, or in its place, after 200 ms and a backoff of 100 ms.
+func watchful(onTimeout policy.OnTimeout) policy.Config {
+	retry := plain()
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = 200*ms, onTimeout
+	return config(retry)
+}
+
+// late is an answer that comes after the timeout, and before another attempt is sent.
+func late() testserver.Step { return text("slow").Delay(250 * ms) }
+
+// answers makes a call that is answered by a step.
+func (s scene) answers(t *testing.T, method string, step testserver.Step) {
+	t.Helper()
+	s.On(method, step)
+	_, _ = s.call(t.Context(), method)
+}
+
+// hangs makes a call whose first attempt hangs, and returns what was decided then.
+func (s scene) hangs(t *testing.T) policy.Reason {
+	t.Helper()
+	s.On(get, testserver.Hang().Times(1), text("quick"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	before := len(s.decisions)
+	_, err := s.call(ctx, get)
+	reason := s.decisions[before].Decision.Reason
+	if reason == policy.ReasonSlowEverywhere && (status.Code(err) != codes.DeadlineExceeded || reasonOf(err) != reason) {
+		t.Errorf("decided %s, and the call ended with %v, %s", reason, err, reasonOf(err))
+	}
+	return reason
+}
+
+func TestSlowEverywhere(t *testing.T) {
+	t.Parallel()
+	slow := policy.ReasonSlowEverywhere
+	for mode, follows := range map[policy.OnTimeout]policy.Reason{policy.OnTimeoutHedge: policy.ReasonHedge, policy.OnTimeoutRetry: policy.ReasonRetry} {
+		for name, row := range map[string]struct {
+			before func(t *testing.T, s scene)
+			want   policy.Reason
+		}{
+			"nothing was answered": {func(*testing.T, scene) {}, follows},
+			"slow":                 {func(t *testing.T, s scene) { s.answers(t, get, late()) }, slow},
+			"slow then fast":       {func(t *testing.T, s scene) { s.answers(t, get, late()); s.answers(t, get, text("").Delay(200*ms)) }, follows},
+			"another method":       {func(t *testing.T, s scene) { s.answers(t, create, late()) }, follows},
+			"one that hangs":       {func(t *testing.T, s scene) { s.answers(t, get, text("")); s.hangs(t) }, follows},
+			"slow, long ago":       {func(t *testing.T, s scene) { s.answers(t, get, late()); time.Sleep(10*time.Second - 199*ms) }, follows},
+			"slow, 10 s ago":       {func(t *testing.T, s scene) { s.answers(t, get, late()); time.Sleep(10*time.Second - 200*ms) }, slow},
+			"slow error":           {func(t *testing.T, s scene) { s.answers(t, get, testserver.Fail(codes.NotFound).Delay(250*ms)) }, slow},
+			"slow then failing":    {func(t *testing.T, s scene) { s.answers(t, get, late()); s.answers(t, get, down()) }, slow},
+			"reload":               {func(t *testing.T, s scene) { s.answers(t, get, late()); s.reload(t, watchful(mode)) }, slow},
+			"another connection": {func(t *testing.T, s scene) {
+				one := s
+				one.conn = s.Dial(t, s.retrier.DialOptions()...)
+				one.answers(t, get, late())
+			}, slow},
+		} {
+			t.Run(map[policy.OnTimeout]string{policy.OnTimeoutHedge: "hedge", policy.OnTimeoutRetry: "retry"}[mode]+"/"+name, func(t *testing.T) {
+				play(t, watchful(mode), func(t *testing.T, s scene) {
+					row.before(t, s)
+					if got := s.hangs(t); got != row.want {
+						t.Errorf("a call that hangs: %s; want %s", got, row.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A client that calls once a minute knows nothing of the service's state now.
+func TestSlowEverywhere_OnceAMinute(t *testing.T) {
+	play(t, watchful(policy.OnTimeoutHedge), func(t *testing.T, s scene) {
+		for range 5 {
+			s.answers(t, get, late())
+			if d := s.decisions[len(s.decisions)-1].Decision; d.Reason != policy.ReasonHedge {
+				t.Errorf("after a minute: %s", d.Reason)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// Of a stream, the time to the first message counts, however long it lasts.
+func TestSlowEverywhere_Streams(t *testing.T) {
+	t.Parallel()
+	for first, want := range map[time.Duration]policy.Reason{10 * ms: policy.ReasonHedge, 250 * ms: policy.ReasonSlowEverywhere} {
+		t.Run(first.String(), func(t *testing.T) {
+			play(t, watchful(policy.OnTimeoutHedge), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play(testserver.Pause(first), say("one"), testserver.Pause(time.Second), say("two")))
+				got, took, err := s.whole(t, serverStream)
+				if got != "[one two]" || err != io.EOF || took != first+time.Second {
+					t.Fatalf("%s, %v after %v", got, err, took)
+				}
+				if got := s.hangs(t); got != want {
+					t.Errorf("a call that hangs then: %s; want %s", got, want)
+				}
+			})
+		})
+	}
+}

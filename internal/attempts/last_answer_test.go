@@ -1,0 +1,153 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestLastAnswer(t *testing.T) {
+	t.Parallel()
+	const timeout = 200 * time.Millisecond
+	type answer struct{ took, at time.Duration }
+	slow := func(at time.Duration) answer { return answer{timeout + 1, at} }
+	fast := func(at time.Duration) answer { return answer{timeout, at} }
+	for name, row := range map[string]struct {
+		answers []answer
+		at      time.Duration
+		want    bool
+	}{
+		"none":                         {nil, time.Second, false},
+		"a fast one":                   {[]answer{fast(1)}, 1, false},
+		"a slow one":                   {[]answer{slow(1)}, 1, true},
+		"a slow one, 10 s ago":         {[]answer{slow(1)}, 10*time.Second + 1, true},
+		"a slow one, longer ago":       {[]answer{slow(1)}, 10*time.Second + 2, false},
+		"a slow one, then a fast one":  {[]answer{slow(1), fast(2)}, 3, false},
+		"a fast one, then a slow one":  {[]answer{fast(1), slow(2)}, 3, true},
+		"slow ones all the time":       {[]answer{slow(1), slow(time.Second), slow(11 * time.Second)}, 20 * time.Second, true},
+		"a slow one, and long silence": {[]answer{slow(1), slow(time.Minute)}, time.Minute + 1, true},
+		"before the clock's zero":      {[]answer{slow(-time.Hour)}, -time.Hour + time.Second, true},
+	} {
+		var l LastAnswer
+		for _, a := range row.answers {
+			l.Record(a.took, timeout, a.at)
+		}
+		if got := l.Slow(row.at); got != row.want {
+			t.Errorf("%s: slow %v at %v; want %v", name, got, row.at, row.want)
+		}
+	}
+}
+
+func TestLastAnswer_WritesChanges(t *testing.T) {
+	t.Parallel()
+	var l LastAnswer
+	l.Record(2, 1, time.Second)
+	l.Record(2, 1, time.Second+answerRefresh-1)
+	if got := l.slowAt.Load(); got != int64(time.Second) {
+		t.Errorf("slow answers at once: written at %v; want the first alone", time.Duration(got))
+	}
+	l.Record(1, 1, 2*time.Second)
+	if got := l.slowAt.Load(); got != 0 {
+		t.Errorf("a fast answer: slow at %v; want never", time.Duration(got))
+	}
+}
+
+// What counts as an answer, by what it leads to: whether an attempt that is slow gets another one.
+func TestSlowEverywhere(t *testing.T) {
+	t.Parallel()
+	list := policies(t)
+	for name, row := range map[string]struct{ policy, before, want string }{
+		"a slow answer":                            {"beside", "0 start; 201 end 1 OK", "slow_everywhere"},
+		"of an attempt in whose place":             {"inplace", "0 start; 201 end 1 OK", "slow_everywhere"},
+		"an answer in time":                        {"beside", "0 start; 200 end 1 OK", "hedge"},
+		"nothing":                                  {"beside", "0 start", "hedge"},
+		"an error that is an answer":               {"beside", "0 start; 201 end 1 NOT_FOUND", "slow_everywhere"},
+		"an error that is retryable":               {"beside", "0 start; 201 end 1 UNAV", "hedge"},
+		"a refusal":                                {"beside", "0 start; 201 end 1 EXHAUSTED", "hedge"},
+		"a server's deadline":                      {"beside", "0 start; 201 end 1 DEADLINE", "hedge"},
+		"a message too large":                      {"beside", "0 start; 201 end 1 NOT_FOUND final", "hedge"},
+		"a context that is over":                   {"beside", "0 start; 201 stop cancelled; 201 end 1 cut", "hedge"},
+		"a panic":                                  {"beside", "0 start; 201 end 1 panic", "hedge"},
+		"an answer to nobody":                      {"beside", "0 start; 201 stop cancelled; 201 end 1 OK", "slow_everywhere"},
+		"the answer of the attempt beside":         {"beside", "0 start; 200 wake; 250 wake; 450 end 2 OK; 451 end 1 cut", "hedge"},
+		"a slow answer of the attempt beside":      {"beside", "0 start; 200 wake; 250 wake; 451 end 2 OK; 451 end 1 cut", "slow_everywhere"},
+		"the first message of a stream":            {"beside", "0 start; 10 commit 1 message; 900 end 1 OK", "hedge"},
+		"a late first message of a stream":         {"beside", "0 start; 201 commit 1 message; 900 end 1 OK", "slow_everywhere"},
+		"a stream that was read to a later end":    {"beside", "0 start; 10 commit 1 message; 900 end 1 NOT_FOUND", "hedge"},
+		"a stream that was committed by its bytes": {"beside", "0 start; 10 commit 1 buffer_full; 900 end 1 OK", "hedge"},
+		"a message that came too late to be shown": {"inplace", "0 start; 200 wake; 250 wake; 251 commit 1 message; 251 end 1 cut; 260 end 2 OK", "retry"},
+		"a policy that hedges by itself":           {"hedge", "0 start; 300 end 1 OK", "hedge"},
+	} {
+		first := newPlay(list[row.policy], "", 0)
+		first.set.LastAnswer = new(LastAnswer)
+		first.run(row.before)
+		second := newPlay(list[row.policy], "", 0)
+		second.set.LastAnswer = first.set.LastAnswer
+		second.run("1000 start; 1200 wake")
+		if got := second.steps[1]; !strings.Contains(got, "("+row.want+")") {
+			t.Errorf("%s: %s; want %s", name, got, row.want)
+		}
+		if asked := slices.Contains(second.told, "Wt") || slices.Contains(second.told, "Wh"); asked == (row.want == "slow_everywhere") {
+			t.Errorf("%s: the budget was charged: %v", name, asked)
+		}
+	}
+}
+
+// One slow answer, and then servers that hang: extra attempts come back when it is too old to say anything.
+func TestSlowEverywhere_Hang(t *testing.T) {
+	t.Parallel()
+	last := new(LastAnswer)
+	last.Record(time.Second, at(200), time.Second)
+	for began, want := range map[int]string{1_000: "slow_everywhere", 10_800: "slow_everywhere", 10_801: "hedge", 60_000: "hedge"} {
+		p := newPlay(policies(t)["beside"], "", at(began))
+		p.set.LastAnswer = last
+		p.run("0 start; 200 wake")
+		if got := p.steps[1]; !strings.Contains(got, "("+want+")") {
+			t.Errorf("a call at %v: %s; want %s", at(began), got, want)
+		}
+	}
+}
+
+// The attempt goes on, and its call ends with what kept it alone.
+func TestSlowEverywhere_GoesOn(t *testing.T) {
+	t.Parallel()
+	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
+	p.set.LastAnswer = new(LastAnswer)
+	p.set.LastAnswer.Record(at(300), at(200), 0)
+	p.set.LastAnswer.Record(at(300), at(200), at(100))
+	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
+	want := []string{"0 start → send 1, wake 200", "200 wake → (slow_everywhere)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over slow_everywhere, = 1"}
+	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "S F E-" {
+		t.Errorf("%q, told %v; want %q", p.steps, p.told, want)
+	}
+}
+
+// A code that the policy retries by an override is no answer.
+func TestSlowEverywhere_Overrides(t *testing.T) {
+	t.Parallel()
+	retry := *policies(t)["beside"].Spec().Retry
+	retry.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Unavailable}}
+	p, err := policy.New(policy.Spec{Retry: &retry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"deadlock found": false, "disk full": true} {
+		w := newPlay(p, "", 0)
+		w.set.LastAnswer = new(LastAnswer)
+		w.run("0 start")
+		st := status.New(codes.Unknown, text)
+		w.call.Ended(1, Result{Outcome: policy.Outcome{Status: st}, Err: st.Err()}, w.now(300, false))
+		if got := w.set.LastAnswer.Slow(at(300)); got != want {
+			t.Errorf("%s: an answer %v; want %v", text, got, want)
+		}
+	}
+}
