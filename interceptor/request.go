@@ -20,6 +20,7 @@ const (
 	keyed                               // the call sends an idempotency key
 	fast                                // nothing is to be done before an attempt fails
 	configPending                       // the connection may have received no service config yet
+	sentOnce                            // gRPC does not send an attempt again by itself
 )
 
 // read finds the policy of a call, and the options of its attempts: the caller's, then the policy's where the
@@ -74,8 +75,16 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	if p.CommitsOnHeaders() {
 		opts.header = true
 	}
+	if flags&safe == 0 && r.rules.Load().set.DeniesTransparentRetry(p, method) {
+		flags |= sentOnce
+		opts.shared = append(opts.shared, sendOnce)
+	}
 	return of, p, opts, flags
 }
+
+// sendOnce has gRPC keep no message, so that it cannot send one again after a server has refused the stream. It stands
+// behind the caller's own option, which bounds what stagger keeps.
+var sendOnce = grpc.MaxRetryRPCBufferSize(0)
 
 // appendLimits adds what a policy says where the caller has not said it, or not as strictly.
 func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOption {

@@ -85,6 +85,9 @@ func (s *stream) openGuarded(t *streamAttempt) (grpc.ClientStream, error) {
 	returned := false
 	defer s.guard(t, &returned)
 	stream, err := s.open(t.ctx, s.desc, s.call.cc, s.call.method, t.options...)
+	if err == nil && s.call.flags&sentOnce != 0 {
+		stream.Context() // commits gRPC to this stream, whose handler may run before any message arrives
+	}
 	returned = true
 	return stream, err
 }

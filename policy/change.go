@@ -20,11 +20,12 @@ type ChangedPart string
 
 // The parts.
 const (
-	ChangedPolicy          ChangedPart = "policy"
-	ChangedBudget          ChangedPart = "budget"
-	ChangedRetryThrottling ChangedPart = "retryThrottling" // the default budget, where the set throttles
-	ChangedMaxWaiting      ChangedPart = "maxWaiting"
-	ChangedLoadBalancing   ChangedPart = balancingKey // where a Retrier brings it ([Set.LoadBalancing])
+	ChangedPolicy           ChangedPart = "policy"
+	ChangedBudget           ChangedPart = "budget"
+	ChangedRetryThrottling  ChangedPart = "retryThrottling" // the default budget, where the set throttles
+	ChangedMaxWaiting       ChangedPart = "maxWaiting"
+	ChangedLoadBalancing    ChangedPart = balancingKey       // where a Retrier brings it ([Set.LoadBalancing])
+	ChangedTransparentRetry ChangedPart = "transparentRetry" // at the file's top
 )
 
 // ChangeKind is how a part differs.
@@ -66,6 +67,9 @@ func (s *Set) ChangesSince(before *Set) []Change {
 	}
 	if before.waiting != s.waiting {
 		list = append(list, Change{What: ChangedMaxWaiting, How: ChangeChanged})
+	}
+	if before.transparent != s.transparent {
+		list = append(list, Change{What: ChangedTransparentRetry, How: ChangeChanged})
 	}
 	switch was, is := before.balancing, s.balancing; {
 	case was == is:

@@ -39,6 +39,7 @@ methodConfig:
   ` + retry + `- name: [{}]
   timeout: 2s
 `, []string{"policy /acme.C/ added", "policy / changed", "policy /acme.A/Get removed", "budget new added", "budget orders changed", "budget spare removed", "retryThrottling added"}},
+		"transparent retries":  {"transparentRetry: DENY" + before, []string{"policy /acme.A/Get changed", "policy /acme.B/ changed", "policy / changed", "transparentRetry changed"}},
 		"what entries inherit": {"idempotency: ASSUME" + before, []string{"policy /acme.B/ changed", "policy / changed"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,8 @@ type Config struct {
 	Idempotency Idempotency            // for entries that say nothing of it
 	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
 
+	TransparentRetry TransparentRetry // for entries that say nothing of it, and methods without an entry; 0: [TransparentRetryAllow]
+
 	channel channel // what a file says of the channel
 }
 
@@ -52,7 +54,10 @@ const DefaultMaxWaiting = 10_000
 
 // convert turns what a file says into a config, and fills in what it leaves out.
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
-	c := Config{Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting())}
+	c := Config{
+		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()),
+		TransparentRetry: enum[TransparentRetry](f.GetTransparentRetry()),
+	}
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
 	}
@@ -73,6 +78,7 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
 		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
 		Idempotency:      enum[Idempotency](m.GetIdempotency()),
+		TransparentRetry: enum[TransparentRetry](m.GetTransparentRetry()),
 	}}
 	for _, n := range m.GetName() {
 		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
@@ -106,6 +112,7 @@ func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
 // checkConfig reports everything that is wrong with c.
 func checkConfig(report *document.Report, c Config) {
 	checkEnum(report, "idempotency", policyv1.Idempotency(c.Idempotency))
+	checkEnum(report, "transparentRetry", policyv1.TransparentRetry(c.TransparentRetry))
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}

@@ -103,7 +103,7 @@ func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.M
 	a.errors = append(a.errors, o.rename(o.report.Errors())...)
 	a.warnings = append(a.warnings, o.rename(o.report.Warnings())...)
 	if len(a.errors) == 0 {
-		p := compile(Spec{Retry: &spec, Idempotency: resolve(a.set.assumed, said, name)})
+		p := compile(Spec{Retry: &spec, Idempotency: resolve(a.set.assumed, said, name), TransparentRetry: a.set.transparent})
 		p.name = name
 		a.policies = append(a.policies, p)
 	}

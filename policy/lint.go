@@ -38,6 +38,7 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 		if m.Retry != nil {
 			lintFirstRetry(report, path+".retryPolicy", *m.Retry, config.channel)
 		}
+		lintTransparentRetry(report, path, m, config)
 		lintReserve(report, path, m, config)
 	}
 	set, err := newSet(config, report)

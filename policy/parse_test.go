@@ -103,7 +103,7 @@ func TestParseEveryKey(t *testing.T) {
 	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, policy.GrowthFixed, policy.JitterNone
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
-		Idempotency: policy.IdempotencyNone,
+		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.TransparentRetryAllow,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),

@@ -163,9 +163,10 @@ type Spec struct {
 	MaxRequestBytes  *int          // nil: as the call says
 	MaxResponseBytes *int          // nil: as the call says
 	Idempotency      Idempotency
-	IdempotencyKey   string     // the header that carries a key of the call's own; "": none
-	Retry            *RetrySpec // nil: one attempt, unless Hedge is there
-	Hedge            *HedgeSpec // not beside Retry
+	IdempotencyKey   string           // the header that carries a key of the call's own; "": none
+	TransparentRetry TransparentRetry // 0: as the [Config] says
+	Retry            *RetrySpec       // nil: one attempt, unless Hedge is there
+	Hedge            *HedgeSpec       // not beside Retry
 }
 
 // clone copies what a spec points to, so that who wrote it cannot change a policy afterwards.
@@ -201,6 +202,7 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestBytes)
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
 	checkEnum(report, prefix+"idempotency", policyv1.Idempotency(s.Idempotency))
+	checkEnum(report, prefix+"transparentRetry", policyv1.TransparentRetry(s.TransparentRetry))
 	checkIdempotencyKey(report, prefix, s)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)

@@ -35,6 +35,7 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 	if s.channel.needsElsewhere() {
 		n.add("loadBalancingConfig", "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+RetryElsewhere)
 	}
+	n.transparent("transparentRetry", s.transparent)
 	for i, m := range s.entries() {
 		path := document.Item("methodConfig", i)
 		parts := []MethodConfig{m}

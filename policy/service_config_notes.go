@@ -22,6 +22,7 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 	if len(m.Names) == 0 {
 		return
 	}
+	n.transparent(path+".transparentRetry", m.TransparentRetry)
 	if m.IdempotencyKey != "" {
 		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key")
 	}
@@ -32,6 +33,13 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 	case m.Hedge != nil:
 		n.unsafe(path, m)
 		n.hedge(path+".hedgingPolicy", m.Hedge)
+	}
+}
+
+// transparent notes what no service config can say.
+func (n *configNotes) transparent(field string, said TransparentRetry) {
+	if said == TransparentRetryDeny {
+		n.add(field, said.String(), "gRPC sends a call once more by itself if its stream is refused")
 	}
 }
 

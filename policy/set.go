@@ -17,16 +17,17 @@ import (
 // Set is the policies of a program, and the budgets that they name. It never changes, and is safe
 // for concurrent use.
 type Set struct {
-	policies []*Policy          // in the order of the config; then those that come with APIs, by their names
-	byPath   map[string]*Policy // by "/service/method" and "/service/"
-	byEntry  map[string]*Policy // those of them that stand in the config
-	fallback *Policy            // nil if no entry names everything
-	budgets  []BudgetSpec
-	throttle *budget.ThrottleConfig
-	assumed  Idempotency // for entries that say nothing of it
-	waiting  int
-	methods  []MethodConfig // the config's entries
-	channel  channel
+	policies    []*Policy          // in the order of the config; then those that come with APIs, by their names
+	byPath      map[string]*Policy // by "/service/method" and "/service/"
+	byEntry     map[string]*Policy // those of them that stand in the config
+	fallback    *Policy            // nil if no entry names everything
+	budgets     []BudgetSpec
+	throttle    *budget.ThrottleConfig
+	assumed     Idempotency // for entries that say nothing of it
+	waiting     int
+	transparent TransparentRetry // for entries that say nothing of it, and methods without an entry
+	methods     []MethodConfig   // the config's entries
+	channel     channel
 
 	balancing   string // see LoadBalancing
 	balancingAt Diagnostic
@@ -51,12 +52,13 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{
-		byEntry:  map[string]*Policy{},
-		budgets:  cloneBudgets(c.Budgets),
-		throttle: cloned(c.Throttling),
-		assumed:  c.Idempotency,
-		waiting:  cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
-		channel:  c.channel,
+		byEntry:     map[string]*Policy{},
+		budgets:     cloneBudgets(c.Budgets),
+		throttle:    cloned(c.Throttling),
+		assumed:     c.Idempotency,
+		waiting:     cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
+		transparent: c.TransparentRetry,
+		channel:     c.channel,
 
 		balancing:   c.channel.balancing(),
 		balancingAt: report.Locate(Diagnostic{Field: balancingKey}),
@@ -78,6 +80,7 @@ func (s *Set) add(m MethodConfig) {
 		p.name, p.index = name, len(s.policies)
 		s.policies = append(s.policies, p)
 		p.spec.Idempotency = resolve(m.Idempotency, s.assumed, name)
+		p.spec.TransparentRetry = cmp.Or(m.TransparentRetry, s.transparent)
 		if name.Service == "" {
 			s.fallback = p
 			continue

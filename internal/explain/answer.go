@@ -23,7 +23,11 @@ func (a *Answer) Facts() []Fact {
 	if a.Policy == nil {
 		return nil
 	}
-	list := append([]Fact{{"entry", a.entry()}, {"attempts", a.attempts()}, {"safe", a.safety()}}, settings(a.Policy)...)
+	list := []Fact{{"entry", a.entry()}, {"attempts", a.attempts()}, {"safe", a.safety()}}
+	if !a.Safe {
+		list = append(list, Fact{"refused", a.transparent()})
+	}
+	list = append(list, settings(a.Policy)...)
 	if a.Budget != "" {
 		empty := ""
 		if a.BudgetEmpty {
@@ -148,6 +152,14 @@ func (a *Answer) attempts() string {
 	default:
 		return strconv.Itoa(n)
 	}
+}
+
+// transparent is what gRPC does by itself if a server refuses the stream of a call that nobody declared safe.
+func (a *Answer) transparent() string {
+	if a.Denied {
+		return "gRPC does not send the call again if the server refuses its stream (transparentRetry: DENY)"
+	}
+	return "gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)"
 }
 
 func (a *Answer) safety() string {

@@ -25,12 +25,14 @@ type Effect struct {
 	Safe     bool
 	Because  string // who says so, or why nobody does
 	Budget   string // "" without another attempt
+	Denied   bool   // gRPC may not send a call once more by itself (transparentRetry)
 }
 
 // EffectOf is the effect on "/service/method", for a Retrier with a cap of attempts. The level is the idempotency_level
 // of a method in its .proto; "" if nobody knows it.
 func EffectOf(set *policy.Set, level func(method string) string, method string, maxAttempts int) Effect {
 	e := Effect{Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
+	e.Denied = set.DeniesTransparentRetry(e.Policy, method)
 	if e.Policy == nil {
 		e.Entry, e.Because = "none", "no entry names it, its service or everything"
 		return e

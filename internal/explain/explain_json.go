@@ -25,11 +25,12 @@ func (e *Effect) JSON(method string) MethodJSON {
 type AnswerJSON struct {
 	MethodJSON
 
-	Settings map[string][]string `json:"settings,omitempty"` // what the text shows of the entry
-	Deadline string              `json:"deadline,omitempty"`
-	If       string              `json:"if,omitempty"`
-	Events   []EventJSON         `json:"events"`
-	End      *EndJSON            `json:"end,omitempty"` // none if the call does not end
+	Transparent string              `json:"transparentRetry,omitempty"` // of methods that nobody declares safe
+	Settings    map[string][]string `json:"settings,omitempty"`         // what the text shows of the entry
+	Deadline    string              `json:"deadline,omitempty"`
+	If          string              `json:"if,omitempty"`
+	Events      []EventJSON         `json:"events"`
+	End         *EndJSON            `json:"end,omitempty"` // none if the call does not end
 }
 
 // EventJSON is an attempt that has failed or is slow, and what follows.
@@ -57,6 +58,12 @@ type EndJSON struct {
 // JSON is the explanation in JSON.
 func (a *Answer) JSON() AnswerJSON {
 	whole := AnswerJSON{MethodJSON: a.Effect.JSON(a.Method), Events: []EventJSON{}}
+	if !a.Safe {
+		whole.Transparent = policy.TransparentRetryAllow.String()
+		if a.Denied {
+			whole.Transparent = policy.TransparentRetryDeny.String()
+		}
+	}
 	if a.Policy == nil {
 		return whole
 	}

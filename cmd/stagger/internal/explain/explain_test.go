@@ -121,6 +121,7 @@ methodConfig:
 	got := text(explain.Explain(set, api.API{}.Level, explain.Question{MaxAttempts: interceptor.DefaultMaxAttempts, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
+		"refused   gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)\n",
 		"budget    none\n", "no other attempt", "NO         May the method be repeated?",
 	} {
 		if !strings.Contains(got, want) {

@@ -105,6 +105,63 @@ func (Idempotency) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
+// TransparentRetry says whether gRPC for Go may send a call once more by itself, unseen and uncounted, after a server
+// has said by RST_STREAM with REFUSED_STREAM, or by GOAWAY, that it did not process the stream (RFC 9113). Most proxies
+// keep to that, but some refuse streams of calls that did run. Methods that are declared safe are not concerned.
+type TransparentRetry int32
+
+const (
+	// As the file says at its top; there: ALLOW.
+	TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED TransparentRetry = 0
+	// gRPC trusts the server: what gRPC does without stagger.
+	TransparentRetry_TRANSPARENT_RETRY_ALLOW TransparentRetry = 1
+	// A unary call or server stream whose message was handed to a connection, and any other stream that was opened,
+	// is not sent again: it fails with UNAVAILABLE. Where grpc.WithDisableRetry is not set, this ends gRPC's
+	// configured retries of these methods, too.
+	TransparentRetry_TRANSPARENT_RETRY_DENY TransparentRetry = 2
+)
+
+// Enum value maps for TransparentRetry.
+var (
+	TransparentRetry_name = map[int32]string{
+		0: "TRANSPARENT_RETRY_UNSPECIFIED",
+		1: "TRANSPARENT_RETRY_ALLOW",
+		2: "TRANSPARENT_RETRY_DENY",
+	}
+	TransparentRetry_value = map[string]int32{
+		"TRANSPARENT_RETRY_UNSPECIFIED": 0,
+		"TRANSPARENT_RETRY_ALLOW":       1,
+		"TRANSPARENT_RETRY_DENY":        2,
+	}
+)
+
+func (x TransparentRetry) Enum() *TransparentRetry {
+	p := new(TransparentRetry)
+	*p = x
+	return p
+}
+
+func (x TransparentRetry) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TransparentRetry) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
+}
+
+func (TransparentRetry) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
+}
+
+func (x TransparentRetry) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TransparentRetry.Descriptor instead.
+func (TransparentRetry) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
 // Chain is what a call may do that is made inside of a retried one.
 type Chain int32
 
@@ -148,11 +205,11 @@ func (x Chain) String() string {
 }
 
 func (Chain) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (Chain) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
 }
 
 func (x Chain) Number() protoreflect.EnumNumber {
@@ -161,7 +218,7 @@ func (x Chain) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Chain.Descriptor instead.
 func (Chain) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 // Growth is how the backoff b grows with the number i of retries that went before.
@@ -205,11 +262,11 @@ func (x Growth) String() string {
 }
 
 func (Growth) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (Growth) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
 }
 
 func (x Growth) Number() protoreflect.EnumNumber {
@@ -218,7 +275,7 @@ func (x Growth) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Growth.Descriptor instead.
 func (Growth) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 // Jitter is how a backoff b is spread by chance; r is uniform in [0, 1).
@@ -271,11 +328,11 @@ func (x Jitter) String() string {
 }
 
 func (Jitter) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (Jitter) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
 }
 
 func (x Jitter) Number() protoreflect.EnumNumber {
@@ -284,7 +341,7 @@ func (x Jitter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Jitter.Descriptor instead.
 func (Jitter) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 // AttemptTimeoutAction is what follows when an attempt has used up its per-attempt timeout.
@@ -324,11 +381,11 @@ func (x AttemptTimeoutAction) String() string {
 }
 
 func (AttemptTimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
 }
 
 func (AttemptTimeoutAction) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
 }
 
 func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
@@ -337,7 +394,7 @@ func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttemptTimeoutAction.Descriptor instead.
 func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 // FirstRetry is when the first retry of a call is sent.
@@ -380,11 +437,11 @@ func (x FirstRetry) String() string {
 }
 
 func (FirstRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (FirstRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
 }
 
 func (x FirstRetry) Number() protoreflect.EnumNumber {
@@ -393,7 +450,7 @@ func (x FirstRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FirstRetry.Descriptor instead.
 func (FirstRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 // CommitOn is when an attempt becomes the call's only one.
@@ -434,11 +491,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -447,7 +504,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // BudgetScope is which calls share one balance of a budget.
@@ -491,11 +548,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -504,7 +561,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -604,11 +661,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -617,7 +674,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config and stagger's keys beside it.
@@ -650,9 +707,12 @@ type PolicyFile struct {
 	// cannot pile them up; over it, a call ends with its error. Calls to one target take at most half of
 	// it. At least 1; 10000 when absent.
 	// interceptor.WithMaxWaiting wins.
-	MaxWaiting    *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxWaiting *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
+	// stagger. Whether gRPC may send calls of methods that nobody declared safe once more by itself, for every entry
+	// that does not say so itself, and for methods without an entry. ALLOW when absent.
+	TransparentRetry TransparentRetry `protobuf:"varint,1004,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PolicyFile) Reset() {
@@ -748,6 +808,13 @@ func (x *PolicyFile) GetMaxWaiting() uint32 {
 	return 0
 }
 
+func (x *PolicyFile) GetTransparentRetry() TransparentRetry {
+	if x != nil {
+		return x.TransparentRetry
+	}
+	return TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED
+}
+
 // MethodConfig is what one entry says of the methods that it names.
 type MethodConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -779,8 +846,11 @@ type MethodConfig struct {
 	// call; the methods then count as safe to repeat. Only for servers that heed it. Not beside
 	// idempotency NONE.
 	IdempotencyKey *IdempotencyKey `protobuf:"bytes,1002,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// stagger. Whether gRPC may send calls of these methods once more by itself, as far as nobody declared them
+	// safe. Absent: as the file says at its top.
+	TransparentRetry TransparentRetry `protobuf:"varint,1003,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *MethodConfig) Reset() {
@@ -885,6 +955,13 @@ func (x *MethodConfig) GetIdempotencyKey() *IdempotencyKey {
 		return x.IdempotencyKey
 	}
 	return nil
+}
+
+func (x *MethodConfig) GetTransparentRetry() TransparentRetry {
+	if x != nil {
+		return x.TransparentRetry
+	}
+	return TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED
 }
 
 type isMethodConfig_RetryOrHedgingPolicy interface {
@@ -2015,7 +2092,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe6\x04\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xb9\x05\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -2027,8 +2104,9 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\abudgets\x18\xe9\a \x03(\v2\x19.stagger.policy.v1.BudgetR\abudgets\x12A\n" +
 	"\vidempotency\x18\xea\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12%\n" +
 	"\vmax_waiting\x18\xeb\a \x01(\rH\x00R\n" +
-	"maxWaiting\x88\x01\x01B\x0e\n" +
-	"\f_max_waiting\"\xa8\x05\n" +
+	"maxWaiting\x88\x01\x01\x12Q\n" +
+	"\x11transparent_retry\x18\xec\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetryB\x0e\n" +
+	"\f_max_waiting\"\xfb\x05\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2038,7 +2116,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\fretry_policy\x18\x06 \x01(\v2\x1e.stagger.policy.v1.RetryPolicyH\x00R\vretryPolicy\x12I\n" +
 	"\x0ehedging_policy\x18\a \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicy\x12A\n" +
 	"\vidempotency\x18\xe9\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12K\n" +
-	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKeyB\x19\n" +
+	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKey\x12Q\n" +
+	"\x11transparent_retry\x18\xeb\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetryB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
@@ -2150,7 +2229,11 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x17IDEMPOTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12IDEMPOTENCY_ASSUME\x10\x01\x12\x18\n" +
 	"\x14IDEMPOTENCY_DECLARED\x10\x02\x12\x14\n" +
-	"\x10IDEMPOTENCY_NONE\x10\x03*S\n" +
+	"\x10IDEMPOTENCY_NONE\x10\x03*n\n" +
+	"\x10TransparentRetry\x12!\n" +
+	"\x1dTRANSPARENT_RETRY_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17TRANSPARENT_RETRY_ALLOW\x10\x01\x12\x1a\n" +
+	"\x16TRANSPARENT_RETRY_DENY\x10\x02*S\n" +
 	"\x05Chain\x12\x15\n" +
 	"\x11CHAIN_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCHAIN_ALLOW\x10\x01\x12\x0e\n" +
@@ -2221,91 +2304,94 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
 var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Idempotency)(0),            // 0: stagger.policy.v1.Idempotency
-	(Chain)(0),                  // 1: stagger.policy.v1.Chain
-	(Growth)(0),                 // 2: stagger.policy.v1.Growth
-	(Jitter)(0),                 // 3: stagger.policy.v1.Jitter
-	(AttemptTimeoutAction)(0),   // 4: stagger.policy.v1.AttemptTimeoutAction
-	(FirstRetry)(0),             // 5: stagger.policy.v1.FirstRetry
-	(CommitOn)(0),               // 6: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 7: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 8: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 9: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 10: stagger.policy.v1.MethodConfig
-	(*IdempotencyKey)(nil),      // 11: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 12: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 13: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 14: stagger.policy.v1.CodeOverride
-	(*CodePolicy)(nil),          // 15: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 16: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 17: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 18: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 19: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 20: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 21: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 22: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 23: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 24: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
+	(TransparentRetry)(0),       // 1: stagger.policy.v1.TransparentRetry
+	(Chain)(0),                  // 2: stagger.policy.v1.Chain
+	(Growth)(0),                 // 3: stagger.policy.v1.Growth
+	(Jitter)(0),                 // 4: stagger.policy.v1.Jitter
+	(AttemptTimeoutAction)(0),   // 5: stagger.policy.v1.AttemptTimeoutAction
+	(FirstRetry)(0),             // 6: stagger.policy.v1.FirstRetry
+	(CommitOn)(0),               // 7: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 8: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 9: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 10: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 11: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 12: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 13: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 14: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 15: stagger.policy.v1.CodeOverride
+	(*CodePolicy)(nil),          // 16: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 17: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 18: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 19: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 20: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 21: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 22: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 23: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 24: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 25: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	10, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	18, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	23, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	24, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	24, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	19, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	11, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	19, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	24, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	25, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	25, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	20, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	0,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
-	12, // 7: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	25, // 8: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	13, // 9: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	16, // 10: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	0,  // 11: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	11, // 12: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	25, // 13: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	25, // 14: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	8,  // 15: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	2,  // 16: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	3,  // 17: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	25, // 18: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	4,  // 19: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	6,  // 20: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	25, // 21: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	25, // 22: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	15, // 23: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	1,  // 24: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	14, // 25: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	25, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	5,  // 27: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	8,  // 28: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	8,  // 29: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	8,  // 30: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	25, // 31: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	25, // 32: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	2,  // 33: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	3,  // 34: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	25, // 35: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	8,  // 36: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	17, // 37: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	25, // 38: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	25, // 39: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	25, // 40: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	25, // 41: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	25, // 42: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	7,  // 43: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	20, // 44: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	18, // 45: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	21, // 46: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	22, // 47: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	25, // 48: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	49, // [49:49] is the sub-list for method output_type
-	49, // [49:49] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	1,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	13, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	26, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	14, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	17, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	0,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	12, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	1,  // 14: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	26, // 15: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	26, // 16: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	9,  // 17: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	3,  // 18: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	4,  // 19: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	26, // 20: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	5,  // 21: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	7,  // 22: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	26, // 23: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	26, // 24: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	16, // 25: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	2,  // 26: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	15, // 27: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	26, // 28: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	6,  // 29: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	9,  // 30: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	9,  // 31: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	9,  // 32: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	26, // 33: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	26, // 34: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	3,  // 35: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	4,  // 36: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	26, // 37: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	9,  // 38: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	18, // 39: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	26, // 40: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	26, // 41: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	26, // 42: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	26, // 43: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	26, // 44: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	8,  // 45: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	21, // 46: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	19, // 47: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	22, // 48: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	23, // 49: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	26, // 50: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2334,7 +2420,7 @@ func file_stagger_policy_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      9,
+			NumEnums:      10,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
