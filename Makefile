@@ -50,7 +50,7 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 	@.ci/chromium
 	@$(call each,$(OFF) CGO_ENABLED=1 STAGGER_CHROMIUM=required go test -race -shuffle=on -count=1 ./...)
 	@echo '== comparisons, without the race detector'
-	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge
+	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./balancer/ ./budget/ ./interceptor/
 
