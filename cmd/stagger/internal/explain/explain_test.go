@@ -322,8 +322,8 @@ func TestExplainJSON(t *testing.T) {
 	if err != nil || strings.Contains(out, `"end"`) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	out, err = run(t, "{}", "-", method, "--format", "json")
-	if err != nil || !strings.Contains(out, `"strategy": "neither"`) {
+	out, err = run(t, "transparentRetry: DENY", "-", method, "--format", "json")
+	if err != nil || !strings.Contains(out, `"strategy": "neither"`) || !strings.Contains(out, `"transparentRetry": "DENY"`) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
