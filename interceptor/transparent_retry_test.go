@@ -27,12 +27,17 @@ import (
 
 // refusingProxy is a proxy that refuses streams of calls that did run, as HAProxy does when a backend dies in mid-call.
 type refusingProxy struct {
-	onHeaders bool // it refuses at once, and not when a message has arrived
-	leaves    bool // it takes no connection for half a second after that
+	behaviour
 
 	mu   sync.Mutex
 	ran  int // handlers
 	down bool
+}
+
+// behaviour is how a proxy refuses.
+type behaviour struct {
+	onHeaders bool // at once, and not when a message has arrived
+	leaves    bool // it takes no connection for half a second after that
 }
 
 func (p *refusingProxy) serve(lis net.Listener) {
@@ -102,7 +107,7 @@ func TestTransparentRetry(t *testing.T) {
 		file     policy.TransparentRetry
 		method   string
 		opts     []grpc.CallOption
-		server   refusingProxy
+		server   behaviour
 		kinds    []string
 		ran      int
 		attempts int
@@ -119,11 +124,11 @@ func TestTransparentRetry(t *testing.T) {
 		{name: "a method that is declared safe", entry: deny, method: get, ran: 2, attempts: 1},
 		{name: "a call that is declared safe", entry: deny, method: create, ran: 2, attempts: 1, opts: []grpc.CallOption{interceptor.Idempotent()}},
 		{name: "a call with a key", entry: deny, method: create, ran: 2, attempts: 1, opts: []grpc.CallOption{interceptor.IdempotencyKey("7")}},
-		{name: "before any message, allowed", method: create, server: refusingProxy{onHeaders: true}, kinds: []string{"client", "bidi"}, ran: 2, attempts: 1},
-		{name: "before any message, denied", entry: deny, method: create, server: refusingProxy{onHeaders: true}, kinds: []string{"server", "client", "bidi"},
+		{name: "before any message, allowed", method: create, server: behaviour{onHeaders: true}, kinds: []string{"client", "bidi"}, ran: 2, attempts: 1},
+		{name: "before any message, denied", entry: deny, method: create, server: behaviour{onHeaders: true}, kinds: []string{"server", "client", "bidi"},
 			ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
-		{name: "then no connection, allowed", method: create, server: refusingProxy{leaves: true}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
-		{name: "then no connection, denied", entry: deny, method: create, server: refusingProxy{leaves: true}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
+		{name: "then no connection, allowed", method: create, server: behaviour{leaves: true}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
+		{name: "then no connection, denied", entry: deny, method: create, server: behaviour{leaves: true}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
 	} {
 		kinds := row.kinds
 		if kinds == nil {
@@ -135,7 +140,7 @@ func TestTransparentRetry(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					lis := bufconn.Listen(1 << 16)
 					defer lis.Close()
-					p := &refusingProxy{onHeaders: row.server.onHeaders, leaves: row.server.leaves}
+					p := &refusingProxy{behaviour: row.server}
 					go p.serve(lis)
 					c := config(plain())
 					c.TransparentRetry = row.file
