@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/simulate"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
 )
@@ -27,6 +28,6 @@ func main() {
 func command() *cobra.Command {
 	root := root()
 	root.AddCommand(demo.Command(), explain.Command(), export.Command(), faultserver.Command(), lint.Command())
-	root.AddCommand(simulate.Command(), version.Command())
+	root.AddCommand(migrate.Command(), simulate.Command(), version.Command())
 	return finished(root)
 }

@@ -1,0 +1,139 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func run(t *testing.T, in string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	c := migrate.Command()
+	c.SetIn(strings.NewReader(in))
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(&out)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	err := c.Execute()
+	return out.String(), err
+}
+
+// TestMigrate_SamePolicies compares what the files say before and after, of every good file of the repository.
+func TestMigrate_SamePolicies(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../../policy/testdata/good/*")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range append(files, "../../../../examples/orders/service-config.json", "../../../../examples/orders/retry.yaml") {
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := run(t, "", file)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if got, want := plain(t, []byte(after)), plain(t, before); got != want {
+			t.Errorf("%s becomes\n%s\nwhich means\n%s\nwant\n%s", file, after, got, want)
+		}
+	}
+}
+
+// plain is all that a file says, as text.
+func plain(t *testing.T, data []byte) string {
+	t.Helper()
+	set, err := policy.Parse("file", data)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	config, notes := set.ServiceConfig(true)
+	text := string(config)
+	for _, n := range notes {
+		text += n.Field + ": " + n.Message + "\n"
+	}
+	return text
+}
+
+func TestMigrate_Comments(t *testing.T) {
+	t.Parallel()
+	const retry = `"retryPolicy": {"maxAttempts": 7, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
+	const hedge = `"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.1s"}`
+	entry := func(name, rest string) string { return `{"methodConfig": [{"name": [` + name + `], ` + rest + `}]}` }
+	const orders, get = `{"service": "acme.orders.v1.OrderService"}`, `{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}`
+	const named, all, undeclared = "declares them safe to repeat", "gRPC repeats every method", "Not declared safe in acme.orders.v1.OrderService: "
+	for name, tc := range map[string]struct {
+		file      string
+		want, not []string
+	}{
+		"named":     {entry(get, retry), []string{named, "At most 5", "PROPORTIONAL", "No retryThrottling"}, []string{all}},
+		"service":   {entry(orders, retry), []string{all, undeclared + "GetOrder, ListOrders, CreateOrder."}, []string{named}},
+		"default":   {entry(`{}`, retry), []string{all, undeclared}, []string{named}},
+		"both":      {entry(get+", "+`{"service": "acme.other.Service"}`, retry), []string{all}, []string{named, undeclared}},
+		"hedging":   {entry(get, hedge), []string{named, "does not hedge"}, []string{"PROPORTIONAL", "At most 5"}},
+		"nothing":   {entry(get, `"timeout": "1s"`), nil, []string{named, all}},
+		"throttled": {`{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`, []string{"by gRPC's rules"}, []string{"No retryThrottling"}},
+		"balanced":  {`{"loadBalancingConfig": [{"round_robin": {}}]}`, []string{"leaves balancing to gRPC"}, nil},
+		"empty":     {`{}`, nil, []string{"No retryThrottling"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := run(t, tc.file, "-", "--descriptors", "../../../../examples/orders/orders.binpb")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := strings.Join(strings.Fields(strings.ReplaceAll(out, "#", "")), " ")
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("lacks %q:\n%s", want, out)
+				}
+			}
+			for _, not := range tc.not {
+				if strings.Contains(text, not) {
+					t.Errorf("has %q:\n%s", not, out)
+				}
+			}
+		})
+	}
+}
+
+func TestMigrate_Refuses(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ file, want string }{
+		"mistake":  {`{"methodConfig": [{"nam": []}]}`, "<stdin>:1:20: methodConfig[0].nam: unknown key"},
+		"no file":  {``, "<stdin>:1:1: "},
+		"not JSON": {`{`, "<stdin>:1:"},
+		"list":     {`[]`, "<stdin>:1:1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, err := run(t, tc.file, "-"); err == nil || !strings.Contains(err.Error(), tc.want) || out != "" {
+				t.Errorf("%q, %v; want %q", out, err, tc.want)
+			}
+		})
+	}
+	if _, err := run(t, "", filepath.Join(t.TempDir(), "none.json")); err == nil {
+		t.Error("a file that is not there is read")
+	}
+}
+
+func TestMigrate_Output(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "retry.yaml")
+	if out, err := run(t, "", "../../../../examples/orders/service-config.json", "--output", file); err != nil || out != "" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	if _, err := policy.Load(file); err != nil {
+		t.Error(err)
+	}
+}

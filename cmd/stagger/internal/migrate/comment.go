@@ -1,0 +1,178 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json\n"
+
+// commented is a service config that can be used, as YAML with its keys in their order, and with comments.
+func commented(data []byte, set *policy.Set, known api.API) ([]byte, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return nil, err
+	}
+	file := document.Content[0]
+	expand(file)
+	c := commenter{set, known}
+	c.file(file)
+	var text bytes.Buffer
+	text.WriteString(schema)
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(file); err != nil {
+		return nil, err
+	}
+	return text.Bytes(), encoder.Close()
+}
+
+// expand gives the objects of JSON lines of their own, but for lists of words, and names of methods.
+func expand(n *yaml.Node) {
+	plain := !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Kind != yaml.ScalarNode })
+	n.Style = 0
+	if plain && (n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode && get(n, "service") != nil) {
+		n.Style = yaml.FlowStyle
+	}
+	for _, child := range n.Content {
+		expand(child)
+	}
+}
+
+// commenter writes comments.
+type commenter struct {
+	set   *policy.Set
+	known api.API
+}
+
+func (c commenter) file(file *yaml.Node) {
+	if key := keyOf(file, "retryThrottling"); key != nil {
+		key.HeadComment = `The budget of each policy that names none, by gRPC's rules. A ratio budget is kept by the second, and gives
+back what extra attempts that succeed have cost; declared under budgets, it takes this one's place.`
+	} else if len(file.Content) > 0 {
+		file.Content[0].HeadComment = `No retryThrottling: gRPC had no limit. With stagger each policy that names no budget shares one for each target: calls
+earn 10 % of extra attempts, and 1 a second is free. "budget: NONE" in a retryPolicy means no limit.`
+	}
+	if key := keyOf(file, "loadBalancingConfig"); key != nil {
+		key.HeadComment = join(key.HeadComment, `stagger leaves balancing to gRPC: give this to the connection, with grpc.WithDefaultServiceConfig.`)
+	}
+	entries := get(file, "methodConfig")
+	if entries == nil {
+		return
+	}
+	for _, entry := range entries.Content {
+		c.entry(entry)
+	}
+}
+
+// entry comments on one element of methodConfig.
+func (c commenter) entry(entry *yaml.Node) {
+	retry, hedging := get(entry, "retryPolicy"), get(entry, "hedgingPolicy")
+	if retry == nil && hedging == nil {
+		return
+	}
+	entry.HeadComment = c.safety(get(entry, "name"))
+	if retry != nil {
+		if key := keyOf(retry, "backoffMultiplier"); key != nil {
+			key.HeadComment = `The wait is drawn between 0 and the backoff (jitter: FULL), which spreads load best and halves the mean wait;
+"jitter: PROPORTIONAL" is gRPC's, 80 to 120 % of it.`
+		}
+		cut(retry)
+	}
+	if hedging != nil {
+		keyOf(entry, "hedgingPolicy").HeadComment = `gRPC for Go does not hedge: with stagger, slow calls are sent again from now on.`
+		cut(hedging)
+	}
+}
+
+// cut comments on more attempts than are made.
+func cut(p *yaml.Node) {
+	attempts := get(p, "maxAttempts")
+	if attempts == nil {
+		return
+	}
+	if n, err := strconv.ParseFloat(attempts.Value, 64); err == nil && n > 5 {
+		keyOf(p, "maxAttempts").HeadComment = `At most 5 are made, as with gRPC; interceptor.WithMaxAttempts allows more.`
+	}
+}
+
+// safety comments on which methods of an entry are repeated.
+func (c commenter) safety(names *yaml.Node) string {
+	if names == nil {
+		return ""
+	}
+	var wide []string // services whose methods are not named
+	all := false
+	for _, name := range names.Content {
+		service, method := get(name, "service"), get(name, "method")
+		switch {
+		case service == nil || service.Value == "":
+			all = true
+		case method == nil || method.Value == "":
+			wide = append(wide, service.Value)
+		}
+	}
+	if !all && len(wide) == 0 {
+		return "These methods are named, which declares them safe to repeat. Is that true of each?"
+	}
+	text := `gRPC repeats every method here. stagger repeats one only if it is declared safe: by an entry that names service and
+method, by idempotency_level in its .proto, or by an idempotencyKey. "idempotency: ASSUME" in this entry is gRPC's way.`
+	for _, service := range c.known.Services() {
+		if name := string(service.FullName()); all || slices.Contains(wide, name) {
+			text = join(text, c.undeclared(name, api.Methods(service)))
+		}
+	}
+	return text
+}
+
+// undeclared names the methods of a service that nobody declares safe.
+func (c commenter) undeclared(service string, methods []string) string {
+	methods = slices.DeleteFunc(methods, func(method string) bool {
+		full := fmt.Sprintf("/%s/%s", service, method)
+		level := c.known.Level(full)
+		p := c.set.Lookup(full)
+		return level == "NO_SIDE_EFFECTS" || level == "IDEMPOTENT" || p != nil && p.Safe(full)
+	})
+	if len(methods) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not declared safe in %s: %s.", service, strings.Join(methods, ", "))
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n" + b
+}
+
+// get is the value of a key; nil if it is not there.
+func get(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// keyOf is the key itself.
+func keyOf(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i]
+		}
+	}
+	return nil
+}
