@@ -1,0 +1,33 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"embed"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Policies has retry.yaml, which all the ways lead to.
+//
+//go:embed retry.yaml
+var Policies embed.FS
+
+// Stagger is what they become.
+func Stagger() Client { return Client{dialStagger, get, create} }
+
+func dialStagger(target string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	set, err := policy.LoadFS(Policies, "retry.yaml")
+	if err != nil {
+		return nil, err
+	}
+	retrier, err := interceptor.New(set)
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewClient(target, append(opts, retrier.DialOptions()...)...)
+}
