@@ -175,7 +175,7 @@ func (c *call) ended(a *attempt, r attempts.Result, now attempts.Now) attempts.S
 	if reason := c.gone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
-	if len(c.retrier.observers) > 0 {
+	if c.retrier.hearsDecisions() {
 		c.codes = append(c.codes, status.Code(r.Err))
 	}
 	return c.remember(c.engine.Ended(a.number, r, now))
@@ -195,6 +195,7 @@ func (c *call) finish(reported *attemptOptions) error {
 	if c.retrier.tellsCalls {
 		c.notifyCall(end, err)
 	}
+	c.logEnd(end, err)
 	c.options.deliver(reported, err)
 	return err
 }

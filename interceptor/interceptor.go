@@ -55,6 +55,7 @@ type Retrier struct {
 	targets                   targetNames
 	budgets                   budgets
 	observers                 []Observer
+	decisions                 decisionLog
 	tellsStarts               bool // to any observer
 	tellsAttempts, tellsCalls bool
 	stats                     []stats.Handler

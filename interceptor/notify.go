@@ -50,11 +50,14 @@ func (r *Retrier) notifyAttempt(ctx context.Context, e AttemptEvent) {
 	}
 }
 
+// hearsDecisions reports whether anybody is to be told of decisions.
+func (r *Retrier) hearsDecisions() bool { return len(r.observers) > 0 || r.decisions.on.Load() }
+
 // notifyDecision tells observers what the engine has decided in a step, if it has: about an attempt that has ended
 // with err, or one that is slow.
 func (c *call) notifyDecision(step attempts.Step, err error) {
-	if step.Decided > 0 && len(c.retrier.observers) > 0 {
-		c.retrier.notifyDecision(c.ctx, c.decisionEvent(step, err))
+	if step.Decided > 0 && c.retrier.hearsDecisions() {
+		c.retrier.notifyDecision(c.ctx, c.decisionEvent(step, err), err)
 	}
 }
 
@@ -72,7 +75,8 @@ func (c *call) decisionEvent(step attempts.Step, err error) DecisionEvent {
 	return e
 }
 
-func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent) {
+func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent, err error) {
+	r.decisions.add(e, err)
 	for _, o := range r.observers {
 		if o.Decision != nil {
 			o.Decision(ctx, e)
@@ -110,6 +114,16 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 		r.notifyCall(ctx, e)
 	}
 	o.deliver(a, nil)
+}
+
+// logEnd adds the end of a call that has failed to the log of decisions, if no decision stands there for it.
+func (c *call) logEnd(end attempts.End, err error) {
+	if err != nil && end.Reason != c.decided {
+		c.retrier.decisions.add(DecisionEvent{
+			Method: c.method, Target: target(c.cc), Budget: c.policy.Budget(), Attempt: end.Attempts,
+			Code: status.Code(err), Codes: c.codes, Decision: policy.Decision{Reason: end.Reason}, StaticMethod: c.options.static(),
+		}, err)
+	}
 }
 
 // notifyReload tells observers of a change of the policies.

@@ -148,8 +148,14 @@ func TestReloadEvent(t *testing.T) {
 		if len(events) != 1 || len(events[0].Changes) == 0 || events[0].Changes[0].String() != "policy "+get+" changed" || events[0].Err != nil {
 			t.Errorf("%+v", events)
 		}
-		if got := s.retrier.Policy(); got != (interceptor.PolicyState{Since: time.Now()}) {
-			t.Errorf("%+v; want %v", got, time.Now())
+		got := s.retrier.Policy()
+		if p := got.Set.Lookup(get); p == nil || p.MaxAttempts() != 2 {
+			t.Errorf("%+v", got.Set.Policies())
+		}
+		got.Set = nil
+		want := interceptor.PolicyState{Since: time.Now(), MaxAttempts: interceptor.DefaultMaxAttempts, MaxWaiting: policy.DefaultMaxWaiting}
+		if got != want {
+			t.Errorf("%+v; want %+v", got, want)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(e interceptor.ReloadEvent) { events = append(events, e) }}))
 }

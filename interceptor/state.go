@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // BudgetState is a reading of one balance of a budget.
@@ -53,13 +54,20 @@ type PolicyState struct {
 	Source string    // the policy file, as it was given; "" if the set was made from Go values
 	Hash   string    // of its text ([policy.Set.Hash]); "" if the set was made from Go values
 	Since  time.Time // when the Retrier began to follow it
+
+	Set         *policy.Set // the policies, with those that come with APIs
+	MaxAttempts int         // the cap over the policies' maxAttempts ([WithMaxAttempts])
+	MaxWaiting  int         // how many calls may wait between attempts at a time
 }
 
 // Policy describes the policies that the Retrier follows now. What is surprising in them is in [Retrier.Warnings];
 // why a newer file is not followed says [Retrier.Err].
 func (r *Retrier) Policy() PolicyState {
 	rules := r.rules.Load()
-	return PolicyState{Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since}
+	return PolicyState{
+		Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since,
+		Set: rules.set, MaxAttempts: r.maxAttempts, MaxWaiting: int(r.waitLimit.slots.Load()),
+	}
 }
 
 // Waiting is how many calls of the Retrier wait in a backoff now.

@@ -195,9 +195,9 @@ func (s *stream) wake() {
 
 // queueDecision has the observers told what was decided, if anything was. It requires mu.
 func (s *stream) queueDecision(step *attempts.Step, err error) {
-	if r := s.call.retrier; step.Decided > 0 && len(r.observers) > 0 {
+	if r := s.call.retrier; step.Decided > 0 && r.hearsDecisions() {
 		e := s.call.decisionEvent(*step, err)
-		s.news = append(s.news, func() { r.notifyDecision(s.call.ctx, e) })
+		s.news = append(s.news, func() { r.notifyDecision(s.call.ctx, e, err) })
 	}
 }
 
