@@ -60,8 +60,13 @@ ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test da
 	@cd examples/metrics && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
 
 .PHONY: newuser
-newuser: ## Do in an empty folder what the README tells a new user
+newuser: ## Do in an empty folder what the README tells a new user, and the owner of an API
 	@.ci/newuser
+	@.ci/newuser docs/api-policy.md newapi
+
+.PHONY: release
+release: ## Make a release of all modules in a clone, and do with it what the README tells a new user
+	@.ci/release
 
 .PHONY: lint
 lint: vet golangci arrows buf-lint ## Check Go code, the import arrows and the schema
