@@ -17,6 +17,7 @@ COUNT    ?= 10
 BENCH    ?= .
 STORM    ?=
 COMPARE  ?=
+INTEROP  ?=
 
 # The API of the example, whose descriptor set stands beside it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
@@ -58,6 +59,11 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test dashboard and alerts
 	@.ci/prometheus
 	@cd examples/metrics && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
+
+.PHONY: interop
+interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../docs/evidence-interop.md' writes the page)
+	@.ci/interop
+	@cd interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
 
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user, and the owner of an API

@@ -1,0 +1,179 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// client is a way to retry, under test or beside it.
+type client struct {
+	name    string
+	options func(*testing.T) []grpc.DialOption
+	unsafe  bool // it repeats what nobody declared safe: a control, which shows that the count can find that
+}
+
+const (
+	bareName    = "gRPC, no retries"
+	retriesName = "gRPC's retries"
+	ourName     = "stagger"
+)
+
+// bare is gRPC without retries, but for those that it makes by itself in its transport.
+func bare() client {
+	return client{name: bareName, options: func(*testing.T) []grpc.DialOption { return []grpc.DialOption{grpc.WithDisableRetry()} }}
+}
+
+// grpcRetries is gRPC with a service config, which repeats every method.
+func grpcRetries() client {
+	const config = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s",
+		"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+	return client{name: retriesName, unsafe: true, options: func(*testing.T) []grpc.DialOption {
+		return []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}
+	}}
+}
+
+// ours is stagger with the policies of a user's first file; head stands at its top.
+func ours(name, head string) client {
+	const retry = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}`
+	text := head + `
+methodConfig:
+  - {name: [{service: interop.v1.OrderService, method: GetOrder}], ` + retry + `}
+  - {name: [{}], ` + retry + `}
+`
+	return client{name: name, options: func(t *testing.T) []grpc.DialOption { return retrier(t, text).DialOptions() }}
+}
+
+func retrier(t *testing.T, text string, opts ...interceptor.Option) *interceptor.Retrier {
+	t.Helper()
+	set, err := policy.Parse("retry.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := interceptor.New(set, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// dial connects to a target on loopback; the connection ends with the test.
+func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// outcome is what became of a call.
+type outcome struct {
+	request string
+	method  string
+	err     error
+	took    time.Duration
+}
+
+// load makes calls at fixed times, whatever becomes of those before, until stopped.
+type load struct {
+	name    string
+	stop    context.CancelFunc
+	calls   sync.WaitGroup
+	stopped chan struct{}
+
+	mu       sync.Mutex
+	outcomes []outcome
+}
+
+// startLoad makes so many calls a second, the methods in turn.
+func startLoad(t *testing.T, name string, conn *grpc.ClientConn, rate int, methods ...string) *load {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	l := &load{name: name, stop: stop, stopped: make(chan struct{})}
+	go func() {
+		defer close(l.stopped)
+		tick := time.NewTicker(time.Second / time.Duration(rate))
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-tick.C:
+				method := methods[n%len(methods)]
+				l.calls.Go(func() { l.call(t.Context(), conn, method, n) })
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(stop)
+	return l
+}
+
+func (l *load) call(ctx context.Context, conn *grpc.ClientConn, method string, n int) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	request := fmt.Sprintf("%s%s %d", l.prefix(), method, n)
+	begin := time.Now()
+	err := conn.Invoke(ctx, method, wrapperspb.String(request), new(wrapperspb.StringValue))
+	o := outcome{request, method, err, time.Since(begin)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outcomes = append(l.outcomes, o)
+}
+
+// prefix is how the load's requests begin.
+func (l *load) prefix() string { return l.name + " " }
+
+// end stops the load, and returns what became of all its calls.
+func (l *load) end() outcomes {
+	l.stop()
+	<-l.stopped
+	l.calls.Wait()
+	return l.outcomes
+}
+
+type outcomes []outcome
+
+// of are those of one method.
+func (o outcomes) of(method string) outcomes {
+	return slices.DeleteFunc(slices.Clone(o), func(o outcome) bool { return o.method != method })
+}
+
+// good is how many have succeeded.
+func (o outcomes) good() (n int) {
+	for _, c := range o {
+		if c.err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// codes are the codes of those that failed, with their numbers.
+func (o outcomes) codes() map[codes.Code]int {
+	m := map[codes.Code]int{}
+	for _, c := range o {
+		if c.err != nil {
+			m[status.Code(c.err)]++
+		}
+	}
+	return m
+}

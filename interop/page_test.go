@@ -1,0 +1,95 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package interop
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// page is docs/evidence-interop.md: what the tests have counted.
+type page struct {
+	mu       sync.Mutex
+	versions map[string]string // of what was installed
+	sections map[int]section   // by their place on the page
+}
+
+type section struct {
+	title, text string
+	tables      []table
+}
+
+type table struct {
+	header []string
+	rows   [][]string
+	note   string // below the table
+}
+
+var evidence = page{versions: map[string]string{"Go": runtime.Version()}, sections: map[int]section{}}
+
+// uses writes down the version of a program.
+func (p *page) uses(name, version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.versions[name] = version
+}
+
+// add puts a section on the page.
+func (p *page) add(place int, s section) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sections[place] = s
+}
+
+const intro = "# Evidence: software of others\n\n" +
+	"stagger held against servers, proxies and clients that were not written for it. This page is written by the run\n" +
+	"that counted (`make interop INTEROP='-args -write ../docs/evidence-interop.md'`); `make interop` alone fails when a claim on it\n" +
+	"no longer holds. Shares of calls differ by some tenths from run to run; counts of calls that ran twice are the claim.\n\n" +
+	"## Versions\n\n"
+
+func (p *page) write(file string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b strings.Builder
+	b.WriteString(intro)
+	versions := table{header: []string{"program", "version"}}
+	for _, name := range slices.Sorted(maps.Keys(p.versions)) {
+		versions.rows = append(versions.rows, []string{name, p.versions[name]})
+	}
+	versions.write(&b)
+	for _, place := range slices.Sorted(maps.Keys(p.sections)) {
+		s := p.sections[place]
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.title, strings.TrimSpace(s.text))
+		for _, t := range s.tables {
+			b.WriteByte('\n')
+			t.write(&b)
+		}
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o644)
+}
+
+func (t table) write(b *strings.Builder) {
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(t.header, " | "), strings.Repeat(" --- |", len(t.header)))
+	for _, row := range t.rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	}
+	if t.note != "" {
+		fmt.Fprintf(b, "\n%s\n", strings.TrimSpace(t.note))
+	}
+}
+
+// percent writes a share.
+func percent(part, whole int) string {
+	if whole == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", 100*float64(part)/float64(whole))
+}
