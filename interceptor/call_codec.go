@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"cmp"
-	"reflect"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -38,15 +37,6 @@ func codecOf(opts []grpc.CallOption) (found encoding.CodecV2) {
 	}
 	return encoding.GetCodecV2(name)
 }
-
-// isProtobuf reports whether a codec is the one that gRPC registers for protobuf; programs may register their own
-// in its place.
-func isProtobuf(c encoding.CodecV2) bool {
-	t := reflect.TypeOf(c)
-	return t.Kind() == reflect.Pointer && t.Elem().PkgPath() == protobufPackage
-}
-
-const protobufPackage = "google.golang.org/grpc/encoding/" + encodingproto.Name
 
 // bytesCodec makes a codec of one in gRPC's older form.
 type bytesCodec struct {

@@ -32,13 +32,13 @@ const chunkSize = 4 << 10
 const messageHeader = 5
 
 // replayBuffer keeps what a stream has sent, for attempts that may follow: bytes, since applications use their
-// messages again, made by the call's own codec before any interceptor sees the message. An attempt is sent
-// copies, decoded from them: real messages of the same type.
+// messages again, made before any interceptor sees the message. An attempt is sent copies, decoded from them: real
+// messages of the same type. Protobuf's messages are kept in protobuf's encoding, whatever the call's codec makes of
+// them; what others are, only that codec knows.
 //
 // Its stream's lock guards it, but for encode, which reads only what does not change, and decode.
 type replayBuffer struct {
-	codec    encoding.CodecV2
-	protobuf bool // the codec is gRPC's own for protobuf
+	codec    encoding.CodecV2 // of messages that are not protobuf's
 	messages []replayed
 	chunk    []byte // the bytes of the last messages, one after the other
 	closed   bool   // the application has closed its side
@@ -58,25 +58,31 @@ type replayed struct {
 
 // encode returns the bytes of a message, in the memory of buffer if they fit; or what the call is committed by,
 // since the message cannot be kept.
-func (r *replayBuffer) encode(m any, buffer []byte) ([]byte, policy.Commit) {
-	if _, prepared := m.(*grpc.PreparedMsg); prepared {
+func (r *replayBuffer) encode(m any, buffer []byte) (data []byte, why policy.Commit) {
+	var err error
+	switch m := m.(type) {
+	case *grpc.PreparedMsg:
 		return nil, policy.CommitPreparedMessage // nobody knows its bytes
+	case proto.Message:
+		data, err = proto.MarshalOptions{}.MarshalAppend(buffer[:0], m)
+	default:
+		data, err = r.encodeOther(m, buffer)
 	}
-	if message, ok := m.(proto.Message); ok && r.protobuf { // saves three allocations
-		data, err := proto.MarshalOptions{}.MarshalAppend(buffer[:0], message)
-		if err != nil {
-			return nil, policy.CommitUnsendable
-		}
-		return data, policy.CommitNone
-	}
-	data, err := r.codec.Marshal(m)
 	if err != nil {
 		return nil, policy.CommitUnsendable
+	}
+	return data, policy.CommitNone
+}
+
+func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {
+	data, err := r.codec.Marshal(m)
+	if err != nil {
+		return nil, err
 	}
 	defer data.Free()
 	buffer = slices.Grow(buffer[:0], data.Len())[:data.Len()]
 	data.CopyTo(buffer)
-	return buffer, policy.CommitNone
+	return buffer, nil
 }
 
 // add keeps m, whose bytes are data. It reports false if that does not fit.
@@ -88,9 +94,6 @@ func (r *replayBuffer) add(m any, data []byte) bool {
 	r.used += size
 	if len(r.chunk)+len(data) > cap(r.chunk) {
 		r.chunk = make([]byte, 0, max(len(data), min(2*cap(r.chunk), chunkSize)))
-	}
-	if len(r.messages) == cap(r.messages) {
-		r.messages = slices.Grow(r.messages, len(r.messages)+2) // append grows long slices by less
 	}
 	begin := len(r.chunk)
 	r.chunk = append(r.chunk, data...)
@@ -115,7 +118,11 @@ func (r *replayBuffer) decode(kept replayed) (m any, err error) {
 		}
 	}()
 	bytes, k := mem.BufferSlice{mem.SliceBuffer(kept.data)}, kept.kind
-	if m := k.fresh(); m != nil {
+	switch m := k.fresh().(type) {
+	case proto.Message:
+		return m, proto.Unmarshal(kept.data, m)
+	case nil:
+	default:
 		return m, r.codec.Unmarshal(bytes, m)
 	}
 	if k.other == nil {

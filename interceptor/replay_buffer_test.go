@@ -46,7 +46,7 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 
 // replayOf is a buffer of a Retrier that may keep sum bytes, of which it has taken total.
 func replayOf(c encoding.CodecV2, limit int, total *atomic.Int64, sum int64) replayBuffer {
-	return replayBuffer{codec: c, protobuf: isProtobuf(c), limit: limit, total: total, sum: sum}
+	return replayBuffer{codec: c, limit: limit, total: total, sum: sum}
 }
 
 // keep encodes and adds a message as a stream does.

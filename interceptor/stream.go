@@ -93,7 +93,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		}
 		s.resume = resumptionOf(desc, opts)
 		s.simple = desc.ServerStreams && s.resume.next == nil
-		s.replay = replayBuffer{codec: codec, protobuf: isProtobuf(codec), limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
+		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
 		s.changed.L, s.running = &s.mu, s.array[:0]
 		return s.begin()
 	}

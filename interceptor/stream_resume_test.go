@@ -69,8 +69,8 @@ func TestResume_Buffers(t *testing.T) {
 		send(t, stream, "all")
 		got, _ := receive(stream)
 		synctest.Wait()
-		if fmt.Sprint(got) != "[a b]" || codec.out.Load() != 0 {
-			t.Errorf("%v; %d buffers are not given back", got, codec.out.Load())
+		if fmt.Sprint(got) != "[a b]" || codec.out.Load() != 0 || s.retrier.Replayed() != 0 {
+			t.Errorf("%v; %d buffers are not given back, %d bytes are kept", got, codec.out.Load(), s.retrier.Replayed())
 		}
 	})
 }
