@@ -60,10 +60,10 @@ type ratioRates struct{ share, reserve, cost, timeoutCost, timeoutBonus int64 }
 
 func (c RatioConfig) rates() ratioRates {
 	// 128 bits, since a million a second for a minute in nanoseconds is more than 64 hold.
-	high, low := bits.Mul64(uint64(micro(c.MinPerSecond)), uint64(c.Window)) //nolint:gosec // checked: neither is negative
+	high, low := bits.Mul64(uint64(micro(c.MinPerSecond)), uint64(c.Window)) // neither is negative
 	reserve, _ := bits.Div64(high, low, uint64(time.Second))
 	return ratioRates{
-		share: micro(c.Percent) / 100, reserve: int64(reserve), //nolint:gosec // at most 6e13
+		share: micro(c.Percent) / 100, reserve: int64(reserve), // at most 6e13
 		cost: micro(1), timeoutCost: micro(c.TimeoutCost), timeoutBonus: micro(c.TimeoutBonus),
 	}
 }

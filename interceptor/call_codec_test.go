@@ -74,7 +74,9 @@ func (counting) Unmarshal(data mem.BufferSlice, v any) error {
 
 func TestCallCodec_Buffers(t *testing.T) {
 	replies := func(stream grpc.ClientStream) {
-		for stream.RecvMsg(new(note)) == nil {
+		var err error
+		for err == nil {
+			err = stream.RecvMsg(new(note))
 		}
 	}
 	for name, row := range map[string]struct {
@@ -159,7 +161,7 @@ func TestCallCodec(t *testing.T) {
 		"ForceCodec":         {[]grpc.CallOption{grpc.ForceCodec(notes{"Forced"})}, "application/grpc+forced"},
 		"ForceCodecV2":       {[]grpc.CallOption{grpc.ForceCodecV2(notes2{notes{"forced2"}})}, "application/grpc+forced2"},
 		"CallContentSubtype": {[]grpc.CallOption{grpc.CallContentSubtype("registered")}, "application/grpc+registered"},
-		"CallCustomCodec":    {[]grpc.CallOption{grpc.CallCustomCodec(notes{"custom"})}, "application/grpc"}, //nolint:staticcheck // gRPC still has it
+		"CallCustomCodec":    {[]grpc.CallOption{grpc.CallCustomCodec(notes{"custom"})}, "application/grpc"},
 		"the last one wins":  {[]grpc.CallOption{grpc.ForceCodec(notes{"first"}), grpc.ForceCodecV2(notes2{notes{"last"}})}, "application/grpc+last"},
 		"a subtype beside a codec": {
 			[]grpc.CallOption{grpc.CallContentSubtype("proto"), grpc.ForceCodec(notes{"forced"})},

@@ -6,7 +6,6 @@ package interceptor
 import (
 	"context"
 	"io"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -59,12 +58,10 @@ type stream struct {
 	asking  int      // how many Header calls wait
 	usable  bool     // an attempt could be opened
 	failure error    // the last that an attempt has ended with, and is no end of a context
-	refused bool     // a message could not be sent for a reason on this side
 	over    bool     // the engine is done with the call
 	done    bool     // everybody was told so, and final is set
 	final   error    // what RecvMsg returns then: io.EOF after success
-	broken  bool     // an inner interceptor has panicked, or has called Goexit
-	panics  any      // with what; nil for Goexit
+	caught  caught   // of inner interceptors
 	news    []func() // what observers are still to be told
 	telling bool     // somebody tells them
 	first   streamAttempt
@@ -344,14 +341,9 @@ func (s *stream) outside(f func()) {
 	f()
 }
 
-// rethrow panics with what an inner interceptor has panicked with, in the application's goroutine as without us.
-// It requires mu.
+// rethrow panics once the call is over, if an inner interceptor has panicked. It requires mu.
 func (s *stream) rethrow() {
-	switch {
-	case !s.done || !s.broken:
-	case s.panics == nil:
-		runtime.Goexit()
-	default:
-		panic(s.panics) //nolint:forbidigo // it comes from an inner interceptor
+	if s.done {
+		s.caught.rethrow()
 	}
 }

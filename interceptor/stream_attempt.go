@@ -34,6 +34,7 @@ type streamAttempt struct {
 	accepted  int               // of those, how many it has taken
 	closed    bool              // it was sent the close
 	deaf      bool              // it takes nothing more: it has ended
+	refused   bool              // a message could not be sent to it for a reason on this side
 	abandoned bool              // it was cancelled for another, or since the call is over
 	over      bool              // its end is known
 }
@@ -202,7 +203,7 @@ func (s *stream) guard(t *streamAttempt, returned *bool) {
 	p := recover()
 	s.panicked(t, p)
 	if p != nil {
-		panic(p) //nolint:forbidigo // it is the inner interceptor's
+		panic(p)
 	}
 }
 
@@ -219,10 +220,8 @@ var errPanicked = status.Error(codes.Unknown, "a panic has ended the call")
 // panicked ends the call since an inner interceptor has panicked with p in t, or a callback in an event.
 func (s *stream) panicked(t *streamAttempt, p any) {
 	s.mu.Lock()
-	again := s.broken
-	if !again {
-		s.broken, s.panics = true, p
-	}
+	again := s.caught.happened
+	s.caught.note(p)
 	s.mu.Unlock()
 	first := s.claim(t)
 	t.cancel()

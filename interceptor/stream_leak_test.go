@@ -134,7 +134,7 @@ type life struct {
 	live  func(t *testing.T, stream grpc.ClientStream)
 }
 
-func lives() []life { //nolint:funlen // a list
+func lives() []life {
 	hang := testserver.Hang()
 	nothing := func(*testing.T, grpc.ClientStream) {}
 	sends := func(t *testing.T, stream grpc.ClientStream) { t.Helper(); send(t, stream, "a") }

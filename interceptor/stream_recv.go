@@ -275,14 +275,10 @@ func (s *stream) outcome() error {
 // Header returns the headers of the attempt, to which it commits the call; nil if it ended without.
 func (s *stream) Header() (metadata.MD, error) {
 	t, headers := s.awaitHeader()
-	switch {
-	case headers != nil:
-		return headers, nil
-	case t == nil, t.stream == nil:
-		return nil, nil //nolint:nilnil // as gRPC: RecvMsg says why
-	default:
+	if headers == nil && t != nil && t.stream != nil {
 		return s.headerOf(t)
 	}
+	return headers, nil // nil as in gRPC: RecvMsg says why
 }
 
 // awaitHeader waits for the attempt that the call is committed to; nil if the call is over without any. Its

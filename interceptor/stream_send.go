@@ -78,18 +78,16 @@ func (s *stream) sendKept(m any, free bool) error {
 	}
 	for !s.taken(n) {
 		switch {
-		case s.done && s.refused:
-			return s.final
 		case s.done && s.answer != nil && s.answer.accepted >= n:
 			return nil // the answer has overtaken us
-		case s.done && (s.broken || s.answer == nil || !s.answer.sending):
-			return s.half(io.EOF)
+		case s.done && (s.caught.happened || s.answer == nil || !s.answer.sending):
+			return s.unsent(s.answer)
 		}
 		s.resumeSenders()
 		s.wait()
 	}
 	if t := s.chosen; t != nil && t.deaf {
-		return s.half(io.EOF)
+		return s.unsent(t)
 	}
 	return nil
 }
@@ -117,7 +115,8 @@ func (s *stream) taken(n int) bool {
 // from then on. If the first that is sent it has ended, the next is sent a copy, made of data. It requires mu.
 func (s *stream) sendOnce(m any, data []byte, why policy.Commit) error {
 	kind := s.replay.kindOf(m)
-	for again := false; !s.done; again = true {
+	var last *streamAttempt // that was sent it
+	for !s.done {
 		t := s.taker()
 		for ; t == nil && !s.done; t = s.taker() {
 			s.wait()
@@ -125,13 +124,14 @@ func (s *stream) sendOnce(m any, data []byte, why policy.Commit) error {
 		if t == nil {
 			break
 		}
-		if again && why == policy.CommitBufferFull {
+		if last != nil && why == policy.CommitBufferFull {
 			var err error
 			if m, err = s.replay.decode(replayed{slices.Clone(data), kind}); err != nil {
 				s.unreplayable(t, err)
 				break
 			}
 		}
+		last = t
 		err := s.sendAside(t, m)
 		if err == nil && t != s.chosen && t.ended.Load() {
 			err = io.EOF // an inner interceptor hides it
@@ -143,28 +143,37 @@ func (s *stream) sendOnce(m any, data []byte, why policy.Commit) error {
 		case err == nil && s.commit(t, why):
 			return nil
 		case t.deaf && (t == s.chosen || !t.reading && s.commit(t, why)):
-			return s.half(io.EOF)
+			return s.unsent(t)
 		}
 	}
-	return s.half(io.EOF)
+	return s.unsent(last)
 }
 
-// half is what SendMsg says when RecvMsg is to say how the call has ended: nothing, if the application
-// sends one message only. That is how gRPC has it.
-func (s *stream) half(err error) error {
-	if !s.desc.ClientStreams {
+// unsent is what SendMsg says of a message that t was sent, or nil, and has not taken: the end of the call, if that is
+// since it could not be sent; else RecvMsg is to say how the call has ended. If the application sends one message only,
+// SendMsg says nothing then, as in gRPC. It requires mu.
+func (s *stream) unsent(t *streamAttempt) error {
+	switch {
+	case s.done && t != nil && t.refused && t == s.answer:
+		return s.final
+	case !s.desc.ClientStreams:
 		return nil
+	default:
+		return io.EOF
 	}
-	return err
 }
 
 // unsendable ends the call if gRPC could not send a message to t for a reason on this side. It reports false
-// if that is not so, or if the call goes on with other attempts, which are sent the message. It requires mu.
+// if that is not so, or if the call goes on with other attempts, which are sent the message, or is over already: who
+// receives may have heard first. It requires mu.
 func (s *stream) unsendable(t *streamAttempt, err error) bool {
-	if err == nil || err == io.EOF || !s.commit(t, policy.CommitUnsendable) {
+	if err == nil || err == io.EOF {
 		return false
 	}
-	s.refused = true
+	t.refused = true
+	if !s.commit(t, policy.CommitUnsendable) {
+		return false
+	}
 	s.outside(func() { s.report(t, err) })
 	for !s.done {
 		s.wait()

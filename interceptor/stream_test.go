@@ -62,7 +62,7 @@ func described(t *testing.T) interceptor.Option {
 }
 
 // open begins a stream; a failure ends the test.
-func (s scene) open(t *testing.T, ctx context.Context, desc *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream { //nolint:revive // t first
+func (s scene) open(t *testing.T, ctx context.Context, desc *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream {
 	t.Helper()
 	stream, err := s.conn.NewStream(ctx, desc, get, opts...)
 	if err != nil {

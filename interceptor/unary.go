@@ -296,7 +296,7 @@ func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 
 // deliver gives the caller the answer. Nothing runs any more.
 func (u *unary) deliver() error {
-	u.hedging.rethrow()
+	u.hedging.caught.rethrow()
 	end, reported := u.engine.End(), &unreported
 	if end.Answer > 0 {
 		a := u.attempts[end.Answer-1]

@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"runtime"
 	"sync"
 	"time"
 
@@ -19,8 +18,7 @@ type hedging struct {
 	seen       bool        // a goroutine of the timer's may see the call
 	goroutines int         // of the timer, that look after the call
 	changed    sync.Cond   // is told when one of them ends
-	panicked   bool        // one of them has, or has called Goexit
-	panics     any         // with what; nil for Goexit
+	caught     caught      // by one of them
 }
 
 // prepareHedging lets attempts run beside each other if there can be a reply for each.
@@ -87,22 +85,8 @@ func (u *unary) leaveBeside(a *unaryAttempt, panicked bool, with any) {
 	h := &u.hedging
 	h.goroutines--
 	h.changed.Broadcast()
-	if !panicked {
-		return
-	}
-	if !h.panicked {
-		h.panicked, h.panics = true, with
-	}
-	u.cut(a)
-}
-
-// rethrow panics in the caller's goroutine with what another has panicked with.
-func (h *hedging) rethrow() {
-	switch {
-	case !h.panicked:
-	case h.panics == nil:
-		runtime.Goexit()
-	default:
-		panic(h.panics)
+	if panicked {
+		h.caught.note(with)
+		u.cut(a)
 	}
 }

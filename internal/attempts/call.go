@@ -204,11 +204,13 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 		c.answered(a, now.At)
 		c.hear(a, now.At)
 	}
-	if c.phase == open {
+	switch c.phase {
+	case open:
 		c.phase, c.state.Committed = committed, why
 		c.drop(now.At)
-	} else if c.phase == gone {
+	case gone:
 		c.end.Answer, c.end.Err = 0, nil // those that have ended brought what the application does not see
+	default:
 	}
 	c.cancelOthers(&step, n)
 	return c.finish(step, now), true
