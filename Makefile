@@ -12,6 +12,9 @@ TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/go.mod
 LINTER  := $(TOOL) golangci-lint --config $(CURDIR)/.golangci.yml
 MODULES := $(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*' -not -path './.*/*' -not -path '*/testdata/*'))))
 
+# The last two minor versions of grpc-go before that of go.mod, which the README says are supported.
+GRPC    := v1.84.0 v1.83.2
+
 FUZZTIME ?= 30s
 COUNT    ?= 10
 BENCH    ?= .
@@ -31,7 +34,7 @@ endef
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Show retries and their budget in a storm
@@ -69,6 +72,10 @@ interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-a
 newuser: ## Do in an empty folder what the README tells a new user, and the owner of an API
 	@.ci/newuser
 	@.ci/newuser docs/api-policy.md newapi
+
+.PHONY: grpc-versions
+grpc-versions: ## Run the library's tests with the last two minor versions of grpc-go before that of go.mod
+	@.ci/grpc-versions $(GRPC)
 
 .PHONY: release
 release: ## Make a release of all modules in a clone, and do with it what the README tells a new user

@@ -175,6 +175,26 @@ func TestPages_Links(t *testing.T) {
 	}
 }
 
+// The README's support statement is what CI tries.
+func TestPages_Support(t *testing.T) {
+	t.Parallel()
+	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
+	tried := regexp.MustCompile(`(?m)^GRPC +:= v(1\.\d+)\.\d+ v(1\.\d+)\.\d+$`).FindStringSubmatch(read(t, "Makefile"))
+	module := read(t, "go.mod")
+	needs := regexp.MustCompile(`(?m)^\tgoogle\.golang\.org/grpc v(1\.\d+)`).FindStringSubmatch(module)
+	language := regexp.MustCompile(`(?m)^go (1\.\d+)`).FindStringSubmatch(module)
+	if tried == nil || needs == nil || language == nil {
+		t.Fatal("no versions", tried, needs, language)
+	}
+	for _, want := range []string{
+		"Go " + language[1] + " or newer", "grpc-go " + needs[1], "pass with " + tried[1] + " and " + tried[2],
+	} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("the README does not say %q", want)
+		}
+	}
+}
+
 // headings are the anchors of a page.
 func headings(page string) []string {
 	var list []string
