@@ -143,56 +143,6 @@ func (s scene) once(ctx context.Context, kind, method string, opts ...grpc.CallO
 	return stream.RecvMsg(new(wrapperspb.StringValue))
 }
 
-// A single backend is away for a moment, under 100 calls a second. With the default policy and budget nearly no call
-// fails: those that wait for the connection are no load, and cost nothing.
-func TestConnectionWaitInABlip(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		away time.Duration
-		most int // failures of 1,500
-	}{
-		{"300 ms", 300 * ms, 15},
-		{"1 s", time.Second, 15},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				retry := policy.DefaultRetry()
-				server := testserver.Start(t)
-				server.Default(testserver.OK(wrapperspb.String("here")).Delay(20 * ms))
-				r := mustNew(t, mustSet(t, config(retry)), quiet)
-				conn := server.Dial(t, r.DialOptions()...)
-				var (
-					calls  sync.WaitGroup
-					mu     sync.Mutex
-					failed int
-				)
-				for i := range 1500 {
-					if i == 500 {
-						server.Down()
-						time.AfterFunc(row.away, server.Up)
-					}
-					calls.Go(func() {
-						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-						defer cancel()
-						if err := conn.Invoke(ctx, get, wrapperspb.String(""), new(wrapperspb.StringValue)); err != nil {
-							mu.Lock()
-							defer mu.Unlock()
-							failed++
-							t.Log(err, reasonOf(err))
-						}
-					})
-					time.Sleep(10 * ms)
-				}
-				calls.Wait()
-				if failed > row.most {
-					t.Errorf("%d of 1,500 calls failed; want at most %d", failed, row.most)
-				}
-			})
-		})
-	}
-}
-
 // A target that is dead leaves half of the wait slots to the others.
 func TestConnectionWaitOfOneTarget(t *testing.T) {
 	t.Parallel()

@@ -170,12 +170,17 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"waits for a connection", "retry", "connect=3000",
-		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected; 700 wake up → wake 750; 750 wake → send 2; 760 end 2 OK → over succeeded, = 2`,
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected; 700 wake up → wake 2575; 2575 wake → send 2; 2585 end 2 OK → over succeeded, = 2`,
+		"S F ( ) E+",
+	},
+	{
+		"a short wait for a connection is followed by a short one", "retry", "connect=3000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 81 wake up → wake 581; 581 wake → send 2; 590 end 2 OK → over succeeded, = 2`,
 		"S F ( ) E+",
 	},
 	{
 		"the wait for a connection begins anew when a server was reached", "retry", "connect=1000",
-		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 550; 550 wake → send 2; 560 set down; 570 end 2 UNAV → (retry), wake 1570 or connected; 1570 wake → over not_connected, = 2`,
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 1125; 1125 wake → send 2; 1130 set down; 1140 end 2 UNAV → (retry), wake 2140 or connected; 2140 wake → over not_connected, = 2`,
 		"S F ( ) F ( Wf ) R E-",
 	},
 	{
@@ -184,8 +189,8 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( ) E-",
 	},
 	{
-		"connected shortly before the deadline: less jitter", "retry", "connect=3000 deadline=1000",
-		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 980 wake up → wake 999; 999 wake → send 2; 999 end 2 OK → over succeeded, = 2`,
+		"connected shortly before the deadline: half of what is left is for the attempt", "retry", "connect=3000 deadline=1000",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 967 wake up → wake 977; 977 wake → send 2; 999 end 2 OK → over succeeded, = 2`,
 		"S F ( ) E+",
 	},
 	{
@@ -195,7 +200,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"a hedge waits for a connection while others run", "hedge2", "connect=3000",
-		`0 start → send 1, wake 50; 0 set down; 50 wake → (hedge), wake 100; 100 wake → wake 150; 120 wake up → wake 145; 145 wake → send 2; 160 end 2 OK → won, cancel 1; 161 end 1 cut → cancelled, over succeeded, = 2`,
+		`0 start → send 1, wake 50; 0 set down; 50 wake → (hedge), wake 100; 100 wake → wake 150; 130 wake up → wake 630; 630 wake → send 2; 640 end 2 OK → won, cancel 1; 641 end 1 cut → cancelled, over succeeded, = 2`,
 		"S Wh ( ) + E+",
 	},
 	{

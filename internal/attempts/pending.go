@@ -12,7 +12,7 @@ import (
 
 // pending is the attempt that was decided on, until it is sent.
 //
-//	          ┌── the channel is down ◄──► it is up, and jitter passes ──┐
+//	          ┌── the channel is down ◄──► it is up: spread ─────────────┐
 //	decided ──┤                                                          ├── due ──┬──────────────────► sent
 //	          └── backoff, or the server's delay ────────────────────────┘         └── replaces ended ──┘
 //
@@ -25,6 +25,7 @@ type pending struct {
 	replaces int           // the attempt that makes way, and has not ended yet; 0: none
 	decided  bool          // there is one
 	down     bool          // it waits for the channel
+	since    time.Duration // when that began
 	look     time.Duration // when the channel is looked at again
 }
 
@@ -125,7 +126,7 @@ func (c *Call) newest() *attempt {
 }
 
 // connected reports whether the channel can take the pending attempt. While it cannot, the attempt waits here
-// and not in gRPC: with a slot, for so long, and with jitter at the end, so that calls do not come back together.
+// and not in gRPC: with a slot, for so long, and spread at the end, so that calls do not come back together.
 func (c *Call) connected(now Now) bool {
 	p := &c.pending
 	if c.set.ConnectWait == 0 {
@@ -134,16 +135,18 @@ func (c *Call) connected(now Now) bool {
 	if !now.Down {
 		if p.down {
 			p.down = false
-			jitter := time.Duration(now.Chance * float64(c.set.Policy.Backoff().Initial))
-			p.due = max(p.due, min(later(now.At, jitter), c.latest()))
+			p.due = max(p.due, later(now.At, c.spread(now)))
 		}
 		return true
 	}
 	if c.connect == Never {
 		c.connect = min(later(now.At, c.set.ConnectWait), c.latest())
 	}
-	if !p.down || now.At >= p.look {
-		p.down, p.look = true, later(now.At, c.set.Policy.Backoff().Initial)
+	if !p.down {
+		p.down, p.since, p.look = true, now.At, now.At
+	}
+	if now.At >= p.look {
+		p.look = later(now.At, c.set.Policy.Backoff().Initial)
 	}
 	switch {
 	case now.At >= c.connect:
@@ -152,6 +155,21 @@ func (c *Call) connected(now Now) bool {
 		c.giveUp(policy.ReasonTooManyWaiting, now)
 	}
 	return false
+}
+
+// spread is how long the pending attempt still waits when the channel is back: some times as long as it has waited
+// for that. So those that have begun in an outage, one after the other, come back one after the other, over a longer
+// time. It is no longer than a call may wait for the channel, and leaves half of the time before the deadline.
+func (c *Call) spread(now Now) time.Duration {
+	const times, least = 10, 0.25 // the first of them add less than a quarter to the load that there was before
+	longest := c.set.ConnectWait
+	if latest := c.latest(); latest != Never {
+		longest = min(longest, max(latest-now.At, 0)/2)
+	}
+	if waited := now.At - c.pending.since; waited < longest/times {
+		longest = times * waited
+	}
+	return time.Duration((least + (1-least)*now.Chance) * float64(longest))
 }
 
 // wake is when time alone changes anything, and whether the channel does.

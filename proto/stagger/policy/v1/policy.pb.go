@@ -1136,9 +1136,10 @@ type RetryPolicy struct {
 	// stagger. Failures that mean something else than their code: the first that fits is taken.
 	CodeOverrides []*CodeOverride `protobuf:"bytes,1012,rep,name=code_overrides,json=codeOverrides,proto3" json:"code_overrides,omitempty"`
 	// stagger. How long a call waits, before an attempt after the first, for a channel that cannot connect: with a
-	// place among the waiting calls, at the latest until an attempt would be of no use before the deadline, and with
-	// jitter of up to initialBackoff at the end. Then it ends with the error at hand. Nothing waits so if
-	// waitForReady or waitForReadyOnRetry say otherwise, here or in the call's options. More than 0, 3s when absent.
+	// place among the waiting calls, and at the latest until an attempt would be of no use before the deadline. Then it
+	// ends with the error at hand. When the channel is back, the calls that have waited come back spread over up to 10 times
+	// as long as each has waited, but no longer than this, and than half of the time to their deadlines. Nothing waits so
+	// if waitForReady or waitForReadyOnRetry say otherwise, here or in the call's options. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
 	FirstRetry    FirstRetry `protobuf:"varint,1014,opt,name=first_retry,json=firstRetry,proto3,enum=stagger.policy.v1.FirstRetry" json:"first_retry,omitempty"`
@@ -1508,7 +1509,7 @@ type HedgingPolicy struct {
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1003,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
 	// stagger. As in a retryPolicy.
 	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1004,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
-	// stagger. As in a retryPolicy, for attempts after one that has failed, with jitter of up to 0.05s.
+	// stagger. As in a retryPolicy, for attempts after one that has failed.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1005,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
