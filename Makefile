@@ -41,7 +41,7 @@ demo: ## Show retries and their budget in a storm
 	@go run ./cmd/stagger demo
 
 .PHONY: storm
-storm: ## Play outages against stagger and its peers in real time: 6 minutes (STORM='-help' lists flags)
+storm: ## Play outages against stagger and its peers in real time: 9 minutes (STORM='-help' lists flags)
 	@go run ./bench/storm $(STORM)
 
 .PHONY: compare

@@ -17,13 +17,27 @@ type client struct {
 	ours        bool // it is stagger, which the targets are for
 	connections int
 	onSlow      onSlow
-	// options are those of a process in a storm with this attempt timeout; 0 is none.
-	options func(attemptTimeout time.Duration) (outage.Options, error)
+	retries     where
+	options     func(storm) (outage.Options, error) // of a process
 }
+
+// where a retry goes.
+type where int
+
+const (
+	wherePicked          where = iota // as the load balancing policy picks for any attempt
+	whereElsewhere                    // to another backend: package balancer stands around that policy
+	whereElsewhereAtOnce              // the same, and the first retry within a millisecond
+)
 
 // in is the client as it is played in a storm.
 func (c client) in(s storm) outage.Client {
-	return outage.Client{Name: c.name, Connections: c.connections, Options: func() (outage.Options, error) { return c.options(s.attemptTimeout) }}
+	return outage.Client{Name: c.name, Connections: c.connections, Options: func() (outage.Options, error) {
+		options, err := c.options(s)
+		// What the client itself says of load balancing comes later, and wins.
+		options.Dial = append([]grpc.DialOption{grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + s.balancing(false) + `}`)}, options.Dial...)
+		return options, err
+	}}
 }
 
 // onSlow is what a client makes of an attempt that is slow.
@@ -51,27 +65,48 @@ const (
 	jitter         = 0.2 // of the peers: ±20 %, as gRPC has it
 )
 
-// clients are all of them. The first is what the others are measured by. Those that are played side by side stand
-// side by side: stagger with the first, and not with those that flood the machine.
+// clients are those of most storms. The first is what the others are measured by. Those that are played side by side
+// stand side by side: stagger with the first, and not with those that flood the machine.
 func clients(seed uint64) []client {
-	ours := func(name string, connections int) client {
-		return client{name, true, connections, onSlowTimeout, func(time.Duration) (outage.Options, error) { return stagger(seed) }}
-	}
-	return []client{
-		{"no retries", false, 1, onSlowWait, noRetries},
-		ours("stagger", 1),
-		ours("stagger, 10 conns", 10),
-		ours("stagger, 100 conns", 100),
-		{"gRPC", false, 1, onSlowWait, builtIn("")},
-		{"gRPC, throttling", false, 1, onSlowWait, builtIn(throttling)},
-		{"grpc-middleware", false, 1, onSlowTimeout, middleware},
-		{"failsafe", false, 1, onSlowTimeout, failsafeRetry(plain)},
-		{"failsafe, budget", false, 1, onSlowTimeout, failsafeRetry(withBudget)},
-		{"failsafe, breaker", false, 1, onSlowTimeout, failsafeRetry(withBreaker)},
-		{"failsafe, hedge", false, 1, onSlowHedge, failsafeRetry(withHedge)},
-	}
+	list := append([]client{{name: "no retries", connections: 1, options: noRetries}}, ours("stagger", wherePicked, seed)...)
+	return append(list,
+		client{name: "gRPC", connections: 1, options: builtIn("", false)},
+		client{name: "gRPC, throttling", connections: 1, options: builtIn(throttling, false)},
+		client{name: "grpc-middleware", connections: 1, onSlow: onSlowTimeout, options: middleware},
+		client{name: "failsafe", connections: 1, onSlow: onSlowTimeout, options: failsafeRetry(plain)},
+		client{name: "failsafe, budget", connections: 1, onSlow: onSlowTimeout, options: failsafeRetry(withBudget)},
+		client{name: "failsafe, breaker", connections: 1, onSlow: onSlowTimeout, options: failsafeRetry(withBreaker)},
+		client{name: "failsafe, hedge", connections: 1, onSlow: onSlowHedge, options: failsafeRetry(withHedge)},
+	)
 }
 
-func noRetries(time.Duration) (outage.Options, error) {
+// elsewhereClients are those of the storms in which some backends are worse than the others: stagger with and without
+// retries that go elsewhere, gRPC's own with them, and the peers, whose retries go where the same policy picks.
+func elsewhereClients(seed uint64) []client {
+	list := []client{{name: "no retries", connections: 1, options: noRetries}}
+	list = append(list, ours("stagger", wherePicked, seed)...)
+	list = append(list, ours("elsewhere", whereElsewhere, seed)...)
+	list = append(list, ours("at once", whereElsewhereAtOnce, seed)...)
+	return append(list,
+		client{name: "gRPC", connections: 1, options: builtIn("", false)},
+		client{name: "gRPC, elsewhere", connections: 1, retries: whereElsewhere, options: builtIn("", true)}, // ours, underneath
+		client{name: "grpc-middleware", connections: 1, onSlow: onSlowTimeout, options: middleware},
+		client{name: "failsafe", connections: 1, onSlow: onSlowTimeout, options: failsafeRetry(plain)},
+		client{name: "failsafe, hedge", connections: 1, onSlow: onSlowHedge, options: failsafeRetry(withHedge)},
+	)
+}
+
+// ours is stagger, from 1, 10 and 100 connections.
+func ours(name string, retries where, seed uint64) []client {
+	of := func(name string, connections int) client {
+		return client{
+			name: name, ours: true, connections: connections, onSlow: onSlowTimeout, retries: retries,
+			options: func(s storm) (outage.Options, error) { return stagger(s, retries, seed) },
+		}
+	}
+	return []client{of(name, 1), of(name+", 10 conns", 10), of(name+", 100 conns", 100)}
+}
+
+func noRetries(storm) (outage.Options, error) {
 	return outage.Options{Dial: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -17,22 +18,31 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/outage"
 )
 
 // throttling is the example of gRFC A6.
 const throttling = `"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},`
 
-// builtIn is gRPC's own retries, which know no attempt timeout.
-func builtIn(extra string) func(time.Duration) (outage.Options, error) {
+// builtIn is gRPC's own retries, which know no attempt timeout. They go elsewhere if each call has a context for its
+// backends.
+func builtIn(extra string, elsewhere bool) func(storm) (outage.Options, error) {
 	config := fmt.Sprintf(`{
-		"loadBalancingConfig": [{"round_robin": {}}], %s
+		"loadBalancingConfig": %%s, %s
 		"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": %d, "initialBackoff": "%gs", "maxBackoff": "%gs", "backoffMultiplier": 2,
 			"retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}}]}`,
 		extra, attempts, initialBackoff.Seconds(), maxBackoff.Seconds())
-	return func(time.Duration) (outage.Options, error) {
-		return outage.Options{Dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}}, nil
+	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return invoke(balancer.NewContext(ctx), method, req, reply, cc, opts...)
+	}
+	return func(s storm) (outage.Options, error) {
+		dial := []grpc.DialOption{grpc.WithDefaultServiceConfig(fmt.Sprintf(config, s.balancing(elsewhere)))}
+		if elsewhere {
+			dial = append(dial, grpc.WithUnaryInterceptor(note))
+		}
+		return outage.Options{Dial: dial}, nil
 	}
 }
 
@@ -43,11 +53,11 @@ func intercepted(unary grpc.UnaryClientInterceptor) outage.Options {
 
 // middleware is go-grpc-middleware's retry interceptor. It retries UNAVAILABLE and
 // RESOURCE_EXHAUSTED, and the attempts that time out.
-func middleware(attemptTimeout time.Duration) (outage.Options, error) {
+func middleware(s storm) (outage.Options, error) {
 	return intercepted(retry.UnaryClientInterceptor(
 		retry.WithMax(attempts),
 		retry.WithBackoff(retry.BackoffExponentialWithJitter(initialBackoff, jitter)),
-		retry.WithPerRetryTimeout(attemptTimeout),
+		retry.WithPerRetryTimeout(s.attemptTimeout),
 	)), nil
 }
 
@@ -66,8 +76,8 @@ const hedgeDelay = 200 * time.Millisecond
 
 // failsafeRetry is failsafe-go's retry policy for gRPC, around its timeout policy. It retries
 // UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
-func failsafeRetry(kind failsafeKind) func(time.Duration) (outage.Options, error) {
-	return func(attemptTimeout time.Duration) (outage.Options, error) {
+func failsafeRetry(kind failsafeKind) func(storm) (outage.Options, error) {
+	return func(s storm) (outage.Options, error) {
 		builder := failsafegrpc.NewRetryPolicyBuilder[any]().
 			HandleErrors(timeout.ErrExceeded).
 			WithMaxAttempts(attempts).
@@ -83,10 +93,10 @@ func failsafeRetry(kind failsafeKind) func(time.Duration) (outage.Options, error
 			inside = append(inside, circuitbreaker.NewBuilder[any]().
 				WithFailureRateThreshold(0.5, 20, time.Second).WithDelay(500*time.Millisecond).Build())
 		case withHedge:
-			inside = append(inside, hedgepolicy.NewWithDelay[any](cmp.Or(attemptTimeout, hedgeDelay)))
+			inside = append(inside, hedgepolicy.NewWithDelay[any](cmp.Or(s.attemptTimeout, hedgeDelay)))
 		}
-		if attemptTimeout > 0 && kind != withHedge {
-			inside = append(inside, timeout.New[any](attemptTimeout))
+		if s.attemptTimeout > 0 && kind != withHedge {
+			inside = append(inside, timeout.New[any](s.attemptTimeout))
 		}
 		policies := append([]failsafe.Policy[any]{builder.Build()}, inside...)
 		return intercepted(failsafegrpc.NewUnaryClientInterceptor(policies...)), nil

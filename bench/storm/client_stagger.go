@@ -5,6 +5,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -16,18 +17,25 @@ import (
 
 const policyFile = "retry.yaml"
 
-// policies are those that stagger follows.
-func policies() (*policy.Set, error) {
+// policies are those that stagger follows, in every storm: the file says no more than where retries go.
+func policies(s storm, retries where) (*policy.Set, error) {
 	data, err := embedded.ReadFile(policyFile)
 	if err != nil {
 		return nil, err
 	}
-	return policy.Parse(policyFile, data)
+	text := string(data)
+	if retries != wherePicked {
+		text += "\nloadBalancingConfig: " + s.balancing(true) + "\n"
+	}
+	if retries == whereElsewhereAtOnce {
+		text = strings.ReplaceAll(text, "    retryPolicy:\n", "    retryPolicy:\n      firstRetry: AT_ONCE\n")
+	}
+	return policy.Parse(policyFile, []byte(text))
 }
 
 // stagger is a client that follows the policy file. All its connections share its budget.
-func stagger(seed uint64) (outage.Options, error) {
-	set, err := policies()
+func stagger(s storm, retries where, seed uint64) (outage.Options, error) {
+	set, err := policies(s, retries)
 	if err != nil {
 		return outage.Options{}, err
 	}

@@ -156,7 +156,7 @@ func lines(outcomes []*outcome) []line {
 			l := line{
 				Storm: o.storm.Title, Client: o.clients[i].name, Calls: x.Calls, Success: x.Success, Goodput: x.Goodput,
 				Peak: x.Peak, PerCall: x.PerCall, Services: x.Services, P50: inMillis(x.P50), P99: inMillis(x.P99),
-				P999: inMillis(x.P999), Late: inMillis(x.Late), Target: o.storm.target.String(),
+				P999: inMillis(x.P999), Late: inMillis(x.Late), Target: o.storm.targetOf(o.clients[i]).String(),
 			}
 			if j := x.judgement(); j != unjudged {
 				l.Judgement = string(j)

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -24,7 +25,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	all, err := storms()
-	if err == nil {
+	others, elseErr := elsewhereStorms()
+	if err = cmp.Or(err, elseErr); err == nil {
+		all = append(all, others...)
 		err = command(ctx, os.Args[1:], all, os.Stdout, os.Stderr)
 	}
 	stop()
@@ -86,9 +89,8 @@ func command(ctx context.Context, args []string, all []storm, out, errs io.Write
 	if err != nil {
 		return err
 	}
-	who := clients(o.seed)
-	printf(out, "%d storms over %d clients (seed %d), %d at a time. %s\n\n", len(some), len(who), o.seed, o.parallel, setting(some))
-	outcomes, err := playAll(ctx, o, some, who, out, errs)
+	printf(out, "%d storms (seed %d), %d clients at a time. %s\n\n", len(some), o.seed, o.parallel, setting(some))
+	outcomes, err := playAll(ctx, o, some, out, errs)
 	if err != nil {
 		return err
 	}
@@ -113,13 +115,13 @@ func setting(some []storm) string {
 }
 
 // playAll plays the storms one after the other, and shows each one's table when it is over.
-func playAll(ctx context.Context, o options, some []storm, who []client, out, errs io.Writer) ([]*outcome, error) {
+func playAll(ctx context.Context, o options, some []storm, out, errs io.Writer) ([]*outcome, error) {
 	var outcomes []*outcome
 	bar := terminal.NewProgress(errs, "storms")
 	defer bar.Clear()
-	start, length := time.Now(), planned(some, len(who), o.parallel)
+	start, length := time.Now(), planned(some, o)
 	for _, s := range some {
-		outcome, err := run(ctx, s, who, o, func() { bar.Set(time.Since(start).Seconds() / length.Seconds()) })
+		outcome, err := run(ctx, s, s.clients(o.seed), o, func() { bar.Set(time.Since(start).Seconds() / length.Seconds()) })
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Title, err)
 		}

@@ -85,14 +85,13 @@ func latest(results []result) time.Duration {
 	return most
 }
 
-// planned is how long all storms take: each is played for some of the clients at a time.
-func planned(storms []storm, clients, parallel int) time.Duration {
-	groups := (clients + parallel - 1) / parallel
-	var sum time.Duration
+// planned is how long all storms take: each is played for some of its clients at a time.
+func planned(storms []storm, o options) (sum time.Duration) {
 	for _, s := range storms {
-		sum += s.Length()
+		groups := (len(s.clients(o.seed)) + o.parallel - 1) / o.parallel
+		sum += s.Length() * time.Duration(groups)
 	}
-	return sum * time.Duration(groups)
+	return sum
 }
 
 // reached reports whether stagger reached all that it should. What could not be judged was not reached.

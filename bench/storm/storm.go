@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"path"
@@ -11,6 +12,9 @@ import (
 	"slices"
 	"time"
 
+	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
+
+	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/sim"
 )
 
@@ -25,6 +29,38 @@ type storm struct {
 
 	attemptTimeout time.Duration // of the clients that have such a thing; 0: none
 	target         target
+	elsewhere      target // of stagger with retries that go elsewhere; none: it does not take part
+	atOnce         target // of the same with the first retry at once
+	leaf           string // the load balancing policy of all clients; "": round_robin
+}
+
+// clients are those that the storm is played for.
+func (s storm) clients(seed uint64) []client {
+	if s.elsewhere == (target{}) {
+		return clients(seed)
+	}
+	return elsewhereClients(seed)
+}
+
+// targetOf is what a client should reach.
+func (s storm) targetOf(c client) target {
+	switch c.retries {
+	case whereElsewhere:
+		return s.elsewhere
+	case whereElsewhereAtOnce:
+		return s.atOnce
+	default:
+		return s.target
+	}
+}
+
+// balancing is the load balancing of the storm as a service config has it, on its own or inside of package balancer's.
+func (s storm) balancing(elsewhere bool) string {
+	leaf := fmt.Sprintf(`[{%q: {}}]`, cmp.Or(s.leaf, "round_robin"))
+	if elsewhere {
+		return fmt.Sprintf(`[{%q: {"childPolicy": %s}}]`, balancer.Name, leaf)
+	}
+	return leaf
 }
 
 // storms are all of them, in the order in which they are played. Some have no target, and stagger is judged beside
@@ -40,7 +76,7 @@ func storms() ([]storm, error) {
 		{"pulse", overload},
 		{"patient-pulse", overload},
 		{"random-failures", target{success: 0.999}},
-		{"one-fails", target{success: 0.995}},
+		{oneFails, target{success: 0.995}},
 		{"one-hangs", target{success: 0.99}},
 		{"outage", target{perCall: 1.12}},
 		{"slow-tail", target{}},
@@ -56,6 +92,45 @@ func storms() ([]storm, error) {
 	}
 	return list, nil
 }
+
+// elsewhereStorms are those in which some backends are worse than the others, to see what it is worth that a retry goes
+// to another one.
+func elsewhereStorms() ([]storm, error) {
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	var list []storm
+	for _, s := range []struct {
+		file, title, leaf         string
+		target, elsewhere, atOnce target
+	}{
+		{
+			oneFails, "one fails, elsewhere", "",
+			target{success: 0.995},
+			target{success: 0.9995, p99: ms(125), p999: ms(140)},
+			target{success: 0.9995, p99: ms(50), p999: ms(60)},
+		},
+		{
+			"one-hangs", "one hangs, elsewhere", "",
+			target{success: 0.99},
+			target{success: 0.9995, p99: ms(225), p999: ms(240)},
+			target{success: 0.9995, p99: ms(145), p999: ms(160)},
+		},
+		{oneFails, "one fails, least request", leastRequest, target{}, target{success: 0.999}, target{success: 0.999}},
+		{"two-fail", "two fail", "", target{}, target{more: true}, target{}},
+	} {
+		read, err := load("storms/" + s.file + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		read.Title, read.leaf, read.target, read.elsewhere, read.atOnce = s.title, s.leaf, s.target, s.elsewhere, s.atOnce
+		list = append(list, read)
+	}
+	return list, nil
+}
+
+const (
+	oneFails     = "one-fails" // a file that is played with and without the policy of package balancer
+	leastRequest = "least_request_experimental"
+)
 
 // load reads a storm. The method that its users call has a policy with its attempt timeout.
 func load(file string) (storm, error) {

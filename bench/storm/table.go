@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,30 +38,55 @@ func (o *outcome) table() report.Table {
 	return list
 }
 
-// verdictTable is every claim about stagger, with a column for each number of its connections.
+// verdictTable is every claim about stagger, with a column for each number of its connections and for where its retries
+// go.
 func verdictTable(outcomes []*outcome) report.Table {
 	list := report.Table{Title: "Verdicts", Columns: []string{stormColumn, "what should be", "measured by"}}
-	for _, c := range outcomes[0].clients {
-		if c.ours {
-			list.Columns = append(list.Columns, c.name)
+	first := len(list.Columns)
+	for _, o := range outcomes {
+		for _, c := range o.clients {
+			if c.ours && !slices.Contains(list.Columns, c.name) {
+				list.Columns = append(list.Columns, c.name)
+			}
 		}
 	}
-	list.Columns = append(list.Columns, "judged", "why")
+	names := list.Columns[first:]
+	list.Columns = append(slices.Clip(list.Columns), "judged", "why")
 	for _, o := range outcomes {
-		ours := o.ours()
-		for k, v := range ours[0].verdicts {
-			row := append(make([]string, 0, len(list.Columns)), o.storm.Title, v.claim, v.beside)
-			all := result{}
-			why := ""
-			for _, r := range ours {
-				row = append(row, r.verdicts[k].is)
-				all.verdicts = append(all.verdicts, r.verdicts[k])
-				why = cmp.Or(why, r.verdicts[k].why)
-			}
-			list.Rows = append(list.Rows, append(row, string(all.judgement()), why))
+		for _, claim := range o.claims() {
+			list.Rows = append(list.Rows, o.verdictRow(claim, names))
 		}
 	}
 	return list
+}
+
+// claims are those about stagger, each once.
+func (o *outcome) claims() (claims []string) {
+	for i, c := range o.clients {
+		for _, v := range o.results[i].verdicts {
+			if c.ours && !slices.Contains(claims, v.claim) {
+				claims = append(claims, v.claim)
+			}
+		}
+	}
+	return claims
+}
+
+// verdictRow is one claim, about those of stagger's clients that it is made of.
+func (o *outcome) verdictRow(claim string, names []string) []string {
+	all, why, beside := result{}, "", ""
+	is := make([]string, len(names))
+	for i, c := range o.clients {
+		column := slices.Index(names, c.name)
+		for _, v := range o.results[i].verdicts {
+			if column < 0 || v.claim != claim {
+				continue
+			}
+			is[column], beside, why = v.is, cmp.Or(beside, v.beside), cmp.Or(why, v.why)
+			all.verdicts = append(all.verdicts, v)
+		}
+	}
+	return append(append([]string{o.storm.Title, claim, beside}, is...), string(all.judgement()), why)
 }
 
 const worseText = `Stagger from one connection, beyond chance and rounding. Requests, peaks and latency are compared with those of

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stagger-go/stagger/internal/sim"
 )
@@ -16,6 +17,9 @@ type target struct {
 	perCall  float64 // requests for each call, at most
 	recovery float64 // at most, in times that the client without retries needs
 	share    float64 // of the success of the client without retries, at least
+
+	p99, p999 time.Duration // at most
+	more      bool          // success than stagger has whose retries go wherever they are picked to
 }
 
 // String says it in the words of the tables.
@@ -32,6 +36,17 @@ func (t target) String() string {
 	}
 	if t.share > 0 {
 		parts = append(parts, fmt.Sprintf("success at least %g times that without retries", t.share))
+	}
+	for _, p := range []struct {
+		name string
+		most time.Duration
+	}{{"p99", t.p99}, {"p999", t.p999}} {
+		if p.most > 0 {
+			parts = append(parts, fmt.Sprintf("%s at most %s ms", p.name, millis(p.most)))
+		}
+	}
+	if t.more {
+		parts = append(parts, "success higher than that of stagger whose retries go wherever they are picked to")
 	}
 	if len(parts) == 0 {
 		return "none"
@@ -51,6 +66,8 @@ func (t target) judge(r, without result) []verdict {
 	part(target{perCall: t.perCall}, fmt.Sprintf("%.3f", r.PerCall), "", r.PerCall <= t.perCall, r)
 	part(target{recovery: t.recovery}, r.Recovery.String()+" s", "no retries "+without.Recovery.String()+" s",
 		within(t.recovery, r.Recovery, without.Recovery), r, without)
+	part(target{p99: t.p99}, millis(r.P99)+" ms", "", r.P99 <= t.p99, r)
+	part(target{p999: t.p999}, millis(r.P999)+" ms", "", r.P999 <= t.p999, r)
 	part(target{share: t.share}, percent(r), "no retries "+percent(without), r.Success >= t.share*without.Success, r, without)
 	return list
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/stagger-go/stagger/internal/outage"
 	"github.com/stagger-go/stagger/internal/sim"
@@ -62,12 +63,30 @@ func (r *result) judgement() judgement {
 func (o *outcome) judge() {
 	for i := range o.results {
 		if i > 0 {
-			o.results[i].verdicts = o.storm.target.judge(o.results[i], o.results[0])
+			o.results[i].verdicts = o.storm.targetOf(o.clients[i]).judge(o.results[i], o.results[0])
 		}
+		o.results[i].verdicts = append(o.results[i].verdicts, o.besideItself(i)...)
 		if o.clients[i].ours {
 			o.results[i].verdicts = append(o.results[i].verdicts, o.besidePeers(o.results[i])...)
 		}
 	}
+}
+
+// besideItself judges stagger with retries that go elsewhere by stagger without, from as many connections.
+func (o *outcome) besideItself(i int) []verdict {
+	c := o.clients[i]
+	same := slices.IndexFunc(o.clients, func(other client) bool {
+		return other.ours && other.retries == wherePicked && other.connections == c.connections
+	})
+	if !c.ours || c.retries == wherePicked || same < 0 {
+		return nil
+	}
+	r, without := o.results[i], o.results[same]
+	is, beside := percent(r), o.clients[same].name+" "+percent(without)
+	if only := (target{more: true}); o.storm.targetOf(c).more {
+		return []verdict{judged(only.String(), is, beside, r.Success > without.Success, r, without)}
+	}
+	return []verdict{judged("success no lower than that of stagger whose retries go wherever they are picked to", is, beside, !lower(r, without), r, without)}
 }
 
 // slack is how much later than a peer stagger may recover: what a single call that fails at the wrong
@@ -80,7 +99,7 @@ func (o *outcome) besidePeers(r result) []verdict {
 	success, soonest := -1, -1
 	for i, c := range o.clients {
 		p := o.results[i]
-		if c.ours || !c.onSlow.comparable(o.storm) || p.Recovery.State == sim.RecoveryNever {
+		if c.ours || c.retries != wherePicked || !c.onSlow.comparable(o.storm) || p.Recovery.State == sim.RecoveryNever {
 			continue
 		}
 		if success < 0 || p.Success > o.results[success].Success {

@@ -75,14 +75,14 @@ type worse struct {
 func (o *outcome) worse() []worse {
 	var list []worse
 	for i, c := range o.clients {
-		if !c.ours || c.connections != 1 || o.results[i].Late > outage.TooLate {
+		if !c.ours || c.connections != 1 || c.retries != wherePicked || o.results[i].Late > outage.TooLate {
 			continue
 		}
 		for _, f := range figures() {
 			var peers []string
 			for k, p := range o.clients {
 				r := o.results[k]
-				if p.ours || r.Late > outage.TooLate || f.equals && lower(r, o.results[i]) {
+				if p.ours || p.retries != wherePicked || r.Late > outage.TooLate || f.equals && lower(r, o.results[i]) {
 					continue
 				}
 				if f.better(o.results[i], r) {
