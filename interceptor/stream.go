@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // stream is a call of any streaming kind. Until the application has seen part of an attempt, what it sends is
@@ -44,28 +42,28 @@ type stream struct {
 	resume  resumption
 	scratch []byte // of the sender
 
-	mu      sync.Mutex // guards all below, and the engine
-	changed sync.Cond  // is told of every change
-	call    call
-	races   bool             // attempts may run beside each other
-	single  bool             // no other attempt can follow the first
-	timer   *time.Timer      // calls wake; nil until it is needed
-	running []*streamAttempt // in the order in which they were sent
-	chosen  *streamAttempt   // the call is committed to it; nil before that, and when it is to be resumed
-	answer  *streamAttempt   // the last that has ended and may be the call's answer; nil if there is none
-	replay  replayBuffer
-	into    any      // what RecvMsg waits to receive into; nil if it does not wait
-	asking  int      // how many Header calls wait
-	usable  bool     // an attempt could be opened
-	failure error    // the last that an attempt has ended with, and is no end of a context
-	over    bool     // the engine is done with the call
-	done    bool     // everybody was told so, and final is set
-	final   error    // what RecvMsg returns then: io.EOF after success
-	caught  caught   // of inner interceptors
-	news    []func() // what observers are still to be told
-	telling bool     // somebody tells them
-	first   streamAttempt
-	array   [2]*streamAttempt // of running, for most calls
+	mu        sync.Mutex // guards all below, and the engine
+	changed   sync.Cond  // is told of every change
+	call      call
+	races     bool             // attempts may run beside each other
+	single    bool             // no other attempt can follow the first
+	timer     *time.Timer      // calls wake; nil until it is needed
+	running   []*streamAttempt // in the order in which they were sent
+	chosen    *streamAttempt   // the call is committed to it; nil before that, and when it is to be resumed
+	answer    *streamAttempt   // the last that has ended and may be the call's answer; nil if there is none
+	replay    replayBuffer
+	into      any      // what RecvMsg waits to receive into; nil if it does not wait
+	asking    int      // how many Header calls wait
+	usable    bool     // an attempt could be opened
+	failure   error    // the last that an attempt has ended with, and is no end of a context
+	over      bool     // the engine is done with the call
+	done      bool     // everybody was told so, and final is set
+	final     error    // what RecvMsg returns then: io.EOF after success
+	caught    caught   // of inner interceptors
+	events    []func() // what observers are still to be told
+	notifying bool     // somebody tells them
+	first     streamAttempt
+	array     [2]*streamAttempt // of running, for most calls
 }
 
 func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
@@ -194,82 +192,8 @@ func (s *stream) wake() {
 func (s *stream) queueDecision(step *attempts.Step, err error) {
 	if r := s.call.retrier; step.Decided > 0 && r.hearsDecisions() {
 		e := s.call.decisionEvent(*step, err)
-		s.news = append(s.news, func() { r.notifyDecision(s.call.ctx, e, err) })
+		s.events = append(s.events, func() { r.notifyDecision(s.call.ctx, e, err) })
 	}
-}
-
-// commit makes t the only attempt of the call, for the given reason. It reports false if t has ended or was
-// given up for another. Nobody else commits. It requires mu.
-func (s *stream) commit(t *streamAttempt, why policy.Commit) bool {
-	if s.chosen != nil || t.over || s.over {
-		return s.chosen == t && !t.over
-	}
-	now := s.call.now()
-	step, ok := s.call.engine.Commit(t.number, why, now)
-	if ok {
-		s.chosen = t
-	}
-	s.act(step, now)
-	s.handOver()
-	return ok
-}
-
-// commitOldest commits the call to the oldest attempt that runs. It reports false if none is open.
-// It requires mu.
-func (s *stream) commitOldest(why policy.Commit) bool {
-	var oldest *streamAttempt
-	for _, t := range s.running {
-		if t.open() && (oldest == nil || oldest.deaf && !t.deaf) {
-			oldest = t
-		}
-	}
-	return oldest != nil && s.commit(oldest, why)
-}
-
-// handOver lets the application and the chosen attempt deal with each other without asking, when nothing is
-// left to be sent to it nor to be taken from it by us. It requires mu.
-func (s *stream) handOver() {
-	t := s.chosen
-	if t == nil || s.over || t.reading || t.message != nil || t.sending || s.behind(t) {
-		return
-	}
-	s.replay.release()
-	s.direct.Store(t)
-}
-
-// pin commits the call to an attempt, for the given reason, and returns that. Of a call that is done, it returns the
-// answer, which may be nil.
-func (s *stream) pin(why policy.Commit) (t *streamAttempt, done bool) {
-	s.mu.Lock()
-	defer s.unlock()
-	for s.chosen == nil && !s.done {
-		if !s.commitOldest(why) {
-			s.wait()
-		}
-	}
-	if s.done {
-		return s.answer, true
-	}
-	return s.chosen, false
-}
-
-// Context commits the call, as gRPC's own does, and is then the context of the attempt.
-func (s *stream) Context() context.Context {
-	t, _ := s.pin(policy.CommitContext)
-	if t == nil || t.stream == nil {
-		return s.call.ctx
-	}
-	return t.stream.Context()
-}
-
-// Trailer returns the trailer of the attempt that was the answer. Only after RecvMsg has returned an
-// error.
-func (s *stream) Trailer() metadata.MD {
-	t, done := s.pin(policy.CommitTrailer)
-	if !done || t == nil || t.stream == nil { // too early: gRPC may be writing it
-		return nil
-	}
-	return t.stream.Trailer()
 }
 
 // finish lets go of everything that the call holds, and has everybody told how it has ended. It requires mu.
@@ -304,34 +228,34 @@ func (s *stream) deliver() {
 // unlock gives up mu, and before that has everybody told what has happened.
 func (s *stream) unlock() {
 	defer s.mu.Unlock()
-	for s.untold() {
-		s.tell()
+	for s.unnotified() {
+		s.notifyNext()
 	}
 }
 
 // wait returns when something may have changed. It requires mu, and gives it up meanwhile.
 func (s *stream) wait() {
-	if s.untold() {
-		s.tell()
+	if s.unnotified() {
+		s.notifyNext()
 		return
 	}
 	s.changed.Wait()
 }
 
-// untold reports whether something has happened that nobody is being told of. It requires mu.
-func (s *stream) untold() bool { return !s.telling && (len(s.news) > 0 || s.over && !s.done) }
+// unnotified reports whether something has happened that nobody is being told of. It requires mu.
+func (s *stream) unnotified() bool { return !s.notifying && (len(s.events) > 0 || s.over && !s.done) }
 
-// tell tells what has happened first, without mu, which it requires: nobody else does so meanwhile.
-func (s *stream) tell() {
-	s.telling = true
-	defer func() { s.telling = false }()
-	if len(s.news) == 0 {
+// notifyNext tells of what has happened first, without mu, which it requires: nobody else does so meanwhile.
+func (s *stream) notifyNext() {
+	s.notifying = true
+	defer func() { s.notifying = false }()
+	if len(s.events) == 0 {
 		s.deliver()
 		return
 	}
-	news := s.news[0]
-	s.news = s.news[1:]
-	s.outside(news)
+	event := s.events[0]
+	s.events = s.events[1:]
+	s.outside(event)
 }
 
 // outside runs f without mu, which it requires.

@@ -21,22 +21,22 @@ type streamAttempt struct {
 	attempt
 
 	// The stream's lock guards all below. The client stream does not change once it is there.
-	options   []grpc.CallOption // that gRPC gets
-	stream    grpc.ClientStream // nil if it is not open yet, or could not be opened
-	headers   metadata.MD       // that it has brought
-	headed    bool              // it was asked for them
-	message   any               // its first message, until the application has it
-	delivered bool              // the application has it already: it was received in its place
-	reading   bool              // somebody waits for its answer
-	cut       error             // what gRPC said meanwhile of the end of the call's context or connection
-	sending   bool              // somebody sends to it
-	sent      int               // messages of the replay buffer that it was sent
-	accepted  int               // of those, how many it has taken
-	closed    bool              // it was sent the close
-	deaf      bool              // it takes nothing more: it has ended
-	refused   bool              // a message could not be sent to it for a reason on this side
-	abandoned bool              // it was cancelled for another, or since the call is over
-	over      bool              // its end is known
+	options    []grpc.CallOption // that gRPC gets
+	stream     grpc.ClientStream // nil if it is not open yet, or could not be opened
+	headers    metadata.MD       // that it has brought
+	headed     bool              // it was asked for them
+	message    any               // its first message, until the application has it
+	delivered  bool              // the application has it already: it was received in its place
+	reading    bool              // somebody waits for its answer
+	cut        error             // what gRPC said meanwhile of the end of the call's context or connection
+	sending    bool              // somebody sends to it
+	sent       int               // messages of the replay buffer that it was sent
+	accepted   int               // of those, how many it has taken
+	closed     bool              // it was sent the close
+	sendFailed bool              // it takes nothing more: it has ended
+	refused    bool              // a message could not be sent to it for a reason on this side
+	abandoned  bool              // it was cancelled for another, or since the call is over
+	over       bool              // its end is known
 }
 
 // open reports whether the call may still be that of t. It requires mu.
@@ -191,7 +191,7 @@ func (s *stream) settle(t *streamAttempt, r attempts.Result, now attempts.Now) {
 func (s *stream) queueAttempt(t *streamAttempt, err error, place attempts.Place) {
 	if r := s.call.retrier; r.tellsAttempts {
 		e := s.call.attemptEvent(&t.attempt, err, place)
-		s.news = append(s.news, func() { r.notifyAttempt(s.call.ctx, e) })
+		s.events = append(s.events, func() { r.notifyAttempt(s.call.ctx, e) })
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -129,28 +128,6 @@ func (s *stream) read(t *streamAttempt) {
 // errGivenUp is how an attempt ends whose answer came too late: another has its place.
 var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")
 
-func (s *stream) readHeader(t *streamAttempt) {
-	header, err := s.headerOf(t)
-	s.mu.Lock()
-	defer s.unlock()
-	t.headed = true
-	if err == nil && header != nil {
-		t.headers = header
-		if s.asking > 0 {
-			s.commit(t, policy.CommitHeaders)
-		}
-	}
-	s.changed.Broadcast()
-}
-
-func (s *stream) headerOf(t *streamAttempt) (metadata.MD, error) {
-	returned := false
-	defer s.guard(t, &returned)
-	headers, err := t.stream.Header()
-	returned = true
-	return headers, err
-}
-
 // target returns what the answer of an attempt is received into: a message of the application's, or like it.
 // While the application does not receive, only its method's descriptor may say what that is. If nobody
 // knows, target returns nil, and nobody reads the attempt any more. shown is false if the application will
@@ -167,7 +144,7 @@ func (s *stream) target(t *streamAttempt) (m any, shown bool) {
 		return s.into, true
 	case s.into != nil:
 		return kindOf(s.into).fresh(), true
-	case s.races, t.deaf:
+	case s.races, t.sendFailed:
 		m = s.call.retrier.newReply(s.call.method)
 	}
 	if m == nil {
@@ -270,46 +247,4 @@ func (s *stream) outcome() error {
 	}
 	s.rethrow()
 	return s.final
-}
-
-// Header returns the headers of the attempt, to which it commits the call; nil if it ended without.
-func (s *stream) Header() (metadata.MD, error) {
-	t, headers := s.awaitHeader()
-	if headers == nil && t != nil && t.stream != nil {
-		return s.headerOf(t)
-	}
-	return headers, nil // nil as in gRPC: RecvMsg says why
-}
-
-// awaitHeader waits for the attempt that the call is committed to; nil if the call is over without any. Its
-// headers come with it if somebody reads the attempt, whom the application must not ask beside.
-func (s *stream) awaitHeader() (*streamAttempt, metadata.MD) {
-	s.mu.Lock()
-	defer s.unlock()
-	s.asking++
-	defer func() { s.asking-- }()
-	for !s.done {
-		for _, t := range s.running {
-			if t.open() && t.headers != nil {
-				s.commit(t, policy.CommitHeaders)
-			}
-		}
-		switch t := s.chosen; {
-		case t == nil:
-		case t.reading && t.headers != nil:
-			return t, t.headers
-		case !t.reading:
-			return t, nil
-		}
-		switch t := s.unread(); {
-		case t == nil:
-			s.wait()
-		case t.headed:
-			s.commit(t, policy.CommitHeaders) // it says that there are none
-		default:
-			t.reading = true
-			s.outside(func() { s.read(t) })
-		}
-	}
-	return s.answer, nil
 }

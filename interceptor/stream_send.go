@@ -7,9 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -86,7 +83,7 @@ func (s *stream) sendKept(m any, free bool) error {
 		s.resumeSenders()
 		s.wait()
 	}
-	if t := s.chosen; t != nil && t.deaf {
+	if t := s.chosen; t != nil && t.sendFailed {
 		return s.unsent(t)
 	}
 	return nil
@@ -103,7 +100,7 @@ func (s *stream) taken(n int) bool {
 			continue
 		case t.accepted >= n:
 			return true
-		case t.deaf && t.reading, !t.deaf && t.accepted == n-1:
+		case t.sendFailed && t.reading, !t.sendFailed && t.accepted == n-1:
 			next++
 		}
 		open++
@@ -135,14 +132,14 @@ func (s *stream) sendOnce(m any, data []byte, why policy.Commit) error {
 		err := s.sendAside(t, m)
 		if err == nil && t != s.chosen && t.ended.Load() {
 			err = io.EOF // an inner interceptor hides it
-			s.fallenDeaf(t)
+			s.noteSendFailed(t)
 		}
 		switch {
 		case s.unsendable(t, err):
 			return s.final
 		case err == nil && s.commit(t, why):
 			return nil
-		case t.deaf && (t == s.chosen || !t.reading && s.commit(t, why)):
+		case t.sendFailed && (t == s.chosen || !t.reading && s.commit(t, why)):
 			return s.unsent(t)
 		}
 	}
@@ -185,7 +182,7 @@ func (s *stream) unsendable(t *streamAttempt, err error) bool {
 // nil if there is none, or if others run. It requires mu.
 func (s *stream) lone(n int) *streamAttempt {
 	t := s.chosen
-	if t == nil && len(s.running) == 1 && !s.running[0].deaf {
+	if t == nil && len(s.running) == 1 && !s.running[0].sendFailed {
 		t = s.running[0]
 	}
 	if t == nil || !t.open() || t.sending || t.sent < n {
@@ -200,8 +197,8 @@ func (s *stream) taker() (taker *streamAttempt) {
 		return s.lone(len(s.replay.messages))
 	}
 	for _, t := range s.running {
-		ready := t.open() && !t.sending && !s.behind(t) && (!t.deaf || !t.reading)
-		if ready && (taker == nil || taker.deaf && !t.deaf) {
+		ready := t.open() && !t.sending && !s.needsReplay(t) && (!t.sendFailed || !t.reading)
+		if ready && (taker == nil || taker.sendFailed && !t.sendFailed) {
 			taker = t
 		}
 	}
@@ -229,82 +226,20 @@ func (s *stream) took(t *streamAttempt, err error) {
 		t.accepted = t.sent
 	}
 	if err == io.EOF {
-		s.fallenDeaf(t)
+		s.noteSendFailed(t)
 	}
 	s.resumeSenders()
 	s.handOver()
 	s.changed.Broadcast()
 }
 
-// fallenDeaf finds out how an attempt has ended that takes nothing more. It requires mu.
-func (s *stream) fallenDeaf(t *streamAttempt) {
-	t.deaf = true
+// noteSendFailed finds out how an attempt has ended that takes nothing more. It requires mu.
+func (s *stream) noteSendFailed(t *streamAttempt) {
+	t.sendFailed = true
 	if t != s.chosen && t.open() && !t.reading {
 		t.reading = true
 		s.outside(func() { s.read(t) })
 	}
-}
-
-// behind reports whether something is left to be sent to t. It requires mu.
-func (s *stream) behind(t *streamAttempt) bool {
-	return !t.deaf && (t.sent < len(s.replay.messages) || s.replay.closed && !t.closed)
-}
-
-// resumeSenders has those attempts sent to that are behind. It requires mu.
-func (s *stream) resumeSenders() {
-	for _, t := range s.running {
-		if t.open() && !t.sending && s.behind(t) {
-			t.sending = true
-			go s.resend(t)
-		}
-	}
-}
-
-// resend sends an attempt what was sent to those before it, and its close: beside the receiver, since a server
-// that waits to be read would else block both. Who starts it has set sending.
-func (s *stream) resend(t *streamAttempt) {
-	returned := false
-	defer s.catch(t, &returned)
-	s.mu.Lock()
-	defer s.unlock()
-	for t.open() && s.behind(t) {
-		if t.sent == len(s.replay.messages) {
-			t.closed = true
-			s.outside(func() { _ = t.stream.CloseSend() })
-			continue
-		}
-		m, err := s.replay.decode(s.replay.messages[t.sent])
-		t.sent++
-		if err != nil {
-			s.unreplayable(t, err)
-			break
-		}
-		s.outside(func() { err = t.stream.SendMsg(m) })
-		s.took(t, err)
-		if err != nil && s.unsendable(t, err) {
-			break
-		}
-	}
-	t.sending = false
-	s.handOver()
-	s.changed.Broadcast()
-	returned = true
-}
-
-// unreplayable ends the call with the server's last error, since a message cannot be sent again; or has it go
-// on with another attempt that was sent everything. It requires mu.
-func (s *stream) unreplayable(t *streamAttempt, err error) {
-	for _, other := range s.running {
-		if other != t && other.open() && !s.behind(other) && s.commit(other, policy.CommitUnsendable) {
-			return
-		}
-	}
-	if s.failure != nil {
-		err = s.failure
-	} else {
-		err = status.Errorf(codes.Internal, "a message cannot be sent again: %v", err)
-	}
-	_ = s.unsendable(t, err)
 }
 
 // CloseSend closes the application's side, of this attempt and of those that follow. It does not wait
