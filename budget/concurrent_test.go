@@ -24,7 +24,7 @@ func concurrent(tb testing.TB, percent float64, least int) *budget.Concurrent {
 	return b
 }
 
-func ExampleConcurrent() {
+func ExampleNewConcurrent() {
 	b, err := budget.NewConcurrent(budget.ConcurrentConfig{Percent: 20, Min: 1})
 	if err != nil {
 		panic(err)

@@ -23,7 +23,7 @@ func refund(tb testing.TB, c budget.RefundConfig) *budget.Refund {
 	return b
 }
 
-func ExampleRefund() {
+func ExampleNewRefund() {
 	b, err := budget.NewRefund(budget.DefaultRefund())
 	if err != nil {
 		panic(err)

@@ -4,9 +4,12 @@
 package observe_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -35,4 +38,31 @@ func ExampleSlog() {
 	}
 	// Output:
 	// level=WARN msg="stagger: policy warning" warning="budgets[0].name: \"spare\": no policy names this budget"
+}
+
+func ExampleLimit() {
+	// In an outage, ten lines a second for each method and reason, and then one that says how many more there were.
+	_, err := interceptor.Load("../examples/orders/retry.yaml", interceptor.WithObserver(observe.Slog(slog.New(slog.DiscardHandler), observe.Limit(10))))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleLog() {
+	// Any logger in the shape of go-grpc-middleware's.
+	logger := logging.LoggerFunc(func(_ context.Context, level logging.Level, msg string, _ ...any) {
+		if level >= logging.LevelWarn {
+			fmt.Println("warning:", msg)
+		}
+	})
+	set, err := policy.NewSet(policy.Config{
+		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.DefaultRatio()}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := interceptor.New(set, interceptor.WithObserver(observe.Log(logger))); err != nil {
+		fmt.Println(err)
+	}
+	// Output: warning: stagger: policy warning
 }

@@ -4,8 +4,12 @@
 package policy_test
 
 import (
+	"context"
 	"embed"
 	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -71,4 +75,71 @@ func ExampleNewSet() {
 	fmt.Println(err)
 	// Output:
 	// methodConfig[0].retryPolicy.budget: "orders": no budget has that name; declare it under budgets, or write NONE for no limit
+}
+
+func ExampleNew() {
+	retry := policy.DefaultRetry()
+	retry.MaxAttempts = 3
+	retry.Codes = policy.Codes(codes.Unavailable, codes.Aborted)
+	p, err := policy.New(policy.Spec{Retry: &retry, Idempotency: policy.IdempotencyAssume})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.MaxAttempts(), p.Spec().Retry.Codes.Has(codes.Aborted))
+	// Output: 3 true
+}
+
+func ExamplePolicy_Derive() {
+	set, err := policy.Load("../examples/orders/retry.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	patient, err := set.Lookup("/acme.orders.v1.OrderService/GetOrder").Derive(func(s *policy.Spec) { s.Timeout = time.Minute })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(patient.Spec().Timeout, patient.MaxAttempts()) // the rest is the file's
+	// Output: 1m0s 4
+}
+
+func ExampleLoadDescriptors() {
+	set, err := policy.Load("../examples/orders/retry.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	api, err := policy.LoadDescriptors("../examples/orders/orders.binpb") // by buf build -o orders.binpb
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if set, err = set.WithDescriptors(api); err != nil {
+		fmt.Println(err)
+		return
+	}
+	const cancel = "/acme.orders.v1.OrderService/CancelOrder" // idempotency_level = IDEMPOTENT
+	fmt.Println(set.Safe(set.Lookup(cancel), cancel))
+	// Output: true
+}
+
+func ExampleWatch() {
+	set, err := policy.Load("../examples/orders/retry.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop() // Watch returns when its context ends
+	err = policy.Watch(ctx, "../examples/orders/retry.yaml", set, func(set *policy.Set, err error) {
+		if err != nil {
+			fmt.Println("the last good one holds:", err)
+			return
+		}
+		fmt.Println("now", set.Hash())
+	})
+	fmt.Println(err)
+	// Output: <nil>
 }

@@ -116,3 +116,24 @@ func ExampleServer_On() {
 	// testserver: On("GetOrder"): want "/package.Service/Method" or "/package.Service/*"; Default is for all
 	// testserver: GetOrder: step 1: Times(0): want at least 1
 }
+
+func ExampleDialAll() {
+	var servers []*testserver.Server
+	for range 3 {
+		srv, err := testserver.New()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer srv.Close()
+		servers = append(servers, srv)
+	}
+	conn, err := testserver.DialAll(servers, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	fmt.Println(conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+	// Output: <nil>
+}

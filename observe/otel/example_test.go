@@ -4,8 +4,12 @@
 package otel_test
 
 import (
+	"fmt"
+
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats/opentelemetry"
@@ -34,3 +38,9 @@ func pageOrder(target string, creds credentials.TransportCredentials, options op
 }
 
 var _ = []any{pageMetrics, pageTraces, pageOrder}
+
+func ExampleMetrics() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Metrics(noop.NewMeterProvider()), otel.Traces(tracenoop.NewTracerProvider()))
+	fmt.Println(err)
+	// Output: <nil>
+}

@@ -1,0 +1,225 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const (
+	readOrder = "/acme.orders.v1.OrderService/GetOrder" // the file names it: safe to repeat
+	orderFile = "../examples/orders/retry.yaml"
+)
+
+// read makes a call.
+func read(conn *grpc.ClientConn, opts ...grpc.CallOption) error {
+	return conn.Invoke(context.Background(), readOrder, &emptypb.Empty{}, &emptypb.Empty{}, opts...)
+}
+
+// outcome is how a call ended.
+func outcome(err error) string {
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		return fmt.Sprintf("%v after %d attempts: %s", status.Code(err), e.Attempts, e.Reason)
+	}
+	return fmt.Sprint(status.Code(err))
+}
+
+func ExampleLoad() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err) // all mistakes of the file, each with line and column
+		return
+	}
+	defer retrier.Close()
+	conn, end := dial(3, retrier.DialOptions()...)
+	defer end()
+	fmt.Println(read(conn))
+	// Output: <nil>
+}
+
+func ExampleWatch() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop() // the file is followed until then
+	retrier, err := interceptor.Watch(ctx, orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer retrier.Close()
+	fmt.Println(filepath.Base(retrier.Policy().Source), retrier.Err()) // Err: why the file as it is now was refused
+	// Output: retry.yaml <nil>
+}
+
+func ExampleDisable() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(9, retrier.DialOptions()...)
+	defer end()
+	fmt.Println(outcome(read(conn, interceptor.Disable()))) // as if there were no Retrier
+	// Output: Unavailable
+}
+
+func ExampleMaxAttempts() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(9, retrier.DialOptions()...)
+	defer end()
+	fmt.Println(outcome(read(conn, interceptor.MaxAttempts(2))))
+	// Output: Unavailable after 2 attempts: attempts_exhausted
+}
+
+func ExampleWithMaxAttempts() {
+	retry := policy.DefaultRetry()
+	retry.MaxAttempts = 8 // without the option, 5 are made, and a warning says so
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+		Spec:  policy.Spec{Retry: &retry},
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	retrier, err := interceptor.New(set, interceptor.WithMaxAttempts(10))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(7, retrier.DialOptions()...)
+	defer end()
+	fmt.Println(read(conn))
+	// Output: <nil>
+}
+
+func ExampleWithMaxWaiting() {
+	// A program of many short calls: no more than a hundred of them wait for a next attempt at once.
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxWaiting(100))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(retrier.Waiting())
+	// Output: 0
+}
+
+func ExampleWithMaxReplayBytes() {
+	// All streams together keep at most 1 MiB for another attempt; beyond that they are committed.
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxReplayBytes(1<<20))
+	fmt.Println(retrier != nil, err)
+	// Output: true <nil>
+}
+
+func ExampleWithDecisionLog() {
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithDecisionLog())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(1, retrier.DialOptions()...)
+	defer end()
+	_ = read(conn)
+	for _, d := range retrier.Decisions() {
+		fmt.Println(d.Method, d.Code, d.Decision.Reason)
+	}
+	// Output: /acme.orders.v1.OrderService/GetOrder Unavailable retry
+}
+
+func ExampleRetrier_Reload() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(9, retrier.DialOptions()...)
+	defer end()
+	set, err := policy.Parse("from the configuration service", []byte(`{}`)) // no policies: nothing is retried
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := retrier.Reload(set); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(outcome(read(conn)))
+	// Output: Unavailable after 1 attempts: non_retryable
+}
+
+func ExampleRetrier_UnaryServer() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := grpc.NewServer( // a service that calls others through the same Retrier
+		grpc.ChainUnaryInterceptor(retrier.UnaryServer()),
+		grpc.ChainStreamInterceptor(retrier.StreamServer()),
+	)
+	server.Stop()
+	// Output:
+}
+
+func ExampleAttemptNumber() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		fmt.Println("attempt", interceptor.AttemptNumber(ctx), status.Code(err))
+		return err
+	}
+	conn, end := dial(1, append(retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
+	defer end()
+	_ = read(conn)
+	// Output:
+	// attempt 1 Unavailable
+	// attempt 2 OK
+}
+
+func ExampleVerdictAs() {
+	// A server that says INTERNAL when it is restarting.
+	restarting := interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
+		if s := status.Convert(err); s.Code() == codes.Internal && s.Message() == "restarting" {
+			return interceptor.VerdictAs(codes.Unavailable)
+		}
+		return interceptor.VerdictByCode
+	})
+	_, err := interceptor.Load(orderFile, quiet, restarting)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleRetrier_Budgets() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(1, retrier.DialOptions()...)
+	defer end()
+	_ = read(conn)
+	for _, b := range retrier.Budgets() {
+		fmt.Fprintf(os.Stdout, "%s: %d granted, %d denied\n", b.Name, b.Granted, b.Denied)
+	}
+	// Output: orders: 1 granted, 0 denied
+}
