@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
@@ -25,7 +27,8 @@ type callOptions struct {
 	foreign  bool              // there are options of another library's retries
 	retrier  *Retrier
 
-	maxAttempts int // the most that the call may have, whatever its policy says; Retrier.read sets it
+	criticality policy.Criticality // of the call itself; 0: as its policy says
+	maxAttempts int                // the most that the call may have, whatever its policy says; Retrier.read sets it
 }
 
 // readOptions takes the caller's options apart. What all attempts share goes into the array of the first, so

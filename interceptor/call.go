@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -31,6 +32,8 @@ type call struct {
 	method  string
 	policy  *policy.Policy
 	budget  budget.Budget
+	admits  *admission.Class // nil: all calls are made
+	refused bool             // the call was not admitted
 	delay   hedgeDelay
 	options callOptions
 	flags   callFlags
@@ -50,6 +53,9 @@ var (
 
 // begin gives the call its key and its timeout, and starts the engine.
 func (c *call) begin(now attempts.Now) attempts.Step {
+	if c.refused {
+		return c.engine.Refuse()
+	}
 	c.ctx, c.key = withKey(c.ctx, c.policy.IdempotencyKey(), c.options.caller)
 	c.limit()
 	s := c.settings(now)
@@ -105,6 +111,9 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	}
 	if c.policy.PerAttemptTimeout() > 0 {
 		s.LastAnswer = r.lastAnswers.find(methodKey{c.target(), c.method}, func() *attempts.LastAnswer { return new(attempts.LastAnswer) })
+	}
+	if c.admits != nil {
+		s.Admission = c.admits
 	}
 	if h := c.policy.Hedge(); h != nil && h.Quantile != nil {
 		key := latencyKey{h.Quantile.Quantile, c.target(), c.method}

@@ -35,6 +35,17 @@ type maxAttemptsOption struct {
 // with a warning. Of several, the last holds.
 func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
 
+type criticalityOption struct {
+	grpc.EmptyCallOption
+
+	criticality policy.Criticality
+}
+
+// Criticality says of one call whether others are refused before it, or it before others, where its policy has
+// admission: REFUSE. It wins over the policy's own, and is not sent along. A value that there is none of counts as if
+// nothing were said, with a warning. Of several, the last holds.
+func Criticality(c policy.Criticality) grpc.CallOption { return criticalityOption{criticality: c} }
+
 type idempotentOption struct{ grpc.EmptyCallOption }
 
 // Idempotent declares one call safe to repeat: it may have taken effect already, and doing so again

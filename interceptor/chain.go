@@ -70,7 +70,7 @@ func (*inboundCall) trailer() metadata.MD { return metadata.Pairs(policy.Pushbac
 func noteGaveUp(ctx context.Context, reason policy.Reason) {
 	switch reason {
 	case policy.ReasonAttemptsExhausted, policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere,
-		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
 		if in, ok := ctx.Value(inboundKey{}).(*inboundCall); ok {
 			in.gaveUp.Store(true)
 		}

@@ -199,17 +199,21 @@ func chaosPolicies() map[string]policy.Spec {
 	slow := func(on policy.OnTimeout) func(*policy.RetrySpec) {
 		return func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = 60*ms, on }
 	}
+	admitted, admittedHedge := retry(slow(policy.OnTimeoutRetry)), hedge(func(*policy.HedgeSpec) {})
+	admitted.Admission, admittedHedge.Admission = policy.AdmissionRefuse, policy.AdmissionRefuse
 	limited := retry(slow(policy.OnTimeoutHedge))
 	limited.Timeout, limited.IdempotencyKey = 300*ms, "key"
 	return map[string]policy.Spec{
-		"one attempt": {},
-		"retry":       retry(func(*policy.RetrySpec) {}),
-		"headers":     retry(func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }),
-		"beside":      retry(slow(policy.OnTimeoutHedge)),
-		"in place":    retry(slow(policy.OnTimeoutRetry)),
-		"limited":     limited,
-		"hedge":       hedge(func(*policy.HedgeSpec) {}),
-		"at once":     hedge(func(h *policy.HedgeSpec) { h.Delay = 0 }),
+		"one attempt":      {},
+		"retry":            retry(func(*policy.RetrySpec) {}),
+		"headers":          retry(func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }),
+		"beside":           retry(slow(policy.OnTimeoutHedge)),
+		"in place":         retry(slow(policy.OnTimeoutRetry)),
+		"limited":          limited,
+		"admission":        admitted,
+		"admission, hedge": admittedHedge,
+		"hedge":            hedge(func(*policy.HedgeSpec) {}),
+		"at once":          hedge(func(h *policy.HedgeSpec) { h.Delay = 0 }),
 		"quantile": hedge(func(h *policy.HedgeSpec) {
 			h.Quantile = &policy.QuantileSpec{Quantile: 0.8, Min: 5 * ms}
 		}),
@@ -309,7 +313,11 @@ func (c *chaos) watch(ctx context.Context) (context.Context, *story) {
 
 // quarrel reloads the policies, and has the connections lost, until ctx ends.
 func (c *chaos) quarrel(ctx context.Context, t *testing.T, spec policy.Spec) {
-	for ctx.Err() == nil {
+	for reloads := 0; ctx.Err() == nil; reloads++ {
+		spec := spec
+		if reloads%3 == 1 { // admission comes and goes while calls run
+			spec.Admission = policy.AdmissionNone
+		}
 		if err := c.retrier.Reload(mustSet(t, chaosConfig(spec))); err != nil {
 			c.add("reload: %v", err)
 		}
@@ -335,6 +343,12 @@ func (c *chaos) check(t *testing.T) {
 	}
 	if n := c.retrier.Waiting(); n != 0 {
 		c.add("%d calls wait", n)
+	}
+	for _, state := range c.retrier.Admission() {
+		if state.Running != 0 {
+			c.add("admission counts %d attempts", state.Running)
+		}
+		t.Logf("admission has refused %d calls", state.Refused)
 	}
 	for _, fault := range c.list {
 		t.Error(fault)

@@ -29,7 +29,7 @@ import (
 //
 // Formatted with %+v, or logged with log/slog as the value of an attribute, it tells that by itself.
 type Error struct {
-	Attempts int           // sent; 0 if a circuit breaker refused the first
+	Attempts int           // sent; 0 if admission or a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
 	Reason   policy.Reason // why no other attempt followed
 	Commit   policy.Commit // with the reason committed: by what

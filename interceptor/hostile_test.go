@@ -85,6 +85,7 @@ type openGates struct{}
 
 func (openGates) Open() bool                             { return false }
 func (openGates) SlowEverywhere() bool                   { return false }
+func (openGates) Overloaded() bool                       { return false }
 func (openGates) Enter() bool                            { return true }
 func (openGates) Leave()                                 {}
 func (openGates) Fail()                                  {}

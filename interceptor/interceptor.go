@@ -40,6 +40,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -69,6 +70,7 @@ type Retrier struct {
 	ownMaxWaiting             bool // whatever the files say
 	latencies                 methodTable[latencyKey, latency]
 	lastAnswers               methodTable[methodKey, attempts.LastAnswer]
+	gates                     methodTable[methodKey, admission.Gate]
 	breaker                   func(target, method string) attempts.Breaker // nil: none
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in

@@ -21,6 +21,14 @@ type methodTable[K comparable, V any] struct {
 	mu      sync.Mutex // guards changes of entries
 }
 
+// all are the entries.
+func (t *methodTable[K, V]) all() map[K]*V {
+	if entries := t.entries.Load(); entries != nil {
+		return *entries
+	}
+	return nil
+}
+
 // find returns the entry for a key, made if it is new; nil if the table is full.
 func (t *methodTable[K, V]) find(key K, make func() *V) *V {
 	if entries := t.entries.Load(); entries != nil {

@@ -47,6 +47,8 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 			f.maxAttempts = r.maxAttempts
 		case maxAttemptsOption:
 			own = o.n
+		case criticalityOption:
+			opts.criticality = r.criticality(o.criticality)
 		case idempotentOption:
 			flags |= safe
 		case keyOption:
@@ -85,6 +87,15 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 // sendOnce has gRPC keep no message, so that it cannot send one again after a server has refused the stream. It stands
 // behind the caller's own option, which bounds what stagger keeps.
 var sendOnce = grpc.MaxRetryRPCBufferSize(0)
+
+// criticality is what a caller says, or 0 if that means nothing.
+func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
+	if c > policy.CriticalityCritical {
+		r.warnCriticality(c)
+		return 0
+	}
+	return c
+}
 
 // appendLimits adds what a policy says where the caller has not said it, or not as strictly.
 func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOption {

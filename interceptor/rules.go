@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -22,6 +23,7 @@ type rules struct {
 	budgets   map[string]budgetRule // by name; "" is the default budget
 	throttled bool                  // every call counts for the budget, those without retries too
 	cached    []cachedBudget        // one for each policy of the set, by its index
+	gates     []cachedGate          // the same
 	balancing string                // see policy.Set.LoadBalancing
 
 	// Only of rules that a service config has delivered.
@@ -42,7 +44,7 @@ func (b budgetRule) alike(other budgetRule) bool {
 }
 
 func newRules(set *policy.Set) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudget, len(set.Policies()))}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudget, len(set.Policies())), gates: make([]cachedGate, len(set.Policies()))}
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p
 	}
@@ -147,5 +149,39 @@ func (c *cachedBudget) load(target string) budget.Budget {
 func (c *cachedBudget) store(target string, b budget.Budget) {
 	if c != nil && c.first.Load() == nil {
 		c.first.CompareAndSwap(nil, &targetBudget{target: target, budget: b})
+	}
+}
+
+// cachedGate remembers the gate that admits a policy's calls, of the method and target that were called first.
+type cachedGate struct{ first atomic.Pointer[methodGate] }
+
+type methodGate struct {
+	target, method string
+	gate           *admission.Gate
+}
+
+// cachedGate returns nil for a policy of other rules, or of a single call.
+func (r *rules) cachedGate(p *policy.Policy) *cachedGate {
+	if r.cachedBudget(p) == nil {
+		return nil
+	}
+	return &r.gates[p.Index()]
+}
+
+// load returns nil if it holds no gate for the method.
+func (c *cachedGate) load(target, method string) *admission.Gate {
+	if c == nil {
+		return nil
+	}
+	if g := c.first.Load(); g != nil && g.target == target && g.method == method {
+		return g.gate
+	}
+	return nil
+}
+
+// store keeps the first gate.
+func (c *cachedGate) store(target, method string, gate *admission.Gate) {
+	if c != nil && gate != nil && c.first.Load() == nil {
+		c.first.CompareAndSwap(nil, &methodGate{target, method, gate})
 	}
 }

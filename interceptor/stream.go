@@ -35,7 +35,7 @@ import (
 // time: the application while it can do that by itself, else a goroutine.
 type stream struct {
 	direct atomic.Pointer[streamAttempt] // the call is committed to it, and nothing stands in between
-	simple bool                          // a what a direct attempt brings needs no look
+	simple bool                          // what a direct attempt brings needs no look; RecvMsg alone changes it
 
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer
@@ -85,9 +85,10 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s.call = call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method),
 			options: o, flags: flags, with: with, start: budget.Now(),
+			admits: r.admissionFor(of, p, cc, method, o.criticality),
 		}
 		s.resume = resumptionOf(desc, opts)
-		s.simple = desc.ServerStreams && s.resume.next == nil
+		s.simple = desc.ServerStreams && s.resume.next == nil && s.call.admits == nil
 		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
 		s.changed.L, s.running = &s.mu, s.array[:0]
 		return s.begin()

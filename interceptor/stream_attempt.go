@@ -26,6 +26,7 @@ type streamAttempt struct {
 	headers    metadata.MD       // that it has brought
 	headed     bool              // it was asked for them
 	message    any               // its first message, until the application has it
+	received   bool              // RecvMsg has told admission of its first message; RecvMsg alone uses it
 	delivered  bool              // the application has it already: it was received in its place
 	reading    bool              // somebody waits for its answer
 	cut        error             // what gRPC said meanwhile of the end of the call's context or connection

@@ -220,6 +220,7 @@ func (s *stream) convert(message, m any) error {
 func (s *stream) received(t *streamAttempt, m any, err error) error {
 	switch {
 	case err == nil && s.desc.ServerStreams:
+		s.heard(t)
 		s.resume.delivered(m)
 		return nil
 	case err == nil, err == io.EOF:
@@ -236,6 +237,18 @@ func (s *stream) received(t *streamAttempt, m any, err error) error {
 		return nil // the one reply
 	}
 	return final
+}
+
+// heard tells admission of the first message of an attempt, where the call was committed to that before it came.
+func (s *stream) heard(t *streamAttempt) {
+	if s.call.admits == nil || t.received {
+		return
+	}
+	now := s.call.now()
+	s.mu.Lock()
+	defer s.unlock()
+	s.call.engine.Heard(t.number, now)
+	t.received, s.simple = true, s.resume.next == nil
 }
 
 // outcome waits for the end of the call, and returns what RecvMsg is to return then.

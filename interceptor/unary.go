@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
 )
 
@@ -37,10 +38,12 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		ctx = r.withBackends(ctx, cc, p, options.maxAttempts, flags)
 		b, start := r.budgetFor(of, p, cc, method), budget.Now()
+		admits := r.admissionFor(of, p, cc, method, options.criticality)
 		adopted := flags&fast != 0 && !r.watched
+		refused := adopted && admits != nil && !admits.Enter(start, timeLeft(ctx, start))
 		var err error
-		if adopted { // fast path: no call state until an attempt fails
-			err = invokeFirst(ctx, method, req, reply, cc, invoke, options.forAttempt(&a.attemptOptions), b, start)
+		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
+			err = invokeFirst(ctx, method, req, reply, cc, invoke, options.forAttempt(&a.attemptOptions), b, admits, start)
 			if err == nil {
 				if options.notify || r.tellsCalls {
 					r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
@@ -52,6 +55,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b
 		u.options, u.flags, u.with, u.start = options, flags, with, start
+		u.admits, u.refused = admits, refused
 		u.req, u.reply, u.invoke, u.first = req, reply, invoke, a
 		err = u.run(adopted, err)
 		u.recycle(err)
@@ -59,23 +63,33 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	}
 }
 
-// invokeFirst makes the first attempt of a call, and tells the budget of the call's start and, unless it has failed,
-// its end.
+// invokeFirst makes the first attempt of a call, which has been admitted, and tells the budget of the call's start and,
+// unless it has failed, budget and admission of its end.
 func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-	invoke grpc.UnaryInvoker, opts []grpc.CallOption, b budget.Budget, start time.Duration,
+	invoke grpc.UnaryInvoker, opts []grpc.CallOption, b budget.Budget, admits *admission.Class, start time.Duration,
 ) (err error) {
 	returned := false
+	defer func() {
+		if !returned && admits != nil { // an inner interceptor panics
+			admits.Leave()
+		}
+	}()
 	b.Start(start)
 	defer func() {
-		if !returned { // an inner interceptor panics
+		if !returned {
 			b.Finish(budget.Now(), budget.EndFailed)
 		}
 	}()
 	err = invoke(firstAttempt(ctx), method, req, reply, cc, opts...)
 	returned = true
-	if err == nil {
-		b.Finish(start, budget.EndAtOnce)
+	if err != nil {
+		return err
 	}
+	if admits != nil {
+		now := budget.Now()
+		admits.Answered(now, now-start)
+	}
+	b.Finish(start, budget.EndAtOnce)
 	return err
 }
 

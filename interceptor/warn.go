@@ -116,6 +116,15 @@ func (r *Retrier) warnMaxAttempts(n int) {
 	}
 }
 
+// warnCriticality reports, once for each number, a [Criticality] that there is none of.
+func (r *Retrier) warnCriticality(c policy.Criticality) {
+	n := strconv.Itoa(int(c))
+	if r.warned.first("criticality " + n) {
+		r.warn(policy.Diagnostic{Field: "interceptor.Criticality", Value: n, Message: "counts as if the call did not say it: " +
+			"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"})
+	}
+}
+
 // warnTrailer reports, once, that a server interceptor could not say upstream that a call has given up.
 func (r *Retrier) warnTrailer(err error) {
 	if r.warned.first("trailer") {

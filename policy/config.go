@@ -79,6 +79,8 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
 		Idempotency:      enum[Idempotency](m.GetIdempotency()),
 		TransparentRetry: enum[TransparentRetry](m.GetTransparentRetry()),
+		Admission:        enum[Admission](m.GetAdmission()),
+		Criticality:      enum[Criticality](m.GetCriticality()),
 	}}
 	for _, n := range m.GetName() {
 		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})

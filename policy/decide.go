@@ -105,6 +105,8 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonBreakerOpen)
 	case out.TimedOut && g.SlowEverywhere():
 		return no(ReasonSlowEverywhere)
+	case g.Overloaded():
+		return no(ReasonOverloaded)
 	}
 	if out.Resumes && p.spec.Hedge != nil {
 		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once

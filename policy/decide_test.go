@@ -22,6 +22,7 @@ import (
 type purse struct {
 	empty, open, full  bool
 	slow               bool // the last answer was
+	queued             bool // by admission
 	failed, asked, out int
 	entered, left      int
 	factor             float64
@@ -30,6 +31,8 @@ type purse struct {
 func (p *purse) Open() bool { return p.open }
 
 func (p *purse) SlowEverywhere() bool { return p.slow }
+
+func (p *purse) Overloaded() bool { return p.queued }
 
 func (p *purse) Leave() { p.left++ }
 
@@ -191,6 +194,9 @@ func TestDecide(t *testing.T) {
 			s.spec = func(r *policy.RetrySpec) { r.MinAttemptTime = 401 * ms }
 		}, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
+		{"8 a queue that admission sees", func(s *situation) { s.purse.queued = true }, policy.ReasonOverloaded, 0, 1, 0},
+		{"7 before 8", func(s *situation) { s.purse.queued, s.purse.open = true, true }, policy.ReasonBreakerOpen, 0, 1, 0},
+		{"8 before 9", func(s *situation) { s.purse.queued = true; s.call.Deadline = noon }, policy.ReasonOverloaded, 0, 1, 0},
 		{"9 before 11", func(s *situation) { s.call.Deadline = noon; s.purse.empty = true }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 
 		{"9 before 10", func(s *situation) { s.call.Deadline = noon; s.purse.full = true }, policy.ReasonDeadlineTooClose, 0, 1, 0},

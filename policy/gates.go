@@ -8,6 +8,7 @@ package policy
 type Gates interface {
 	Breaker
 	Answers
+	Overload
 	WaitLimit
 	Budget
 }
@@ -22,6 +23,13 @@ type Breaker interface {
 type Answers interface {
 	// SlowEverywhere reports whether the last of them took longer than that timeout.
 	SlowEverywhere() bool
+}
+
+// Overload is what [Policy.Decide] asks about the load of a service.
+type Overload interface {
+	// Overloaded reports whether an extra attempt could not be answered before the call's deadline, as far as the
+	// last answers tell. Without admission it is false.
+	Overloaded() bool
 }
 
 // WaitLimit is what [Policy.Decide] asks about the calls that wait.

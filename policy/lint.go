@@ -124,11 +124,22 @@ func lintReserve(report *document.Report, path string, m MethodConfig, c Config)
 }
 
 func lintMethod(report *document.Report, path string, m MethodConfig) {
+	lintAdmission(report, path, m)
 	switch {
 	case m.Retry != nil:
 		lintRetry(report, path+".retryPolicy", m)
 	case m.Hedge != nil:
 		lintHedge(report, path+".hedgingPolicy", *m.Hedge)
+	}
+}
+
+// lintAdmission says where admission is asked for and cannot do what it should.
+func lintAdmission(report *document.Report, path string, m MethodConfig) {
+	switch refuses := m.Admission == AdmissionRefuse; {
+	case !refuses && m.Criticality != 0:
+		report.Warnf(path+".criticality", m.Criticality, "means nothing without admission REFUSE: nothing is refused")
+	case refuses && m.Timeout == 0:
+		report.Warnf(path+".admission", m.Admission, "calls that have no deadline are never refused; a timeout gives one to each")
 	}
 }
 

@@ -27,6 +27,26 @@ func wantLinted(t *testing.T, text string, want ...string) {
 	}
 }
 
+func TestLintAdmission(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		"admission: REFUSE, timeout: 1s":                        "",
+		"admission: REFUSE, timeout: 1s, criticality: CRITICAL": "",
+		"admission: NONE":                                       "",
+		"admission: REFUSE":                                     "f:1:63: methodConfig[0].admission: REFUSE: calls that have no deadline are never refused; a timeout gives one to each",
+		"criticality: SHEDDABLE":                                "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE: nothing is refused",
+	} {
+		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"))
+		var got string
+		for _, d := range list {
+			got += d.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q; want %q", entry, got, want)
+		}
+	}
+}
+
 func TestLintPatterns(t *testing.T) {
 	t.Parallel()
 	const says = " matches nothing, since names are no patterns: a service without a method stands for all its methods, and {} for everything"

@@ -42,6 +42,7 @@ func TestParseDesignExample(t *testing.T) {
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
 		Idempotency: policy.IdempotencyAssume, // its names have methods
+		Admission:   policy.AdmissionNone, Criticality: policy.CriticalityDefault,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
@@ -75,7 +76,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
-		Idempotency: policy.IdempotencyDeclared,
+		Idempotency: policy.IdempotencyDeclared, Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
@@ -104,6 +105,7 @@ func TestParseEveryKey(t *testing.T) {
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
 		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.TransparentRetryAllow,
+		Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
@@ -140,6 +142,9 @@ func TestParseEveryKey(t *testing.T) {
 	}
 	if got := set.Lookup("/a.B/D").Hedge(); !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
+	}
+	if p := set.Lookup("/a.B/D"); !p.Refuses() || p.Criticality() != policy.CriticalitySheddable {
+		t.Errorf("Refuses = %v, Criticality = %s; want true, SHEDDABLE", p.Refuses(), p.Criticality())
 	}
 	if key, most := set.Lookup("/a.B/D").IdempotencyKey(), set.MaxWaiting(); key != "x-request-key" || most != 500 {
 		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)

@@ -55,6 +55,7 @@ func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
 // compile fills in what a checked spec leaves open.
 func compile(s Spec) *Policy {
 	s = s.clone()
+	s.Admission, s.Criticality = cmp.Or(s.Admission, AdmissionNone), cmp.Or(s.Criticality, CriticalityDefault)
 	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}}
 	switch {
 	case s.Retry != nil:
@@ -126,6 +127,12 @@ func (p *Policy) Budget() string { return p.retry.Budget }
 // IdempotencyKey is the header that carries a key of the call's own; "" if calls carry none.
 func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
+// Refuses reports whether calls are refused that cannot be answered in time.
+func (p *Policy) Refuses() bool { return p.spec.Admission == AdmissionRefuse }
+
+// Criticality says which calls are refused first.
+func (p *Policy) Criticality() Criticality { return p.spec.Criticality }
+
 // WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
 func (p *Policy) WaitForReadyOnRetry() bool {
 	return p.retry.WaitForReadyOnRetry != nil && *p.retry.WaitForReadyOnRetry
@@ -165,8 +172,10 @@ type Spec struct {
 	Idempotency      Idempotency
 	IdempotencyKey   string           // the header that carries a key of the call's own; "": none
 	TransparentRetry TransparentRetry // 0: as the [Config] says
-	Retry            *RetrySpec       // nil: one attempt, unless Hedge is there
-	Hedge            *HedgeSpec       // not beside Retry
+	Admission        Admission
+	Criticality      Criticality // of calls that do not say it themselves
+	Retry            *RetrySpec  // nil: one attempt, unless Hedge is there
+	Hedge            *HedgeSpec  // not beside Retry
 }
 
 // clone copies what a spec points to, so that who wrote it cannot change a policy afterwards.
@@ -204,6 +213,8 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkEnum(report, prefix+"idempotency", policyv1.Idempotency(s.Idempotency))
 	checkEnum(report, prefix+"transparentRetry", policyv1.TransparentRetry(s.TransparentRetry))
 	checkIdempotencyKey(report, prefix, s)
+	checkEnum(report, prefix+"admission", policyv1.Admission(s.Admission))
+	checkEnum(report, prefix+"criticality", policyv1.Criticality(s.Criticality))
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {

@@ -22,6 +22,7 @@ const (
 	ReasonChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
 	ReasonSlowEverywhere    Reason = "slow_everywhere"    // the last answer took longer than the attempt's timeout, too
+	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
 	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
@@ -41,7 +42,8 @@ const (
 // reasons are all of them, in the order in which they stand above.
 var reasons = []Reason{
 	ReasonNonRetryable, ReasonCommitted, ReasonAttemptsExhausted, ReasonNotIdempotent, ReasonPushbackStop, ReasonFollowed,
-	ReasonChainStop, ReasonBreakerOpen, ReasonSlowEverywhere, ReasonDeadlineTooClose, ReasonTooManyWaiting, ReasonBudgetExhausted,
+	ReasonChainStop, ReasonBreakerOpen, ReasonSlowEverywhere, ReasonOverloaded, ReasonDeadlineTooClose, ReasonTooManyWaiting,
+	ReasonBudgetExhausted,
 	ReasonRetry, ReasonHedge,
 	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected,
 }
@@ -68,6 +70,7 @@ func Steps() []Step {
 		{"Is it not a caller further up who owns the retry?", ReasonChainStop},
 		{"Is the circuit closed?", ReasonBreakerOpen},
 		{"Was the last answer faster than the timeout of a slow attempt?", ReasonSlowEverywhere},
+		{"Does admission expect an answer before the deadline?", ReasonOverloaded},
 		{"Do delay and attempt fit before the deadline?", ReasonDeadlineTooClose},
 		{"Is there room for one more call that waits?", ReasonTooManyWaiting},
 		{"Has the traffic earned another attempt?", ReasonBudgetExhausted},

@@ -20,6 +20,7 @@ type attempt struct {
 	done      func(error) // of the breaker
 	cancelled cancelled
 	heard     bool
+	counted   bool // by admission, as one that runs
 	hedge     bool // it was sent beside others
 	slow      bool // it took longer than its timeout or the hedging delay
 	beside    bool // another ran beside it
@@ -47,7 +48,11 @@ func (c *Call) add(step *Step, paid permit, done func(error), at time.Duration) 
 	c.sent++
 	a := attempt{
 		number: c.sent, began: at, slowAt: Never, permit: paid, done: done,
-		hedge: c.pending.decided && c.pending.decision.Reason == policy.ReasonHedge,
+		counted: c.set.Admission != nil,
+		hedge:   c.pending.decided && c.pending.decision.Reason == policy.ReasonHedge,
+	}
+	if a.counted && c.sent > 1 {
+		c.set.Admission.Add()
 	}
 	if a.hedge {
 		c.end.Hedges++

@@ -32,7 +32,7 @@ type Now struct {
 	Down   bool          // the channel is in TRANSIENT_FAILURE
 }
 
-// Settings are what a call starts with. Latency, LastAnswer and Breaker may be nil.
+// Settings are what a call starts with. Breaker, Latency, LastAnswer and Admission may be nil.
 type Settings struct {
 	Policy      *policy.Policy
 	MaxAttempts int           // a cap over the policy's; 0: none
@@ -46,6 +46,7 @@ type Settings struct {
 	Breaker     Breaker
 	Latency     Latency
 	LastAnswer  *LastAnswer // of the method, for policies with a per-attempt timeout
+	Admission   Admission
 }
 
 // Facts are asked when a decision needs them.
@@ -67,6 +68,16 @@ type Slots interface {
 type Breaker interface {
 	Open() bool
 	Allow() (done func(error), err error)
+}
+
+// Admission is asked whether the service can answer an attempt before the call's deadline; left is the time until
+// then, Never without one. It counts the attempts that run: each that was admitted or added is left or answered once.
+type Admission interface {
+	Enter(now, left time.Duration) bool  // before the first attempt, which is added if so
+	Queued(now, left time.Duration) bool // before an extra attempt: it could not be answered in time
+	Add()                                // an extra attempt is sent
+	Answered(now, took time.Duration)    // it was answered: its first message has come
+	Leave()                              // it has ended otherwise, or is of no use any more
 }
 
 // Latency follows how long attempts of the method take.
@@ -117,7 +128,7 @@ type End struct {
 	Reason   policy.Reason
 	Commit   policy.Commit // with ReasonCommitted
 	Answer   int           // whose reply, header, trailer and peer the call has; 0: nobody's
-	Err      error         // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's
+	Err      error         // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's, or RESOURCE_EXHAUSTED
 	Last     error         // the last that a server said, if the end of the call hides that
 	Attempts int
 	Hedges   int           // of the attempts, those that were sent beside others
@@ -129,6 +140,8 @@ var (
 	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
 	// errTimedOut is how an attempt ended that was too slow, whatever became of it.
 	errTimedOut = timedOut.Err()
+	// errOverloaded is the end of a call that is not admitted.
+	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service answers too slowly to answer this call before its deadline")
 	// errPanicked is what a breaker is told of an attempt that has panicked.
 	errPanicked = status.Error(codes.Unknown, "the attempt has panicked")
 )

@@ -27,7 +27,7 @@ import (
 //
 // Attempts run in every state but over. One is pending, and sent, only while open: after a backoff, a
 // pushback, a wait for a connection, or the end of an attempt that makes way for it. Start goes to over at
-// once if the breaker refuses.
+// once if admission or the breaker refuses.
 type Call struct {
 	set     Settings
 	state   policy.Call
@@ -64,12 +64,15 @@ const (
 	gone      // nobody waits for the answer any more
 )
 
-// Start asks the breaker, tells the budget, and sends the first attempt.
+// Start asks admission and the breaker, tells the budget, and sends the first attempt.
 func (c *Call) Start(s Settings, now Now) Step {
 	c.begin(s, now.At)
 	c.phase = over // if the breaker panics, the budget is told nothing
 	step := Step{Wake: Never}
-	done, err := c.allow()
+	if !c.admit(now.At) {
+		return c.Refuse()
+	}
+	done, err := c.allowFirst()
 	if err != nil {
 		c.end = End{Reason: policy.ReasonBreakerOpen, Err: err}
 		step.Over = true
@@ -82,8 +85,15 @@ func (c *Call) Start(s Settings, now Now) Step {
 	return c.finish(step, now)
 }
 
-// Adopt takes over a call whose first attempt was sent at began without the engine, its budget told and no
-// breaker asked. The end of attempt 1 is its next event.
+// Refuse ends a call that admission has refused, before its first attempt.
+func (c *Call) Refuse() Step {
+	c.phase = over
+	c.end = End{Reason: policy.ReasonOverloaded, Err: errOverloaded}
+	return Step{Wake: Never, Over: true}
+}
+
+// Adopt takes over a call whose first attempt was sent at began without the engine, its budget told, admitted if
+// there is admission, and no breaker asked. The end of attempt 1 is its next event.
 func (c *Call) Adopt(s Settings, began time.Duration) {
 	c.begin(s, began)
 	var step Step
@@ -93,13 +103,13 @@ func (c *Call) Adopt(s Settings, began time.Duration) {
 }
 
 // Adapt changes what the call was begun with while its first attempt runs, since its policy has become known by
-// then: all but the breaker, whose leave the attempt has.
+// then: all but breaker and admission, which have let the attempt through, if there were any.
 func (c *Call) Adapt(s Settings, now Now) Step {
 	step := c.step()
 	if c.phase == over {
 		return step
 	}
-	s.Breaker = c.set.Breaker
+	s.Breaker, s.Admission = c.set.Breaker, c.set.Admission
 	c.set, c.state.MaxAttempts, c.state.Deadline = s, s.MaxAttempts, s.Wall
 	for i := range c.running {
 		c.arm(&c.running[i])
@@ -141,6 +151,10 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if r.Unsent {
 		c.spare, a.permit = a.permit, permit{}
 	}
+	if c.isAnswer(&r) {
+		c.countAnswer(a, now.At)
+	}
+	c.uncount(a)
 	switch {
 	case r.Panicked:
 		c.panicked(&step, a, now)
@@ -203,6 +217,7 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	if why == policy.CommitMessage || why == policy.CommitHeaders {
 		c.answered(a, now.At)
 		c.hear(a, now.At)
+		c.countAnswer(a, now.At)
 	}
 	switch c.phase {
 	case open:
@@ -214,6 +229,17 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	}
 	c.cancelOthers(&step, n)
 	return c.finish(step, now), true
+}
+
+// Heard reports the first message of attempt n, to which the call was committed before that came.
+func (c *Call) Heard(n int, now Now) {
+	for i := range c.running {
+		if a := &c.running[i]; a.number == n {
+			c.answered(a, now.At)
+			c.hear(a, now.At)
+			c.countAnswer(a, now.At)
+		}
+	}
 }
 
 // Abort settles everything after a callback (budget, breaker, observer) has panicked inside of an event or
@@ -233,6 +259,7 @@ func (c *Call) Abort(now Now) Step {
 		if a.cancelled == no && a.number <= c.known {
 			step.Cancel = append(step.Cancel, a.number)
 		}
+		c.uncount(a)
 		swallow(func() { c.settle(a, errPanicked, false, now.At) })
 	}
 	c.running = c.running[:0]

@@ -99,6 +99,66 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S d:Unavailable F ( Wf ) R E-",
 	},
 	{
+		"admission refuses the call", "retry", "admission queue deadline=1000 breaker",
+		`0 start → over overloaded, = 0`,
+		"",
+	},
+	{
+		"admission, and the breaker refuses the call", "retry", "admission breaker refuse",
+		`0 start → over breaker_open, = 0`,
+		"< >",
+	},
+	{
+		"admission, and the breaker panics", "retry", "admission breaker panics=Allow",
+		`0 start → panic, abort:`,
+		"< >",
+	},
+	{
+		"admission, and the budget panics", "retry", "admission panics=S",
+		`0 start → panic, abort: over panicked, = 0`,
+		"< S > E-",
+	},
+	{
+		"admission without a deadline", "retry", "admission queue",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2`,
+		"< S > F ( Wf < ) a:10 + E+",
+	},
+	{
+		"admission: an extra attempt after a failure", "retry", "admission deadline=1000",
+		`0 start → send 1; 5 set queue; 10 end 1 UNAV → (overloaded), over overloaded, = 1`,
+		"< S > F E-",
+	},
+	{
+		"admission: an extra attempt beside a slow one", "beside", "admission deadline=1000",
+		`0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 900 end 1 OK → over succeeded, = 1`,
+		"< S a:900 E1",
+	},
+	{
+		"admission: the deadline passes", "beside", "admission deadline=1000",
+		`0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 1000 stop deadline_exceeded; 1001 end 1 cut → over overloaded, = 1`,
+		"< S > F E-",
+	},
+	{
+		"admission: what is answered, what is refused and what is lost", "beside", "admission",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550; 550 wake → send 3; 600 end 2 NOT_FOUND → lost, (non_retryable), cancel 1 3; 601 end 1 EXHAUSTED → lost; 602 end 3 cut → cancelled, over non_retryable, = 2`,
+		"< S ( Wt < ) ( Wt < ) a:350 - > > - E-",
+	},
+	{
+		"admission: a stream's first message", "retry", "admission",
+		`0 start → send 1; 10 commit 1 message → true; 20 heard 1; 900 end 1 OK → over succeeded, = 1`,
+		"< S a:10 E1",
+	},
+	{
+		"admission: a stream's first message after it was committed", "retry", "admission",
+		`0 start → send 1; 10 commit 1 context → true; 20 heard 1; 20 heard 2; 900 end 1 UNAV → (committed), over committed (context), = 1`,
+		"< S a:20 F E-",
+	},
+	{
+		"admission: a policy without it becomes known", "none", "admission",
+		`0 start → send 1; 10 adapt retry; 20 end 1 UNAV → (retry), wake 70; 70 wake → send 2; 80 end 2 OK → over succeeded, = 2`,
+		"< S > F ( Wf < ) a:10 + E+",
+	},
+	{
 		"closed for new attempts in the wait", "retry", "",
 		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set off; 20 wake → over closed, = 1`,
 		"S F ( Wf ) R E-",

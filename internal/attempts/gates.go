@@ -30,6 +30,11 @@ func (g *gates) SlowEverywhere() bool {
 	return g.set.LastAnswer != nil && g.set.LastAnswer.Slow(g.asked)
 }
 
+// Overloaded implements [policy.Overload].
+func (g *gates) Overloaded() bool {
+	return g.set.Admission != nil && g.set.Admission.Queued(g.asked, g.call().left(g.asked))
+}
+
 // Enter implements [policy.WaitLimit].
 func (g *gates) Enter() bool { return g.call().enter() }
 
@@ -74,6 +79,19 @@ func (c *Call) leave() {
 		c.slot = false
 		c.set.Slots.Leave()
 	}
+}
+
+// allowFirst asks the breaker for the first attempt, which admission has let through.
+func (c *Call) allowFirst() (done func(error), err error) {
+	allowed := false
+	defer func() {
+		if !allowed && c.set.Admission != nil {
+			c.set.Admission.Leave()
+		}
+	}()
+	done, err = c.allow()
+	allowed = err == nil
+	return done, err
 }
 
 // allow asks the breaker for leave to send.

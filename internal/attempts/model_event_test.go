@@ -55,6 +55,9 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 		m.set.MaxAttempts = 1 + d.roll(5)
 	}
 	m.set.Alone = d.one(4)
+	if d.one(2) {
+		m.set.Admission = modelLoad{w}
+	}
 	m.look()
 	return m
 }
@@ -133,7 +136,7 @@ func (m *model) happen() {
 
 // rare is what seldom happens.
 func (m *model) rare() {
-	switch m.dice.roll(5) {
+	switch m.dice.roll(6) {
 	case 0:
 		m.stop([]policy.Reason{policy.ReasonCancelled, policy.ReasonClosed}[m.dice.roll(2)])
 	case 1: // what makes no sense any more
@@ -153,9 +156,26 @@ func (m *model) rare() {
 		m.off, m.flipped = true, true
 		m.note("nothing may be sent any more")
 		m.wakeUp()
+	case 4:
+		m.hear()
 	default:
 		m.stop(policy.ReasonCancelled)
 	}
+}
+
+// hear is the first message of an attempt that the call was committed to for another reason.
+func (m *model) hear() {
+	n := m.committed
+	if n == 0 || !m.attempts[n-1].running || m.attempts[n-1].cancelled != no {
+		return
+	}
+	if a := &m.attempts[n-1]; !a.heard {
+		a.heard, a.heardAt = true, m.now.At
+	}
+	m.event(no, func() Step {
+		m.call.Heard(n, m.now)
+		return Step{Wake: m.wake, Watch: m.watch}
+	}, nil, "heard %d", n)
 }
 
 // wakeAt lets time pass until the call wants to wake, and so much longer.
@@ -229,6 +249,9 @@ func (m *model) adopt() {
 	m.set.Breaker = nil
 	fuse := m.fuse
 	m.fuse = 0
+	if m.set.Admission != nil {
+		m.set.Admission.Add()
+	}
 	m.Start(m.now.At)
 	m.began = m.now.At
 	m.call.Adopt(m.set, m.now.At)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/policy"
@@ -89,6 +90,17 @@ func (m *model) runningNumbers() []int {
 	return list
 }
 
+// unheard is how many attempts run that have brought nothing.
+func (m *model) unheard() int {
+	n := 0
+	for i := range m.attempts {
+		if a := &m.attempts[i]; a.running && !a.heard {
+			n++
+		}
+	}
+	return n
+}
+
 // check checks a step. by is why it cancels what it cancels; ended is the attempt whose end was the event, or 0.
 //
 //  1. Numbers are 1, 2, 3…; one event sends at most one attempt; events after the end give an empty step.
@@ -131,6 +143,9 @@ func (m *model) check(step Step, by cancelled) {
 	}
 	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
 		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
+	}
+	if counted := m.unheard(); m.counted != counted && (m.set.Admission != nil || m.counted != 0) {
+		m.failf("5: admission counts %d attempts; want the %d that run and have brought nothing", m.counted, counted)
 	}
 	if m.fails > len(m.attempts) {
 		m.failf("5: %d failures of %d attempts", m.fails, len(m.attempts))
@@ -284,7 +299,9 @@ func (m *model) checkEnd() {
 	}
 	e := m.call.End()
 	if m.started == 0 {
-		if e.Reason != policy.ReasonBreakerOpen || !errors.Is(e.Err, errOpen) || e.Answer != 0 {
+		byBreaker := e.Reason == policy.ReasonBreakerOpen && errors.Is(e.Err, errOpen)
+		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.set.Admission != nil
+		if !byBreaker && !overloaded || e.Answer != 0 {
 			m.failf("10: refused: %+v", e)
 		}
 		return

@@ -185,6 +185,34 @@ func (b modelBreaker) Allow() (func(error), error) {
 	}, nil
 }
 
+// modelLoad is the world as admission, which refuses one of eight.
+type modelLoad struct{ *modelWorld }
+
+func (l modelLoad) Enter(_, left time.Duration) bool {
+	if l.Queued(0, left) {
+		return false
+	}
+	l.Add()
+	return true
+}
+
+func (l modelLoad) Queued(_, left time.Duration) bool { return l.dice.one(8) && left != Never }
+
+func (l modelLoad) Add() { l.counted++ }
+
+func (l modelLoad) Leave() {
+	if l.counted--; l.counted < 0 {
+		l.violate("admission hears of an attempt's end twice")
+	}
+}
+
+func (l modelLoad) Answered(_, took time.Duration) {
+	if took < 0 {
+		l.violate("an attempt was answered in less than no time")
+	}
+	l.Leave()
+}
+
 // modelPolicies are policies of all kinds. They are always the same, so that bytes mean the same.
 func modelPolicies() []*policy.Policy {
 	random := rand.New(rand.NewPCG(1, 2))

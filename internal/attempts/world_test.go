@@ -27,6 +27,7 @@ import (
 //	w                   no permit                            d:Code  the breaker, of an attempt's end
 //	+ -  R              a permit settled: helped, not; returned
 //	E1 E+ E-            the end: at once, succeeded, failed
+//	<  >  a:20          an attempt is counted by admission, not any more, or was answered after 20 ms
 type world struct {
 	told          []string
 	grants, slots int
@@ -43,6 +44,8 @@ type world struct {
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
+	queued        bool          // admission refuses
+	counted       int           // attempts that admission counts
 	origin        time.Duration // of the clock
 }
 
@@ -162,6 +165,34 @@ func (w *world) Record(took, _ time.Duration) {
 	w.called("Record")
 }
 
+// load is the world as admission.
+type load struct{ *world }
+
+func (l load) Enter(_, left time.Duration) bool {
+	if l.Queued(0, left) {
+		return false
+	}
+	l.Add()
+	return true
+}
+
+func (l load) Queued(_, left time.Duration) bool { return l.queued && left != Never }
+
+func (l load) Add() {
+	l.counted++
+	l.tell("<")
+}
+
+func (l load) Leave() {
+	l.counted--
+	l.tell(">")
+}
+
+func (l load) Answered(_, took time.Duration) {
+	l.counted--
+	l.tell("a:%d", took.Milliseconds())
+}
+
 func at(ms int) time.Duration              { return time.Duration(ms) * time.Millisecond }
 func (w *world) now(ms int, down bool) Now { return nowAt(w.origin+at(ms), 0.5, down) }
 func nowAt(t time.Duration, r float64, down bool) Now {
@@ -204,6 +235,8 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 			p.refuse = true
 		case "off":
 			p.off = true
+		case "queue":
+			p.queued = true
 		}
 		if event == "set" {
 			return ""
@@ -226,8 +259,11 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		step = p.call.Wake(now)
 	case "adapt":
 		set := p.set
-		set.Policy, set.Breaker = p.policies[args[0]], nil // as long as the call has it
+		set.Policy, set.Breaker, set.Admission = p.policies[args[0]], nil, nil // as long as the call has them
 		step = p.call.Adapt(set, now)
+	case "heard":
+		p.call.Heard(number(args[0]), now)
+		return ""
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
 	case "abort": // an observer has panicked
@@ -353,6 +389,10 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			pl.set.Breaker = circuit{w}
 		case "refuse":
 			w.refuse = true
+		case "admission":
+			pl.set.Admission = load{w}
+		case "queue":
+			w.queued = true
 		case "panics":
 			w.panics = strings.Split(value, ",")
 		case "quantile":
@@ -384,6 +424,9 @@ func (w *world) left() []string {
 	}
 	if w.calls != 0 {
 		list = append(list, fmt.Sprint("calls of the breaker: ", w.calls))
+	}
+	if w.counted != 0 {
+		list = append(list, fmt.Sprint("attempts that admission counts: ", w.counted))
 	}
 	if slices.Contains(w.told, "S") && w.finished != 1 {
 		list = append(list, fmt.Sprint("Finish was told ", w.finished, " times"))

@@ -66,6 +66,9 @@ func (a *Answer) Scenario() string {
 	if a.AllSlow {
 		b.WriteString(", and the last answer of the method was slow")
 	}
+	if a.Overloaded {
+		b.WriteString(", and the service becomes overloaded after the first")
+	}
 	return b.String()
 }
 

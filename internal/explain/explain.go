@@ -32,6 +32,7 @@ type Question struct {
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
 	AllSlow     bool // the last answer of the method was
+	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
 
@@ -202,6 +203,9 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 		s.LastAnswer = new(attempts.LastAnswer)
 		s.LastAnswer.Record(timeout+1, timeout, -1) // before the call
 	}
+	if a.Overloaded && a.Policy.Refuses() {
+		s.Admission = overload{}
+	}
 	return s
 }
 
@@ -236,3 +240,12 @@ type breaker struct{}
 
 func (breaker) Open() bool                  { return true }
 func (breaker) Allow() (func(error), error) { return func(error) {}, nil }
+
+// overload implements [attempts.Admission]: from the first attempt on, there is a queue.
+type overload struct{}
+
+func (overload) Enter(_, _ time.Duration) bool     { return true }
+func (overload) Queued(_, left time.Duration) bool { return left != attempts.Never }
+func (overload) Add()                              {}
+func (overload) Answered(_, _ time.Duration)       {}
+func (overload) Leave()                            {}

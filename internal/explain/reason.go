@@ -58,6 +58,10 @@ var Meanings = []Meaning{
 		Remedy: "Look at the servers' load: they are slower than perAttemptTimeout. If they always are, raise it above what nearly all answers take.",
 	},
 	{
+		Reason: policy.ReasonOverloaded, Means: "Admission expects no answer before the deadline: the last ones took most of that time. A call with 0 attempts was not made at all.",
+		Remedy: "Look at the servers' load: they need capacity. If they are that slow without load, give calls longer deadlines, or take admission out.",
+	},
+	{
 		Reason: policy.ReasonDeadlineTooClose, Means: "The wait and an attempt of minAttemptTime would not end before the deadline.",
 		Remedy: "Give the call a longer deadline or timeout, or the policy shorter backoffs.",
 	},

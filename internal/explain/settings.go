@@ -42,8 +42,11 @@ func settings(p *policy.Policy) []Fact {
 			add("codes", "none is non-fatal: each failure ends the call")
 		}
 	}
-	if list == nil {
-		return nil
+	if p.Refuses() {
+		add("admission", "REFUSE: a call that cannot be answered before its deadline is not made; criticality %s", p.Criticality())
+	}
+	if spec.Retry == nil && spec.Hedge == nil {
+		return list
 	}
 	var times []string
 	if spec.Timeout > 0 {

@@ -19,12 +19,12 @@ type attempt struct {
 	backend *backend
 	number  int
 	answer  *answer
-	fails   *answer // what the work on it comes to; nil: what comes of it
-	below   *call   // that the request makes at the service below; nil while it makes none
-	next    int     // of the service's calls, which one follows
-	queued  bool    // in the backend's queue
-	slow    bool    // it waits for something else when a worker is done with it
-	gaveUp  bool    // a call that it made below has given up after its retries
+	fails   *answer       // what the work on it comes to; nil: what comes of it
+	below   *call         // that the request makes at the service below; nil while it makes none
+	next    int           // of the service's calls, which one follows
+	queued  bool          // in the backend's queue
+	slow    *Distribution // how long it waits for something else when a worker is done with it; nil: it does not
+	gaveUp  bool          // a call that it made below has given up after its retries
 }
 
 // The events of an attempt.

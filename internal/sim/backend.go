@@ -34,7 +34,9 @@ func (b *backend) arrive(a *attempt) {
 	case f.flaky > 0 && b.service.random.Float64() < f.flaky:
 		a.fails = f.fails
 	case f.slowPart > 0:
-		a.slow = b.service.random.Float64() < f.slowPart
+		if b.service.random.Float64() < f.slowPart {
+			a.slow = f.slowBy
+		}
 	}
 	switch {
 	case b.busy < f.workers:
@@ -70,8 +72,8 @@ func (b *backend) workDone(a *attempt) {
 	switch {
 	case a.fails != nil:
 		a.reply(a.fails)
-	case a.slow:
-		b.service.world.after(b.service.draw(b.faults.slowBy), a, waitDone, 0)
+	case a.slow != nil:
+		b.service.world.after(b.service.draw(a.slow), a, waitDone, 0)
 	default:
 		a.proceed()
 	}

@@ -84,6 +84,9 @@ func (c *call) begin() {
 		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.processes[c.client],
 		LastAnswer: &l.processes[c.client].lastAnswer,
 	}
+	if gate := l.processes[c.client].admission; gate != nil {
+		s.Admission = gate
+	}
 	if c.deadline != attempts.Never {
 		s.Wall = clock(c.deadline)
 		l.deadlines.add(c)
@@ -168,7 +171,7 @@ func (c *call) stop(reason policy.Reason, why *answer) {
 func (c *call) finish() {
 	l, parent, end := c.link, c.parent, c.engine.End()
 	st := status.Convert(end.Err)
-	if end.Answer == 0 {
+	if end.Answer == 0 && c.stopped != nil {
 		st = c.stopped.status
 	}
 	l.ended(c, &end, st.Code() == codes.OK)
@@ -197,7 +200,8 @@ func gaveUp(end *attempts.End) bool {
 	switch end.Reason {
 	case policy.ReasonAttemptsExhausted:
 		return end.Attempts > 1 // one that may not retry has not given up
-	case policy.ReasonPushbackStop, policy.ReasonSlowEverywhere, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+	case policy.ReasonPushbackStop, policy.ReasonSlowEverywhere, policy.ReasonOverloaded, policy.ReasonDeadlineTooClose,
+		policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
 		return true
 	default:
 		return false

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -37,6 +38,7 @@ type link struct {
 type process struct {
 	waiting, maxWaiting int32
 	lastAnswer          attempts.LastAnswer // of the one method that it calls
+	admission           *admission.Class    // nil: all calls are made
 }
 
 var _ attempts.Slots = (*process)(nil)
@@ -101,6 +103,9 @@ func (l *link) setPolicy(s *Scenario, name, method string) error {
 	}
 	for i := range l.processes {
 		l.processes[i].maxWaiting = int32(min(maxWaiting, 1<<30))
+		if l.policy.Refuses() {
+			l.processes[i].admission = admission.New().Class(l.policy.Criticality())
+		}
 	}
 	return err
 }

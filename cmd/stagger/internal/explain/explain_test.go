@@ -264,6 +264,8 @@ methodConfig:
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, hedgingQuantile: {quantile: 0.95, max: 1s}}
 - name: [{service: acme.orders.v1.OrderService, method: CountOrders}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE}
+  admission: REFUSE
+  criticality: CRITICAL
 `
 
 func TestExplainFlags(t *testing.T) {
@@ -290,6 +292,11 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
 			"no attempt is ever answered, and the last answer of the method was slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
+		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1), "--overloaded", "--deadline", "1s"}, []string{
+			"  admission REFUSE: a call that cannot be answered before its deadline is not made; criticality CRITICAL\n",
+			"at once, and the service becomes overloaded after the first", "The call ends after 0s with UNAVAILABLE: overloaded (1 attempt).\n",
+		}},
+		{[]string{method, "--overloaded", "--deadline", "1s"}, []string{"attempts_exhausted (3 attempts).\n"}}, // without admission
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
 			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ another attempt beside it │",

@@ -43,6 +43,116 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Admission is what becomes of a call that cannot be answered in time, as far as the last answers tell.
+type Admission int32
+
+const (
+	// NONE.
+	Admission_ADMISSION_UNSPECIFIED Admission = 0
+	// It is made.
+	Admission_ADMISSION_NONE Admission = 1
+	// It is refused before its first attempt, and so are extra attempts of calls that run.
+	Admission_ADMISSION_REFUSE Admission = 2
+)
+
+// Enum value maps for Admission.
+var (
+	Admission_name = map[int32]string{
+		0: "ADMISSION_UNSPECIFIED",
+		1: "ADMISSION_NONE",
+		2: "ADMISSION_REFUSE",
+	}
+	Admission_value = map[string]int32{
+		"ADMISSION_UNSPECIFIED": 0,
+		"ADMISSION_NONE":        1,
+		"ADMISSION_REFUSE":      2,
+	}
+)
+
+func (x Admission) Enum() *Admission {
+	p := new(Admission)
+	*p = x
+	return p
+}
+
+func (x Admission) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Admission) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (Admission) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[0]
+}
+
+func (x Admission) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Admission.Descriptor instead.
+func (Admission) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
+}
+
+// Criticality is which calls are refused first when not all can be answered in time. It is not sent along.
+type Criticality int32
+
+const (
+	// DEFAULT.
+	Criticality_CRITICALITY_UNSPECIFIED Criticality = 0
+	// From half of the attempts on that can be answered in time.
+	Criticality_CRITICALITY_SHEDDABLE Criticality = 1
+	// When as many attempts run as can be answered in time.
+	Criticality_CRITICALITY_DEFAULT Criticality = 2
+	// When as many attempts of critical calls run as can be answered in time: other calls do not count.
+	Criticality_CRITICALITY_CRITICAL Criticality = 3
+)
+
+// Enum value maps for Criticality.
+var (
+	Criticality_name = map[int32]string{
+		0: "CRITICALITY_UNSPECIFIED",
+		1: "CRITICALITY_SHEDDABLE",
+		2: "CRITICALITY_DEFAULT",
+		3: "CRITICALITY_CRITICAL",
+	}
+	Criticality_value = map[string]int32{
+		"CRITICALITY_UNSPECIFIED": 0,
+		"CRITICALITY_SHEDDABLE":   1,
+		"CRITICALITY_DEFAULT":     2,
+		"CRITICALITY_CRITICAL":    3,
+	}
+)
+
+func (x Criticality) Enum() *Criticality {
+	p := new(Criticality)
+	*p = x
+	return p
+}
+
+func (x Criticality) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Criticality) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
+}
+
+func (Criticality) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
+}
+
+func (x Criticality) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Criticality.Descriptor instead.
+func (Criticality) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
 // Idempotency says whether methods may be repeated when an earlier attempt may have taken effect.
 //
 // It is asked in this order: the call option (interceptor.Idempotent), this key, the
@@ -89,11 +199,11 @@ func (x Idempotency) String() string {
 }
 
 func (Idempotency) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[0].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (Idempotency) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[0]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
 }
 
 func (x Idempotency) Number() protoreflect.EnumNumber {
@@ -102,7 +212,7 @@ func (x Idempotency) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Idempotency.Descriptor instead.
 func (Idempotency) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 // TransparentRetry says whether gRPC for Go may send a call once more by itself, unseen and uncounted, after a server
@@ -146,11 +256,11 @@ func (x TransparentRetry) String() string {
 }
 
 func (TransparentRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (TransparentRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
 }
 
 func (x TransparentRetry) Number() protoreflect.EnumNumber {
@@ -159,7 +269,7 @@ func (x TransparentRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TransparentRetry.Descriptor instead.
 func (TransparentRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 // Chain is what a call may do that is made inside of a retried one.
@@ -205,11 +315,11 @@ func (x Chain) String() string {
 }
 
 func (Chain) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (Chain) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
 }
 
 func (x Chain) Number() protoreflect.EnumNumber {
@@ -218,7 +328,7 @@ func (x Chain) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Chain.Descriptor instead.
 func (Chain) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 // Growth is how the backoff b grows with the number i of retries that went before.
@@ -262,11 +372,11 @@ func (x Growth) String() string {
 }
 
 func (Growth) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
 }
 
 func (Growth) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
 }
 
 func (x Growth) Number() protoreflect.EnumNumber {
@@ -275,7 +385,7 @@ func (x Growth) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Growth.Descriptor instead.
 func (Growth) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 // Jitter is how a backoff b is spread by chance; r is uniform in [0, 1).
@@ -328,11 +438,11 @@ func (x Jitter) String() string {
 }
 
 func (Jitter) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (Jitter) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
 }
 
 func (x Jitter) Number() protoreflect.EnumNumber {
@@ -341,7 +451,7 @@ func (x Jitter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Jitter.Descriptor instead.
 func (Jitter) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 // AttemptTimeoutAction is what follows when an attempt has used up its per-attempt timeout.
@@ -381,11 +491,11 @@ func (x AttemptTimeoutAction) String() string {
 }
 
 func (AttemptTimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (AttemptTimeoutAction) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
@@ -394,7 +504,7 @@ func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttemptTimeoutAction.Descriptor instead.
 func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // FirstRetry is when the first retry of a call is sent.
@@ -437,11 +547,11 @@ func (x FirstRetry) String() string {
 }
 
 func (FirstRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (FirstRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x FirstRetry) Number() protoreflect.EnumNumber {
@@ -450,7 +560,7 @@ func (x FirstRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FirstRetry.Descriptor instead.
 func (FirstRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // CommitOn is when an attempt becomes the call's only one.
@@ -491,11 +601,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -504,7 +614,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 // BudgetScope is which calls share one balance of a budget.
@@ -548,11 +658,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -561,7 +671,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -661,11 +771,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -674,7 +784,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config and stagger's keys beside it.
@@ -849,8 +959,13 @@ type MethodConfig struct {
 	// stagger. Whether gRPC may send calls of these methods once more by itself, as far as nobody declared them
 	// safe. Absent: as the file says at its top.
 	TransparentRetry TransparentRetry `protobuf:"varint,1003,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service answers too slowly
+	// to answer it before its deadline. Calls without a deadline are never refused.
+	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
+	// stagger. Which calls are refused first, with admission REFUSE. A call's own interceptor.Criticality wins.
+	Criticality   Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MethodConfig) Reset() {
@@ -962,6 +1077,20 @@ func (x *MethodConfig) GetTransparentRetry() TransparentRetry {
 		return x.TransparentRetry
 	}
 	return TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED
+}
+
+func (x *MethodConfig) GetAdmission() Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return Admission_ADMISSION_UNSPECIFIED
+}
+
+func (x *MethodConfig) GetCriticality() Criticality {
+	if x != nil {
+		return x.Criticality
+	}
+	return Criticality_CRITICALITY_UNSPECIFIED
 }
 
 type isMethodConfig_RetryOrHedgingPolicy interface {
@@ -2107,7 +2236,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\vmax_waiting\x18\xeb\a \x01(\rH\x00R\n" +
 	"maxWaiting\x88\x01\x01\x12Q\n" +
 	"\x11transparent_retry\x18\xec\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetryB\x0e\n" +
-	"\f_max_waiting\"\xfb\x05\n" +
+	"\f_max_waiting\"\xfb\x06\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2118,7 +2247,9 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x0ehedging_policy\x18\a \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicy\x12A\n" +
 	"\vidempotency\x18\xe9\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12K\n" +
 	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKey\x12Q\n" +
-	"\x11transparent_retry\x18\xeb\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetryB\x19\n" +
+	"\x11transparent_retry\x18\xeb\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12;\n" +
+	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmission\x12A\n" +
+	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticalityB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
@@ -2225,7 +2356,16 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\v_retry_costB\x0f\n" +
 	"\r_timeout_costB\n" +
 	"\n" +
-	"\b_success*r\n" +
+	"\b_success*P\n" +
+	"\tAdmission\x12\x19\n" +
+	"\x15ADMISSION_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eADMISSION_NONE\x10\x01\x12\x14\n" +
+	"\x10ADMISSION_REFUSE\x10\x02*x\n" +
+	"\vCriticality\x12\x1b\n" +
+	"\x17CRITICALITY_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15CRITICALITY_SHEDDABLE\x10\x01\x12\x17\n" +
+	"\x13CRITICALITY_DEFAULT\x10\x02\x12\x18\n" +
+	"\x14CRITICALITY_CRITICAL\x10\x03*r\n" +
 	"\vIdempotency\x12\x1b\n" +
 	"\x17IDEMPOTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12IDEMPOTENCY_ASSUME\x10\x01\x12\x18\n" +
@@ -2305,94 +2445,98 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
 var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
-	(Idempotency)(0),            // 0: stagger.policy.v1.Idempotency
-	(TransparentRetry)(0),       // 1: stagger.policy.v1.TransparentRetry
-	(Chain)(0),                  // 2: stagger.policy.v1.Chain
-	(Growth)(0),                 // 3: stagger.policy.v1.Growth
-	(Jitter)(0),                 // 4: stagger.policy.v1.Jitter
-	(AttemptTimeoutAction)(0),   // 5: stagger.policy.v1.AttemptTimeoutAction
-	(FirstRetry)(0),             // 6: stagger.policy.v1.FirstRetry
-	(CommitOn)(0),               // 7: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 8: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 9: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 10: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 11: stagger.policy.v1.MethodConfig
-	(*IdempotencyKey)(nil),      // 12: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 13: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 14: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 15: stagger.policy.v1.CodeOverride
-	(*CodePolicy)(nil),          // 16: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 17: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 18: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 19: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 20: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 21: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 22: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 23: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 24: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 25: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
+	(Admission)(0),              // 0: stagger.policy.v1.Admission
+	(Criticality)(0),            // 1: stagger.policy.v1.Criticality
+	(Idempotency)(0),            // 2: stagger.policy.v1.Idempotency
+	(TransparentRetry)(0),       // 3: stagger.policy.v1.TransparentRetry
+	(Chain)(0),                  // 4: stagger.policy.v1.Chain
+	(Growth)(0),                 // 5: stagger.policy.v1.Growth
+	(Jitter)(0),                 // 6: stagger.policy.v1.Jitter
+	(AttemptTimeoutAction)(0),   // 7: stagger.policy.v1.AttemptTimeoutAction
+	(FirstRetry)(0),             // 8: stagger.policy.v1.FirstRetry
+	(CommitOn)(0),               // 9: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 10: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 11: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 12: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 13: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 14: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 15: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 16: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 17: stagger.policy.v1.CodeOverride
+	(*CodePolicy)(nil),          // 18: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 19: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 20: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 21: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 22: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 23: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 24: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 25: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 26: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 27: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	11, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	19, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	24, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	25, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	25, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	20, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
-	0,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
-	1,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	13, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	26, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	14, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	17, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	0,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	12, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	1,  // 14: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	26, // 15: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	26, // 16: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	9,  // 17: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	3,  // 18: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	4,  // 19: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	26, // 20: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	5,  // 21: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	7,  // 22: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	26, // 23: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	26, // 24: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	16, // 25: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	2,  // 26: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	15, // 27: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	26, // 28: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	6,  // 29: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	9,  // 30: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	9,  // 31: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	9,  // 32: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	26, // 33: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	26, // 34: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	3,  // 35: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	4,  // 36: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	26, // 37: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	9,  // 38: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	18, // 39: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	26, // 40: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	26, // 41: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	26, // 42: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	26, // 43: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	26, // 44: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	8,  // 45: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	21, // 46: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	19, // 47: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	22, // 48: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	23, // 49: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	26, // 50: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	13, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	21, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	26, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	27, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	27, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	22, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	2,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
+	3,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	15, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	28, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	16, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	19, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	2,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	14, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	3,  // 14: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	0,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
+	1,  // 16: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
+	28, // 17: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	28, // 18: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	11, // 19: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	5,  // 20: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	6,  // 21: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	28, // 22: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	7,  // 23: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	9,  // 24: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	28, // 25: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	28, // 26: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	18, // 27: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	4,  // 28: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	17, // 29: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	28, // 30: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	8,  // 31: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	11, // 32: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	11, // 33: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	11, // 34: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	28, // 35: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	28, // 36: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	5,  // 37: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	6,  // 38: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	28, // 39: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	11, // 40: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	20, // 41: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	28, // 42: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	28, // 43: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	28, // 44: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	28, // 45: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	28, // 46: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	10, // 47: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	23, // 48: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	21, // 49: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	24, // 50: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	25, // 51: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	28, // 52: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2421,7 +2565,7 @@ func file_stagger_policy_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      10,
+			NumEnums:      12,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
