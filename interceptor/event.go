@@ -80,8 +80,9 @@ const (
 type DecisionEvent struct {
 	Method   string
 	Target   string
-	Budget   string // that the policy names; "" is the default budget
-	Attempt  int    // the number of the attempt that failed or timed out
+	Budget   string   // that the policy names; "" is the default budget
+	Attempt  int      // the number of the attempt that failed or timed out
+	Peer     net.Addr // its backend; nil if it did not reach a connection, or still runs
 	Code     codes.Code
 	Codes    []codes.Code // of the attempts that have ended before, in the order of their ends
 	TimedOut bool         // the per-attempt timeout has fired; without a retry the attempt goes on

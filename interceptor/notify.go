@@ -54,18 +54,21 @@ func (r *Retrier) notifyAttempt(ctx context.Context, e AttemptEvent) {
 func (r *Retrier) hearsDecisions() bool { return len(r.observers) > 0 || r.decisions.on.Load() }
 
 // notifyDecision tells observers what the engine has decided in a step, if it has: about an attempt that has ended
-// with err, or one that is slow.
-func (c *call) notifyDecision(step attempts.Step, err error) {
+// with err, or one that is slow. ended is the attempt whose end was the event; nil: none.
+func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 	if step.Decided > 0 && c.retrier.hearsDecisions() {
-		c.retrier.notifyDecision(c.ctx, c.decisionEvent(step, err), err)
+		c.retrier.notifyDecision(c.ctx, c.decisionEvent(step, ended, err), err)
 	}
 }
 
-func (c *call) decisionEvent(step attempts.Step, err error) DecisionEvent {
+func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) DecisionEvent {
 	e := DecisionEvent{
 		Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: step.Decided,
 		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut, Decision: step.Decision,
 		StaticMethod: c.options.static(),
+	}
+	if ended != nil && ended.number == step.Decided {
+		e.Peer = ended.report().from().Addr
 	}
 	if step.TimedOut {
 		e.Code = codes.DeadlineExceeded

@@ -184,15 +184,15 @@ func (s *stream) wake() {
 	if !s.over {
 		now := s.call.now()
 		step := s.call.wake(now)
-		s.queueDecision(&step, nil)
+		s.queueDecision(&step, nil, nil)
 		s.act(step, now)
 	}
 }
 
 // queueDecision has the observers told what was decided, if anything was. It requires mu.
-func (s *stream) queueDecision(step *attempts.Step, err error) {
+func (s *stream) queueDecision(step *attempts.Step, ended *attempt, err error) {
 	if r := s.call.retrier; step.Decided > 0 && r.hearsDecisions() {
-		e := s.call.decisionEvent(*step, err)
+		e := s.call.decisionEvent(*step, ended, err)
 		s.events = append(s.events, func() { r.notifyDecision(s.call.ctx, e, err) })
 	}
 }

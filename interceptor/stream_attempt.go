@@ -184,7 +184,7 @@ func (s *stream) settle(t *streamAttempt, r attempts.Result, now attempts.Now) {
 		s.direct.Store(nil)
 	}
 	s.queueAttempt(t, r.Err, step.Place)
-	s.queueDecision(&step, r.Err)
+	s.queueDecision(&step, &t.attempt, r.Err)
 	s.act(step, now)
 }
 

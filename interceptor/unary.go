@@ -228,7 +228,7 @@ func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 	step := u.call.ended(&a.attempt, r, now)
 	next := u.act(step, now, !a.own)
 	u.notifyAttempt(&a.attempt, err, step.Place)
-	u.notifyDecision(step, err)
+	u.notifyDecision(step, &a.attempt, err)
 	return next
 }
 
@@ -265,7 +265,7 @@ func (u *unary) woken(here bool) *unaryAttempt {
 	now := u.now()
 	step := u.wake(now)
 	next := u.act(step, now, here)
-	u.notifyDecision(step, nil)
+	u.notifyDecision(step, nil, nil)
 	return next
 }
 

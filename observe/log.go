@@ -85,9 +85,11 @@ func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
 	if !l.limit.admit(topic{e.Method, e.Decision.Reason}, slog.LevelInfo, message, l.flush) {
 		return
 	}
-	fields := append(make([]any, 0, 14),
-		"method", e.Method, "target", e.Target, "attempt", e.Attempt,
-		"code", policy.CodeName(e.Code), "delay", e.Decision.Delay)
+	fields := append(make([]any, 0, 16), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
+	if e.Peer != nil {
+		fields = append(fields, "peer", e.Peer.String())
+	}
+	fields = append(fields, "code", policy.CodeName(e.Code), "delay", e.Decision.Delay)
 	if e.TimedOut {
 		fields = append(fields, "timed_out", true)
 	}

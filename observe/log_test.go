@@ -80,7 +80,7 @@ func TestSlog(t *testing.T) {
 		"a retry, and the success that it led to": {
 			[]testserver.Step{down, testserver.OK()},
 			[]string{
-				"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 code=UNAVAILABLE delay=100ms",
+				"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms",
 				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=2 code=OK reason=succeeded elapsed=100ms waited=100ms",
 			},
 		},
@@ -94,7 +94,7 @@ func TestSlog(t *testing.T) {
 			[]testserver.Step{testserver.Hang().Times(1), down.Pushback("0"), testserver.OK()},
 			[]string{
 				"level=INFO msg=\"stagger: hedge\" " + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms timed_out=true",
-				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms",
+				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 peer=bufconn code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms",
 				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=3 code=OK reason=succeeded elapsed=1.1s waited=0s",
 			},
 		},

@@ -6,6 +6,8 @@ package otel
 import (
 	"context"
 	"errors"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +25,7 @@ import (
 // Traces gives every call a span, which the spans of its attempts are children of:
 //
 //	acme.orders.v1.OrderService/GetOrder          stagger.attempts=2, stagger.reason=succeeded
-//	  │  retry                                    stagger.attempt=1, stagger.delay=0.083 …, an event
+//	  │  retry                                    stagger.attempt=1, network.peer.address=10.0.0.7 …, an event
 //	  ├─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=1, of otelgrpc, gRPC or this package
 //	  └─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=2, stagger.hedge=false
 //
@@ -72,6 +74,7 @@ func (t *tracer) decision(ctx context.Context, e interceptor.DecisionEvent) {
 	if e.Decision.Reason == policy.ReasonBudgetExhausted {
 		attributes = append(attributes, attribute.String("stagger.budget", budgetName(e.Budget)))
 	}
+	attributes = append(attributes, peer(e.Peer)...)
 	if e.Decision.Retry {
 		name = string(e.Decision.Reason)
 		attributes = append(attributes, attribute.Float64("stagger.delay", e.Decision.Delay.Seconds()))
@@ -125,6 +128,12 @@ func (t *tracer) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		}
 		_, own.span = t.Start(ctx, spanName(own.method), trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(event.BeginTime),
 			trace.WithAttributes(append(attributes, rpc(own.method)...)...))
+	case *stats.OutHeader:
+		span := own.span
+		if span == nil {
+			span = trace.SpanFromContext(ctx) // whose maker may not name the backend
+		}
+		span.SetAttributes(peer(event.RemoteAddr)...)
 	case *stats.End:
 		if own.span != nil {
 			endSpan(own.span, event.Error, event.EndTime)
@@ -153,6 +162,19 @@ func spanName(method string) string { return strings.TrimPrefix(method, "/") }
 
 func rpc(method string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("rpc.system.name", "grpc"), attribute.String("rpc.method", spanName(method))}
+}
+
+// peer is the backend of an attempt.
+func peer(addr net.Addr) []attribute.KeyValue {
+	if addr == nil {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(addr.String())
+	number, numErr := strconv.Atoi(port)
+	if err != nil || numErr != nil { // in memory, or a Unix socket
+		return []attribute.KeyValue{attribute.String("network.peer.address", addr.String())}
+	}
+	return []attribute.KeyValue{attribute.String("network.peer.address", host), attribute.Int("network.peer.port", number)}
 }
 
 func statusCode(c codes.Code) attribute.KeyValue {

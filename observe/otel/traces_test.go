@@ -77,7 +77,7 @@ func (s traced) tree() string {
 			if span.Parent.SpanID() != parent {
 				continue
 			}
-			fmt.Fprintf(&b, "%s%s %s%s\n", indent, span.SpanKind, span.Name, attributes(span.Attributes, "stagger.", "rpc.response.status_code"))
+			fmt.Fprintf(&b, "%s%s %s%s\n", indent, span.SpanKind, span.Name, attributes(span.Attributes, "stagger.", "rpc.response.status_code", "network.peer."))
 			for _, e := range span.Events {
 				if strings.HasPrefix(attributes(e.Attributes, "stagger."), " stagger") {
 					fmt.Fprintf(&b, "%s  - %s%s\n", indent, e.Name, attributes(e.Attributes, ""))
@@ -105,11 +105,11 @@ func attributes(list []attribute.KeyValue, prefixes ...string) string {
 
 const (
 	callSpan = "internal S/GetOrder status_code=OK stagger.attempts=3 stagger.hedges=0 stagger.reason=succeeded stagger.retries=2 stagger.target=T\n" +
-		"  - retry status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
-		"  - retry status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n"
-	attemptSpans = "  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n" +
-		"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=2 stagger.hedge=false\n" +
-		"  client S/GetOrder status_code=OK stagger.attempt=3 stagger.hedge=false\n"
+		"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
+		"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n"
+	attemptSpans = "  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n" +
+		"  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=2 stagger.hedge=false\n" +
+		"  client S/GetOrder network.peer.address=bufconn status_code=OK stagger.attempt=3 stagger.hedge=false\n"
 )
 
 func TestTraces(t *testing.T) {
@@ -121,20 +121,20 @@ func TestTraces(t *testing.T) {
 		"three attempts": {method, []testserver.Step{down().Times(2), testserver.OK()}, callSpan + attemptSpans},
 		"success at once": {method, []testserver.Step{testserver.OK()}, "" +
 			"internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
-			"  client S/GetOrder status_code=OK stagger.attempt=1 stagger.hedge=false\n"},
+			"  client S/GetOrder network.peer.address=bufconn status_code=OK stagger.attempt=1 stagger.hedge=false\n"},
 		"the budget is empty": {method, []testserver.Step{down()}, "" +
 			"internal S/GetOrder status_code=UNAVAILABLE stagger.attempts=3 stagger.hedges=0 stagger.reason=budget_exhausted stagger.retries=2 stagger.target=T\n" +
-			"  - retry status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
-			"  - retry status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n" +
-			"  - no retry status_code=UNAVAILABLE stagger.attempt=3 stagger.budget=orders stagger.reason=budget_exhausted\n" +
-			"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n" +
-			"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=2 stagger.hedge=false\n" +
-			"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=3 stagger.hedge=false\n"},
+			"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
+			"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n" +
+			"  - no retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=3 stagger.budget=orders stagger.reason=budget_exhausted\n" +
+			"  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n" +
+			"  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=2 stagger.hedge=false\n" +
+			"  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=3 stagger.hedge=false\n"},
 		"a hedge wins": {hedged, []testserver.Step{testserver.Hang().Times(1), testserver.OK()}, "" +
 			"internal S/FindOrder status_code=OK stagger.attempts=2 stagger.hedges=1 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
 			"  - hedge status_code=DEADLINE_EXCEEDED stagger.attempt=1 stagger.delay=0 stagger.reason=hedge\n" +
-			"  client S/FindOrder status_code=CANCELLED stagger.attempt=1 stagger.hedge=false\n" +
-			"  client S/FindOrder status_code=OK stagger.attempt=2 stagger.hedge=true\n"},
+			"  client S/FindOrder network.peer.address=bufconn status_code=CANCELLED stagger.attempt=1 stagger.hedge=false\n" +
+			"  client S/FindOrder network.peer.address=bufconn status_code=OK stagger.attempt=2 stagger.hedge=true\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playTraces(t, alone, func(t *testing.T, s traced) {
@@ -178,7 +178,7 @@ func TestTracesOfCallers(t *testing.T) {
 		span.End()
 		want(t, s.tree(), "internal checkout\n"+
 			"  internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n"+
-			"    client S/GetOrder status_code=OK stagger.attempt=1 stagger.hedge=false\n")
+			"    client S/GetOrder network.peer.address=bufconn status_code=OK stagger.attempt=1 stagger.hedge=false\n")
 	})
 }
 
@@ -214,7 +214,7 @@ func (s traced) counted(t *testing.T, name string) (n uint64) {
 func TestTracesBesideGRPC(t *testing.T) {
 	sent := func(indent string) string { return indent + "client Sent.S.GetOrder\n" }
 	attempt := func(indent string, n int) string {
-		return fmt.Sprintf("%sinternal Attempt.S.GetOrder stagger.attempt=%d stagger.hedge=false\n", indent, n)
+		return fmt.Sprintf("%sinternal Attempt.S.GetOrder network.peer.address=bufconn stagger.attempt=%d stagger.hedge=false\n", indent, n)
 	}
 	for name, row := range map[string]struct {
 		dial  func([]grpc.DialOption, *sdkmetric.MeterProvider, trace.TracerProvider) []grpc.DialOption

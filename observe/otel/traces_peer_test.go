@@ -1,0 +1,31 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel
+
+import (
+	"fmt"
+	"net"
+	"testing"
+)
+
+func TestTracesPeer(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		addr net.Addr
+		want string
+	}{
+		{nil, "[]"},
+		{&net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 443}, "[{network.peer.address 10.0.0.7} {network.peer.port 443}]"},
+		{&net.TCPAddr{IP: net.ParseIP("2001:db8::7"), Port: 443}, "[{network.peer.address 2001:db8::7} {network.peer.port 443}]"},
+		{&net.UnixAddr{Name: "/run/orders.sock", Net: "unix"}, "[{network.peer.address /run/orders.sock}]"},
+	} {
+		var got []string
+		for _, kv := range peer(row.addr) {
+			got = append(got, fmt.Sprintf("{%s %v}", kv.Key, kv.Value.AsInterface()))
+		}
+		if fmt.Sprint(got) != row.want {
+			t.Errorf("%v: %s; want %s", row.addr, got, row.want)
+		}
+	}
+}
