@@ -95,6 +95,9 @@ func (b *Concurrent) Reload(_ time.Duration, c Config) error {
 // Drain does nothing: what is in flight is no balance.
 func (*Concurrent) Drain(time.Duration) {}
 
+// Fresh is true when nothing is in flight.
+func (b *Concurrent) Fresh(time.Duration) bool { return b.extra.Load() == 0 && b.calls.sum() == 0 }
+
 // Start counts the call.
 func (b *Concurrent) Start(now time.Duration) { b.calls.add(now, 1) }
 

@@ -173,6 +173,15 @@ func (r *Ratio) Drain(now time.Duration) {
 	r.window.slots[0].spent += max(earned-spent, 0)
 }
 
+// Fresh is true when no call has begun, and nothing was charged, in a whole window.
+func (r *Ratio) Fresh(now time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.window
+	w.advance(now, r.calls.sum())
+	return w.slots == [slots]slot{}
+}
+
 // Balance is in extra attempts [KindFailure], with fractions. It is 0 while more was spent in the
 // window than its calls have earned, as may be after a burst whose calls left the window first.
 func (r *Ratio) Balance(now time.Duration) float64 {

@@ -100,6 +100,9 @@ func (b *Refund) Drain(time.Duration) {
 	b.bucket.add(-b.bucket.tokens)
 }
 
+// Fresh is true when the bucket is full.
+func (b *Refund) Fresh(time.Duration) bool { return b.bucket.full.Load() }
+
 // Start does nothing: only what comes of a call counts.
 func (*Refund) Start(time.Duration) {}
 

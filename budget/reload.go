@@ -21,6 +21,9 @@ type Reloadable interface {
 	// Drain leaves nothing of the balance, for a budget that takes the place of another one. What is in
 	// flight is no balance.
 	Drain(now time.Duration)
+	// Fresh reports whether one that is made anew, with the same config, could not be told from it: nothing of what
+	// it has seen counts any more. Only its Granted and Denied would be lost.
+	Fresh(now time.Duration) bool
 }
 
 // checked returns the config as that of one kind, if it is and nothing is out of bounds.

@@ -152,8 +152,76 @@ func (k kind) check(t *rapid.T) {
 			if got := b.Denied(); got != denied {
 				t.Fatalf("denied %d; want %d", got, denied)
 			}
+			if anew, _ := budget.New(config); b.Fresh(latest) && (b.Balance(latest) != anew.Balance(latest) || b.Capacity(latest) != anew.Capacity(latest)) {
+				t.Fatalf("fresh, with balance %v of %v; one made anew has %v of %v",
+					b.Balance(latest), b.Capacity(latest), anew.Balance(latest), anew.Capacity(latest))
+			}
 		},
 	})
+}
+
+// TestFresh has each kind used, and then forget that.
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	call := func(b budget.Budget, at time.Duration, e budget.End) {
+		b.Start(at)
+		b.Finish(at, e)
+	}
+	for name, row := range map[string]struct {
+		config budget.Config
+		use    func(budget.Budget)
+		forget func(budget.Budget)
+		when   time.Duration // it has forgotten
+	}{
+		"ratio, a call": {
+			budget.DefaultRatio(), func(b budget.Budget) { call(b, t0, budget.EndAtOnce) }, func(budget.Budget) {}, t0 + 10*time.Second,
+		},
+		"ratio, a charge": {
+			budget.DefaultRatio(), func(b budget.Budget) { spend(b, t0, 1) }, func(budget.Budget) {}, t0 + 10*time.Second,
+		},
+		"throttle, a failure": {
+			budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.5}, func(b budget.Budget) { b.Fail(t0); call(b, t0, budget.EndAtOnce) },
+			func(b budget.Budget) { call(b, t0, budget.EndAtOnce) }, t0,
+		},
+		"refund, a charge": {
+			budget.DefaultRefund(), func(b budget.Budget) { spend(b, t0, 1) },
+			func(b budget.Budget) {
+				for range 5 {
+					call(b, t0, budget.EndAtOnce)
+				}
+			}, t0,
+		},
+		"concurrent, a call": {
+			budget.DefaultConcurrent(), func(b budget.Budget) { b.Start(t0) }, func(b budget.Budget) { b.Finish(t0, budget.EndFailed) }, t0,
+		},
+		"concurrent, an extra attempt": {
+			budget.DefaultConcurrent(), func(b budget.Budget) { spend(b, t0, 1) },
+			func(b budget.Budget) { b.Settle(t0, budget.Permit{}, false) }, t0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, err := budget.New(row.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !b.Fresh(t0) {
+				t.Error("it is not fresh when it is made")
+			}
+			row.use(b)
+			if b.Fresh(row.when - 1) {
+				t.Error("it is fresh after use")
+			}
+			row.forget(b)
+			if !b.Fresh(row.when) {
+				t.Error("it is not fresh when it has forgotten")
+			}
+			b.Drain(row.when)
+			if _, concurrent := row.config.(budget.ConcurrentConfig); b.Fresh(row.when) != concurrent {
+				t.Error("it is fresh when it was drained")
+			}
+		})
+	}
 }
 
 func TestReloadScalesAndNeverRefills(t *testing.T) {

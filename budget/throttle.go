@@ -99,6 +99,9 @@ func (t *Throttle) Drain(time.Duration) {
 	t.bucket.add(min(t.bucket.capacity/2-t.bucket.tokens, 0))
 }
 
+// Fresh is true when the bucket is full.
+func (t *Throttle) Fresh(time.Duration) bool { return t.bucket.full.Load() }
+
 // Start does nothing: only what comes of a call counts.
 func (*Throttle) Start(time.Duration) {}
 

@@ -6,6 +6,8 @@ package interceptor
 import (
 	"strings"
 	"sync"
+	"time"
+	"weak"
 
 	"google.golang.org/grpc"
 
@@ -16,11 +18,28 @@ import (
 // budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
 	given map[string]budget.Budget // by name, from WithBudget; fixed after New
-	table sync.Map                 // budgetKey → budget.Reloadable; changed under Retrier.reloading
+	table sync.Map                 // budgetKey → *balance; changed under Retrier.reloading
 
 	rules   map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
 	drained map[string]bool       // names whose new balances begin with nothing; the same
+	count   int                   // of the table; the same
+	sweepAt int                   // the count at which the table is swept; the same
 }
+
+// balance is a budget in the table. It never changes; another one takes its place.
+//
+//	new ──► in use ──── a sweep finds it fresh ────► idle ──── a sweep finds that nobody holds it, still fresh ────► dropped
+//	          ▲                                       │
+//	          └──────────────── a call ───────────────┘
+type balance struct {
+	budget budget.Reloadable
+	used   *heldBudget              // nil while it is idle
+	held   weak.Pointer[heldBudget] // by calls, or used
+}
+
+// heldBudget is a budget as calls hold it, from their start to their end. Counting them would have all calls write to
+// one place. The garbage collector knows without that when nobody holds it any more.
+type heldBudget struct{ budget.Reloadable }
 
 // budgetKey says which calls share a balance.
 type budgetKey struct {
@@ -41,7 +60,7 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, me
 	return b
 }
 
-// findBudget finds or makes the balance for a call; it stays for as long as the Retrier. A policy without
+// findBudget finds or makes the balance for a call. A policy without
 // retries needs none, unless the file throttles: then its successes and failures count too.
 func (r *Retrier) findBudget(of *rules, p *policy.Policy, target, method string) budget.Budget {
 	name := p.Budget()
@@ -68,36 +87,104 @@ func (r *Retrier) newBudget(of *rules, name, target, method string) budget.Budge
 	defer r.reloading.Unlock()
 	of = of.newest(r.rules.Load())
 	key, rule := of.budgetKey(name, target, method)
-	b := r.budgets.find(key)
+	b := r.budgets.hold(key)
 	switch {
 	case b == nil:
-		var err error
-		if b, err = budget.New(rule.config); err != nil {
+		fresh, err := budget.New(rule.config)
+		if err != nil {
 			return budget.Empty // it has been checked
 		}
 		if r.budgets.drained[key.name] || of.delivered() && r.budgets.ofAnotherKind(key) {
-			b.Drain(budget.Now())
+			fresh.Drain(budget.Now())
 		}
-		r.budgets.table.Store(key, b)
+		b = r.budgets.add(key, fresh)
 	case of.delivered():
 		_ = b.Reload(budget.Now(), rule.config) // it has been checked
 	}
-	of.applied.Store(key, true)
+	if of.delivered() {
+		of.applied.Store(key, true)
+	}
 	return b
 }
 
-// find returns the balance for a key; nil if there is none.
-func (b *budgets) find(key budgetKey) budget.Reloadable {
+// find returns the balance for a key; nil if there is none, or it is idle.
+func (b *budgets) find(key budgetKey) *heldBudget {
+	if found, ok := b.load(key); ok {
+		return found.used
+	}
+	return nil
+}
+
+func (b *budgets) load(key budgetKey) (*balance, bool) {
 	found, _ := b.table.Load(key)
-	held, _ := found.(budget.Reloadable)
+	kept, ok := found.(*balance)
+	return kept, ok
+}
+
+// hold returns the balance for a key, and has it in use; nil if there is none. It requires Retrier.reloading.
+func (b *budgets) hold(key budgetKey) *heldBudget {
+	found, ok := b.load(key)
+	switch {
+	case !ok:
+		return nil
+	case found.used == nil:
+		held := found.held.Value()
+		if held == nil {
+			held = &heldBudget{found.budget}
+		}
+		return b.store(key, held)
+	default:
+		return found.used
+	}
+}
+
+func (b *budgets) store(key budgetKey, held *heldBudget) *heldBudget {
+	b.table.Store(key, &balance{held.Reloadable, held, weak.Make(held)})
 	return held
+}
+
+// add adds a balance. It requires Retrier.reloading.
+func (b *budgets) add(key budgetKey, own budget.Reloadable) *heldBudget {
+	if b.count >= max(b.sweepAt, leastSwept) {
+		used := b.sweep(budget.Now())
+		b.sweepAt = b.count + max(used, leastSwept)
+	}
+	b.count++
+	return b.store(key, &heldBudget{own})
+}
+
+// leastSwept is the number of balances below which none is dropped.
+const leastSwept = 100
+
+// sweep drops the balances that nobody misses, as of targets that are gone: no call holds them, and a fresh one could
+// not be told from them. It returns how many stay in use. It requires Retrier.reloading.
+func (b *budgets) sweep(now time.Duration) (used int) {
+	b.table.Range(func(k, v any) bool {
+		key, _ := k.(budgetKey)
+		kept, _ := v.(*balance)
+		switch {
+		case b.drained[key.name] || !kept.budget.Fresh(now): // one that begins with nothing is not fresh
+			used++
+		case kept.used != nil:
+			b.table.Store(key, &balance{kept.budget, nil, kept.held})
+		case kept.held.Value() == nil:
+			b.drop(key)
+		}
+		return true
+	})
+	return used
+}
+
+func (b *budgets) drop(key budgetKey) {
+	b.table.Delete(key)
+	b.count--
 }
 
 // ofAnotherKind reports whether there is a balance of another kind for the same calls.
 func (b *budgets) ofAnotherKind(key budgetKey) bool {
 	own := key.kind
 	for _, key.kind = range budget.Names() {
-		if key.kind != own && b.find(key) != nil {
+		if _, found := b.load(key); found && key.kind != own {
 			return true
 		}
 	}
@@ -119,14 +206,14 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 	}
 	b.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
-		held, _ := v.(budget.Reloadable)
+		kept, _ := v.(*balance)
 		rule := rules[key.name]
 		switch before, ok := changed[key.name]; {
 		case !ok || before.config.Name() != key.kind: // it is as it was, or of a service config
 		case before.alike(rule):
-			_ = held.Reload(budget.Now(), rule.config) // it has been checked
+			_ = kept.budget.Reload(budget.Now(), rule.config) // it has been checked
 		default:
-			b.table.Delete(key)
+			b.drop(key)
 		}
 		return true
 	})

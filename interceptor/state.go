@@ -24,7 +24,8 @@ type BudgetState struct {
 }
 
 // Budgets reads the budgets of the Retrier that calls have used so far, in the order of name, target and
-// service; those from [WithBudget] have no target. It is safe for concurrent use.
+// service; those from [WithBudget] have no target. Among many, a balance is missing that no call holds and that has
+// nothing to remember, as of a target that is gone. It is safe for concurrent use.
 func (r *Retrier) Budgets() []BudgetState {
 	now := budget.Now()
 	state := func(key budgetKey, b budget.Budget) BudgetState {
@@ -39,8 +40,8 @@ func (r *Retrier) Budgets() []BudgetState {
 	}
 	r.budgets.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
-		b, _ := v.(budget.Budget)
-		list = append(list, state(key, b))
+		kept, _ := v.(*balance)
+		list = append(list, state(key, kept.budget))
 		return true
 	})
 	slices.SortFunc(list, func(a, b BudgetState) int {
