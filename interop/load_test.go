@@ -14,8 +14,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -38,12 +41,17 @@ const (
 
 // bare is gRPC without retries, but for those that it makes by itself in its transport.
 func bare() client {
-	return client{name: bareName, options: func(*testing.T) []grpc.DialOption { return []grpc.DialOption{grpc.WithDisableRetry()} }}
+	return client{name: bareName, options: func(*testing.T) []grpc.DialOption {
+		return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithDefaultServiceConfig("{" + roundRobin + "}")}
+	}}
 }
+
+// roundRobin has calls spread over all backends.
+const roundRobin = `"loadBalancingConfig": [{"round_robin": {}}]`
 
 // grpcRetries is gRPC with a service config, which repeats every method.
 func grpcRetries() client {
-	const config = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s",
+	const config = `{` + roundRobin + `, "methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s",
 		"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 	return client{name: retriesName, unsafe: true, options: func(*testing.T) []grpc.DialOption {
 		return []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}
@@ -58,7 +66,9 @@ methodConfig:
   - {name: [{service: interop.v1.OrderService, method: GetOrder}], ` + retry + `}
   - {name: [{}], ` + retry + `}
 `
-	return client{name: name, options: func(t *testing.T) []grpc.DialOption { return retrier(t, text).DialOptions() }}
+	return client{name: name, options: func(t *testing.T) []grpc.DialOption {
+		return append(retrier(t, text).DialOptions(), grpc.WithDefaultServiceConfig("{"+roundRobin+"}"))
+	}}
 }
 
 func retrier(t *testing.T, text string, opts ...interceptor.Option) *interceptor.Retrier {
@@ -85,6 +95,23 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
+// dialAll connects to servers on several ports; options say how calls are spread.
+func dialAll(t *testing.T, ports []int, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	var state resolver.State
+	for _, port := range ports {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address(port)}}})
+	}
+	r := manual.NewBuilderWithScheme("ports")
+	r.InitialState(state)
+	return dial(t, "ports:///all", append(opts, grpc.WithResolvers(r))...)
+}
+
+// connectEach has a connection tried again each so often, instead of after 1 s, 1.6 s and so on.
+func connectEach(d time.Duration) grpc.DialOption {
+	return grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: d, Multiplier: 1, MaxDelay: d}, MinConnectTimeout: time.Second})
+}
+
 // outcome is what became of a call.
 type outcome struct {
 	request string
@@ -104,8 +131,24 @@ type load struct {
 	outcomes []outcome
 }
 
-// startLoad makes so many calls a second, the methods in turn.
-func startLoad(t *testing.T, name string, conn *grpc.ClientConn, rate int, methods ...string) *load {
+// callee is a method that a load calls, with a text that no other call has.
+type callee struct {
+	method string
+	call   func(ctx context.Context, request string) error
+}
+
+// orders are methods of the backends.
+func orders(conn *grpc.ClientConn, methods ...string) (callees []callee) {
+	for _, method := range methods {
+		callees = append(callees, callee{method, func(ctx context.Context, request string) error {
+			return conn.Invoke(ctx, method, wrapperspb.String(request), new(wrapperspb.StringValue))
+		}})
+	}
+	return callees
+}
+
+// startLoad makes so many calls a second, of the methods in turn.
+func startLoad(t *testing.T, name string, rate int, callees ...callee) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	l := &load{name: name, stop: stop, stopped: make(chan struct{})}
@@ -113,11 +156,14 @@ func startLoad(t *testing.T, name string, conn *grpc.ClientConn, rate int, metho
 		defer close(l.stopped)
 		tick := time.NewTicker(time.Second / time.Duration(rate))
 		defer tick.Stop()
-		for n := 0; ; n++ {
+		begin, n := time.Now(), 0
+		for {
+			for due := int(time.Since(begin).Seconds() * float64(rate)); n < due; n++ {
+				callee, request := callees[n%len(callees)], n
+				l.calls.Go(func() { l.call(t.Context(), callee, request) })
+			}
 			select {
 			case <-tick.C:
-				method := methods[n%len(methods)]
-				l.calls.Go(func() { l.call(t.Context(), conn, method, n) })
 			case <-ctx.Done():
 				return
 			}
@@ -127,13 +173,13 @@ func startLoad(t *testing.T, name string, conn *grpc.ClientConn, rate int, metho
 	return l
 }
 
-func (l *load) call(ctx context.Context, conn *grpc.ClientConn, method string, n int) {
+func (l *load) call(ctx context.Context, c callee, n int) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	request := fmt.Sprintf("%s%s %d", l.prefix(), method, n)
+	request := fmt.Sprintf("%s%s %d", l.prefix(), c.method, n)
 	begin := time.Now()
-	err := conn.Invoke(ctx, method, wrapperspb.String(request), new(wrapperspb.StringValue))
-	o := outcome{request, method, err, time.Since(begin)}
+	err := c.call(ctx, request)
+	o := outcome{request, c.method, err, time.Since(begin)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.outcomes = append(l.outcomes, o)
@@ -165,6 +211,19 @@ func (o outcomes) good() (n int) {
 		}
 	}
 	return n
+}
+
+// p99 is the time that 99 % of the calls took at most.
+func (o outcomes) p99() time.Duration {
+	if len(o) == 0 {
+		return 0
+	}
+	took := make([]time.Duration, len(o))
+	for i, c := range o {
+		took[i] = c.took
+	}
+	slices.Sort(took)
+	return took[(len(took)-1)*99/100]
 }
 
 // codes are the codes of those that failed, with their numbers.

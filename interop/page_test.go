@@ -20,6 +20,7 @@ type page struct {
 	mu       sync.Mutex
 	versions map[string]string // of what was installed
 	sections map[int]section   // by their place on the page
+	deficits []string          // what stagger does worse
 }
 
 type section struct {
@@ -49,6 +50,13 @@ func (p *page) add(place int, s section) {
 	p.sections[place] = s
 }
 
+// worse puts on the page what stagger does worse than others.
+func (p *page) worse(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deficits = append(p.deficits, fmt.Sprintf(format, args...))
+}
+
 const intro = "# Evidence: software of others\n\n" +
 	"stagger held against servers, proxies and clients that were not written for it. This page is written by the run\n" +
 	"that counted (`make interop INTEROP='-args -write ../docs/evidence-interop.md'`); `make interop` alone fails when a claim on it\n" +
@@ -72,6 +80,11 @@ func (p *page) write(file string) error {
 			b.WriteByte('\n')
 			t.write(&b)
 		}
+	}
+	slices.Sort(p.deficits)
+	b.WriteString("\n## What stagger does worse\n\n")
+	for _, line := range p.deficits {
+		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }

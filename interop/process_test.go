@@ -30,6 +30,12 @@ type process struct {
 // start starts a program that ends with the test at the latest.
 func start(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, env, name, args...)
+}
+
+// startWith starts a program that talks to the test; what it prints to the standard output goes to talk, if that is given.
+func startWith(t *testing.T, talk func(*exec.Cmd), env []string, name string, args ...string) *process {
+	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Dir = t.TempDir()
@@ -37,6 +43,9 @@ func start(t *testing.T, env []string, name string, args ...string) *process {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p := &process{cmd, new(lines), make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.output, p.output
+	if talk != nil {
+		talk(cmd)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +85,7 @@ type lines struct {
 func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if over := l.text.Len() + len(b) - 256<<10; over > 0 {
+	if over := l.text.Len() + len(b) - 4<<10; over > 0 {
 		l.text.Next(over)
 	}
 	return l.text.Write(b)

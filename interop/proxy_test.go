@@ -200,6 +200,9 @@ func TestProxies(t *testing.T) {
 			if !kind.refuses && twice[ourName]+twice[bareName] > 0 || twice[denyName] > 0 {
 				t.Errorf("calls that nobody declared safe ran twice: %v", twice)
 			}
+			if kind.refuses {
+				evidence.worse("Behind %s and without `transparentRetry: DENY`, %d calls that nobody declared safe ran twice, as with gRPC alone (%d).", kind.name, twice[ourName], twice[bareName])
+			}
 			if kind.refuses && twice[bareName] == 0 {
 				t.Log("gRPC by itself repeated nothing: this version refuses no streams that ran, and the text of the page is wrong for it")
 			}
@@ -234,7 +237,7 @@ func (i incident) play(t *testing.T, clients []client, start func(ports ...int) 
 	p := start(backends[0].port, backends[1].port)
 	loads := make([]*load, len(clients))
 	for n, c := range clients {
-		loads[n] = startLoad(t, c.name, dial(t, p.dialable(), c.options(t)...), 80, getOrder, createOrder)
+		loads[n] = startLoad(t, c.name, 80, orders(dial(t, p.dialable(), c.options(t)...), getOrder, createOrder)...)
 	}
 	pass(t, 300*time.Millisecond)
 	i.happen(t, p, backends)

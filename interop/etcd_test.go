@@ -1,0 +1,324 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	etcdserverpb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// node is a member of an etcd cluster.
+type node struct {
+	*process
+
+	port int // for clients
+	args []string
+}
+
+// cluster starts so many nodes, with their data in folders of the test.
+func cluster(t *testing.T, size int) []*node {
+	t.Helper()
+	nodes := make([]*node, size)
+	var members []string
+	for i := range nodes {
+		peers := port(t)
+		nodes[i] = &node{port: port(t)}
+		members = append(members, fmt.Sprintf("n%d=http://%s", i, address(peers)))
+		nodes[i].args = []string{
+			"--name", fmt.Sprintf("n%d", i), "--data-dir", t.TempDir(), "--log-level", "error", "--logger", "zap",
+			"--listen-client-urls", "http://" + address(nodes[i].port), "--advertise-client-urls", "http://" + address(nodes[i].port),
+			"--listen-peer-urls", "http://" + address(peers), "--initial-advertise-peer-urls", "http://" + address(peers),
+			"--heartbeat-interval", "50", "--election-timeout", "500",
+		}
+	}
+	for _, n := range nodes {
+		n.args = append(n.args, "--initial-cluster", strings.Join(members, ","))
+		n.run(t)
+	}
+	for _, n := range nodes {
+		n.healthy(t)
+	}
+	return nodes
+}
+
+// run starts the node, for the first time or again with the data that it has.
+func (n *node) run(t *testing.T) {
+	t.Helper()
+	n.process = start(t, []string{"ETCD_UNSUPPORTED_ARCH=" + unsupported()}, "etcd", n.args...)
+}
+
+// unsupported is what etcd wants to hear on machines that it is less tested on.
+func unsupported() string {
+	if runtime.GOARCH == "amd64" {
+		return ""
+	}
+	return runtime.GOARCH
+}
+
+// healthy waits until the node answers a read that needs the cluster's consent.
+func (n *node) healthy(t *testing.T) {
+	t.Helper()
+	conn := dial(t, address(n.port), connectEach(20*time.Millisecond))
+	defer conn.Close()
+	await(t, 20*time.Second, "etcd answers", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := etcdserverpb.NewKVClient(conn).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte("k")}, grpc.WaitForReady(true))
+		return err == nil
+	})
+}
+
+// leader is the node that leads the cluster.
+func leader(t *testing.T, nodes []*node) *node {
+	t.Helper()
+	var found *node
+	await(t, 10*time.Second, "etcd has a leader", func() bool {
+		for _, n := range nodes {
+			conn := dial(t, address(n.port))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			st, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+			cancel()
+			conn.Close()
+			if err == nil && st.GetLeader() == st.GetHeader().GetMemberId() {
+				found = n
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// versions reads how often each key was put.
+func versions(t *testing.T, nodes []*node) map[string]int64 {
+	t.Helper()
+	conn := dial(t, address(nodes[0].port))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	all, err := etcdserverpb.NewKVClient(conn).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}},
+		grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := map[string]int64{}
+	for _, kv := range all.GetKvs() {
+		v[string(kv.GetKey())] = kv.GetVersion()
+	}
+	return v
+}
+
+const (
+	put  = "Put"
+	read = "Range"
+)
+
+// keys are etcd's methods: each Put has a key of its own, whose version then says how often it was applied.
+func keys(conn *grpc.ClientConn) []callee {
+	kv := etcdserverpb.NewKVClient(conn)
+	return []callee{
+		{put, func(ctx context.Context, request string) error {
+			_, err := kv.Put(ctx, &etcdserverpb.PutRequest{Key: []byte(request), Value: []byte("v")})
+			return err
+		}},
+		{read, func(ctx context.Context, _ string) error {
+			_, err := kv.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte("k")})
+			return err
+		}},
+	}
+}
+
+// dialNodes connects to all nodes, with a connection to each.
+func dialNodes(t *testing.T, nodes []*node, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	ports := make([]int, len(nodes))
+	for i, n := range nodes {
+		ports[i] = n.port
+	}
+	return dialAll(t, ports, opts...)
+}
+
+// etcdClients are those that are compared. The controls repeat every method.
+func etcdClients() []client {
+	const retry = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]`
+	with := func(name, text string) client {
+		return client{name: name, options: func(t *testing.T) []grpc.DialOption {
+			return append(retrier(t, text).DialOptions(), grpc.WithDefaultServiceConfig("{"+roundRobin+"}"))
+		}}
+	}
+	safe := func(extra string) string {
+		return `
+methodConfig:
+  - {name: [{service: etcdserverpb.KV, method: Range}], ` + retry + extra + `}}
+  - {name: [{service: etcdserverpb.KV}], ` + retry + extra + `}}
+`
+	}
+	all := []client{
+		bare(),
+		grpcRetries(),
+		with(ourName, safe("")),
+		with(ourName+", attempts of 200 ms", safe(", perAttemptTimeout: 0.2s")),
+		with(ourName+", attempts of 200 ms, everything assumed safe", "idempotency: ASSUME"+safe(", perAttemptTimeout: 0.2s, budget: NONE")),
+	}
+	all[len(all)-1].unsafe = true
+	return all
+}
+
+// outage is what happens to etcd while calls go on.
+type outage struct {
+	name   string
+	nodes  int
+	reads  float64 // share of reads that must succeed with stagger
+	happen func(t *testing.T, nodes []*node) (away time.Duration)
+}
+
+var outages = []outage{
+	{"one node, killed once, and started again at once", 1, 0.99, func(t *testing.T, nodes []*node) time.Duration {
+		pass(t, 4*time.Second)
+		begin := time.Now()
+		nodes[0].kill()
+		nodes[0].run(t)
+		nodes[0].healthy(t)
+		away := time.Since(begin)
+		pass(t, 2*time.Second)
+		return away
+	}},
+	{"one node, killed four times", 1, 0, func(t *testing.T, nodes []*node) time.Duration {
+		for range 4 {
+			pass(t, 500*time.Millisecond)
+			nodes[0].kill()
+			nodes[0].run(t)
+			nodes[0].healthy(t)
+		}
+		pass(t, 500*time.Millisecond)
+		return 0
+	}},
+	{"one node, stopped for 600 ms three times", 1, 0, func(t *testing.T, nodes []*node) time.Duration {
+		for range 3 {
+			pass(t, 500*time.Millisecond)
+			nodes[0].signal(t, syscall.SIGSTOP)
+			pass(t, 600*time.Millisecond)
+			nodes[0].signal(t, syscall.SIGCONT)
+		}
+		pass(t, 500*time.Millisecond)
+		return 0
+	}},
+	{"three nodes, the leader killed three times", 3, 0, func(t *testing.T, nodes []*node) time.Duration {
+		for range 3 {
+			pass(t, 500*time.Millisecond)
+			n := leader(t, nodes)
+			n.kill()
+			pass(t, time.Second)
+			n.run(t)
+			n.healthy(t)
+		}
+		pass(t, 500*time.Millisecond)
+		return 0
+	}},
+}
+
+const etcdText = `
+Real etcd, 60 calls a second of each client, half of them Puts. Each Put has a key of its own, so that the version of the key says
+how often it was applied. Reads are declared safe, Puts are not. In each cell: reads, % good · Puts, % good · Puts that were
+applied twice. No client lost a Put that was acknowledged.`
+
+// TestEtcd accounts for every Put in the manner of Jepsen: what was acknowledged is there, and nothing that nobody declared
+// safe was applied twice. Clients that repeat everything show that the count can find that.
+func TestEtcd(t *testing.T) {
+	required(t)
+	evidence.uses("etcd", version(t, "etcd", "--version"))
+	clients := etcdClients()
+	shown := table{header: []string{"outage"}}
+	for _, c := range clients {
+		shown.header = append(shown.header, c.name)
+	}
+	twice := map[bool]int{}             // by whether the client may repeat Puts
+	leaderless := map[string]outcomes{} // Puts while leaders were killed, by client
+	puts := 0
+	for _, o := range outages {
+		row := []string{o.name}
+		all, away := o.play(t, clients)
+		if away > 0 {
+			row[0] += fmt.Sprintf(": away for %d ms", away.Milliseconds())
+		}
+		for _, r := range all {
+			reads, writes := r.all.of(read), r.all.of(put)
+			row = append(row, fmt.Sprintf("%s · %s · %d", percent(reads.good(), len(reads)), percent(writes.good(), len(writes)), r.twice))
+			twice[r.client.unsafe] += r.twice
+			if !r.client.unsafe {
+				puts += len(writes)
+			}
+			if o.nodes > 1 {
+				leaderless[r.client.name] = writes
+			}
+			// A client that finds etcd away tries to connect again after 1 s, and waits for 3 s at most.
+			if r.client.name == ourName && away < time.Second && float64(reads.good()) < o.reads*float64(len(reads)) {
+				t.Errorf("%s: %d of %d reads were good", o.name, reads.good(), len(reads))
+			}
+		}
+		shown.rows = append(shown.rows, row)
+	}
+	if twice[false] > 0 || twice[true] == 0 {
+		t.Errorf("Puts that were applied twice: %d by clients that must not repeat them, %d by those that do", twice[false], twice[true])
+	}
+	plain, assumed := leaderless[ourName], leaderless[clients[len(clients)-1].name]
+	evidence.worse("While leaders of etcd are killed, %s %% of the Puts succeed, and %s %% if everything is assumed safe to repeat: stagger gives up "+
+		"what may have been applied.", percent(plain.good(), len(plain)), percent(assumed.good(), len(assumed)))
+	text := fmt.Sprintf("%s\nOf %d Puts by clients that must not repeat them, %d were applied twice; by the two that repeat everything, %d.",
+		strings.TrimSpace(etcdText), puts, twice[false], twice[true])
+	evidence.add(20, section{title: "etcd", text: text, tables: []table{shown}})
+}
+
+// accounted is what became of a client's calls.
+type accounted struct {
+	client client
+	all    outcomes
+	twice  int // Puts that were applied more than once
+}
+
+// play starts etcd, has the outage happen while all clients make calls, and reads what etcd has in the end.
+func (o outage) play(t *testing.T, clients []client) ([]accounted, time.Duration) {
+	nodes := cluster(t, o.nodes)
+	loads := make([]*load, len(clients))
+	for i, c := range clients {
+		loads[i] = startLoad(t, c.name, 60, keys(dialNodes(t, nodes, c.options(t)...))...)
+	}
+	away := o.happen(t, nodes)
+	for _, l := range loads {
+		l.stop()
+	}
+	results := make([]accounted, len(clients))
+	for i, c := range clients {
+		results[i] = accounted{client: c, all: loads[i].end()}
+	}
+	applied := versions(t, nodes)
+	for i, c := range clients {
+		r := &results[i]
+		for _, call := range r.all.of(put) {
+			switch n := applied[call.request]; {
+			case n > 1:
+				r.twice++
+			case n == 0 && call.err == nil:
+				t.Errorf("%s: %s: %s was acknowledged and is lost", o.name, c.name, call.request)
+			}
+		}
+		reads, writes := r.all.of(read), r.all.of(put)
+		t.Logf("%s: %s: %d of %d reads, %d of %d Puts, applied twice %d, failed %v", o.name, c.name,
+			reads.good(), len(reads), writes.good(), len(writes), r.twice, r.all.codes())
+	}
+	for _, n := range nodes {
+		n.kill()
+	}
+	return results, away
+}

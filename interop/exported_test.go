@@ -1,0 +1,263 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package interop
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/policy"
+	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
+)
+
+// caller is a client program, of which a test orders calls.
+type caller interface {
+	// call makes calls one after the other over one connection, and returns their codes.
+	call(t *testing.T, o order) []string
+}
+
+// order says which calls to make; it is what the programs in other languages read.
+type order struct {
+	Target string `json:"target"`
+	Method string `json:"method"`
+	Kind   string `json:"kind"` // unary or stream
+	Calls  int    `json:"calls"`
+}
+
+// goCaller makes calls in this process.
+type goCaller func(*testing.T) []grpc.DialOption
+
+func (c goCaller) call(t *testing.T, o order) (answers []string) {
+	t.Helper()
+	conn := dial(t, o.Target, c(t)...)
+	defer conn.Close()
+	for range o.Calls {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		var err error
+		if o.Kind == "unary" {
+			err = conn.Invoke(ctx, o.Method, new(emptypb.Empty), new(emptypb.Empty))
+		} else {
+			err = drain(ctx, conn, o.Method)
+		}
+		cancel()
+		answers = append(answers, policy.CodeName(status.Code(err)))
+	}
+	return answers
+}
+
+// drain receives a whole server stream.
+func drain(ctx context.Context, conn *grpc.ClientConn, method string) error {
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(new(emptypb.Empty)); err != nil && err != io.EOF {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	for {
+		if err := stream.RecvMsg(new(emptypb.Empty)); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// foreignCaller is a client in another language.
+type foreignCaller struct {
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+// calls starts the language's client, with a service config.
+func (l language) calls(t *testing.T, config string) caller {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { read.Close() })
+	var in io.WriteCloser
+	startWith(t, func(cmd *exec.Cmd) {
+		cmd.Stdout = write
+		if in, err = cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+	}, nil, l.command[0], append(l.command[1:], program(t, l.client), config)...)
+	write.Close() // the program has it
+	return foreignCaller{in, bufio.NewScanner(read)}
+}
+
+func (c foreignCaller) call(t *testing.T, o order) (answers []string) {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(c.in, "%s\n", text); err != nil {
+		t.Fatal(err)
+	}
+	if !c.out.Scan() {
+		t.Fatalf("the client has ended: %v", c.out.Err())
+	}
+	if err := json.Unmarshal(c.out.Bytes(), &answers); err != nil {
+		t.Fatalf("%v: %s", err, c.out.Text())
+	}
+	return answers
+}
+
+// buildStagger builds the command, and returns its path.
+func buildStagger(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "stagger")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
+	cmd.Dir = "../cmd/stagger"
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, out)
+	}
+	return path
+}
+
+// exportedPolicy is the file that all clients follow: stagger itself, the others what "stagger export" makes of it.
+const exportedPolicy = `
+methodConfig:
+  - name: [{service: interop.v1.OrderService, method: GetOrder}, {service: interop.v1.OrderService, method: WatchOrders}]
+    retryPolicy: {maxAttempts: 4, initialBackoff: 0.01s, maxBackoff: 0.02s, backoffMultiplier: 2,
+      retryableStatusCodes: [UNAVAILABLE, RESOURCE_EXHAUSTED], budget: NONE}
+  - name: [{service: interop.v1.OrderService, method: ListOrders}]
+    hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.1s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE}
+  - name: [{service: interop.v1.OrderService}]
+    retryPolicy: {maxAttempts: 4, initialBackoff: 0.01s, maxBackoff: 0.02s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}
+`
+
+// namedCaller is a caller with its name on the page.
+type namedCaller struct {
+	caller
+
+	name string
+}
+
+// allCallers are stagger, which follows exportedPolicy, and clients in three languages, which follow what the command
+// exports of it.
+func allCallers(t *testing.T, command string) []namedCaller {
+	t.Helper()
+	exported, err := exec.CommandContext(t.Context(), command, "export", file(t, "retry.yaml", exportedPolicy)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []namedCaller{
+		{goCaller(func(t *testing.T) []grpc.DialOption { return retrier(t, exportedPolicy).DialOptions() }), ourName},
+		{goCaller(func(*testing.T) []grpc.DialOption {
+			return []grpc.DialOption{grpc.WithDefaultServiceConfig(string(exported))}
+		}), "gRPC for Go"},
+	}
+	for _, l := range languages {
+		l.uses(t)
+		all = append(all, namedCaller{l.calls(t, file(t, "service-config.json", string(exported))), l.name})
+	}
+	return all
+}
+
+// TestExportedPolicy has clients in three languages call "stagger faultserver", by the policy that "stagger export" writes,
+// and compares how often they call with what the table says: where they differ too.
+func TestExportedPolicy(t *testing.T) {
+	required(t)
+	command := buildStagger(t)
+	callers := allCallers(t, command)
+	server := port(t)
+	start(t, nil, command, "faultserver", "--listen", address(server), "--format", "json")
+	listening(t, server)
+	faults := faultserverv1.NewFaultServiceClient(dial(t, address(server)))
+	shown := table{header: []string{"scenario"}}
+	for _, c := range callers {
+		shown.header = append(shown.header, c.name)
+	}
+	for _, row := range []struct {
+		name   string
+		method string
+		steps  string // of the fault server's script
+		want   string // attempts of each client, in the order of the callers
+	}{
+		{"two failures", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"ok": {}}`, "3 3 3 3"},
+		{"failures without end", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "4 4 4 4"},
+		{"RESOURCE_EXHAUSTED twice", "GetOrder", `{"fail": {"code": "RESOURCE_EXHAUSTED"}, "times": 2}, {"ok": {}}`, "3 3 3 3"},
+		{"a code that is not listed", "GetOrder", `{"fail": {"code": "ABORTED"}}`, "1 1 1 1"},
+		{"a connection that is cut", "GetOrder", `{"drop": {}}, {"ok": {}}`, "2 2 2 2"},
+		{"a method that nobody declared safe", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1"},
+		{"headers, then a failure", "GetOrder", `{"moves": [{"send_header": {"entries": [{"key": "x-here", "value": "1"}]}}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1"},
+		{"a server stream, two failures", "WatchOrders", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"replies": [{"raw": ""}]}`, "3 3 3 3"},
+		{"a server stream, a message, then a failure", "WatchOrders", `{"replies": [{"raw": ""}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "1 1 1 1"},
+		{"pushback 20", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["20"]}, {"ok": {}}`, "2 2 2 2"},
+		{"pushback -1", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["-1"]}, {"ok": {}}`, "1 1 1 1"},
+		{"pushback abc", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["abc"]}, {"ok": {}}`, "1 1 1 2"},
+		{"pushback +5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["+5"]}, {"ok": {}}`, "1 2 2 2"},
+		{"pushback 005", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["005"]}, {"ok": {}}`, "1 2 2 2"},
+		{"pushback 1.5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1.5"]}, {"ok": {}}`, "1 1 1 2"},
+		{"pushback empty", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": [""]}, {"ok": {}}`, "1 1 1 2"},
+		{"two pushbacks", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1", "2"]}, {"ok": {}}`, "1 1 2 2"},
+		{"hedging, the first attempt takes 600 ms", "ListOrders", `{"ok": {}, "delay": "0.6s"}, {"ok": {}}`, "2 1 1 2"},
+		{"hedging, every attempt fails", "ListOrders", `{"fail": {"code": "UNAVAILABLE"}}`, "3 1 1 3"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			script := new(faultserverv1.SetScriptRequest)
+			text := fmt.Sprintf(`{"method": "%s%s", "steps": [%s]}`, service, row.method, row.steps)
+			if err := protojson.Unmarshal([]byte(text), script); err != nil {
+				t.Fatal(err)
+			}
+			kind := "unary"
+			if row.method == "WatchOrders" {
+				kind = "stream"
+			}
+			shownRow := []string{row.name}
+			for _, c := range callers {
+				if _, err := faults.Reset(t.Context(), new(faultserverv1.ResetRequest)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := faults.SetScript(t.Context(), script); err != nil {
+					t.Fatal(err)
+				}
+				answers := c.call(t, order{address(server), service + row.method, kind, 1})
+				list, err := faults.ListAttempts(t.Context(), new(faultserverv1.ListAttemptsRequest))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("%s: %d attempts, %v", c.name, list.GetCount(), answers)
+				shownRow = append(shownRow, strconv.Itoa(int(list.GetCount())))
+			}
+			if got := strings.Join(shownRow[1:], " "); got != row.want {
+				t.Errorf("attempts: %s; the table says %s", got, row.want)
+			}
+			shown.rows = append(shown.rows, shownRow)
+		})
+	}
+	evidence.worse("A pushback such as \"005\" ends a call, which gRPC in all three languages takes for a number.")
+	evidence.add(40, section{title: "One policy in three languages", text: exportedText, tables: []table{shown}})
+}
+
+const exportedText = `
+stagger follows a policy file, the others what ` + "`stagger export`" + ` makes of it: attempts that ` + "`stagger faultserver`" + ` saw of one call.
+gRPC for Go and Python do not hedge. stagger retries after headers that nobody has seen (` + "`commitOn: HEADERS`" + ` stops that), and takes
+no pushback with a sign or leading zeros for a number: what is malformed means stop. Node goes on after malformed pushbacks and after
+two, Python after two. A test fails when the table is no longer true.`

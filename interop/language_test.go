@@ -1,0 +1,380 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package interop
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+)
+
+// language is one in which there are a server and a client for these tests.
+type language struct {
+	name    string
+	command []string // that runs a program; its file follows
+	server  string
+	client  string
+}
+
+var languages = []language{
+	{"Python", []string{"/usr/bin/python3"}, "python/server.py", "python/client.py"},
+	{"Node", []string{"node"}, "node/server.js", "node/client.js"},
+}
+
+// uses writes down the versions of the language and of its gRPC.
+func (l language) uses(t *testing.T) {
+	t.Helper()
+	evidence.uses(l.name, version(t, l.command[0], "--version"))
+	switch l.name {
+	case "Python":
+		evidence.uses("grpcio (Python)", version(t, l.command[0], "-c", "import grpc; print(grpc.__version__)"))
+	case "Node":
+		evidence.uses("grpc-js (Node)", version(t, "grep", `"version"`, "node/node_modules/@grpc/grpc-js/package.json"))
+	}
+}
+
+// program is the full path of a program of the language.
+func program(t *testing.T, path string) string {
+	t.Helper()
+	full, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return full
+}
+
+// foreignServer is a server in another language, which can be stopped and started again.
+type foreignServer struct {
+	*process
+
+	port int
+	runs string // file to which each handler adds a line
+	args []string
+}
+
+// serve starts the language's server; maxAge is that of connections, 0 for none.
+func (l language) serve(t *testing.T, maxAge time.Duration) *foreignServer {
+	t.Helper()
+	s := &foreignServer{port: port(t), runs: filepath.Join(t.TempDir(), "runs")}
+	s.args = append(append([]string{}, l.command...), program(t, l.server), strconv.Itoa(s.port), s.runs)
+	if maxAge > 0 {
+		s.args = append(s.args, strconv.FormatInt(maxAge.Milliseconds(), 10))
+	}
+	s.run(t)
+	return s
+}
+
+func (s *foreignServer) run(t *testing.T) {
+	t.Helper()
+	s.process = start(t, nil, s.args[0], s.args[1:]...)
+	listening(t, s.port)
+}
+
+// counts is how often the handler of each request has run. A request is protobuf's form of a text: two bytes stand
+// before that, of which the first is a line feed.
+func (s *foreignServer) counts(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(s.runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSuffix(line, "\n"); len(line) > 1 {
+			n[line[1:]]++
+		}
+	}
+	return n
+}
+
+// details are what a server sends for google.rpc.RetryInfo, in hexadecimal digits.
+func details(t *testing.T, delay time.Duration) string {
+	t.Helper()
+	info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := proto.Marshal(&spb.Status{Code: int32(codes.Unavailable), Message: "as the script says", Details: []*anypb.Any{info}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(b)
+}
+
+// service is where the methods of the servers in other languages stand.
+const service = "/interop.v1.OrderService/"
+
+// TestServersInOtherLanguages plays the same script to servers in each language, and counts the handlers that ran.
+func TestServersInOtherLanguages(t *testing.T) {
+	required(t)
+	const (
+		down  = `{"code": 14}`
+		retry = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 0.001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]`
+		plain = retry + `}`
+	)
+	info := `{"code": 14, "details": "` + details(t, 150*time.Millisecond) + `"}`
+	rows := []struct {
+		name     string
+		method   string
+		script   string
+		policy   string
+		attempts int
+		answer   string // what the client gets
+		atLeast  time.Duration
+	}{
+		{"two failures", "GetOrder", "[" + down + "," + down + ", {}]", plain, 3, "1 OK", 0},
+		{"failures without end", "GetOrder", "[" + down + "]", plain, 4, "0 Unavailable", 0},
+		{"another code", "GetOrder", `[{"code": 9}]`, plain, 1, "0 FailedPrecondition", 0},
+		{"headers, then a failure", "GetOrder", `[{"code": 14, "headers": true}, {}]`, plain, 2, "1 OK", 0},
+		{"the same, `commitOn: HEADERS`", "GetOrder", `[{"code": 14, "headers": true}, {}]`, retry + `, commitOn: HEADERS}`, 1, "0 Unavailable", 0},
+		{"pushback of 150 ms", "GetOrder", `[{"code": 14, "trailer": [["grpc-retry-pushback-ms", "150"]]}, {}]`, plain, 2, "1 OK", 150 * time.Millisecond},
+		{"pushback -1", "GetOrder", `[{"code": 14, "trailer": [["grpc-retry-pushback-ms", "-1"]]}, {}]`, plain, 1, "0 Unavailable", 0},
+		{"pushback abc", "GetOrder", `[{"code": 14, "trailer": [["grpc-retry-pushback-ms", "abc"]]}, {}]`, plain, 1, "0 Unavailable", 0},
+		{"two pushbacks", "GetOrder", `[{"code": 14, "trailer": [["grpc-retry-pushback-ms", "1"], ["grpc-retry-pushback-ms", "2"]]}, {}]`, plain, 1, "0 Unavailable", 0},
+		{"RetryInfo of 150 ms", "GetOrder", "[" + info + ", {}]", plain, 2, "1 OK", 150 * time.Millisecond},
+		{"retry-after of 1 s", "GetOrder", `[{"code": 14, "trailer": [["retry-after", "1"]]}, {}]`, plain, 2, "1 OK", time.Second},
+		{"a slow attempt, hedged", "GetOrder", `[{"delay": 3000}, {}]`, retry + `, perAttemptTimeout: 0.1s}`, 2, "1 OK", 100 * time.Millisecond},
+		{"hedging", "GetOrder", `[{"delay": 3000}, {}]`, `hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}`, 2, "1 OK", 100 * time.Millisecond},
+		{"server stream, two failures", "WatchOrders", "[" + down + "," + down + `, {"messages": 3}]`, plain, 3, "3 OK", 0},
+		{"server stream, cut after two messages", "WatchOrders", `[{"messages": 2, "code": 14}, {"messages": 3}]`, plain, 1, "2 Unavailable", 0},
+		{"the same, resumed", "WatchOrders resumed", `[{"messages": 2, "code": 14}, {"messages": 3}]`, plain, 2, "5 OK", 0},
+		{"client stream, a failure", "ImportOrders", "[" + down + ", {}]", plain, 2, "1 OK", 0},
+		{"bidirectional stream, a failure", "Chat", "[" + down + `, {"messages": 1}]`, plain, 2, "3 OK", 0},
+	}
+	// Where a server does something else: Python's sends one of two pushbacks, and so the call is retried.
+	differs := map[string]map[string]string{"Python": {"two pushbacks": "2 attempts, 1 OK"}}
+	shown := table{header: []string{"script", "attempts, answer"}}
+	for _, l := range languages {
+		l.uses(t)
+		t.Run(l.name, func(t *testing.T) {
+			s := l.serve(t, 0)
+			for i, row := range rows {
+				t.Run(row.name, func(t *testing.T) {
+					method, _, resumed := strings.Cut(row.method, " ")
+					r := retrier(t, fmt.Sprintf("methodConfig: [{name: [{service: interop.v1.OrderService, method: %s}], %s}]", method, row.policy))
+					conn := dial(t, address(s.port), r.DialOptions()...)
+					request := fmt.Sprintf("request number %03d", i)
+					ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "x-script", row.script), 10*time.Second)
+					defer cancel()
+					begin := time.Now()
+					answer := talk(ctx, t, conn, method, request, resumed)
+					took := time.Since(begin)
+					await(t, 5*time.Second, fmt.Sprintf("%d attempts", row.attempts), func() bool { return s.attempts(t, method, request) >= row.attempts })
+					want := fmt.Sprintf("%d attempts, %s", row.attempts, row.answer)
+					if other := differs[l.name][row.name]; other != "" {
+						want = other
+					}
+					got := fmt.Sprintf("%d attempts, %s", s.attempts(t, method, request), answer)
+					if got != want || took < row.atLeast || row.atLeast > 0 && took > row.atLeast+2500*time.Millisecond {
+						t.Errorf("%s, after %v; want %s, after %v", got, took, want, row.atLeast)
+					}
+				})
+			}
+		})
+	}
+	for _, row := range rows {
+		cell := fmt.Sprintf("%d, %s", row.attempts, row.answer)
+		for _, l := range languages {
+			if other := differs[l.name][row.name]; other != "" {
+				cell += fmt.Sprintf(" (%s: %s)", l.name, other)
+			}
+		}
+		shown.rows = append(shown.rows, []string{row.name, cell})
+	}
+	evidence.add(30, section{title: "Servers in Python and Node", text: serversText, tables: []table{shown}})
+}
+
+const serversText = `
+Each row holds for both servers: what the server does with the attempts of a call, how many of them its handlers saw, and what the
+application got: messages and code.`
+
+// attempts is how often handlers ran for a request, which stands three times in a stream of the client's: of an import they
+// see all at once, of a chat one after the other, and the last attempt of that sees all.
+func (s *foreignServer) attempts(t *testing.T, method, request string) int {
+	t.Helper()
+	n := s.counts(t)[request]
+	switch method {
+	case "ImportOrders":
+		return n / 3
+	case "Chat":
+		return n - 2
+	default:
+		return n
+	}
+}
+
+// talk makes a call of a kind that fits the method, and tells what came: messages and the code.
+func talk(ctx context.Context, t *testing.T, conn *grpc.ClientConn, method, request string, resumed bool) string {
+	t.Helper()
+	m := wrapperspb.String(request)
+	if method == "GetOrder" || method == "CreateOrder" {
+		err := conn.Invoke(ctx, service+method, m, new(wrapperspb.StringValue))
+		n := 0
+		if err == nil {
+			n = 1
+		}
+		return fmt.Sprintf("%d %v", n, status.Code(err))
+	}
+	var opts []grpc.CallOption
+	if resumed {
+		opts = append(opts, interceptor.Resume(func(proto.Message) (proto.Message, bool) { return m, true }))
+	}
+	desc := &grpc.StreamDesc{ServerStreams: method != "ImportOrders", ClientStreams: method != "WatchOrders"}
+	stream, err := conn.NewStream(ctx, desc, service+method, opts...)
+	if err != nil {
+		return fmt.Sprintf("0 %v", status.Code(err))
+	}
+	sent := 1
+	if desc.ClientStreams {
+		sent = 3
+	}
+	for range sent {
+		if err := stream.SendMsg(m); err != nil {
+			break // RecvMsg says why
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Error(err)
+	}
+	for n := 0; ; n++ {
+		switch err := stream.RecvMsg(new(wrapperspb.StringValue)); {
+		case err == io.EOF:
+			return fmt.Sprintf("%d OK", n)
+		case err != nil:
+			return fmt.Sprintf("%d %v", n, status.Code(err))
+		case !desc.ServerStreams:
+			return "1 OK"
+		}
+	}
+}
+
+// stop is what happens to a server in another language while calls go on.
+type stop struct {
+	name   string
+	maxAge time.Duration
+	happen func(t *testing.T, s *foreignServer)
+}
+
+var stops = []stop{
+	{"SIGTERM, and started again", 0, func(t *testing.T, s *foreignServer) {
+		s.signal(t, syscall.SIGTERM)
+		<-s.done
+		s.run(t)
+		pass(t, 500*time.Millisecond)
+	}},
+	{"kill -9 twice, and started again", 0, func(t *testing.T, s *foreignServer) {
+		for range 2 {
+			s.kill()
+			s.run(t)
+			pass(t, 500*time.Millisecond)
+		}
+	}},
+	{"connections of 300 ms at most", 300 * time.Millisecond, func(t *testing.T, _ *foreignServer) {
+		pass(t, 1500*time.Millisecond)
+	}},
+}
+
+// TestServerStops has servers in each language stop and start while clients make calls, and counts handlers that ran twice.
+func TestServerStops(t *testing.T) {
+	required(t)
+	const control = "gRPC's retries, waiting for a connection"
+	clients := []client{bare(), grpcRetries(), ours(ourName, "")}
+	clients[1].name = control
+	// How long such a server takes to start depends on the machine; gRPC by itself connects anew after 1 s, then 1.6 s.
+	often := connectEach(100 * time.Millisecond)
+	for i, c := range clients {
+		clients[i].options = func(t *testing.T) []grpc.DialOption {
+			all := append(c.options(t), often)
+			if c.name == control {
+				all = append(all, grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+			}
+			return all
+		}
+	}
+	shown := table{header: []string{"server", "what happened"}}
+	for _, c := range clients {
+		shown.header = append(shown.header, c.name)
+	}
+	twice := map[string]int{}
+	for _, l := range languages {
+		for _, st := range stops {
+			t.Run(l.name+"/"+st.name, func(t *testing.T) {
+				s := l.serve(t, st.maxAge)
+				loads := make([]*load, len(clients))
+				for i, c := range clients {
+					loads[i] = startLoad(t, c.name, 40, slowOrders(dial(t, address(s.port), c.options(t)...))...)
+				}
+				pass(t, 300*time.Millisecond)
+				st.happen(t, s)
+				for _, l := range loads {
+					l.stop()
+				}
+				row := []string{l.name, st.name}
+				for i, c := range clients {
+					all := loads[i].end()
+					repeated := 0
+					for request, runs := range s.counts(t) {
+						if runs > 1 && strings.HasPrefix(request, loads[i].prefix()+createOrder) {
+							repeated++
+						}
+					}
+					twice[c.name] += repeated
+					got, made := all.of(getOrder), all.of(createOrder)
+					t.Logf("%s: %d of %d, %d of %d, ran twice %d, failed %v", c.name, got.good(), len(got), made.good(), len(made), repeated, all.codes())
+					row = append(row, fmt.Sprintf("%s · %s · %d", percent(got.good(), len(got)), percent(made.good(), len(made)), repeated))
+					if c.name == ourName && (got.good()+all.codes()[codes.Canceled])*100 < len(got)*98 {
+						t.Errorf("stagger: %d of %d calls that may be repeated were good", got.good(), len(got))
+					}
+				}
+				shown.rows = append(shown.rows, row)
+				s.kill()
+			})
+		}
+	}
+	if twice[ourName]+twice[bareName] > 0 || twice[control] == 0 {
+		t.Errorf("calls that nobody declared safe and that ran twice: %v", twice)
+	}
+	evidence.worse("A call that nobody declared safe and that was in flight when its server was killed fails: gRPC's retries bring it to an end, and "+
+		"have run %d such calls twice in Python and Node, stagger none.", twice[control])
+	evidence.add(31, section{title: "Servers in Python and Node that stop", text: stopsText, tables: []table{shown}})
+}
+
+const stopsText = `
+40 calls a second of each client, 150 ms each. In each cell: GetOrder, % good · CreateOrder, % good · calls of CreateOrder that ran
+twice. A server that is started again needs some tenths of a second; connections are tried each 100 ms. Python's server answers calls that arrive while it stops with
+CANCELLED, which is retried where a policy lists CANCELLED; this one does not.`
+
+// slowOrders are both methods, each call of which takes 150 ms.
+func slowOrders(conn *grpc.ClientConn) []callee {
+	all := orders(conn, getOrder, createOrder)
+	for i, c := range all {
+		all[i].call = func(ctx context.Context, request string) error {
+			return c.call(metadata.AppendToOutgoingContext(ctx, "x-script", `[{"delay": 150}]`), request)
+		}
+	}
+	return all
+}
