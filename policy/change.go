@@ -26,6 +26,7 @@ const (
 	ChangedMaxWaiting       ChangedPart = "maxWaiting"
 	ChangedLoadBalancing    ChangedPart = balancingKey       // where a Retrier brings it ([Set.LoadBalancing])
 	ChangedTransparentRetry ChangedPart = "transparentRetry" // at the file's top
+	ChangedMode             ChangedPart = "mode"             // of all calls, or its percent
 )
 
 // ChangeKind is how a part differs.
@@ -79,6 +80,9 @@ func (s *Set) ChangesSince(before *Set) []Change {
 		list = append(list, Change{What: ChangedLoadBalancing, How: ChangeRemoved})
 	default:
 		list = append(list, Change{What: ChangedLoadBalancing, How: ChangeChanged})
+	}
+	if before.reach != s.reach {
+		list = append(list, Change{What: ChangedMode, How: ChangeChanged})
 	}
 	return list
 }

@@ -23,6 +23,8 @@ type Config struct {
 	Throttling  *budget.ThrottleConfig // the budget of every policy that names none; nil: the default budget
 	Idempotency Idempotency            // for entries that say nothing of it
 	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
+	Mode        Mode                   // for all calls; entries may be stricter
+	Percent     *float64               // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
 
 	TransparentRetry TransparentRetry // for entries that say nothing of it, and methods without an entry; 0: [TransparentRetryAllow]
 
@@ -57,6 +59,7 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{
 		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()),
 		TransparentRetry: enum[TransparentRetry](f.GetTransparentRetry()),
+		Mode:             enum[Mode](f.GetMode()), Percent: f.Percent,
 	}
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
@@ -81,6 +84,8 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		TransparentRetry: enum[TransparentRetry](m.GetTransparentRetry()),
 		Admission:        enum[Admission](m.GetAdmission()),
 		Criticality:      enum[Criticality](m.GetCriticality()),
+		Mode:             enum[Mode](m.GetMode()),
+		Percent:          m.Percent,
 	}}
 	for _, n := range m.GetName() {
 		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
@@ -118,6 +123,7 @@ func checkConfig(report *document.Report, c Config) {
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}
+	checkMode(report, "", c.Mode, c.Percent)
 	checkBudgets(report, c.Budgets)
 	budgets := budgetNames(report, c.Budgets)
 	checkChannel(report, c.channel)

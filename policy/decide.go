@@ -70,6 +70,12 @@ type Decision struct {
 	previous time.Duration
 }
 
+// Shadow reports whether another attempt would have followed, and does not since the call's mode is OBSERVE: Reason and
+// Delay say which.
+func (d Decision) Shadow() bool {
+	return !d.Retry && (d.Reason == ReasonRetry || d.Reason == ReasonHedge)
+}
+
 // Decide says what follows an attempt of c that ended with out: the whole of it, read from top to
 // bottom. The budget comes last, so that it is charged only when every other answer is yes, and
 // before the wait, so that a refusal adds no latency. r is a chance in [0, 1).

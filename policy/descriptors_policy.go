@@ -104,7 +104,7 @@ func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.M
 	a.warnings = append(a.warnings, o.rename(o.report.Warnings())...)
 	if len(a.errors) == 0 {
 		p := compile(Spec{Retry: &spec, Idempotency: resolve(a.set.assumed, said, name), TransparentRetry: a.set.transparent})
-		p.name = name
+		p.name, p.reach = name, a.set.reach
 		a.policies = append(a.policies, p)
 	}
 }

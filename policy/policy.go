@@ -28,6 +28,7 @@ type Policy struct {
 	retry    RetrySpec // MaxAttempts 1 and no codes if spec has no retries
 	name     Name      // the name in the config that leads here; empty for a policy on its own
 	index    int       // in its set; -1 for a policy on its own
+	reach    reach
 	fastPath bool
 }
 
@@ -56,7 +57,7 @@ func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
 func compile(s Spec) *Policy {
 	s = s.clone()
 	s.Admission, s.Criticality = cmp.Or(s.Admission, AdmissionNone), cmp.Or(s.Criticality, CriticalityDefault)
-	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}}
+	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}, reach: reachOf(s.Mode, s.Percent)}
 	switch {
 	case s.Retry != nil:
 		*s.Retry = s.Retry.withDefaults()
@@ -174,8 +175,10 @@ type Spec struct {
 	TransparentRetry TransparentRetry // 0: as the [Config] says
 	Admission        Admission
 	Criticality      Criticality // of calls that do not say it themselves
-	Retry            *RetrySpec  // nil: one attempt, unless Hedge is there
-	Hedge            *HedgeSpec  // not beside Retry
+	Mode             Mode
+	Percent          *float64   // of the calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
+	Retry            *RetrySpec // nil: one attempt, unless Hedge is there
+	Hedge            *HedgeSpec // not beside Retry
 }
 
 // clone copies what a spec points to, so that who wrote it cannot change a policy afterwards.
@@ -183,6 +186,7 @@ func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
 	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
+	s.Percent = cloned(s.Percent)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
 		s.Hedge.Quantile = cloned(s.Hedge.Quantile)
 	}
@@ -215,6 +219,7 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkIdempotencyKey(report, prefix, s)
 	checkEnum(report, prefix+"admission", policyv1.Admission(s.Admission))
 	checkEnum(report, prefix+"criticality", policyv1.Criticality(s.Criticality))
+	checkMode(report, prefix, s.Mode, s.Percent)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {

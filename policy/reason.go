@@ -37,6 +37,7 @@ const (
 	ReasonCancelled        Reason = "cancelled"         // the caller gave up
 	ReasonClosed           Reason = "closed"            // the ClientConn was closed, or the Retrier before another attempt
 	ReasonNotConnected     Reason = "not_connected"     // the wait for a connection was as long as it may be
+	ReasonModeOff          Reason = "mode_off"          // the mode lets no other attempt be sent
 )
 
 // reasons are all of them, in the order in which they stand above.
@@ -45,7 +46,7 @@ var reasons = []Reason{
 	ReasonChainStop, ReasonBreakerOpen, ReasonSlowEverywhere, ReasonOverloaded, ReasonDeadlineTooClose, ReasonTooManyWaiting,
 	ReasonBudgetExhausted,
 	ReasonRetry, ReasonHedge,
-	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected,
+	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected, ReasonModeOff,
 }
 
 // Reasons returns all reasons: first those of [Policy.Decide], in the order of its questions ([Steps]), then those

@@ -18,7 +18,8 @@ import (
 //
 // Plain gRPC does not ask whether a method is safe to repeat. So methods that nobody declares safe, or only an
 // idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note of
-// that. With assumeIdempotent they keep their policies.
+// that. With assumeIdempotent they keep their policies. Nor does plain gRPC know modes: an entry that stagger does not
+// enforce ([ModeObserve], [ModeOff], percent 0) gets no policy.
 //
 // gRPC for Go takes it ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a
 // loadBalancingConfig that lists no policy which is linked into the program.
@@ -37,7 +38,9 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 	}
 	n.transparent("transparentRetry", s.transparent)
 	for i, m := range s.entries() {
-		path := document.Item("methodConfig", i)
+		path, of := document.Item("methodConfig", i), s.reach.and(reachOf(m.Mode, m.Percent))
+		m, key, why := s.enforced(m)
+		n.mode(path, key, why, of, m)
 		parts := []MethodConfig{m}
 		if !assumeIdempotent {
 			var left []leftOut

@@ -93,19 +93,23 @@ func (n *configNotes) leftOut(path string, list []leftOut) {
 	}
 }
 
-// elsewhere warns of names whose methods other clients would repeat, if they were given the file as it is.
+// elsewhere warns of entries and names whose methods other clients would repeat, if they were given the file as it is.
 func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 	var list []Diagnostic
+	warn := func(field, value, why string) {
+		list = append(list, report.Locate(Diagnostic{
+			Severity: SeverityWarning, Field: field, Value: value,
+			Message: "other gRPC clients that are given this file repeat it all the same (" + why + `); give them what "stagger export" writes`,
+		}))
+	}
 	for i, m := range s.entries()[:len(s.methods)] {
+		m, key, why := s.enforced(m)
+		if key != "" {
+			warn(document.Item("methodConfig", i)+"."+key, "", why)
+		}
 		_, left := s.split(i, m)
 		for _, l := range left {
-			list = append(list, report.Locate(Diagnostic{
-				Severity: SeverityWarning,
-				Field:    fmt.Sprintf("methodConfig[%d].name[%d]", i, l.index),
-				Value:    strconv.Quote(l.name.String()),
-				Message: "other gRPC clients that are given this file repeat it all the same (" + l.why +
-					"); give them what \"stagger export\" writes",
-			}))
+			warn(fmt.Sprintf("methodConfig[%d].name[%d]", i, l.index), strconv.Quote(l.name.String()), l.why)
 		}
 	}
 	return list

@@ -25,6 +25,7 @@ type Set struct {
 	throttle    *budget.ThrottleConfig
 	assumed     Idempotency // for entries that say nothing of it
 	waiting     int
+	reach       reach            // of all calls
 	transparent TransparentRetry // for entries that say nothing of it, and methods without an entry
 	methods     []MethodConfig   // the config's entries
 	channel     channel
@@ -58,6 +59,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		assumed:     c.Idempotency,
 		waiting:     cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
 		transparent: c.TransparentRetry,
+		reach:       reachOf(c.Mode, c.Percent),
 		channel:     c.channel,
 
 		balancing:   c.channel.balancing(),
@@ -81,6 +83,7 @@ func (s *Set) add(m MethodConfig) {
 		s.policies = append(s.policies, p)
 		p.spec.Idempotency = resolve(m.Idempotency, s.assumed, name)
 		p.spec.TransparentRetry = cmp.Or(m.TransparentRetry, s.transparent)
+		p.reach = p.reach.and(s.reach)
 		if name.Service == "" {
 			s.fallback = p
 			continue

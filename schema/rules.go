@@ -28,7 +28,9 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"PolicyFile.load_balancing_config": onePolicyEach,
 		"PolicyFile.health_check_config":   func(s *schema) { s.Properties = map[string]*schema{"serviceName": stringOrNull(&schema{})} },
 		"PolicyFile.max_waiting":           least(1),
+		"PolicyFile.percent":               between(0, 100),
 
+		"MethodConfig.percent":  between(0, 100),
 		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
 		"IdempotencyKey.header": both(pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`), not("^grpc-|-bin$", "must be a header that does not begin with grpc- nor end with -bin")),
 		"Name":                  methodNeedsService,

@@ -43,6 +43,65 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Mode is what becomes of the extra attempts that policies decide on: retries, hedges and resumptions. A stricter mode
+// holds from the next decision on, for calls that wait too; a laxer one for calls that begin after it.
+type Mode int32
+
+const (
+	// ENFORCE.
+	Mode_MODE_UNSPECIFIED Mode = 0
+	// They are sent.
+	Mode_MODE_ENFORCE Mode = 1
+	// The first one of each call is decided on, and not sent: observers hear what would have been. A balance of its own
+	// stands in for the budget's; how the call ends by itself settles it, so that it refuses at least as often.
+	Mode_MODE_OBSERVE Mode = 2
+	// None is sent. Timeouts, limits, idempotency keys, the word to callers above and transparentRetry stay.
+	Mode_MODE_OFF Mode = 3
+)
+
+// Enum value maps for Mode.
+var (
+	Mode_name = map[int32]string{
+		0: "MODE_UNSPECIFIED",
+		1: "MODE_ENFORCE",
+		2: "MODE_OBSERVE",
+		3: "MODE_OFF",
+	}
+	Mode_value = map[string]int32{
+		"MODE_UNSPECIFIED": 0,
+		"MODE_ENFORCE":     1,
+		"MODE_OBSERVE":     2,
+		"MODE_OFF":         3,
+	}
+)
+
+func (x Mode) Enum() *Mode {
+	p := new(Mode)
+	*p = x
+	return p
+}
+
+func (x Mode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Mode) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (Mode) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[0]
+}
+
+func (x Mode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Mode.Descriptor instead.
+func (Mode) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
+}
+
 // Admission is what becomes of a call that cannot be answered in time, as far as the last answers tell.
 type Admission int32
 
@@ -80,11 +139,11 @@ func (x Admission) String() string {
 }
 
 func (Admission) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[0].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
 }
 
 func (Admission) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[0]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
 }
 
 func (x Admission) Number() protoreflect.EnumNumber {
@@ -93,7 +152,7 @@ func (x Admission) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Admission.Descriptor instead.
 func (Admission) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
 // Criticality is which calls are refused first when not all can be answered in time. It is not sent along.
@@ -137,11 +196,11 @@ func (x Criticality) String() string {
 }
 
 func (Criticality) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (Criticality) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[1]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
 }
 
 func (x Criticality) Number() protoreflect.EnumNumber {
@@ -150,7 +209,7 @@ func (x Criticality) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Criticality.Descriptor instead.
 func (Criticality) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 // Idempotency says whether methods may be repeated when an earlier attempt may have taken effect.
@@ -199,11 +258,11 @@ func (x Idempotency) String() string {
 }
 
 func (Idempotency) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (Idempotency) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
 }
 
 func (x Idempotency) Number() protoreflect.EnumNumber {
@@ -212,7 +271,7 @@ func (x Idempotency) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Idempotency.Descriptor instead.
 func (Idempotency) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 // TransparentRetry says whether gRPC for Go may send a call once more by itself, unseen and uncounted, after a server
@@ -256,11 +315,11 @@ func (x TransparentRetry) String() string {
 }
 
 func (TransparentRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (TransparentRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
 }
 
 func (x TransparentRetry) Number() protoreflect.EnumNumber {
@@ -269,7 +328,7 @@ func (x TransparentRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TransparentRetry.Descriptor instead.
 func (TransparentRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 // Chain is what a call may do that is made inside of a retried one.
@@ -315,11 +374,11 @@ func (x Chain) String() string {
 }
 
 func (Chain) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
 }
 
 func (Chain) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
 }
 
 func (x Chain) Number() protoreflect.EnumNumber {
@@ -328,7 +387,7 @@ func (x Chain) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Chain.Descriptor instead.
 func (Chain) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 // Growth is how the backoff b grows with the number i of retries that went before.
@@ -372,11 +431,11 @@ func (x Growth) String() string {
 }
 
 func (Growth) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (Growth) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
 }
 
 func (x Growth) Number() protoreflect.EnumNumber {
@@ -385,7 +444,7 @@ func (x Growth) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Growth.Descriptor instead.
 func (Growth) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 // Jitter is how a backoff b is spread by chance; r is uniform in [0, 1).
@@ -438,11 +497,11 @@ func (x Jitter) String() string {
 }
 
 func (Jitter) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (Jitter) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x Jitter) Number() protoreflect.EnumNumber {
@@ -451,7 +510,7 @@ func (x Jitter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Jitter.Descriptor instead.
 func (Jitter) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // AttemptTimeoutAction is what follows when an attempt has used up its per-attempt timeout.
@@ -491,11 +550,11 @@ func (x AttemptTimeoutAction) String() string {
 }
 
 func (AttemptTimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (AttemptTimeoutAction) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
@@ -504,7 +563,7 @@ func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttemptTimeoutAction.Descriptor instead.
 func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // FirstRetry is when the first retry of a call is sent.
@@ -547,11 +606,11 @@ func (x FirstRetry) String() string {
 }
 
 func (FirstRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
 }
 
 func (FirstRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
 }
 
 func (x FirstRetry) Number() protoreflect.EnumNumber {
@@ -560,7 +619,7 @@ func (x FirstRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FirstRetry.Descriptor instead.
 func (FirstRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 // CommitOn is when an attempt becomes the call's only one.
@@ -601,11 +660,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -614,7 +673,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 // BudgetScope is which calls share one balance of a budget.
@@ -658,11 +717,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -671,7 +730,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -771,11 +830,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[12].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[12]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -784,7 +843,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config and stagger's keys beside it.
@@ -821,8 +880,14 @@ type PolicyFile struct {
 	// stagger. Whether gRPC may send calls of methods that nobody declared safe once more by itself, for every entry
 	// that does not say so itself, and for methods without an entry. ALLOW when absent.
 	TransparentRetry TransparentRetry `protobuf:"varint,1004,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// stagger. What becomes of the extra attempts that policies decide on, from any source: this file, APIs, service
+	// configs and calls. Of this, an entry's own mode and Retrier.SetMode the strictest holds.
+	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
+	// stagger. The share of the calls that the mode is for, in percent, drawn for each call; the others are OFF, and earn
+	// nothing. Of this and an entry's own the smaller holds. 0 to 100, at most four decimals; 100 when absent.
+	Percent       *float64 `protobuf:"fixed64,1006,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PolicyFile) Reset() {
@@ -925,6 +990,20 @@ func (x *PolicyFile) GetTransparentRetry() TransparentRetry {
 	return TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED
 }
 
+func (x *PolicyFile) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *PolicyFile) GetPercent() float64 {
+	if x != nil && x.Percent != nil {
+		return *x.Percent
+	}
+	return 0
+}
+
 // MethodConfig is what one entry says of the methods that it names.
 type MethodConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -959,6 +1038,11 @@ type MethodConfig struct {
 	// stagger. Whether gRPC may send calls of these methods once more by itself, as far as nobody declared them
 	// safe. Absent: as the file says at its top.
 	TransparentRetry TransparentRetry `protobuf:"varint,1003,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
+	// stagger. What becomes of the extra attempts of these methods. Of this, the file's mode and Retrier.SetMode the
+	// strictest holds, for calls with a policy of their own (interceptor.WithPolicy) too.
+	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
+	// stagger. The share of the calls that the mode is for, as at the top of the file.
+	Percent *float64 `protobuf:"fixed64,1005,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service answers too slowly
 	// to answer it before its deadline. Calls without a deadline are never refused.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
@@ -1077,6 +1161,20 @@ func (x *MethodConfig) GetTransparentRetry() TransparentRetry {
 		return x.TransparentRetry
 	}
 	return TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED
+}
+
+func (x *MethodConfig) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *MethodConfig) GetPercent() float64 {
+	if x != nil && x.Percent != nil {
+		return *x.Percent
+	}
+	return 0
 }
 
 func (x *MethodConfig) GetAdmission() Admission {
@@ -2222,7 +2320,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xb9\x05\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x93\x06\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -2235,8 +2333,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\vidempotency\x18\xea\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12%\n" +
 	"\vmax_waiting\x18\xeb\a \x01(\rH\x00R\n" +
 	"maxWaiting\x88\x01\x01\x12Q\n" +
-	"\x11transparent_retry\x18\xec\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetryB\x0e\n" +
-	"\f_max_waiting\"\xfb\x06\n" +
+	"\x11transparent_retry\x18\xec\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12,\n" +
+	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
+	"\apercent\x18\xee\a \x01(\x01H\x01R\apercent\x88\x01\x01B\x0e\n" +
+	"\f_max_waitingB\n" +
+	"\n" +
+	"\b_percent\"\xd5\a\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2247,13 +2349,17 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x0ehedging_policy\x18\a \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicy\x12A\n" +
 	"\vidempotency\x18\xe9\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12K\n" +
 	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKey\x12Q\n" +
-	"\x11transparent_retry\x18\xeb\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12;\n" +
+	"\x11transparent_retry\x18\xeb\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12,\n" +
+	"\x04mode\x18\xec\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
+	"\apercent\x18\xed\a \x01(\x01H\x04R\apercent\x88\x01\x01\x12;\n" +
 	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmission\x12A\n" +
 	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticalityB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
-	"\x1b_max_response_message_bytes\"(\n" +
+	"\x1b_max_response_message_bytesB\n" +
+	"\n" +
+	"\b_percent\"(\n" +
 	"\x0eIdempotencyKey\x12\x16\n" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
@@ -2356,7 +2462,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\v_retry_costB\x0f\n" +
 	"\r_timeout_costB\n" +
 	"\n" +
-	"\b_success*P\n" +
+	"\b_success*N\n" +
+	"\x04Mode\x12\x14\n" +
+	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fMODE_ENFORCE\x10\x01\x12\x10\n" +
+	"\fMODE_OBSERVE\x10\x02\x12\f\n" +
+	"\bMODE_OFF\x10\x03*P\n" +
 	"\tAdmission\x12\x19\n" +
 	"\x15ADMISSION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eADMISSION_NONE\x10\x01\x12\x14\n" +
@@ -2445,98 +2556,101 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
 var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
-	(Admission)(0),              // 0: stagger.policy.v1.Admission
-	(Criticality)(0),            // 1: stagger.policy.v1.Criticality
-	(Idempotency)(0),            // 2: stagger.policy.v1.Idempotency
-	(TransparentRetry)(0),       // 3: stagger.policy.v1.TransparentRetry
-	(Chain)(0),                  // 4: stagger.policy.v1.Chain
-	(Growth)(0),                 // 5: stagger.policy.v1.Growth
-	(Jitter)(0),                 // 6: stagger.policy.v1.Jitter
-	(AttemptTimeoutAction)(0),   // 7: stagger.policy.v1.AttemptTimeoutAction
-	(FirstRetry)(0),             // 8: stagger.policy.v1.FirstRetry
-	(CommitOn)(0),               // 9: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 10: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 11: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 12: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 13: stagger.policy.v1.MethodConfig
-	(*IdempotencyKey)(nil),      // 14: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 15: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 16: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 17: stagger.policy.v1.CodeOverride
-	(*CodePolicy)(nil),          // 18: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 19: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 20: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 21: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 22: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 23: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 24: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 25: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 26: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 27: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
+	(Mode)(0),                   // 0: stagger.policy.v1.Mode
+	(Admission)(0),              // 1: stagger.policy.v1.Admission
+	(Criticality)(0),            // 2: stagger.policy.v1.Criticality
+	(Idempotency)(0),            // 3: stagger.policy.v1.Idempotency
+	(TransparentRetry)(0),       // 4: stagger.policy.v1.TransparentRetry
+	(Chain)(0),                  // 5: stagger.policy.v1.Chain
+	(Growth)(0),                 // 6: stagger.policy.v1.Growth
+	(Jitter)(0),                 // 7: stagger.policy.v1.Jitter
+	(AttemptTimeoutAction)(0),   // 8: stagger.policy.v1.AttemptTimeoutAction
+	(FirstRetry)(0),             // 9: stagger.policy.v1.FirstRetry
+	(CommitOn)(0),               // 10: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 11: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 12: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 13: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 14: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 15: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 16: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 17: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 18: stagger.policy.v1.CodeOverride
+	(*CodePolicy)(nil),          // 19: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 20: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 21: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 22: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 23: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 24: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 25: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 26: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 27: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 28: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	13, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	21, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	26, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	27, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	27, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	22, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
-	2,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
-	3,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	15, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	28, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	16, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	19, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	2,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	14, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	3,  // 14: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	0,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	1,  // 16: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	28, // 17: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	28, // 18: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	11, // 19: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	5,  // 20: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	6,  // 21: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	28, // 22: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	7,  // 23: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	9,  // 24: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	28, // 25: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	28, // 26: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	18, // 27: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	4,  // 28: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	17, // 29: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	28, // 30: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	8,  // 31: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	11, // 32: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	11, // 33: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	11, // 34: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	28, // 35: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	28, // 36: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	5,  // 37: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	6,  // 38: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	28, // 39: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	11, // 40: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	20, // 41: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	28, // 42: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	28, // 43: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	28, // 44: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	28, // 45: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	28, // 46: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	10, // 47: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	23, // 48: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	21, // 49: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	24, // 50: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	25, // 51: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	28, // 52: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	14, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	22, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	27, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	28, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	28, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	23, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
+	4,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	0,  // 8: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
+	16, // 9: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	29, // 10: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	17, // 11: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	20, // 12: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	3,  // 13: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	15, // 14: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	4,  // 15: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	0,  // 16: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
+	1,  // 17: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
+	2,  // 18: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
+	29, // 19: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	29, // 20: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	12, // 21: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	6,  // 22: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	7,  // 23: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	29, // 24: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	8,  // 25: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	10, // 26: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	29, // 27: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	29, // 28: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	19, // 29: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	5,  // 30: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	18, // 31: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	29, // 32: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	9,  // 33: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	12, // 34: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	12, // 35: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	12, // 36: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	29, // 37: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	29, // 38: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	6,  // 39: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	7,  // 40: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	29, // 41: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	12, // 42: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	21, // 43: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	29, // 44: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	29, // 45: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	29, // 46: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	29, // 47: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	29, // 48: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	11, // 49: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	24, // 50: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	22, // 51: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	25, // 52: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	26, // 53: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	29, // 54: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	55, // [55:55] is the sub-list for method output_type
+	55, // [55:55] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2565,7 +2679,7 @@ func file_stagger_policy_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      12,
+			NumEnums:      13,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -1,0 +1,154 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestMode(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		file, entry string
+		mode        policy.Mode
+		percent     float64
+	}{
+		"nothing said":             {"", "", policy.ModeEnforce, 100},
+		"of the file":              {"mode: OBSERVE", "", policy.ModeObserve, 100},
+		"of the entry":             {"", "mode: off", policy.ModeOff, 100},
+		"the stricter is the file": {"mode: OFF", "mode: OBSERVE", policy.ModeOff, 100},
+		"the stricter is the entry": {
+			"mode: ENFORCE\npercent: 50", "mode: OBSERVE", policy.ModeObserve, 50,
+		},
+		"the smaller percentage": {"percent: 10", "percent: 12.5", policy.ModeEnforce, 10},
+		"of nobody":              {"percent: 99.9999", "percent: 0", policy.ModeEnforce, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := mustParse(t, "f", row.file+"\nmethodConfig:\n- name: [{service: a.B}]\n  "+row.entry)
+			p := set.Lookup("/a.B/C")
+			if p.Mode() != row.mode || p.Percent() != row.percent {
+				t.Errorf("mode %v, %v %%; want %v, %v %%", p.Mode(), p.Percent(), row.mode, row.percent)
+			}
+		})
+	}
+}
+
+func TestModeOfSet(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", "mode: OBSERVE\npercent: 25\nmethodConfig: [{name: [{}], mode: OFF, percent: 1}]")
+	if set.Mode() != policy.ModeObserve || set.Percent() != 25 {
+		t.Errorf("mode %v, %v %%; want that of all calls", set.Mode(), set.Percent())
+	}
+	if got := policy.Mode(0).String(); got != "ENFORCE" {
+		t.Errorf("the mode of those that say nothing is %s", got)
+	}
+}
+
+// What is written in Go is checked as a file is.
+func TestModeInGo(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		spec policy.Spec
+		want string
+	}{
+		"a mode that there is not": {policy.Spec{Mode: 4}, "mode: 4: must be ENFORCE, OBSERVE or OFF"},
+		"less than none":           {policy.Spec{Percent: new(-0.5)}, "percent: -0.5: must be 0 to 100"},
+		"more than all":            {policy.Spec{Percent: new(100.5)}, "percent: 100.5: must be 0 to 100"},
+		"too fine":                 {policy.Spec{Percent: new(0.00001)}, "percent: 1e-05: must have at most 4 decimals, such as 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := policy.New(row.spec); err == nil || err.Error() != row.want {
+				t.Errorf("%v; want %s", err, row.want)
+			}
+		})
+	}
+	percent := 50.0
+	p, err := policy.New(policy.Spec{Percent: &percent})
+	if percent = 1; err != nil || p.Percent() != 50 || *p.Spec().Percent != 50 {
+		t.Errorf("a policy changes with what its spec was made from: %v, %v", p, err)
+	}
+}
+
+// Policies that come with APIs obey the file's mode.
+func TestModeOfAPIPolicies(t *testing.T) {
+	t.Parallel()
+	set := mustDescribe(t, mustParse(t, "f", "mode: OFF\npercent: 5"), mustLoadDescriptors(t, parcels))
+	if len(set.Policies()) == 0 {
+		t.Fatal("parcels.proto ships no policy")
+	}
+	for _, p := range set.Policies() {
+		if p.Mode() != policy.ModeOff || p.Percent() != 5 {
+			t.Errorf("%v: mode %v, %v %%", p.Name(), p.Mode(), p.Percent())
+		}
+	}
+}
+
+const modes = `methodConfig: [
+{name: [{service: a.B, method: Off}], mode: OFF, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14]}},
+{name: [{service: a.B, method: Trial}], mode: OBSERVE, timeout: 1s, hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}},
+{name: [{service: a.B, method: None}], percent: 0, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14]}},
+{name: [{service: a.B, method: Some}], percent: 5, hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}},
+{name: [{service: a.B, method: Plain}], mode: OFF, timeout: 1s}]`
+
+// Clients without modes get the policies that are enforced, and the others not.
+func TestServiceConfigModes(t *testing.T) {
+	t.Parallel()
+	const want = `{"methodConfig": [
+		{"name": [{"service": "a.B", "method": "Off"}]},
+		{"name": [{"service": "a.B", "method": "Trial"}], "timeout": "1s"},
+		{"name": [{"service": "a.B", "method": "None"}]},
+		{"name": [{"service": "a.B", "method": "Some"}], "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "1s"}},
+		{"name": [{"service": "a.B", "method": "Plain"}], "timeout": "1s"}]}`
+	for _, assume := range []bool{true, false} {
+		config, notes := mustParse(t, "f", modes).ServiceConfig(assume)
+		if got := strings.Join(strings.Fields(string(config)), ""); got != strings.Join(strings.Fields(want), "") {
+			t.Errorf("ServiceConfig(%v) =\n%s", assume, config)
+		}
+		for _, want := range []string{
+			"methodConfig[0].retryPolicy: left out: the mode is OFF",
+			"methodConfig[1].hedgingPolicy: left out: the mode is OBSERVE",
+			"methodConfig[2].retryPolicy: left out: percent is 0",
+			"methodConfig[3].percent: 5: gRPC follows the policy in all calls",
+		} {
+			if !slices.ContainsFunc(notes, func(d policy.Diagnostic) bool { return d.String() == want }) {
+				t.Errorf("notes %v; want %s", notes, want)
+			}
+		}
+		if slices.ContainsFunc(notes, func(d policy.Diagnostic) bool { return strings.Contains(d.Field, "[4]") }) {
+			t.Errorf("notes %v: nothing is left out of an entry without retries", notes)
+		}
+	}
+}
+
+func TestServiceConfigModeOfFile(t *testing.T) {
+	t.Parallel()
+	config, _ := mustParse(t, "f", "mode: OFF\n"+modes).ServiceConfig(true)
+	if strings.Contains(string(config), "Policy") {
+		t.Errorf("a file that is off is exported with policies:\n%s", config)
+	}
+}
+
+func TestLintModes(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, d := range policy.Lint("f", []byte(modes)) {
+		if strings.Contains(d.Message, "other gRPC clients") {
+			got = append(got, d.Field+" "+d.Message[strings.Index(d.Message, "("):strings.Index(d.Message, ";")])
+		}
+	}
+	want := []string{
+		"methodConfig[0].retryPolicy (the mode is OFF)",
+		"methodConfig[1].hedgingPolicy (the mode is OBSERVE)",
+		"methodConfig[2].retryPolicy (percent is 0)",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
