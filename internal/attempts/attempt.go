@@ -303,6 +303,15 @@ func (c *Call) settle(a *attempt, err error, helped bool, at time.Duration) {
 	}
 }
 
+// settleShadow tells the budget how the call went for which an attempt would have been sent: whether that would have
+// helped is not known.
+func (c *Call) settleShadow(helped bool, at time.Duration) {
+	if p := c.shadow; p.held {
+		c.shadow = permit{}
+		c.set.Budget.Settle(at, p.Permit, helped)
+	}
+}
+
 // unspend returns the permit of an attempt that no server sees.
 func (c *Call) unspend(p *permit, at time.Duration) {
 	if p.held {

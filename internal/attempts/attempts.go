@@ -40,6 +40,7 @@ type Settings struct {
 	Wall        time.Time     // the same deadline; zero: none
 	ConnectWait time.Duration // the longest wait for a connection before an extra attempt; 0: none
 	Alone       bool          // attempts never run beside each other: no second reply can be made
+	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
 	Facts       Facts
 	Budget      budget.Budget
 	Slots       Slots
@@ -53,8 +54,8 @@ type Settings struct {
 type Facts interface {
 	Safe() bool    // the call may be repeated
 	InRetry() bool // the call is made inside of an incoming call that is itself a retry
-	// Off is why no other attempt is sent from now on, whatever the policy says: ReasonClosed; "" if it may be. When
-	// that changes, the driver calls Wake.
+	// Off is why no other attempt is sent from now on, whatever the policy says: ReasonClosed, ReasonModeOff; "" if it
+	// may be. When that changes, the driver calls Wake.
 	Off() policy.Reason
 }
 
@@ -112,15 +113,15 @@ const (
 
 // Step is what the driver does after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {
-	Cancel   []int         // attempts, whose ends are reported as all others; valid until the next event
-	Send     int           // the number of the attempt to send; 0: none
-	Wake     time.Duration // when to call Wake, in place of any time given before; Never: only another event changes anything
-	Watch    bool          // call Wake also when the channel's state changes
-	Over     bool          // nothing runs and all is settled; End says how. True once.
-	Place    Place         // of the attempt that the event has ended
-	Decided  int           // the attempt that Decision is about; 0: nothing was decided
-	Decision policy.Decision
-	TimedOut bool // the decision is about an attempt that is slow, and may still run
+	Cancel   []int           // attempts, whose ends are reported as all others; valid until the next event
+	Send     int             // the number of the attempt to send; 0: none
+	Wake     time.Duration   // when to call Wake, in place of any time given before; Never: only another event changes anything
+	Watch    bool            // call Wake also when the channel's state changes
+	Over     bool            // nothing runs and all is settled; End says how. True once.
+	Place    Place           // of the attempt that the event has ended
+	Decided  int             // the attempt that Decision is about; 0: nothing was decided
+	Decision policy.Decision // with Settings.Observe see Decision.Shadow
+	TimedOut bool            // the decision is about an attempt that is slow, and may still run
 }
 
 // End is how a call ended.

@@ -41,6 +41,7 @@ type Call struct {
 	floor   time.Duration // nothing is sent before, by the server's word
 	connect time.Duration // until when a connection is waited for; Never: not begun
 	slot    bool          // a wait slot is held
+	shadow  permit        // of the attempt that would have been sent, until the call is over
 	spare   permit        // of an unsent attempt, for its successor, while the event lasts
 	let     policy.Reason // why a slow attempt was let go on alone
 	said    error         // the last that a server said before the answer, to attempt saidTo
@@ -254,6 +255,7 @@ func (c *Call) Abort(now Now) Step {
 	swallow(func() { c.drop(now.At) })
 	swallow(func() { c.unspend(&c.spare, now.At) })
 	swallow(func() { c.settle(&c.ended, errPanicked, false, now.At) })
+	swallow(func() { c.settleShadow(false, now.At) })
 	for i := range c.running {
 		a := &c.running[i]
 		if a.cancelled == no && a.number <= c.known {
@@ -302,6 +304,7 @@ func (c *Call) finish(step Step, now Now) Step {
 
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(at time.Duration) {
+	c.settleShadow(c.end.Reason == policy.ReasonSucceeded, at)
 	if c.phase == gone && c.end.Reason == policy.ReasonDeadlineExceeded && c.let != "" {
 		c.end.Reason = c.let // what let a slow attempt run into the deadline
 	}

@@ -179,6 +179,71 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S E-",
 	},
 	{
+		"mode OFF during the wait", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set mode_off; 20 wake → over mode_off, = 1; 30 wake`,
+		"S F ( Wf ) R E-",
+	},
+	{
+		"mode OFF, and a server that is slow", "beside", "deadline=1000",
+		`0 set mode_off; 0 start → send 1, wake 200; 200 wake → (mode_off); 1000 stop deadline_exceeded; 1000 end 1 cut → over mode_off, = 1`,
+		"S F E-",
+	},
+	{
+		"mode OBSERVE: a retry", "retry", "observe slots=0",
+		`0 start → send 1; 10 end 1 UNAV → (retry shadow), over mode_off, = 1`,
+		"S F Wf - E-",
+	},
+	{
+		"mode OBSERVE: no answer beside the slow one", "beside", "observe slots=0",
+		`0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1`,
+		"S Wt + E1",
+	},
+	{
+		"mode OBSERVE: one shadow a call", "beside", "observe",
+		`0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 UNAV → (mode_off), over mode_off, = 1`,
+		"S Wt F - E-",
+	},
+	{
+		"mode OBSERVE: what fails for good says so", "hedge", "observe",
+		`0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1`,
+		"S Wh - E-",
+	},
+	{
+		"mode OBSERVE: the budget is empty", "beside", "observe grants=0",
+		`0 start → send 1, wake 200; 200 wake → (budget_exhausted); 300 end 1 UNAV → (budget_exhausted), over budget_exhausted, = 1`,
+		"S w F w E-",
+	},
+	{
+		"mode OBSERVE: no attempt makes way", "inplace", "observe",
+		`0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1`,
+		"S Wt + E1",
+	},
+	{
+		"mode OBSERVE: no stream is resumed", "retry", "observe",
+		`0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry shadow), over mode_off, = 1`,
+		"S F Wf - E-",
+	},
+	{
+		"mode OBSERVE: the server's word", "retry", "observe",
+		`0 start → send 1; 10 end 1 UNAV push=-1 → (pushback_stop), over pushback_stop, = 1`,
+		"S F E-",
+	},
+	{
+		"mode OBSERVE: a cancelled call", "hedge", "observe",
+		`0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1`,
+		"S Wh - E-",
+	},
+	{
+		"mode OBSERVE: a callback panics", "hedge", "observe",
+		`0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 abort → cancel 1, over panicked, = 0`,
+		"S Wh - E-",
+	},
+	{
+		"mode OBSERVE becomes OFF", "beside", "observe",
+		`0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1`,
+		"S E1",
+	},
+	{
 		"closed for new attempts, and what runs is answered", "hedge", "",
 		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set off; 100 wake → (closed); 110 end 2 UNAV → lost, (closed); 120 end 1 OK → won, over succeeded, = 1`,
 		"S Wh - F E+",

@@ -35,8 +35,8 @@ func (g *gates) Overloaded() bool {
 	return g.set.Admission != nil && g.set.Admission.Queued(g.asked, g.call().left(g.asked))
 }
 
-// Enter implements [policy.WaitLimit].
-func (g *gates) Enter() bool { return g.call().enter() }
+// Enter implements [policy.WaitLimit]. A shadow does not wait.
+func (g *gates) Enter() bool { return g.set.Observe || g.call().enter() }
 
 // Leave implements [policy.WaitLimit].
 func (g *gates) Leave() { g.call().leave() }

@@ -58,6 +58,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	if d.one(2) {
 		m.set.Admission = modelLoad{w}
 	}
+	m.set.Observe = d.one(8)
 	m.look()
 	return m
 }
@@ -153,8 +154,8 @@ func (m *model) rare() {
 			m.abort()
 		}
 	case 3:
-		m.off, m.flipped = true, true
-		m.note("nothing may be sent any more")
+		m.off, m.flipped = []policy.Reason{policy.ReasonClosed, policy.ReasonModeOff}[m.dice.roll(2)], true
+		m.note("nothing may be sent any more: %s", m.off)
 		m.wakeUp()
 	case 4:
 		m.hear()
@@ -336,13 +337,16 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 		in = a.heardAt
 	}
 	timeout := m.set.Policy.PerAttemptTimeout()
+	if m.set.Observe {
+		timeout = 0 // a shadow has helped if the call succeeds
+	}
 	if helped := slices.Contains(told, "+"); helped && (lost || !accepts(r) || timeout > 0 && in-a.began > timeout) {
 		m.failf("5: the permit of attempt %d has helped", n)
 	}
 	if accepts(r) && !lost && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in-a.began <= timeout) {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
-	if r.Unsent && !r.Panicked && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
+	if r.Unsent && !r.Panicked && m.shadows == 0 && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
 	answers := accepts(r) && !lost || lost && (r.Err == nil && !r.Local || r.Local && a.slow)

@@ -44,6 +44,7 @@ type model struct {
 	stopped   policy.Reason // "": the caller is there
 	forbidden bool          // the server has forbidden further attempts
 	floor     time.Duration // nothing is sent before, by the server's word
+	shadows   int           // attempts that would have been sent
 	refused   policy.Reason // why no attempt follows the newest, which is slow; "": nobody has said so
 	word      time.Duration // the latest time that the server's word, with jitter, puts off an attempt to
 	may       bool          // a decision allows an attempt that was not sent yet
@@ -117,6 +118,7 @@ func (m *model) unheard() int {
 //  12. A wake before its time changes nothing.
 //  13. A call of which nothing runs wakes up or is over.
 //  14. The same events give the same steps.
+//  15. A call that is observed has one attempt, no wait slot, and one decision to send another.
 func (m *model) check(step Step, by cancelled) {
 	wasOver := m.over
 	if wasOver && (len(step.Cancel) > 0 || step.Send != 0 || step.Wake != Never || step.Over || step.Decided != 0) {
@@ -138,10 +140,10 @@ func (m *model) check(step Step, by cancelled) {
 	if m.Running() != m.running {
 		m.failf("%d attempts run, says Running; want %d", m.Running(), m.running)
 	}
-	if m.entered > 0 && (step.Send != 0 || m.committed != 0 || m.answer != 0 || m.stopped != "" || step.Over) {
+	if m.entered > 0 && (m.set.Observe || step.Send != 0 || m.committed != 0 || m.answer != 0 || m.stopped != "" || step.Over) {
 		m.failf("6: a wait slot is held by a call that does not wait")
 	}
-	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
+	if free := len(m.open) - m.running - m.shadows; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
 		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
 	}
 	if counted := m.unheard(); m.counted != counted && (m.set.Admission != nil || m.counted != 0) {
@@ -182,6 +184,13 @@ func (m *model) isOpen() bool {
 // checkDecision checks when the call wakes for what was decided.
 func (m *model) checkDecision(step Step) {
 	d := step.Decision
+	if d.Shadow() {
+		if !m.set.Observe || m.shadows > 0 {
+			m.failf("15: %+v; %d before", d, m.shadows)
+		}
+		m.shadows++
+		d.Reason = policy.ReasonModeOff
+	}
 	if step.TimedOut {
 		a := &m.attempts[step.Decided-1]
 		if step.Decided != len(m.attempts) || a.slow || m.now.At < a.slowAt {
@@ -233,7 +242,7 @@ func (m *model) checkSend(step Step) {
 	case m.running > 1 && (m.set.Alone || !p.Parallel()):
 		m.failf("4: %d attempts run", m.running)
 	case n == 1:
-	case m.off:
+	case m.off != "", m.set.Observe:
 		m.failf("2: attempt %d is sent although nothing may be sent any more", n)
 	case m.inTime && m.now.At > m.latest():
 		m.failf("7: attempt %d is sent at %v; want %v at the latest", n, m.now.At, m.latest())
@@ -353,7 +362,7 @@ func (m *model) checkEnd() {
 // gaveUp are the reasons why a pending attempt is given up.
 var gaveUp = map[policy.Reason]bool{
 	policy.ReasonBreakerOpen: true, policy.ReasonNotConnected: true, policy.ReasonTooManyWaiting: true, policy.ReasonDeadlineTooClose: true,
-	policy.ReasonClosed: true,
+	policy.ReasonClosed: true, policy.ReasonModeOff: true,
 }
 
 // playBytes lets the bytes happen to a call. It returns what is wrong, and writes down all events if there is a log.

@@ -48,12 +48,22 @@ func (c *Call) slow(step *Step, now Now) {
 // decide asks the policy.
 func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
-	c.off = c.set.Facts.Off()
+	if c.off = c.set.Facts.Off(); c.off == "" && c.shadow.held {
+		c.off = policy.ReasonModeOff // a call has one shadow
+	}
 	d := c.set.Policy.Decide(&c.state, out, c.gates(now.At), now.Wall, now.Chance)
 	if c.off != "" && d.Reason == policy.ReasonBreakerOpen {
 		d.Reason = c.off // all questions before that have been answered with yes
 	}
+	shadow := d.Retry && c.set.Observe
+	if shadow {
+		c.shadow, c.pending.permit = c.pending.permit, permit{}
+		d.Retry = false
+	}
 	step.Decided, step.Decision, step.TimedOut = n, d, out.TimedOut
+	if shadow {
+		d.Reason = policy.ReasonModeOff
+	}
 	return d
 }
 

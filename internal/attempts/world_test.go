@@ -32,8 +32,8 @@ type world struct {
 	told          []string
 	grants, slots int
 	safe, inRetry bool
-	refuse        bool // the breaker
-	off           bool // nothing may be sent any more
+	refuse        bool          // the breaker
+	off           policy.Reason // why nothing may be sent any more; "": it may
 	breaker       bool
 	panics        []string // what a callback panics at that it is told, once; and Allow, HedgeAfter, Record
 	quantile      time.Duration
@@ -63,14 +63,9 @@ func (w *world) called(what string) {
 	}
 }
 
-func (w *world) Safe() bool    { return w.safe }
-func (w *world) InRetry() bool { return w.inRetry }
-func (w *world) Off() policy.Reason {
-	if w.off {
-		return policy.ReasonClosed
-	}
-	return ""
-}
+func (w *world) Safe() bool         { return w.safe }
+func (w *world) InRetry() bool      { return w.inRetry }
+func (w *world) Off() policy.Reason { return w.off }
 
 func (w *world) Start(time.Duration) { w.tell("S") }
 func (w *world) Fail(time.Duration)  { w.tell("F") }
@@ -234,9 +229,11 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		case "refuse":
 			p.refuse = true
 		case "off":
-			p.off = true
+			p.off = policy.ReasonClosed
 		case "queue":
 			p.queued = true
+		case "mode_off":
+			p.off = policy.ReasonModeOff
 		}
 		if event == "set" {
 			return ""
@@ -331,7 +328,11 @@ func (p *play) print(s Step, first string) string {
 		add("%s", s.Place)
 	}
 	if s.Decided != 0 {
-		add("(%s)", s.Decision.Reason)
+		shadow := ""
+		if s.Decision.Shadow() {
+			shadow = " shadow"
+		}
+		add("(%s%s)", s.Decision.Reason, shadow)
 	}
 	if len(s.Cancel) > 0 {
 		add("cancel %s", strings.Trim(fmt.Sprint(s.Cancel), "[]"))
@@ -404,6 +405,8 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			pl.set.Wall = time.Unix(0, int64(pl.set.Deadline))
 		case "alone":
 			pl.set.Alone = true
+		case "observe":
+			pl.set.Observe = true
 		case "max":
 			pl.set.MaxAttempts = number(value)
 		default:
