@@ -28,7 +28,11 @@ type callOptions struct {
 	retrier  *Retrier
 
 	criticality policy.Criticality // of the call itself; 0: as its policy says
-	maxAttempts int                // the most that the call may have, whatever its policy says; Retrier.read sets it
+
+	// What Retrier.read sets.
+	maxAttempts int // the most that the call may have, whatever its policy says
+	mode        policy.Mode
+	draw        draw
 }
 
 // readOptions takes the caller's options apart. What all attempts share goes into the array of the first, so

@@ -45,15 +45,21 @@ type heldBudget struct{ budget.Reloadable }
 type budgetKey struct {
 	name, kind      string
 	target, service string // "" if all do
+	shadow          bool   // calls in mode OBSERVE share it
 }
 
-// budgetFor returns the budget that pays for a call.
-func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string) budget.Budget {
-	given, cached := target(cc), of.cachedBudget(p)
+// budgetFor returns the budget that pays for a call. Calls in mode OBSERVE have balances of their own, and those in
+// mode OFF have none: they neither earn nor spend.
+func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, mode policy.Mode) budget.Budget {
+	if mode == policy.ModeOff {
+		return budget.Unlimited
+	}
+	shadow := mode == policy.ModeObserve
+	given, cached := target(cc), of.cachedBudget(p, shadow)
 	if b := cached.load(given); b != nil {
 		return b
 	}
-	b := r.findBudget(of, p, r.targets.canonical(cc), method)
+	b := r.findBudget(of, p, r.targets.canonical(cc), method, shadow)
 	if of.budgets[p.Budget()].scope != policy.ScopeService {
 		cached.store(given, b)
 	}
@@ -62,31 +68,31 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, me
 
 // findBudget finds or makes the balance for a call. A policy without
 // retries needs none, unless the file throttles: then its successes and failures count too.
-func (r *Retrier) findBudget(of *rules, p *policy.Policy, target, method string) budget.Budget {
+func (r *Retrier) findBudget(of *rules, p *policy.Policy, target, method string, shadow bool) budget.Budget {
 	name := p.Budget()
 	if name == policy.NoBudget || p.MaxAttempts() < 2 && !of.throttled {
 		return budget.Unlimited
 	}
-	if own := r.budgets.given[name]; own != nil {
+	if own := r.budgets.given[name]; own != nil && !shadow { // nobody can make another one like it
 		return own
 	}
 	if _, known := of.budgets[name]; !known {
 		r.warnUnknownBudget(name)
 	}
-	key, _ := of.budgetKey(name, target, method)
+	key, _ := of.budgetKey(name, target, method, shadow)
 	if b := r.budgets.find(key); b != nil && of.settingsHold(key) {
 		return b
 	}
-	return r.newBudget(of, name, target, method)
+	return r.newBudget(of, name, target, method, shadow)
 }
 
 // newBudget makes a balance, or gives one that is there the settings that a service config has delivered.
 // It follows the newest rules: a reload may have come since the call read its own.
-func (r *Retrier) newBudget(of *rules, name, target, method string) budget.Budget {
+func (r *Retrier) newBudget(of *rules, name, target, method string, shadow bool) budget.Budget {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	of = of.newest(r.rules.Load())
-	key, rule := of.budgetKey(name, target, method)
+	key, rule := of.budgetKey(name, target, method, shadow)
 	b := r.budgets.hold(key)
 	switch {
 	case b == nil:

@@ -44,6 +44,7 @@ type call struct {
 
 	codes   []codes.Code  // of the attempts that have ended, for observers
 	decided policy.Reason // the last that was decided
+	off     bool          // the mode lets nothing be sent any more
 }
 
 var (
@@ -98,7 +99,8 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	r := c.retrier
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
-		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone, ConnectWait: c.policy.MaxConnectionWait(),
+		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone, Observe: c.options.mode == policy.ModeObserve,
+		ConnectWait: c.policy.MaxConnectionWait(),
 	}
 	if c.saysWaitForReady() {
 		s.ConnectWait = 0
@@ -139,12 +141,23 @@ func (c *call) Enter() bool { return c.retrier.waitLimit.enter(c.target()) }
 // Leave implements [attempts.Slots].
 func (c *call) Leave() { c.retrier.waitLimit.leave(c.target()) }
 
-// Off implements [attempts.Facts].
+// Off implements [attempts.Facts]. A mode that has become stricter holds for the rest of the call.
 func (c *call) Off() policy.Reason {
-	if c.retrier.closing.Err() != nil {
-		return policy.ReasonClosed
+	began := c.options.mode
+	if c.off {
+		began = policy.ModeOff
 	}
-	return ""
+	reason := c.retrier.forbids(began, c.method)
+	c.off = c.off || reason == policy.ReasonModeOff
+	return reason
+}
+
+// mode is that of the call now.
+func (c *call) mode() policy.Mode {
+	if c.off {
+		return policy.ModeOff
+	}
+	return c.options.mode
 }
 
 // gone is why nobody waits for the call's answer any more; "" while somebody does. A deadline counts as soon as it
@@ -175,6 +188,9 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 func (c *call) remember(step attempts.Step) attempts.Step {
 	if step.Decided > 0 {
 		c.decided = step.Decision.Reason
+		if step.Decision.Shadow() {
+			c.decided = policy.ReasonModeOff // of the call, since nothing follows
+		}
 	}
 	return step
 }
@@ -198,7 +214,7 @@ func (c *call) finish(reported *attemptOptions) error {
 	if failure := c.failure(end); failure != nil {
 		err = failure
 	}
-	if err != nil && (end.Attempts != 1 || end.Reason != policy.ReasonAttemptsExhausted) { // one that may not retry has not given up
+	if err != nil && c.mayGiveUp(end) {
 		noteGaveUp(c.ctx, end.Reason)
 	}
 	if c.retrier.tellsCalls {
@@ -207,6 +223,15 @@ func (c *call) finish(reported *attemptOptions) error {
 	c.logEnd(end, err)
 	c.options.deliver(reported, err)
 	return err
+}
+
+// mayGiveUp reports whether the call could have had more attempts, or the server has stopped it: one that has one
+// attempt by its policy or its mode has not given up.
+func (c *call) mayGiveUp(end attempts.End) bool {
+	if end.Attempts != 1 || end.Reason == policy.ReasonPushbackStop {
+		return true
+	}
+	return end.Reason != policy.ReasonAttemptsExhausted && c.options.mode == policy.ModeEnforce
 }
 
 // catchUp looks again for the policy of a call that began before its connection had received any service config,
@@ -221,7 +246,8 @@ func (c *call) catchUp() bool {
 	}
 	c.flags &^= configPending
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
-	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method); b != c.budget {
+	c.options.mode = max(c.options.mode, c.retrier.modeOf(f.rules, f.policy, c.method, &c.options.draw))
+	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method, c.options.mode); b != c.budget {
 		b.Start(c.start)
 		c.budget.Finish(budget.Now(), budget.EndFailed)
 		c.budget = b
@@ -262,16 +288,17 @@ func (c *call) saysWaitForReady() bool {
 	})
 }
 
-// sleep returns when the time has come, when the call's context ends or its connection is closed, and, if it is to
-// watch, as soon as the connection is not in TRANSIENT_FAILURE.
+// sleep returns when the time has come, when the call's context ends or its connection is closed, when the mode or the
+// policies change, and, if it is to watch, as soon as the connection is not in TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {
 	delay := until - budget.Now()
-	if delay <= 0 {
+	interruption := c.retrier.waits.interruption()
+	if delay <= 0 || c.retrier.forbids(policy.ModeEnforce, c.method) != "" { // it may have changed since the engine has asked
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, delay)
 	defer cancel()
-	defer context.AfterFunc(c.retrier.closing, cancel)()
+	defer context.AfterFunc(interruption, cancel)()
 	if c.cc == nil {
 		<-ctx.Done()
 		return

@@ -36,6 +36,8 @@ type Observer struct {
 	// Reload is told of every change of the policies, and of every one that was refused. It runs in the
 	// goroutine that reloads.
 	Reload func(ReloadEvent)
+	// Mode is told of every change by [Retrier.SetMode], in the goroutine that makes it.
+	Mode func(ModeEvent)
 	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
 	// when the Retrier is made, and once for each misuse that only calls can show. Without any
 	// Warning function, warnings go to [slog.Default].
@@ -87,6 +89,7 @@ type DecisionEvent struct {
 	Codes    []codes.Code // of the attempts that have ended before, in the order of their ends
 	TimedOut bool         // the per-attempt timeout has fired; without a retry the attempt goes on
 	Decision policy.Decision
+	Mode     policy.Mode // of the call; with OBSERVE see policy.Decision.Shadow
 
 	StaticMethod bool // the call has grpc.StaticMethod, as those of generated code have
 }
@@ -97,6 +100,12 @@ type ReloadEvent struct {
 	Hash    string          // of its text ([policy.Set.Hash]); "" if it could not be read or has mistakes
 	Changes []policy.Change // by name; none if the file differs in comments or spelling only, or was refused
 	Err     error           // why it was refused, so that the policies from before hold; nil if they are followed
+}
+
+// ModeEvent is a change by [Retrier.SetMode].
+type ModeEvent struct {
+	Mode   policy.Mode // that was set
+	Before policy.Mode // that was set before
 }
 
 // CallEvent is one call that has ended.
@@ -114,7 +123,8 @@ type CallEvent struct {
 	Codes    []codes.Code // of its attempts, in the order of their ends; nil if the first has succeeded
 	Err      error        // as the caller gets it; nil after OK
 	Reason   policy.Reason
-	Decided  bool // a DecisionEvent has given the reason
+	Decided  bool        // a DecisionEvent has given the reason
+	Mode     policy.Mode // of the call, and not only of its policy: one that a percentage leaves out is OFF
 
 	IdempotencyKey string // that its attempts carried; "" for none
 	StaticMethod   bool   // the call has grpc.StaticMethod, as those of generated code have

@@ -57,6 +57,34 @@ func Example() {
 	// CreateOrder is not: Unavailable after 1 attempt, not_idempotent
 }
 
+// At 3 a.m., an operator's handler turns all retries off.
+func ExampleRetrier_SetMode() {
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	off := func() error {
+		if err := retrier.SetMode(policy.ModeOff); err != nil {
+			return err
+		}
+		return nil
+	}
+	conn, end := dial(2, retrier.DialOptions()...)
+	defer end()
+
+	if err := off(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		fmt.Println(status.Code(err), "after", e.Attempts, "attempt,", e.Reason)
+	}
+	// Output:
+	// Unavailable after 1 attempt, mode_off
+}
+
 func ExampleNew() {
 	retry := policy.DefaultRetry()
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{

@@ -28,7 +28,6 @@
 package interceptor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -75,8 +74,9 @@ type Retrier struct {
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
 	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
-	closing                   context.Context                              // is over once the Retrier is closed
-	close                     context.CancelFunc
+	setMode                   atomic.Uint32                                // a policy.Mode
+	closed                    atomic.Bool
+	waits                     waits
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
@@ -94,8 +94,8 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
-	r.closing, r.close = context.WithCancel(context.Background())
-	_ = r.closing.Done() // makes the channel here and not in a call, which may run in a synctest bubble of its own
+	r.setMode.Store(uint32(policy.ModeEnforce))
+	r.waits.current.Store(newInterruption())
 	r.waitLimit.slots.Store(policy.DefaultMaxWaiting)
 	for i, option := range options {
 		if option == nil {
@@ -181,7 +181,10 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 //	<-sigterm
 //	retrier.Close()
 //	server.GracefulStop() // which would wait for backoffs of the handlers' calls otherwise
-func (r *Retrier) Close() { r.close() }
+func (r *Retrier) Close() {
+	r.closed.Store(true)
+	r.waits.recheck()
+}
 
 // Unary returns the interceptor for unary calls alone, for use with grpc.WithUnaryInterceptor or in
 // a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,

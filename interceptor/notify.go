@@ -65,7 +65,7 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Deci
 	e := DecisionEvent{
 		Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: step.Decided,
 		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut, Decision: step.Decision,
-		StaticMethod: c.options.static(),
+		Mode: c.mode(), StaticMethod: c.options.static(),
 	}
 	if ended != nil && ended.number == step.Decided {
 		e.Peer = ended.report().from().Addr
@@ -102,7 +102,7 @@ func (c *call) notifyCall(end attempts.End, err error) {
 	e := c.retrier.callEvent(c.method, c.cc, end.Attempts, c.start, end.Waited, err, end.Reason)
 	e.Budget, e.IdempotencyKey, e.StaticMethod = c.policy.Budget(), c.key, c.options.static()
 	e.Hedges, e.Retries = end.Hedges, max(end.Attempts-1-end.Hedges, 0)
-	e.Decided = end.Reason == c.decided
+	e.Decided, e.Mode = end.Reason == c.decided, c.mode()
 	if err != nil || end.Attempts > 1 {
 		e.Codes = c.codes
 	}
@@ -113,7 +113,7 @@ func (c *call) notifyCall(end attempts.End, err error) {
 func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
 	if r.tellsCalls {
 		e := r.callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded)
-		e.Budget, e.StaticMethod = p.Budget(), o.static()
+		e.Budget, e.Mode, e.StaticMethod = p.Budget(), o.mode, o.static()
 		r.notifyCall(ctx, e)
 	}
 	o.deliver(a, nil)
@@ -134,6 +134,15 @@ func (r *Retrier) notifyReload(e ReloadEvent) {
 	for _, o := range r.observers {
 		if o.Reload != nil {
 			o.Reload(e)
+		}
+	}
+}
+
+// notifyMode tells observers of a mode that was set.
+func (r *Retrier) notifyMode(e ModeEvent) {
+	for _, o := range r.observers {
+		if o.Mode != nil {
+			o.Mode(e)
 		}
 	}
 }

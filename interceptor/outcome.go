@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -36,7 +35,7 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 	r.Status = st
 	c.retrier.warnOuterRetries(c.ctx)
 	c.retrier.warnNotBalanced(c.cc)
-	multiplied := c.retrier.multiplied(c.with, c.cc, c.method)
+	multiplied := c.multiplied()
 	noStream := a.done && a.unsent()
 	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
@@ -55,15 +54,25 @@ func answered(err error) bool {
 }
 
 // multiplied reports, with a warning, that gRPC may have retried an attempt by itself. Then the
-// lack of a stream says nothing of the attempts before.
-func (r *Retrier) multiplied(with coexistence, cc *grpc.ClientConn, method string) bool {
+// lack of a stream says nothing of the attempts before. Where neither gRPC retries nor we do, it warns of that.
+func (c *call) multiplied() bool {
+	r, enforced := c.retrier, c.options.mode == policy.ModeEnforce
 	switch {
-	case with == alone || cc == nil:
+	case c.cc == nil, c.with == alone && enforced:
 		return false
-	case hidesRetries(cc):
-		r.warnHidden(cc.CanonicalTarget())
-	case retriesItself(cc, method):
-		r.warnMultiplied(method)
+	case c.with == alone:
+		if retriesItself(c.cc, c.method) {
+			r.warnUnretried(c.method, c.options.mode)
+		}
+		return false
+	case hidesRetries(c.cc):
+		if enforced {
+			r.warnHidden(c.cc.CanonicalTarget())
+		}
+	case retriesItself(c.cc, c.method):
+		if enforced {
+			r.warnMultiplied(c.method)
+		}
 	default:
 		return false
 	}

@@ -55,5 +55,9 @@ func (r *Retrier) follow(fresh *rules) (before *rules) {
 	}
 	r.budgets.reload(fresh.budgets)
 	fresh.since = time.Now()
-	return r.rules.Swap(fresh)
+	before = r.rules.Swap(fresh)
+	if fresh.restricts() {
+		r.waits.recheck()
+	}
+	return before
 }

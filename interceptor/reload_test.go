@@ -153,7 +153,10 @@ func TestReloadEvent(t *testing.T) {
 			t.Errorf("%+v", got.Set.Policies())
 		}
 		got.Set = nil
-		want := interceptor.PolicyState{Since: time.Now(), MaxAttempts: interceptor.DefaultMaxAttempts, MaxWaiting: policy.DefaultMaxWaiting}
+		want := interceptor.PolicyState{
+			Since: time.Now(), MaxAttempts: interceptor.DefaultMaxAttempts, MaxWaiting: policy.DefaultMaxWaiting,
+			Mode: policy.ModeEnforce, SetMode: policy.ModeEnforce,
+		}
 		if got != want {
 			t.Errorf("%+v; want %+v", got, want)
 		}

@@ -69,6 +69,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	if p == nil {
 		p = r.single
 	}
+	opts.mode = r.modeOf(of, p, method, &opts.draw)
 	if !p.FastPath() {
 		opts.shared = appendLimits(opts.shared, caller, p.Spec())
 	} else if flags&keyed == 0 {

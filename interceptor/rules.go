@@ -22,7 +22,7 @@ type rules struct {
 	since     time.Time             // when the Retrier began to follow them
 	budgets   map[string]budgetRule // by name; "" is the default budget
 	throttled bool                  // every call counts for the budget, those without retries too
-	cached    []cachedBudget        // one for each policy of the set, by its index
+	cached    []cachedBudgets       // one for each policy of the set, by its index
 	gates     []cachedGate          // the same
 	balancing string                // see policy.Set.LoadBalancing
 
@@ -44,7 +44,7 @@ func (b budgetRule) alike(other budgetRule) bool {
 }
 
 func newRules(set *policy.Set) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudget, len(set.Policies())), gates: make([]cachedGate, len(set.Policies()))}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), gates: make([]cachedGate, len(set.Policies()))}
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p
 	}
@@ -86,12 +86,12 @@ func (r *rules) newest(file *rules) *rules {
 
 // budgetKey returns which balance pays for a call whose policy names a budget, and the budget: the default
 // one if there is none of that name.
-func (r *rules) budgetKey(name, target, method string) (budgetKey, budgetRule) {
+func (r *rules) budgetKey(name, target, method string, shadow bool) (budgetKey, budgetRule) {
 	rule, known := r.budgets[name]
 	if !known {
 		name, rule = "", r.budgets[""]
 	}
-	key := budgetKey{name: name, kind: rule.config.Name()}
+	key := budgetKey{name: name, kind: rule.config.Name(), shadow: shadow}
 	switch rule.scope {
 	case policy.ScopeProcess:
 	case policy.ScopeService:
@@ -112,12 +112,15 @@ func (r *rules) settingsHold(key budgetKey) bool {
 	return applied
 }
 
+// cachedBudgets are those of a policy's calls: their own, and of those in mode OBSERVE.
+type cachedBudgets struct {
+	policy      *policy.Policy
+	own, shadow cachedBudget
+}
+
 // cachedBudget remembers the budget that a policy's calls used first, which for most is the only one: a
 // call then needs no look-up, and nobody writes.
-type cachedBudget struct {
-	policy *policy.Policy
-	first  atomic.Pointer[targetBudget]
-}
+type cachedBudget struct{ first atomic.Pointer[targetBudget] }
 
 // targetBudget is the budget for a target.
 type targetBudget struct {
@@ -125,13 +128,22 @@ type targetBudget struct {
 	budget budget.Budget
 }
 
-// cachedBudget returns nil for a policy of other rules, or of a single call.
-func (r *rules) cachedBudget(p *policy.Policy) *cachedBudget {
+// own reports whether a policy is one of these rules; those of single calls are of none.
+func (r *rules) own(p *policy.Policy) bool {
 	i := p.Index()
-	if i < 0 || i >= len(r.cached) || r.cached[i].policy != p {
+	return i >= 0 && i < len(r.cached) && r.cached[i].policy == p
+}
+
+// cachedBudget returns nil for a policy of other rules, or of a single call.
+func (r *rules) cachedBudget(p *policy.Policy, shadow bool) *cachedBudget {
+	switch {
+	case !r.own(p):
 		return nil
+	case shadow:
+		return &r.cached[p.Index()].shadow
+	default:
+		return &r.cached[p.Index()].own
 	}
-	return &r.cached[i]
 }
 
 // load returns nil if it holds no budget for the target.
@@ -162,7 +174,7 @@ type methodGate struct {
 
 // cachedGate returns nil for a policy of other rules, or of a single call.
 func (r *rules) cachedGate(p *policy.Policy) *cachedGate {
-	if r.cachedBudget(p) == nil {
+	if !r.own(p) {
 		return nil
 	}
 	return &r.gates[p.Index()]

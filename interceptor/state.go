@@ -21,16 +21,19 @@ type BudgetState struct {
 	Capacity float64 // what the balance would be if nothing were spent
 	Granted  uint64  // withdrawals that were granted so far
 	Denied   uint64  // withdrawals that were refused so far
+	// Shadow is a balance of calls in mode OBSERVE, whose extra attempts are decided on and not sent. How a call ends by
+	// itself settles it, so that Denied is an upper bound of what mode ENFORCE would refuse.
+	Shadow bool
 }
 
 // Budgets reads the budgets of the Retrier that calls have used so far, in the order of name, target and
-// service; those from [WithBudget] have no target. Among many, a balance is missing that no call holds and that has
+// service, the shadow of a balance after it; those from [WithBudget] have no target. Among many, a balance is missing that no call holds and that has
 // nothing to remember, as of a target that is gone. It is safe for concurrent use.
 func (r *Retrier) Budgets() []BudgetState {
 	now := budget.Now()
 	state := func(key budgetKey, b budget.Budget) BudgetState {
 		return BudgetState{
-			Name: key.name, Target: key.target, Service: key.service,
+			Name: key.name, Target: key.target, Service: key.service, Shadow: key.shadow,
 			Balance: b.Balance(now), Capacity: b.Capacity(now), Granted: b.Granted(), Denied: b.Denied(),
 		}
 	}
@@ -45,9 +48,18 @@ func (r *Retrier) Budgets() []BudgetState {
 		return true
 	})
 	slices.SortFunc(list, func(a, b BudgetState) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service),
+			cmp.Compare(shadows(a), shadows(b)))
 	})
 	return list
+}
+
+// shadows is 1 for a shadow.
+func shadows(b BudgetState) int {
+	if b.Shadow {
+		return 1
+	}
+	return 0
 }
 
 // PolicyState describes the policies that a Retrier follows.
@@ -59,6 +71,8 @@ type PolicyState struct {
 	Set         *policy.Set // the policies, with those that come with APIs
 	MaxAttempts int         // the cap over the policies' maxAttempts ([WithMaxAttempts])
 	MaxWaiting  int         // how many calls may wait between attempts at a time
+	Mode        policy.Mode // of all calls: the stricter of the set's and SetMode's; entries may have a stricter one
+	SetMode     policy.Mode // what [Retrier.SetMode] has set
 }
 
 // Policy describes the policies that the Retrier follows now. What is surprising in them is in [Retrier.Warnings];
@@ -68,6 +82,7 @@ func (r *Retrier) Policy() PolicyState {
 	return PolicyState{
 		Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since,
 		Set: rules.set, MaxAttempts: r.maxAttempts, MaxWaiting: int(r.waitLimit.slots.Load()),
+		Mode: max(rules.set.Mode(), r.mode()), SetMode: r.mode(),
 	}
 }
 

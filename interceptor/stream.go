@@ -15,6 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // stream is a call of any streaming kind. Until the application has seen part of an attempt, what it sends is
@@ -83,7 +84,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		ctx = r.withBackends(ctx, cc, p, o.maxAttempts, flags)
 		o.header = true
 		s.call = call{
-			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method),
+			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, o.mode),
 			options: o, flags: flags, with: with, start: budget.Now(),
 			admits: r.admissionFor(of, p, cc, method, o.criticality),
 		}
@@ -132,7 +133,7 @@ func (s *stream) start() *streamAttempt {
 
 // learn takes from the policy what attempts there may be. It requires mu.
 func (s *stream) learn() {
-	s.single = min(s.call.policy.MaxAttempts(), s.call.options.maxAttempts) < 2
+	s.single = min(s.call.policy.MaxAttempts(), s.call.options.maxAttempts) < 2 || s.call.options.mode == policy.ModeOff
 	s.races = s.call.policy.Parallel() && !s.single
 }
 

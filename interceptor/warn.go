@@ -141,6 +141,15 @@ func (r *Retrier) warnMultiplied(method string) {
 	}
 }
 
+// warnUnretried reports, once for each method, that gRPC's own retries are switched off, and nothing stands in for them.
+func (r *Retrier) warnUnretried(method string, mode policy.Mode) {
+	if r.warned.first("unretried " + method) {
+		r.warn(policy.Diagnostic{Field: "mode", Value: mode.String(), Message: "gRPC has a retry policy of its own for " + method +
+			", which Retrier.DialOptions switches off, so that nobody retries calls in this mode; install Retrier.Unary and Retrier.Stream " +
+			"instead to keep gRPC's"})
+	}
+}
+
 // warnHidden reports, once, a target whose retry policies gRPC does not show.
 func (r *Retrier) warnHidden(target string) {
 	if r.warned.first("hidden") {

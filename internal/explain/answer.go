@@ -5,6 +5,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,11 @@ func (a *Answer) Facts() []Fact {
 	if a.Policy == nil {
 		return nil
 	}
-	list := []Fact{{"entry", a.entry()}, {"attempts", a.attempts()}, {"safe", a.safety()}}
+	list := []Fact{{"entry", a.entry()}}
+	if mode := a.mode(); mode != "" {
+		list = append(list, Fact{"mode", mode})
+	}
+	list = append(list, Fact{"attempts", a.attempts()}, Fact{"safe", a.safety()})
 	if !a.Safe {
 		list = append(list, Fact{"refused", a.transparent()})
 	}
@@ -41,12 +46,16 @@ func (a *Answer) Facts() []Fact {
 	return list
 }
 
-// Refusal is the last decision, if that was a no; else nil.
+// Refusal is the last decision, if that was a no to one of the questions; else nil.
 func (a *Answer) Refusal() *Event {
-	if n := len(a.Events); n > 0 && !a.Events[n-1].Decision.Retry {
-		return &a.Events[n-1]
+	if len(a.Events) == 0 {
+		return nil
 	}
-	return nil
+	last := &a.Events[len(a.Events)-1]
+	if !slices.ContainsFunc(policy.Steps(), func(s policy.Step) bool { return s.No == last.Decision.Reason }) {
+		return nil
+	}
+	return last
 }
 
 // Scenario is what every attempt meets.
@@ -104,6 +113,8 @@ func (e *Event) Then() string {
 		return "another attempt in its place"
 	case e.Decision.Retry:
 		return "another attempt"
+	case e.Decision.Shadow():
+		return "another attempt would follow"
 	case e.Slow:
 		return "it goes on alone"
 	default:
@@ -141,6 +152,28 @@ func (a *Answer) entry() string {
 	default:
 		return a.Entry + ", which names its service"
 	}
+}
+
+// mode is what becomes of extra attempts; "" if all are sent.
+func (a *Answer) mode() string {
+	switch p := a.Policy; {
+	case p.Mode() == policy.ModeOff:
+		return "OFF: no other attempt is sent"
+	case p.Mode() == policy.ModeObserve:
+		return "OBSERVE: the first extra attempt is decided on, and not sent" + part(p)
+	case p.Percent() < 100:
+		return "ENFORCE" + part(p)
+	default:
+		return ""
+	}
+}
+
+// part is what calls the mode is for.
+func part(p *policy.Policy) string {
+	if p.Percent() == 100 {
+		return ""
+	}
+	return fmt.Sprintf(", for %v %% of the calls; the others are OFF", p.Percent())
 }
 
 func (a *Answer) attempts() string {

@@ -14,6 +14,8 @@ const (
 	Hedged  Strategy = "hedged"
 	Unsent  Strategy = "only if never sent" // retried if the attempt provably never left the client
 	Once    Strategy = "neither"            // one attempt
+
+	Observed Strategy = "observed" // one attempt; whether another would follow is decided
 )
 
 // Effect is what holds for a method.
@@ -44,6 +46,11 @@ func EffectOf(set *policy.Set, level func(method string) string, method string, 
 	switch {
 	case spec.Retry == nil && spec.Hedge == nil:
 		return e
+	case off(e.Policy):
+		e.Attempts = 1
+		return e
+	case e.Policy.Mode() == policy.ModeObserve:
+		e.Attempts, e.Strategy = 1, Observed
 	case !e.Safe:
 		e.Strategy = Unsent
 	case spec.Hedge != nil:
@@ -55,10 +62,24 @@ func EffectOf(set *policy.Set, level func(method string) string, method string, 
 	return e
 }
 
+// off reports whether no call of a policy has another attempt by its mode.
+func off(p *policy.Policy) bool { return p.Mode() == policy.ModeOff || p.Percent() == 0 }
+
 // Why is who declares the method safe, or why nobody does, unless there is nothing to repeat.
 func (e *Effect) Why() string {
-	if e.Policy != nil && e.Strategy == Once {
+	switch p := e.Policy; {
+	case p == nil:
+	case e.Strategy == Once && off(p) && (p.Spec().Retry != nil || p.Spec().Hedge != nil):
+		if p.Mode() == policy.ModeOff {
+			return "the mode is OFF"
+		}
+		return "percent is 0"
+	case e.Strategy == Once:
 		return "the entry has no retryPolicy or hedgingPolicy"
+	case e.Strategy == Observed:
+		return "the mode is OBSERVE" + part(p)
+	default:
+		return e.Because + part(p)
 	}
 	return e.Because
 }

@@ -91,7 +91,7 @@ func Explain(set *policy.Set, level func(method string) string, q Question, draw
 	a.Playback = a.play(a.Limit, drawn)
 	for i := range a.Events {
 		e := &a.Events[i]
-		if !e.Decision.Retry && e.Decision.Reason != policy.ReasonDeadlineTooClose {
+		if !e.Decision.Retry && !e.Decision.Shadow() && e.Decision.Reason != policy.ReasonDeadlineTooClose {
 			continue
 		}
 		least, ok := a.wait(i, drawn, 0)
@@ -188,7 +188,8 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	s := attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Safe, a.InRetry}, Budget: budget.Unlimited, Slots: slots{},
+		Facts: facts{a.Safe, a.InRetry, off(a.Policy)}, Budget: budget.Unlimited, Slots: slots{},
+		Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
 		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
@@ -223,11 +224,16 @@ func result(s *status.Status, local bool) attempts.Result {
 }
 
 // facts implements [attempts.Facts].
-type facts struct{ safe, inRetry bool }
+type facts struct{ safe, inRetry, off bool }
 
-func (f facts) Safe() bool       { return f.safe }
-func (f facts) InRetry() bool    { return f.inRetry }
-func (facts) Off() policy.Reason { return "" }
+func (f facts) Safe() bool    { return f.safe }
+func (f facts) InRetry() bool { return f.inRetry }
+func (f facts) Off() policy.Reason {
+	if f.off {
+		return policy.ReasonModeOff
+	}
+	return ""
+}
 
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}

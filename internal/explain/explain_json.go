@@ -13,12 +13,23 @@ type MethodJSON struct {
 	Safe     bool     `json:"safe"`
 	Because  string   `json:"because"`
 	Budget   string   `json:"budget,omitempty"`
+	Mode     string   `json:"mode,omitempty"`    // of the file; none without a policy
+	Percent  *float64 `json:"percent,omitempty"` // of the calls, that the mode is for, if not all
 	Entry    string   `json:"entry"`
 }
 
 // JSON is the effect on a method in JSON.
 func (e *Effect) JSON(method string) MethodJSON {
-	return MethodJSON{method, e.Strategy, e.Attempts, e.Safe, e.Why(), e.Budget, e.Entry}
+	m := MethodJSON{
+		Method: method, Strategy: e.Strategy, Attempts: e.Attempts, Safe: e.Safe, Because: e.Why(), Budget: e.Budget, Entry: e.Entry,
+	}
+	if p := e.Policy; p != nil {
+		m.Mode = p.Mode().String()
+		if percent := p.Percent(); percent < 100 {
+			m.Percent = &percent
+		}
+	}
+	return m
 }
 
 // AnswerJSON is the explanation of one method in JSON. Durations are as Go writes them: "1.5s".

@@ -101,6 +101,10 @@ var Meanings = []Meaning{
 		Reason: policy.ReasonNotConnected, Means: "No connection could be made for as long as a call may wait for one.",
 		Remedy: "Look at address, name resolution, certificates and network: the error is that of the last connection. maxConnectionWait is the longest wait.",
 	},
+	{
+		Reason: policy.ReasonModeOff, Means: "The mode of the Retrier, the policy file or the method's entry lets no other attempt be sent, or a percentage leaves the call out.",
+		Remedy: "If somebody has switched retries off, ask why. Else look for mode and percent in the policy file, and for Retrier.SetMode; stagger explain shows those of the file.",
+	},
 }
 
 // MeaningOf finds a reason by its name.

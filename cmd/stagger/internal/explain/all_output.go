@@ -61,7 +61,7 @@ func colour(p terminal.Style, s explain.Strategy) string {
 	switch s {
 	case explain.Retried, explain.Hedged:
 		return p.Success(string(s))
-	case explain.Unsent:
+	case explain.Unsent, explain.Observed:
 		return p.Warning(string(s))
 	default:
 		return string(s)

@@ -45,7 +45,7 @@ func timeline(a explain.Answer, p terminal.Style) string {
 	}
 	for _, e := range a.Events {
 		row := []string{strconv.Itoa(e.Attempt), explain.Short(e.At), then(e, p), "", e.Between(), string(e.Decision.Reason)}
-		if e.Decision.Retry {
+		if e.Decision.Retry || e.Decision.Shadow() {
 			row[3] = explain.Short(e.Decision.Delay)
 		}
 		if timed {
@@ -64,6 +64,9 @@ func timeline(a explain.Answer, p terminal.Style) string {
 func then(e explain.Event, p terminal.Style) string {
 	if e.Decision.Retry {
 		return p.Success(e.Then())
+	}
+	if e.Decision.Shadow() {
+		return p.Warning(e.Then())
 	}
 	return p.Error(e.Then())
 }

@@ -52,7 +52,7 @@ func TestExportIsTakenByGRPC(t *testing.T) {
 			t.Errorf("that %s is lost is not said:\n%s", ours, notes)
 		}
 	}
-	if !strings.HasPrefix(notes, "not in plain gRPC: "+file+": methodConfig[0].") {
+	if !strings.Contains("\n"+notes, "\nnot in plain gRPC: "+file+": methodConfig[0].") {
 		t.Error(notes)
 	}
 }

@@ -1,0 +1,268 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// observed is a config in mode OBSERVE.
+func observed(c policy.Config) policy.Config {
+	c.Mode = policy.ModeObserve
+	return c
+}
+
+// decided are the decisions about calls, as reasons.
+func (j *journal) decided() string {
+	var list []string
+	for _, e := range j.decisions {
+		list = append(list, fmt.Sprintf("%s %v %v %v", e.Decision.Reason, e.Decision.Retry, e.Decision.Delay, e.Mode))
+	}
+	return strings.Join(list, ", ")
+}
+
+func TestObserve_Unary(t *testing.T) {
+	play(t, observed(config(minutely())), func(t *testing.T, s scene) {
+		s.On(get, restarting, text("2"))
+		start := time.Now()
+		_, err := s.call(t.Context(), get)
+		if status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || time.Since(start) != 0 || s.Count(get) != 1 {
+			t.Errorf("%v, %s after %v, %d attempts; want the first one's error at once", err, reasonOf(err), time.Since(start), s.Count(get))
+		}
+		if got := s.decided(); got != "retry false 1m0s OBSERVE" {
+			t.Errorf("decided: %s; want what would have followed", got)
+		}
+		if e := s.calls[0]; e.Mode != policy.ModeObserve || !e.Decided || e.Retries != 0 || e.Waited != 0 {
+			t.Errorf("%+v", e)
+		}
+		target := s.conn.Target()
+		want := []interceptor.BudgetState{{Target: target, Balance: 9.1, Capacity: 10.1, Granted: 1, Shadow: true}}
+		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+	})
+}
+
+// Hedges are decided on once a call, and the call's own outcome settles the shadow.
+func TestObserve_Hedges(t *testing.T) {
+	cheap := func(h *policy.HedgeSpec) { h.Budget = "" }
+	for name, row := range map[string]struct {
+		step    testserver.Step
+		err     codes.Code
+		decided string
+		balance float64
+	}{
+		"fast":                     {text("1"), codes.OK, "", 10.1},
+		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 10.1},
+		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 9.1},
+		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 9.1},
+	} {
+		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				play(t, observed(hedged(cheap)), func(t *testing.T, s scene) {
+					s.On(get, row.step)
+					if err := s.ended(t, desc); status.Code(err) != row.err || s.Count(get) != 1 {
+						t.Errorf("%v, %d attempts; want %v, 1", err, s.Count(get), row.err)
+					}
+					if got := s.decided(); got != row.decided {
+						t.Errorf("decided: %s; want %s", got, row.decided)
+					}
+					if b := s.retrier.Budgets(); len(b) != 1 || !b[0].Shadow || b[0].Balance != row.balance {
+						t.Errorf("%+v; want a shadow of %v", b, row.balance)
+					}
+				})
+			})
+		}
+	}
+}
+
+// No wait slot is taken, and the shadow refuses when it is empty; those of other modes are untouched.
+func TestObserve_Denials(t *testing.T) {
+	c := budgeted(reserve(0.2)) // two extra attempts in ten seconds
+	c.Methods[0].Mode, c.MaxWaiting = policy.ModeObserve, 1
+	play(t, c, func(t *testing.T, s scene) {
+		s.Default(restarting)
+		var reasons []string
+		for range 4 {
+			_, err := s.call(t.Context(), get)
+			reasons = append(reasons, string(reasonOf(err)))
+		}
+		if got := strings.Join(reasons, " "); got != "mode_off mode_off budget_exhausted budget_exhausted" {
+			t.Errorf("the calls end with %s", got)
+		}
+		if _, err := s.call(t.Context(), create, interceptor.Idempotent()); reasonOf(err) != policy.ReasonBudgetExhausted || s.Count(create) != 3 {
+			t.Errorf("a method that is enforced: %s, %d attempts; want two extra attempts", reasonOf(err), s.Count(create))
+		}
+		b := s.retrier.Budgets()
+		if len(b) != 2 || b[0].Shadow || !b[1].Shadow || b[0].Granted != 2 || b[0].Denied != 1 || b[1].Granted != 2 || b[1].Denied != 2 {
+			t.Errorf("%+v; want the budget, then its shadow", b)
+		}
+	})
+}
+
+func TestObserve_Streams(t *testing.T) {
+	for kind, desc := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			play(t, observed(config(minutely())), func(t *testing.T, s scene) {
+				s.On(get, restarting, text("2"))
+				_, took, err := s.whole(t, desc)
+				if status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != 0 || s.Count(get) != 1 {
+					t.Errorf("%v, %s after %v, %d attempts", err, reasonOf(err), took, s.Count(get))
+				}
+				if got := s.decided(); got != "retry false 1m0s OBSERVE" {
+					t.Errorf("decided: %s", got)
+				}
+			})
+		})
+	}
+	t.Run("to be resumed", func(t *testing.T) {
+		play(t, observed(config(minutely())), func(t *testing.T, s scene) {
+			s.On(get, testserver.Play(testserver.Receive(1), say("1")).Then(restarting), text("2"))
+			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
+			if got != "[1]" || status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != 0 || s.Count(get) != 1 {
+				t.Errorf("%s, %v, %s after %v, %d attempts", got, err, reasonOf(err), took, s.Count(get))
+			}
+			if got := s.decided(); got != "retry false 1m0s OBSERVE" {
+				t.Errorf("decided: %s", got)
+			}
+		})
+	})
+}
+
+// A trial changes nothing for callers above: only a server's word is handed on.
+func TestObserve_Chain(t *testing.T) {
+	for name, row := range map[string]struct {
+		mode policy.Mode
+		step testserver.Step
+		want []string
+	}{
+		"enforced":                        {policy.ModeEnforce, down(), []string{"-1"}},
+		"observed":                        {policy.ModeObserve, down(), nil},
+		"off":                             {policy.ModeOff, down(), nil},
+		"observed, and the server's word": {policy.ModeObserve, down().Pushback("-1"), []string{"-1"}},
+		"off, and the server's word":      {policy.ModeOff, down().Pushback("-1"), []string{"-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := budgeted(reserve(0)) // so that the shadow refuses, too
+			c.Mode = row.mode
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, row.step)
+				var told metadata.MD
+				_, err := s.retrier.UnaryServer()(grpc.NewContextWithServerTransportStream(t.Context(), trailers{&told}), nil, nil,
+					func(ctx context.Context, _ any) (any, error) {
+						_, err := s.call(ctx, get)
+						return nil, err
+					})
+				if got := told[policy.PushbackTrailer]; err == nil || !slices.Equal(got, row.want) {
+					t.Errorf("%v; the caller above is told %v; want %v", err, got, row.want)
+				}
+			})
+		})
+	}
+}
+
+// trailers is a call at a server of which only the trailer is kept.
+type trailers struct{ kept *metadata.MD }
+
+func (trailers) Method() string                    { return get }
+func (trailers) SetHeader(metadata.MD) error       { return nil }
+func (trailers) SendHeader(metadata.MD) error      { return nil }
+func (t trailers) SetTrailer(md metadata.MD) error { *t.kept = metadata.Join(*t.kept, md); return nil }
+
+// The budget of the program's own is not asked: nobody can make another one like it.
+func TestObserve_GivenBudget(t *testing.T) {
+	own := new(purse)
+	play(t, observed(budgeted(reserve(1))), func(t *testing.T, s scene) {
+		s.On(get, restarting)
+		_, err := s.call(t.Context(), get)
+		if reasonOf(err) != policy.ReasonModeOff || own.started != 0 || len(own.asked) != 0 {
+			t.Errorf("%s; %d calls began, asked %v; want none", reasonOf(err), own.started, own.asked)
+		}
+		b := s.retrier.Budgets()
+		if len(b) != 2 || b[1].Name != "orders" || !b[1].Shadow || b[1].Granted != 1 {
+			t.Errorf("%+v; want a shadow as the file describes the budget", b)
+		}
+	}, interceptor.WithBudget("orders", counted{own}))
+}
+
+// A shadow keeps its balance over reloads, with the new settings.
+func TestObserve_Reload(t *testing.T) {
+	refund := func(capacity float64) policy.Config {
+		return observed(budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: capacity, RetryCost: 5, TimeoutCost: 5}}))
+	}
+	play(t, refund(10), func(t *testing.T, s scene) {
+		s.On(get, restarting)
+		_, _ = s.call(t.Context(), get)
+		s.reload(t, refund(100))
+		want := interceptor.BudgetState{Name: "orders", Balance: 10, Capacity: 20, Granted: 1, Shadow: true}
+		if got := s.retrier.Budgets(); len(got) != 1 || got[0] != want {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+	})
+}
+
+// What nobody retries any more is said once, and how to keep gRPC's own retries.
+func TestModeWarning(t *testing.T) {
+	const grpcs = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s",
+		"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+	want := func(m policy.Mode) []string {
+		return []string{"mode: " + m.String() + ": gRPC has a retry policy of its own for " + get + ", which Retrier.DialOptions switches off, " +
+			"so that nobody retries calls in this mode; install Retrier.Unary and Retrier.Stream instead to keep gRPC's"}
+	}
+	alone := func(s scene) []grpc.DialOption { return s.retrier.DialOptions() }
+	beside := func(s scene) []grpc.DialOption {
+		return []grpc.DialOption{grpc.WithUnaryInterceptor(s.retrier.Unary()), grpc.WithStreamInterceptor(s.retrier.Stream())}
+	}
+	for name, row := range map[string]struct {
+		mode     policy.Mode
+		dial     func(scene) []grpc.DialOption
+		config   string
+		attempts int
+		want     []string
+	}{
+		"enforced":                         {policy.ModeEnforce, alone, grpcs, 4, nil},
+		"observed":                         {policy.ModeObserve, alone, grpcs, 1, want(policy.ModeObserve)},
+		"off":                              {policy.ModeOff, alone, grpcs, 1, want(policy.ModeOff)},
+		"off, and gRPC has no policy":      {policy.ModeOff, alone, "{}", 1, nil},
+		"off, and gRPC's own are kept":     {policy.ModeOff, beside, grpcs, 3, nil},
+		"observed, and gRPC's own as well": {policy.ModeObserve, beside, grpcs, 3, nil},
+	} {
+		for _, kind := range []string{"unary", "stream"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				c := config(plain())
+				c.Mode = row.mode
+				play(t, c, func(t *testing.T, s scene) {
+					s.conn = s.Dial(t, append(row.dial(s), grpc.WithDefaultServiceConfig(row.config))...)
+					s.On(get, down())
+					for range 2 {
+						s.Reset()
+						s.On(get, down())
+						_ = s.once(t.Context(), kind, get)
+						if s.Count(get) != row.attempts {
+							t.Errorf("%d attempts; want %d", s.Count(get), row.attempts)
+						}
+					}
+					if !slices.Equal(s.warnings, row.want) {
+						t.Errorf("warnings %q; want %q", s.warnings, row.want)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,350 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// minutely is plain with a minute between attempts, and the default budget.
+func minutely() policy.RetrySpec {
+	retry := plain()
+	retry.Backoff, retry.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: policy.JitterNone}, ""
+	return retry
+}
+
+func (s scene) setMode(t *testing.T, m policy.Mode) {
+	t.Helper()
+	if err := s.retrier.SetMode(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setModeAfter sets a mode while calls run.
+func (s scene) setModeAfter(t *testing.T, d time.Duration, m policy.Mode) {
+	t.Helper()
+	time.AfterFunc(d, func() { s.setMode(t, m) })
+}
+
+// ended makes a unary call, or a stream as desc says, and returns how that ends.
+func (s scene) ended(t *testing.T, desc *grpc.StreamDesc) (err error) {
+	t.Helper()
+	if desc == nil {
+		_, err = s.call(t.Context(), get)
+	} else if _, _, err = s.whole(t, desc); err == io.EOF {
+		err = nil
+	}
+	return err
+}
+
+var restarting = testserver.Fail(codes.Unavailable, "restarting")
+
+// What a mode ends that is set after 1 s.
+func TestSetMode_CallsThatWait(t *testing.T) {
+	for _, mode := range []policy.Mode{policy.ModeOff, policy.ModeObserve} {
+		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "server": serverStream, "client": clientStream, "bidi": bidiStream} {
+			t.Run(fmt.Sprint(kind, ", ", mode), func(t *testing.T) {
+				play(t, config(minutely()), func(t *testing.T, s scene) {
+					s.On(get, restarting)
+					s.setModeAfter(t, time.Second, mode)
+					start := time.Now()
+					err := s.ended(t, desc)
+					if took := time.Since(start); status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != time.Second {
+						t.Errorf("%v, %s after %v; want the server's error, mode_off after 1s", err, reasonOf(err), took)
+					}
+					if s.Count(get) != 1 || s.retrier.Waiting() != 0 {
+						t.Errorf("%d attempts, %d calls wait", s.Count(get), s.retrier.Waiting())
+					}
+					if b := s.retrier.Budgets(); len(b) != 1 || b[0].Balance < 10 {
+						t.Errorf("%+v; want the permit back", b)
+					}
+					e := s.calls[0]
+					if e.Mode != policy.ModeOff || e.Decided {
+						t.Errorf("%+v; want the event of a call that is off", e)
+					}
+				})
+			})
+		}
+	}
+	for _, kind := range []string{"unary", "stream"} {
+		t.Run("for a connection, "+kind, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.Down()
+				s.setModeAfter(t, time.Second, policy.ModeOff)
+				start := time.Now()
+				err := s.once(t.Context(), kind, create)
+				if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonModeOff || time.Since(start) != time.Second {
+					t.Errorf("%v, %s after %v; want UNAVAILABLE, mode_off after 1s", err, reasonOf(err), time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+func TestSetMode_LaterCalls(t *testing.T) {
+	play(t, config(minutely()), func(t *testing.T, s scene) {
+		s.setMode(t, policy.ModeOff)
+		for _, row := range []struct {
+			step testserver.Step
+			code codes.Code
+			want policy.Reason
+		}{
+			{text("1"), codes.OK, ""},
+			{down(), codes.Unavailable, policy.ReasonModeOff},
+			{down().Pushback("-1"), codes.Unavailable, policy.ReasonPushbackStop},
+			{testserver.Fail(codes.NotFound), codes.NotFound, policy.ReasonNonRetryable},
+		} {
+			for _, kind := range []string{"unary", "stream"} {
+				s.On(get, row.step)
+				if err := s.once(t.Context(), kind, get); status.Code(err) != row.code || reasonOf(err) != row.want {
+					t.Errorf("%s: %v, %s; want %s, %s", kind, err, reasonOf(err), row.code, row.want)
+				}
+			}
+		}
+		if s.Count(get) != 8 || len(s.retrier.Budgets()) != 0 {
+			t.Errorf("%d attempts, budgets %+v; want 8, and no balance that is earned or spent", s.Count(get), s.retrier.Budgets())
+		}
+	})
+}
+
+func TestSetMode_Hedges(t *testing.T) {
+	for name, row := range map[string]struct {
+		after    time.Duration
+		attempts int
+	}{
+		"before the delay": {50 * ms, 1},
+		"after a hedge":    {150 * ms, 2}, // which goes on
+	} {
+		for _, kind := range []string{"unary", "stream"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				play(t, hedged(), func(t *testing.T, s scene) {
+					s.On(get, text("slow").Delay(time.Minute))
+					s.setModeAfter(t, row.after, policy.ModeOff)
+					start := time.Now()
+					err := s.once(t.Context(), kind, get)
+					if err != nil || time.Since(start) != time.Minute || s.Count(get) != row.attempts {
+						t.Errorf("%v after %v, %d attempts; want the answer of the first of %d", err, time.Since(start), s.Count(get), row.attempts)
+					}
+					last := s.decisions[len(s.decisions)-1]
+					if last.Decision.Reason != policy.ReasonModeOff || last.Mode != policy.ModeOff {
+						t.Errorf("%+v; want no hedge since the mode is off", last)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A stream whose attempt fails after 2 s, before or after a message; OFF comes after 1 s.
+func TestSetMode_Streams(t *testing.T) {
+	for name, row := range map[string]struct {
+		script testserver.Step
+		opts   []grpc.CallOption
+		got    string
+		why    policy.Reason
+	}{
+		"not committed": {restarting.Delay(2 * time.Second), nil, "[]", policy.ReasonModeOff},
+		"committed": {
+			testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(2*time.Second)).Then(restarting), nil, "[1]", policy.ReasonCommitted,
+		},
+		"to be resumed": {
+			testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(2*time.Second)).Then(restarting),
+			[]grpc.CallOption{interceptor.Resume(after)}, "[1]", policy.ReasonModeOff,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, row.script)
+				s.setModeAfter(t, time.Second, policy.ModeOff)
+				got, took, err := s.whole(t, serverStream, row.opts...)
+				if got != row.got || reasonOf(err) != row.why || status.Convert(err).Message() != "restarting" || took != 2*time.Second || s.Count(get) != 1 {
+					t.Errorf("%s, %v, %s after %v, %d attempts; want %s, %s", got, err, reasonOf(err), took, s.Count(get), row.got, row.why)
+				}
+			})
+		})
+	}
+	t.Run("keep nothing", func(t *testing.T) {
+		play(t, config(plain()), func(t *testing.T, s scene) {
+			s.setMode(t, policy.ModeOff)
+			s.On(get, text("1").Delay(time.Second))
+			stream := s.open(t, t.Context(), bidiStream)
+			send(t, stream, "what no other attempt can need")
+			if n := s.retrier.Replayed(); n != 0 {
+				t.Errorf("%d bytes are kept", n)
+			}
+			_ = stream.CloseSend()
+			_, _ = receive(stream)
+		})
+	})
+	t.Run("in the wait to be resumed", func(t *testing.T) {
+		play(t, config(minutely()), func(t *testing.T, s scene) {
+			s.On(get, testserver.Play(testserver.Receive(1), say("1")).Then(restarting))
+			s.setModeAfter(t, time.Second, policy.ModeOff)
+			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
+			if got != "[1]" || reasonOf(err) != policy.ReasonModeOff || took != time.Second || s.Count(get) != 1 {
+				t.Errorf("%s, %s after %v, %d attempts", got, reasonOf(err), took, s.Count(get))
+			}
+		})
+	})
+}
+
+// A laxer mode holds for calls that begin after it.
+func TestSetMode_Laxer(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.setMode(t, policy.ModeOff)
+		s.On(get, down().Delay(time.Second), down(), text("2"))
+		s.setModeAfter(t, 500*ms, policy.ModeEnforce)
+		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonModeOff {
+			t.Errorf("a call that began in mode OFF: %v, %s", err, reasonOf(err))
+		}
+		if _, err := s.call(t.Context(), get); err != nil || s.Count(get) != 3 {
+			t.Errorf("a call after that: %v, %d attempts in all; want its second attempt's answer", err, s.Count(get))
+		}
+	})
+}
+
+// What holds besides retries stays: a timeout, the limit of messages and the idempotency key.
+func TestSetMode_OthersStay(t *testing.T) {
+	retry := minutely()
+	c := policy.Config{Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: policy.Spec{
+		Retry: &retry, Timeout: 10 * time.Second, IdempotencyKey: "x-key", MaxResponseBytes: new(3),
+	}}}}
+	play(t, c, func(t *testing.T, s scene) {
+		s.setMode(t, policy.ModeOff)
+		s.On(get, text("too long for three bytes"), text("").Delay(time.Hour))
+		if _, err := s.call(t.Context(), get); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a large reply: %v", err)
+		}
+		start := time.Now()
+		if _, err := s.call(t.Context(), get); status.Code(err) != codes.DeadlineExceeded || time.Since(start) != 10*time.Second {
+			t.Errorf("a slow server: %v after %v", err, time.Since(start))
+		}
+		for _, a := range s.Attempts() {
+			if len(a.Metadata["x-key"]) != 1 {
+				t.Errorf("an attempt without its key: %v", a.Metadata)
+			}
+		}
+	})
+}
+
+func TestSetMode_Reload(t *testing.T) {
+	mode := func(file, entry policy.Mode) policy.Config {
+		c := config(minutely())
+		c.Mode, c.Methods[0].Mode = file, entry
+		return c
+	}
+	for name, row := range map[string]struct {
+		set      policy.Mode
+		reload   policy.Config
+		attempts int // of a call that waits when both come
+		reading  policy.Mode
+	}{
+		"a reload does not undo SetMode":         {policy.ModeOff, mode(policy.ModeEnforce, 0), 1, policy.ModeOff},
+		"the file's mode":                        {policy.ModeEnforce, mode(policy.ModeOff, 0), 1, policy.ModeOff},
+		"an entry's mode":                        {policy.ModeEnforce, mode(policy.ModeEnforce, policy.ModeOff), 1, policy.ModeEnforce},
+		"a trial, and calls that were no trial":  {policy.ModeEnforce, mode(policy.ModeObserve, 0), 1, policy.ModeObserve},
+		"the strictest, which is that of a file": {policy.ModeObserve, mode(policy.ModeOff, policy.ModeEnforce), 1, policy.ModeOff},
+		"another entry's mode does not matter":   {policy.ModeEnforce, func() policy.Config { c := config(minutely()); c.Methods[1].Mode = policy.ModeOff; return c }(), 2, policy.ModeEnforce},
+		"nothing":                                {policy.ModeEnforce, mode(0, 0), 2, policy.ModeEnforce},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(minutely()), func(t *testing.T, s scene) {
+				s.On(get, restarting, text("2"))
+				time.AfterFunc(time.Second, func() {
+					if row.set != policy.ModeEnforce {
+						s.setMode(t, row.set)
+					}
+					s.reload(t, row.reload)
+				})
+				start := time.Now()
+				_, err := s.call(t.Context(), get)
+				if took := time.Since(start); s.Count(get) != row.attempts || row.attempts == 1 && (took != time.Second || reasonOf(err) != policy.ReasonModeOff) {
+					t.Errorf("%d attempts, %v, %s after %v; want %d", s.Count(get), err, reasonOf(err), took, row.attempts)
+				}
+				if p := s.retrier.Policy(); p.Mode != row.reading || p.SetMode != row.set {
+					t.Errorf("%+v; want %v", p, row.reading)
+				}
+			})
+		})
+	}
+}
+
+func TestSetMode_Errors(t *testing.T) {
+	var told []interceptor.ModeEvent
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		for _, m := range []policy.Mode{0, 4, 255} {
+			if err := s.retrier.SetMode(m); err == nil || !strings.Contains(err.Error(), "must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff") {
+				t.Errorf("SetMode(%d) = %v", uint8(m), err)
+			}
+		}
+		for _, m := range []policy.Mode{policy.ModeEnforce, policy.ModeOff, policy.ModeOff, policy.ModeObserve} {
+			s.setMode(t, m)
+		}
+		want := []interceptor.ModeEvent{{Mode: policy.ModeOff, Before: policy.ModeEnforce}, {Mode: policy.ModeObserve, Before: policy.ModeOff}}
+		if !slices.Equal(told, want) {
+			t.Errorf("observers are told of %v; want %v", told, want)
+		}
+	}, interceptor.WithObserver(interceptor.Observer{Mode: func(e interceptor.ModeEvent) { told = append(told, e) }}))
+}
+
+// Modes and files change while calls of all kinds run. When it is over, OFF holds.
+func TestSetMode_Race(t *testing.T) {
+	again := plain()
+	again.Budget, again.PerAttemptTimeout = "", 30*ms
+	play(t, config(again), func(t *testing.T, s scene) {
+		s.On(get, down(), text("late").Delay(40*ms), down(), down(), text("fine"))
+		stop := make(chan struct{})
+		var calls, changes sync.WaitGroup
+		for i := range 20 {
+			calls.Go(func() {
+				for range 50 {
+					if i%2 == 0 {
+						_, _ = s.call(t.Context(), get)
+					} else {
+						_ = s.once(t.Context(), "stream", get)
+					}
+				}
+			})
+		}
+		changes.Go(func() {
+			observed := config(again)
+			observed.Mode, observed.Percent = policy.ModeObserve, new(50.0)
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(7 * ms):
+					s.setMode(t, policy.Mode(1+i%3))
+					s.reload(t, []policy.Config{config(again), observed}[i%2])
+				}
+			}
+		})
+		calls.Wait()
+		close(stop)
+		changes.Wait()
+		s.setMode(t, policy.ModeOff)
+		s.Reset()
+		for range 20 {
+			_, _ = s.call(t.Context(), get)
+		}
+		if synctest.Wait(); s.Count(get) != 20 || s.retrier.Waiting() != 0 {
+			t.Errorf("%d attempts of 20 calls in mode OFF, %d wait", s.Count(get), s.retrier.Waiting())
+		}
+	})
+}
