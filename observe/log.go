@@ -23,12 +23,14 @@ import (
 //   - a retry or a hedge, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
 //   - a call that succeeded after retries, at level info
+//   - in mode OBSERVE, at level info: the retry or hedge that would have followed
+//   - a mode that was set, at level info; one that lets no retries be sent is a warning
 //   - a change of the policies, at level info, with the names of what has changed; one that is refused is a warning
 //   - a warning of the Retrier, at level warn
 //
 // A call that succeeds at once, or fails for good at once, logs nothing. Fields: method, target,
-// attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, error; source, hash, changes;
-// more ([Limit]).
+// attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, mode unless it is ENFORCE, error;
+// source, hash, changes; mode, before; more ([Limit]).
 func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
 	return observer(l.Log, options)
 }
@@ -59,6 +61,13 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", e.Source, "hash", e.Hash, "changes", changes(e.Changes))
 			}
 		},
+		Mode: func(e interceptor.ModeEvent) {
+			level := slog.LevelInfo
+			if e.Mode > policy.ModeEnforce {
+				level = slog.LevelWarn
+			}
+			l.write(context.Background(), level, "stagger: mode set", "mode", e.Mode.String(), "before", e.Before.String())
+		},
 		Warning: func(p policy.Diagnostic) {
 			l.write(context.Background(), slog.LevelWarn, "stagger: policy warning", "warning", p.String())
 		},
@@ -75,21 +84,22 @@ func changes(list []policy.Change) string {
 }
 
 func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
-	if !e.Decision.Retry {
+	if !e.Decision.Retry && !e.Decision.Shadow() {
 		return // the end of the call says it
 	}
-	message := "stagger: retry"
-	if e.Decision.Reason == policy.ReasonHedge {
-		message = "stagger: hedge"
+	message := "stagger: " + string(e.Decision.Reason)
+	if e.Decision.Shadow() {
+		message = "stagger: would " + string(e.Decision.Reason)
 	}
 	if !l.limit.admit(topic{e.Method, e.Decision.Reason}, slog.LevelInfo, message, l.flush) {
 		return
 	}
-	fields := append(make([]any, 0, 16), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
+	fields := append(make([]any, 0, 18), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
 	if e.Peer != nil {
 		fields = append(fields, "peer", e.Peer.String())
 	}
 	fields = append(fields, "code", policy.CodeName(e.Code), "delay", e.Decision.Delay)
+	fields = withMode(fields, e.Mode)
 	if e.TimedOut {
 		fields = append(fields, "timed_out", true)
 	}
@@ -99,8 +109,19 @@ func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
 	l.write(ctx, slog.LevelInfo, message, fields...)
 }
 
-// wantedRetry reports whether a call of one attempt ended for want of another.
+// withMode adds the mode to fields, unless it is the usual one.
+func withMode(fields []any, m policy.Mode) []any {
+	if m > policy.ModeEnforce {
+		fields = append(fields, "mode", m.String())
+	}
+	return fields
+}
+
+// wantedRetry reports whether a call of one attempt ended for want of another, and nobody has said so yet.
 func wantedRetry(e interceptor.CallEvent) bool {
+	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonModeOff {
+		return false // the decision has said what would have followed
+	}
 	switch e.Reason {
 	case policy.ReasonNonRetryable, policy.ReasonDeadlineExceeded, policy.ReasonCancelled, policy.ReasonClosed:
 		return false
@@ -120,9 +141,10 @@ func (l *logger) call(ctx context.Context, e interceptor.CallEvent) {
 	if !l.limit.admit(topic{e.Method, e.Reason}, level, message, l.flush) {
 		return
 	}
-	fields := append(make([]any, 0, 20),
+	fields := append(make([]any, 0, 22),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempts, "code", policy.CodeName(e.Code),
 		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited)
+	fields = withMode(fields, e.Mode)
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
 		fields = append(fields, "budget", e.Budget)
 	}

@@ -41,6 +41,11 @@ methodConfig:
 // logged runs one call against a script and returns what it logs, without time and target.
 func logged(t *testing.T, script ...testserver.Step) string {
 	t.Helper()
+	return loggedInMode(t, policy.ModeEnforce, script...)
+}
+
+func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) string {
+	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		set, err := policy.Parse("retry.yaml", []byte(file))
@@ -55,6 +60,9 @@ func logged(t *testing.T, script ...testserver.Step) string {
 		}})
 		retrier, err := interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler))))
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := retrier.SetMode(mode); err != nil {
 			t.Fatal(err)
 		}
 		srv := testserver.Start(t)
@@ -103,6 +111,38 @@ func TestSlog(t *testing.T) {
 			t.Parallel()
 			want := strings.Join(row.want, "\n")
 			if got := strings.TrimSpace(logged(t, row.script...)); got != want {
+				t.Errorf("logged\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestSlogModes(t *testing.T) {
+	t.Parallel()
+	const method = "method=/acme.orders.v1.OrderService/GetOrder "
+	down := testserver.Fail(codes.Unavailable, "down")
+	for name, row := range map[string]struct {
+		mode   policy.Mode
+		script testserver.Step
+		want   []string
+	}{
+		"a retry that is observed": {policy.ModeObserve, down, []string{
+			`level=WARN msg="stagger: mode set" mode=OBSERVE before=ENFORCE`,
+			`level=INFO msg="stagger: would retry" ` + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms mode=OBSERVE",
+		}},
+		"a hedge that is observed": {policy.ModeObserve, testserver.OK().Delay(2 * time.Second), []string{
+			`level=WARN msg="stagger: mode set" mode=OBSERVE before=ENFORCE`,
+			`level=INFO msg="stagger: would hedge" ` + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms mode=OBSERVE timed_out=true",
+		}},
+		"off": {policy.ModeOff, down, []string{
+			`level=WARN msg="stagger: mode set" mode=OFF before=ENFORCE`,
+			`level=WARN msg="stagger: call failed" ` + method + `attempts=1 code=UNAVAILABLE reason=mode_off elapsed=0s waited=0s mode=OFF error="rpc error: code = Unavailable desc = down"`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := strings.Join(row.want, "\n")
+			if got := strings.TrimSpace(loggedInMode(t, row.mode, row.script)); got != want {
 				t.Errorf("logged\n%s\nwant\n%s", got, want)
 			}
 		})

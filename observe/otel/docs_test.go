@@ -79,7 +79,7 @@ func TestTracesAreDocumented(t *testing.T) {
 			}
 		}
 		delete(seen, "rpc.system.name")
-		if len(seen) != 12 {
+		if len(seen) != 13 {
 			t.Errorf("%d attributes: %v", len(seen), seen)
 		}
 		for key := range seen {

@@ -174,7 +174,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	}
 	o.ObserveInt64(m.waiting, int64(r.Waiting()), m.with())
 	for _, b := range r.Budgets() {
-		labels := m.with(attribute.String("budget", budgetName(b.Name)), attribute.String("target", m.targetOf(b.Target)), attribute.String("service", b.Service))
+		labels := m.with(attribute.String("budget", budgetName(b.Name)), attribute.String("target", m.targetOf(b.Target)), attribute.String("service", b.Service), attribute.String("mode", balanceMode(b).String()))
 		if !math.IsInf(b.Capacity, 1) { // a budget without a limit has nothing to show
 			o.ObserveFloat64(m.balance, b.Balance, labels)
 			o.ObserveFloat64(m.capacity, b.Capacity, labels)
@@ -183,19 +183,19 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(m.denied, count(b.Denied), labels)
 	}
 	p := r.Policy()
-	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", "ENFORCE")))
+	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", p.Mode.String())))
 	return nil
 }
 
 // decision counts what follows an attempt that failed or is slow.
 func (m *metrics) decision(ctx context.Context, e interceptor.DecisionEvent) {
-	m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Decision.Reason)
+	m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Decision.Reason)
 }
 
 // call records what a call had beside its first attempt, and counts an end that nobody has decided on.
 func (m *metrics) call(ctx context.Context, e interceptor.CallEvent) {
 	if !e.Decided && e.Reason != policy.ReasonSucceeded {
-		m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Reason)
+		m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Reason)
 	}
 	if e.Retries == 0 && e.Hedges == 0 && e.Waited == 0 {
 		return
@@ -212,10 +212,10 @@ func (m *metrics) call(ctx context.Context, e interceptor.CallEvent) {
 	}
 }
 
-func (m *metrics) count(ctx context.Context, method string, static bool, target string, code codes.Code, reason policy.Reason) {
+func (m *metrics) count(ctx context.Context, method string, static bool, target string, code codes.Code, mode policy.Mode, reason policy.Reason) {
 	m.decisions.Add(ctx, 1, m.with(
 		attribute.String("method", m.methodOf(method, static)), attribute.String("target", m.targetOf(target)),
-		attribute.String("code", codeName(code)), attribute.String("reason", string(reason))))
+		attribute.String("code", codeName(code)), attribute.String("reason", string(reason)), attribute.String("mode", mode.String())))
 }
 
 func (m *metrics) callLabels(e interceptor.CallEvent) metric.MeasurementOption {
@@ -271,6 +271,14 @@ func budgetName(name string) string {
 		return "default"
 	}
 	return name
+}
+
+// balanceMode is that of the calls which share a balance.
+func balanceMode(b interceptor.BudgetState) policy.Mode {
+	if b.Shadow {
+		return policy.ModeObserve
+	}
+	return policy.ModeEnforce
 }
 
 // count is n, as far as metrics can count.

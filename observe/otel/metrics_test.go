@@ -182,25 +182,25 @@ func TestMetricsOfCalls(t *testing.T) {
 	}{
 		"success at once": {method, []testserver.Step{testserver.OK()}, nil},
 		"final failure": {method, []testserver.Step{testserver.Fail(codes.NotFound)}, []string{
-			"stagger.client.decisions{code=NOT_FOUND method=GetOrder reason=non_retryable target=T} 1",
+			"stagger.client.decisions{code=NOT_FOUND method=GetOrder mode=ENFORCE reason=non_retryable target=T} 1",
 		}},
 		"a code that a server has invented": {method, []testserver.Step{testserver.Fail(4711)}, []string{
-			"stagger.client.decisions{code=UNKNOWN method=GetOrder reason=non_retryable target=T} 1",
+			"stagger.client.decisions{code=UNKNOWN method=GetOrder mode=ENFORCE reason=non_retryable target=T} 1",
 		}},
 		"two retries": {method, []testserver.Step{down().Times(2), testserver.OK()}, []string{
 			"stagger.client.call.retries{code=OK method=GetOrder target=T} 2 ≤2:1",
 			"stagger.client.call.retry_delay{code=OK method=GetOrder target=T} 0.300 ≤0.3:1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 2",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 2",
 		}},
 		"an empty budget": {method, []testserver.Step{down()}, []string{
 			"stagger.client.call.retries{code=UNAVAILABLE method=GetOrder target=T} 2 ≤2:1",
 			"stagger.client.call.retry_delay{code=UNAVAILABLE method=GetOrder target=T} 0.300 ≤0.3:1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=budget_exhausted target=T} 1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 2",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=budget_exhausted target=T} 1",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 2",
 		}},
 		"two hedges": {hedged, []testserver.Step{testserver.Hang().Times(2), testserver.OK()}, []string{
 			"stagger.client.call.hedges{code=OK method=FindOrder target=T} 2 ≤2:1",
-			"stagger.client.decisions{code=DEADLINE_EXCEEDED method=FindOrder reason=hedge target=T} 2",
+			"stagger.client.decisions{code=DEADLINE_EXCEEDED method=FindOrder mode=ENFORCE reason=hedge target=T} 2",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,16 +219,42 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, func() {
 			want(t, s.lines(t, "stagger.client."),
-				"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 1",
+				"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 1",
 				"stagger.client.waiting{} 1")
 			cancel()
 		})
 		s.call(ctx, method)
 		want(t, s.lines(t, "stagger.client."),
 			"stagger.client.call.retry_delay{code=CANCELLED method=GetOrder target=T} 0.050 ≤0.05:1",
-			"stagger.client.decisions{code=CANCELLED method=GetOrder reason=cancelled target=T} 1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder reason=retry target=T} 1",
+			"stagger.client.decisions{code=CANCELLED method=GetOrder mode=ENFORCE reason=cancelled target=T} 1",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 1",
 			"stagger.client.waiting{} 0")
+	})
+}
+
+// What would have been sent, and the shadow that pays for it, are told apart by their mode.
+func TestMetricsOfModes(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		set := func(m policy.Mode) {
+			if err := s.retrier.SetMode(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.On(method, down())
+		set(policy.ModeObserve)
+		for range 3 {
+			s.call(t.Context(), method)
+		}
+		set(policy.ModeOff)
+		s.call(t.Context(), method)
+		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call", "stagger.budget.denied", "stagger.budget.granted"),
+			"stagger.budget.denied{budget=orders mode=OBSERVE service= target=} 1",
+			"stagger.budget.granted{budget=orders mode=OBSERVE service= target=} 2",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=budget_exhausted target=T} 1",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=retry target=T} 2",
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OFF reason=mode_off target=T} 1")
+		p := s.retrier.Policy()
+		want(t, s.lines(t, "stagger.policy.info"), "stagger.policy.info{hash="+p.Hash+" mode=OFF source="+p.Source+"} 1")
 	})
 }
 
@@ -240,14 +266,14 @@ func TestMetricsOfBudgets(t *testing.T) {
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)
 		want(t, s.lines(t, "stagger.budget"),
-			"stagger.budget.balance{budget=default service= target=T} 10.1",
-			"stagger.budget.balance{budget=orders service= target=} 0",
-			"stagger.budget.capacity{budget=default service= target=T} 10.1",
-			"stagger.budget.capacity{budget=orders service= target=} 2",
-			"stagger.budget.denied{budget=default service= target=T} 0",
-			"stagger.budget.denied{budget=orders service= target=} 1",
-			"stagger.budget.granted{budget=default service= target=T} 0",
-			"stagger.budget.granted{budget=orders service= target=} 2")
+			"stagger.budget.balance{budget=default mode=ENFORCE service= target=T} 10.1",
+			"stagger.budget.balance{budget=orders mode=ENFORCE service= target=} 0",
+			"stagger.budget.capacity{budget=default mode=ENFORCE service= target=T} 10.1",
+			"stagger.budget.capacity{budget=orders mode=ENFORCE service= target=} 2",
+			"stagger.budget.denied{budget=default mode=ENFORCE service= target=T} 0",
+			"stagger.budget.denied{budget=orders mode=ENFORCE service= target=} 1",
+			"stagger.budget.granted{budget=default mode=ENFORCE service= target=T} 0",
+			"stagger.budget.granted{budget=orders mode=ENFORCE service= target=} 2")
 	})
 }
 
@@ -282,11 +308,11 @@ func TestMetricsOptions(t *testing.T) {
 				_ = s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 			}
 			want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.retries", "stagger.client.waiting", "stagger.budget.denied"),
-				"stagger.budget.denied{budget=orders retrier=a service= target=} 1",
+				"stagger.budget.denied{budget=orders mode=ENFORCE retrier=a service= target=} 1",
 				"stagger.client.call.retries{code=UNAVAILABLE method=other retrier=a target=somewhere} 2 ≤2:1",
-				"stagger.client.decisions{code=UNAVAILABLE method=Any reason=non_retryable retrier=a target=somewhere} 1",
-				"stagger.client.decisions{code=UNAVAILABLE method=other reason=budget_exhausted retrier=a target=somewhere} 1",
-				"stagger.client.decisions{code=UNAVAILABLE method=other reason=retry retrier=a target=somewhere} 2",
+				"stagger.client.decisions{code=UNAVAILABLE method=Any mode=ENFORCE reason=non_retryable retrier=a target=somewhere} 1",
+				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=budget_exhausted retrier=a target=somewhere} 1",
+				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=retry retrier=a target=somewhere} 2",
 				"stagger.client.waiting{retrier=a} 0")
 		}, otel.WithMethods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
 			otel.WithTarget(func(string) string { return "somewhere" }),

@@ -75,8 +75,13 @@ func (t *tracer) decision(ctx context.Context, e interceptor.DecisionEvent) {
 		attributes = append(attributes, attribute.String("stagger.budget", budgetName(e.Budget)))
 	}
 	attributes = append(attributes, peer(e.Peer)...)
+	if e.Decision.Shadow() {
+		name = "would " + string(e.Decision.Reason)
+	}
 	if e.Decision.Retry {
 		name = string(e.Decision.Reason)
+	}
+	if e.Decision.Retry || e.Decision.Shadow() {
 		attributes = append(attributes, attribute.Float64("stagger.delay", e.Decision.Delay.Seconds()))
 	}
 	span.AddEvent(name, trace.WithAttributes(attributes...))
@@ -90,7 +95,7 @@ func (t *tracer) callEnd(ctx context.Context, e interceptor.CallEvent) {
 	}
 	span.SetAttributes(
 		attribute.Int("stagger.attempts", e.Attempts), attribute.Int("stagger.retries", e.Retries), attribute.Int("stagger.hedges", e.Hedges),
-		attribute.String("stagger.reason", string(e.Reason)))
+		attribute.String("stagger.reason", string(e.Reason)), attribute.String("stagger.mode", e.Mode.String()))
 	endSpan(span, e.Err, e.Start.Add(e.Elapsed))
 }
 

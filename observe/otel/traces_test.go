@@ -104,7 +104,7 @@ func attributes(list []attribute.KeyValue, prefixes ...string) string {
 }
 
 const (
-	callSpan = "internal S/GetOrder status_code=OK stagger.attempts=3 stagger.hedges=0 stagger.reason=succeeded stagger.retries=2 stagger.target=T\n" +
+	callSpan = "internal S/GetOrder status_code=OK stagger.attempts=3 stagger.hedges=0 stagger.mode=ENFORCE stagger.reason=succeeded stagger.retries=2 stagger.target=T\n" +
 		"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
 		"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n"
 	attemptSpans = "  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n" +
@@ -120,10 +120,10 @@ func TestTraces(t *testing.T) {
 	}{
 		"three attempts": {method, []testserver.Step{down().Times(2), testserver.OK()}, callSpan + attemptSpans},
 		"success at once": {method, []testserver.Step{testserver.OK()}, "" +
-			"internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
+			"internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.mode=ENFORCE stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
 			"  client S/GetOrder network.peer.address=bufconn status_code=OK stagger.attempt=1 stagger.hedge=false\n"},
 		"the budget is empty": {method, []testserver.Step{down()}, "" +
-			"internal S/GetOrder status_code=UNAVAILABLE stagger.attempts=3 stagger.hedges=0 stagger.reason=budget_exhausted stagger.retries=2 stagger.target=T\n" +
+			"internal S/GetOrder status_code=UNAVAILABLE stagger.attempts=3 stagger.hedges=0 stagger.mode=ENFORCE stagger.reason=budget_exhausted stagger.retries=2 stagger.target=T\n" +
 			"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=1 stagger.delay=0.1 stagger.reason=retry\n" +
 			"  - retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=2 stagger.delay=0.2 stagger.reason=retry\n" +
 			"  - no retry network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=3 stagger.budget=orders stagger.reason=budget_exhausted\n" +
@@ -131,7 +131,7 @@ func TestTraces(t *testing.T) {
 			"  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=2 stagger.hedge=false\n" +
 			"  client S/GetOrder network.peer.address=bufconn status_code=UNAVAILABLE stagger.attempt=3 stagger.hedge=false\n"},
 		"a hedge wins": {hedged, []testserver.Step{testserver.Hang().Times(1), testserver.OK()}, "" +
-			"internal S/FindOrder status_code=OK stagger.attempts=2 stagger.hedges=1 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
+			"internal S/FindOrder status_code=OK stagger.attempts=2 stagger.hedges=1 stagger.mode=ENFORCE stagger.reason=succeeded stagger.retries=0 stagger.target=T\n" +
 			"  - hedge status_code=DEADLINE_EXCEEDED stagger.attempt=1 stagger.delay=0 stagger.reason=hedge\n" +
 			"  client S/FindOrder network.peer.address=bufconn status_code=CANCELLED stagger.attempt=1 stagger.hedge=false\n" +
 			"  client S/FindOrder network.peer.address=bufconn status_code=OK stagger.attempt=2 stagger.hedge=true\n"},
@@ -177,7 +177,7 @@ func TestTracesOfCallers(t *testing.T) {
 		_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.Disable())
 		span.End()
 		want(t, s.tree(), "internal checkout\n"+
-			"  internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.reason=succeeded stagger.retries=0 stagger.target=T\n"+
+			"  internal S/GetOrder status_code=OK stagger.attempts=1 stagger.hedges=0 stagger.mode=ENFORCE stagger.reason=succeeded stagger.retries=0 stagger.target=T\n"+
 			"    client S/GetOrder network.peer.address=bufconn status_code=OK stagger.attempt=1 stagger.hedge=false\n")
 	})
 }
