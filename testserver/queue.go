@@ -25,14 +25,14 @@ import (
 //
 // Many steps, methods and servers may share a Queue. It starts no goroutines of its own.
 type Queue struct {
-	workers int
 	service time.Duration
 	length  int
 	refusal codes.Code
 	drop    bool
 	err     error
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards all below
+	workers int
 	busy    int
 	waiting []*waiter
 	load    Load
@@ -85,6 +85,19 @@ func Overload(workers int, serviceTime time.Duration, queue int, opts ...QueueOp
 	return OK().Through(NewQueue(workers, serviceTime, queue, opts...))
 }
 
+// SetWorkers lets workers serve from now on: with fewer, those that are busy end what they do, with more, waiting
+// attempts are served at once. With 0, none is served until there are more. The error says that workers is negative.
+func (q *Queue) SetWorkers(workers int) error {
+	if workers < 0 {
+		return fmt.Errorf("testserver: queue with %d workers: want at least 0", workers)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.workers = workers
+	q.serveWaiting(time.Now())
+	return nil
+}
+
 // Load returns what has passed so far.
 func (q *Queue) Load() Load {
 	q.mu.Lock()
@@ -102,9 +115,9 @@ type waiter struct {
 // pass waits until an attempt has been served, or returns the error with which it is refused, or
 // the context's error.
 func (q *Queue) pass(ctx context.Context) error {
-	t := q.enter()
+	t, busy := q.enter()
 	if t == nil {
-		return status.Errorf(q.refusal, "testserver: queue full: %d served, %d waiting", q.workers, q.length)
+		return status.Errorf(q.refusal, "testserver: queue full: %d served, %d waiting", busy, q.length)
 	}
 	select {
 	case <-t.served:
@@ -115,10 +128,11 @@ func (q *Queue) pass(ctx context.Context) error {
 	}
 }
 
-func (q *Queue) enter() *waiter {
+// enter returns nil if the queue is full, and how many attempts are being served.
+func (q *Queue) enter() (t *waiter, busy int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := &waiter{served: make(chan struct{})}
+	t = &waiter{served: make(chan struct{})}
 	switch {
 	case q.busy < q.workers:
 		q.busy++
@@ -127,9 +141,9 @@ func (q *Queue) enter() *waiter {
 		q.waiting = append(q.waiting, t)
 	default:
 		q.load.Refused++
-		return nil
+		return nil, q.busy
 	}
-	return t
+	return t, q.busy
 }
 
 // serve occupies a worker from start on. Times follow from start, not from when timers fire, so
@@ -145,14 +159,19 @@ func (q *Queue) finish(t *waiter, end time.Time) {
 	defer q.mu.Unlock()
 	close(t.served)
 	q.load.Served++
-	if len(q.waiting) == 0 {
-		q.busy--
-		return
+	q.busy--
+	q.serveWaiting(end)
+}
+
+// serveWaiting gives the workers that are free from start on to the first in the queue. It requires mu.
+func (q *Queue) serveWaiting(start time.Time) {
+	for q.busy < q.workers && len(q.waiting) > 0 {
+		first := q.waiting[0]
+		q.waiting[0] = nil
+		q.waiting = q.waiting[1:]
+		q.busy++
+		q.serve(first, start)
 	}
-	first := q.waiting[0]
-	q.waiting[0] = nil
-	q.waiting = q.waiting[1:]
-	q.serve(first, end)
 }
 
 func (q *Queue) abandon(t *waiter) {

@@ -119,3 +119,22 @@ func TestQueueLoad(t *testing.T) {
 		}
 	})
 }
+
+func TestQueueSetWorkers(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		queue := testserver.NewQueue(4, time.Second, 10)
+		s.On(get, testserver.OK().Through(queue))
+		set := func(workers int) {
+			if err := queue.SetWorkers(workers); err != nil {
+				t.Error(err)
+			}
+		}
+		time.AfterFunc(500*ms, func() { set(1) })  // the four that are served end; then it is one at a time
+		time.AfterFunc(2500*ms, func() { set(0) }) // who is served ends, and no other is
+		time.AfterFunc(10*time.Second, func() { set(2) })
+		wantText(t, "outcomes", s.arrive(t.Context(), get, 9), "map[OK@11s:2 OK@12s:1 OK@1s:4 OK@2s:1 OK@3s:1]")
+		if err := queue.SetWorkers(-1); err == nil || queue.Load().Busy != 0 {
+			t.Errorf("-1 workers: %v", err)
+		}
+	})
+}

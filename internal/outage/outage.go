@@ -42,8 +42,9 @@ type Call struct {
 type Client struct {
 	Name        string
 	Connections int // from each process to each service that it calls; 0: as the scenario says
-	// Options are those of a process that makes calls. Each process asks for its own: the users, and each service
-	// that calls another one.
+	Processes   int // that the users' calls come from, each as likely as the others; 0: 1
+	// Options are those of a process that makes calls. Each process asks for its own: those of the users, and one for
+	// each service that calls another one.
 	Options func() (Options, error)
 }
 

@@ -16,14 +16,36 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// step is what a backend does with each request of a phase: its work and then the calls to other services, unless
-// something is wrong with it.
-func (s *service) step(p *sim.Phase, backend int) testserver.Step {
+// enter makes the backends what they are in a phase: running attempts end as they began.
+func (s *service) enter(p *sim.Phase) error {
+	for i, server := range s.servers {
+		f, workers := s.fault(p, i), s.spec.Workers
+		if f != nil && f.Workers != nil {
+			workers = min(workers, *f.Workers)
+		}
+		if err := errors.Join(s.queues[i].SetWorkers(workers), server.Set("*", s.step(f, i))); err != nil {
+			return fmt.Errorf("outage: %s: %w", s.spec.Name, err)
+		}
+	}
+	return nil
+}
+
+// fault is what is wrong with a backend in a phase; nil if nothing is.
+func (s *service) fault(p *sim.Phase, backend int) *sim.Fault {
 	for i := range p.Faults {
 		f := &p.Faults[i]
 		if f.Service == s.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, backend)) {
-			return faulty(f, uint64(backend), s.queues[backend])
+			return f
 		}
+	}
+	return nil
+}
+
+// step is what a backend does with each request: its work and then the calls to other services, unless something
+// other than a lack of workers is wrong with it.
+func (s *service) step(f *sim.Fault, backend int) testserver.Step {
+	if f != nil && f.Workers == nil {
+		return faulty(f, uint64(backend), s.queues[backend])
 	}
 	if len(s.calls) == 0 {
 		return testserver.OK().Through(s.queues[backend])
@@ -88,8 +110,9 @@ func playable(s *sim.Scenario) error {
 	}
 	for i := range s.Phases {
 		for _, f := range s.Phases[i].Faults {
-			refuse(f.Slower > 0 || f.Workers != nil, "phase %s: slower, or fewer workers", s.Phases[i].Name)
-			refuse(calls[f.Service] && !f.Down && !f.Hang, "phase %s: a service that calls others and is flaky or slow", s.Phases[i].Name)
+			refuse(f.Slower > 0, "phase %s: slower", s.Phases[i].Name)
+			refuse(f.Workers != nil && (f.Down || f.Hang || f.Flaky > 0 || f.Slow != nil), "phase %s: fewer workers, and something else", s.Phases[i].Name)
+			refuse(calls[f.Service] && !f.Down && !f.Hang && f.Workers == nil, "phase %s: a service that calls others and is flaky or slow", s.Phases[i].Name)
 		}
 	}
 	return errors.Join(errs...)

@@ -4,8 +4,10 @@
 package outage
 
 import (
+	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -27,6 +29,9 @@ func TestPlayable(t *testing.T) {
 		"service shop: calls by 2":  func(s *sim.Scenario) { s.Services[0].Calls = []sim.Call{{Service: "x", Clients: 2}} },
 		"service shop: a network": func(s *sim.Scenario) {
 			s.Services[0].Calls = []sim.Call{{Service: "x", Delay: &sim.Distribution{A: ms}}}
+		},
+		"phase calm: fewer workers, and": func(s *sim.Scenario) {
+			s.Phases[0].Faults = []sim.Fault{{Service: "shop", Workers: new(1), Flaky: 0.1}}
 		},
 		"phase calm: slower":         func(s *sim.Scenario) { s.Phases[0].Faults = []sim.Fault{{Service: "shop", Slower: 2}} },
 		"phase calm: a service that": flakyRelay,
@@ -50,5 +55,36 @@ func TestFaultWithPushback(t *testing.T) {
 	s.Phases = []sim.Phase{{Length: time.Second, Faults: []sim.Fault{{Service: "shop", Down: true, Code: codes.Unavailable, Pushback: new(70 * ms)}}}}
 	if r := play(t, s, plain()); r.Calls[0].OK || r.Requests[0][0].Code != codes.Unavailable {
 		t.Errorf("%+v; want UNAVAILABLE", r)
+	}
+}
+
+// Half of the workers serve half as much, in a chain too, and all are back in the next phase.
+func TestFaultWithFewerWorkers(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]*sim.Scenario{"one service": pulse(), "a chain": chain()} {
+		last := s.Services[len(s.Services)-1]
+		first := s.Services[0].Name
+		s.Phases = []sim.Phase{
+			{Length: 25 * ms, Faults: []sim.Fault{{Service: first, Workers: new(1)}}},
+			{Length: time.Second},
+		}
+		synctest.Test(t, func(t *testing.T) {
+			o := Outage{Scenario: s, Calls: make([]Call, 20), Clients: []Client{plain()}}
+			for i := range o.Calls {
+				o.Calls[i].Method = method
+			}
+			records, err := o.Play(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends := map[time.Duration]int{}
+			for _, c := range records[0].Calls {
+				ends[c.Took-time.Duration(len(s.Services)-1)*last.Time.Mean()]++
+			}
+			// One worker of each backend until the first has ended, and another request has begun; then all five.
+			if want := map[time.Duration]int{20 * ms: 4, 40 * ms: 4, 45 * ms: 12}; !maps.Equal(ends, want) {
+				t.Errorf("%s: the calls end at %v; want %v", name, ends, want)
+			}
+		})
 	}
 }

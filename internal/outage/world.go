@@ -37,7 +37,7 @@ type service struct {
 	conns   int // that processes have made to it
 }
 
-// link is the connections from a process to a service that it calls.
+// link is the connections to a service: of a service that calls it, or of all processes of the users.
 type link struct {
 	call  *sim.Call
 	to    *service
@@ -63,11 +63,17 @@ func newWorld(ctx context.Context, s *sim.Scenario, c *Client) (*world, error) {
 }
 
 func (w *world) start(ctx context.Context) error {
-	options, err := w.client.Options()
-	if err != nil {
-		return err
+	var err error
+	w.users, err = w.link(ctx, &w.scenario.Fleets[0].Call)
+	for range max(w.client.Processes, 1) {
+		if err != nil {
+			return err
+		}
+		var options Options
+		if options, err = w.client.Options(); err == nil {
+			err = w.dial(ctx, w.users, options.Dial)
+		}
 	}
-	w.users, err = w.dial(ctx, &w.scenario.Fleets[0].Call, options.Dial)
 	return err
 }
 
@@ -91,8 +97,11 @@ func (w *world) service(ctx context.Context, name string) (*service, error) {
 		}
 	}
 	for i := range s.spec.Calls {
-		l, err := w.dial(ctx, &s.spec.Calls[i], options.Dial)
+		l, err := w.link(ctx, &s.spec.Calls[i])
 		if err != nil {
+			return nil, err
+		}
+		if err := w.dial(ctx, l, options.Dial); err != nil {
 			return nil, err
 		}
 		s.calls = append(s.calls, l)
@@ -117,25 +126,30 @@ func (s *service) start(options []grpc.ServerOption) error {
 	return nil
 }
 
-// dial connects a process with a service, so that its first call finds every connection there.
-func (w *world) dial(ctx context.Context, call *sim.Call, options []grpc.DialOption) (*link, error) {
+// link prepares who makes a call, without connections yet.
+func (w *world) link(ctx context.Context, call *sim.Call) (*link, error) {
 	to, err := w.service(ctx, call.Service)
 	if err != nil {
 		return nil, err
 	}
 	l := &link{call: call, to: to, random: newRandom(0, 3)}
 	w.links = append(w.links, l)
-	for range cmp.Or(w.client.Connections, call.Connections, 1) {
-		conn, err := testserver.DialAll(to.servers, options...)
+	return l, nil
+}
+
+// dial connects a process with a service, so that its first call finds every connection there.
+func (w *world) dial(ctx context.Context, l *link, options []grpc.DialOption) error {
+	for range cmp.Or(w.client.Connections, l.call.Connections, 1) {
+		conn, err := testserver.DialAll(l.to.servers, options...)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.conns = append(l.conns, conn)
-		if err := to.warmUp(ctx, conn); err != nil {
-			return nil, err
+		if err := l.to.warmUp(ctx, conn); err != nil {
+			return err
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // warmUpMethod has no policy, unless that is for everything, so that its calls earn no extra attempts.
@@ -156,7 +170,7 @@ func (s *service) warmUp(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// pick draws one of the connections.
+// pick draws one of the connections, and with that a process.
 func (l *link) pick() *grpc.ClientConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,13 +187,11 @@ func (l *link) invoke(ctx context.Context) error {
 	return l.pick().Invoke(ctx, l.call.Method, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
-// enter begins a phase: running attempts end as they began.
+// enter begins a phase.
 func (w *world) enter(p *sim.Phase) error {
 	for _, s := range w.services {
-		for i, server := range s.servers {
-			if err := server.Set("*", s.step(p, i)); err != nil {
-				return fmt.Errorf("outage: %s: %w", s.spec.Name, err)
-			}
+		if err := s.enter(p); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -51,4 +51,27 @@ func TestConnectionsReachAllServers(t *testing.T) {
 	})
 }
 
+// Each process has its own options, and its own connections.
+func TestProcessesAskForTheirOwnOptions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c := plain()
+		options := c.Options
+		c.Processes, c.Connections = 3, 2
+		c.Options = func() (Options, error) {
+			asked++
+			return options()
+		}
+		w, err := newWorld(t.Context(), chain(), &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.close()
+		if want := 3 + len(w.services) - 1; asked != want || len(w.users.conns) != 6 {
+			t.Errorf("%d processes with %d connections of users; want %d with those of the services, and 6", asked, len(w.users.conns), want)
+		}
+	})
+}
+
 func called(s *testserver.Server) bool { return s.Count("*") > 0 }
