@@ -112,7 +112,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))
 	}
 	if c.policy.PerAttemptTimeout() > 0 {
-		s.LastAnswer = r.lastAnswers.find(methodKey{c.target(), c.method}, func() *attempts.LastAnswer { return new(attempts.LastAnswer) })
+		s.LastAnswers = r.lastAnswers.find(methodKey{c.target(), c.method}, func() *attempts.LastAnswers { return new(attempts.LastAnswers) })
 	}
 	if c.admits != nil {
 		s.Admission = c.admits

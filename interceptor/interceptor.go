@@ -68,7 +68,7 @@ type Retrier struct {
 	waitLimit                 waitLimit
 	ownMaxWaiting             bool // whatever the files say
 	latencies                 methodTable[latencyKey, latency]
-	lastAnswers               methodTable[methodKey, attempts.LastAnswer]
+	lastAnswers               methodTable[methodKey, attempts.LastAnswers]
 	gates                     methodTable[methodKey, admission.Gate]
 	breaker                   func(target, method string) attempts.Breaker // nil: none
 	classifier                Classifier                                   // nil: none

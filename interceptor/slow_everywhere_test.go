@@ -33,6 +33,14 @@ func (s scene) answers(t *testing.T, method string, step testserver.Step) {
 	_, _ = s.call(t.Context(), method)
 }
 
+// answersInTime makes calls that are answered just in time.
+func (s scene) answersInTime(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		s.answers(t, get, text("").Delay(200*ms))
+	}
+}
+
 // hangs makes a call whose first attempt hangs, and returns what was decided then.
 func (s scene) hangs(t *testing.T) policy.Reason {
 	t.Helper()
@@ -58,7 +66,8 @@ func TestSlowEverywhere(t *testing.T) {
 		}{
 			"nothing was answered": {func(*testing.T, scene) {}, follows},
 			"slow":                 {func(t *testing.T, s scene) { s.answers(t, get, late()) }, slow},
-			"slow then fast":       {func(t *testing.T, s scene) { s.answers(t, get, late()); s.answers(t, get, text("").Delay(200*ms)) }, follows},
+			"slow then 4 fast":     {func(t *testing.T, s scene) { s.answers(t, get, late()); s.answersInTime(t, 4) }, slow},
+			"slow then 5 fast":     {func(t *testing.T, s scene) { s.answers(t, get, late()); s.answersInTime(t, 5) }, follows},
 			"another method":       {func(t *testing.T, s scene) { s.answers(t, create, late()) }, follows},
 			"one that hangs":       {func(t *testing.T, s scene) { s.answers(t, get, text("")); s.hangs(t) }, follows},
 			"slow, long ago":       {func(t *testing.T, s scene) { s.answers(t, get, late()); time.Sleep(10*time.Second - 199*ms) }, follows},

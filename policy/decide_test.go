@@ -21,7 +21,7 @@ import (
 // only if told so.
 type purse struct {
 	empty, open, full  bool
-	slow               bool // the last answer was
+	slow               bool // one of the last answers was
 	queued             bool // by admission
 	failed, asked, out int
 	entered, left      int
@@ -175,9 +175,9 @@ func TestDecide(t *testing.T) {
 		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
 		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
 
-		{"8 a slow attempt while the last answer was slow", slowEverywhere, policy.ReasonSlowEverywhere, 0, 0, 0},
-		{"8 a slow attempt while the last answer was fast", func(s *situation) { slowEverywhere(s); s.purse.slow = false }, policy.ReasonRetry, 100 * ms, 0, 1},
-		{"8 a failure while the last answer was slow", func(s *situation) { s.purse.slow = true }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"8 a slow attempt while answers are slow", slowEverywhere, policy.ReasonSlowEverywhere, 0, 0, 0},
+		{"8 a slow attempt while answers are fast", func(s *situation) { slowEverywhere(s); s.purse.slow = false }, policy.ReasonRetry, 100 * ms, 0, 1},
+		{"8 a failure while answers are slow", func(s *situation) { s.purse.slow = true }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"8 a server's own DEADLINE_EXCEEDED", func(s *situation) {
 			slowEverywhere(s)
 			s.out.TimedOut = false

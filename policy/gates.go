@@ -21,7 +21,7 @@ type Breaker interface {
 
 // Answers is what [Policy.Decide] asks, after a per-attempt timeout, about the answers to all calls of the method.
 type Answers interface {
-	// SlowEverywhere reports whether the last of them took longer than that timeout.
+	// SlowEverywhere reports whether one of the last of them took longer than that timeout.
 	SlowEverywhere() bool
 }
 

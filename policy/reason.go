@@ -21,7 +21,7 @@ const (
 	ReasonFollowed          Reason = "followed"           // slow as it was, another attempt was sent before it failed, and still runs
 	ReasonChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
-	ReasonSlowEverywhere    Reason = "slow_everywhere"    // the last answer took longer than the attempt's timeout, too
+	ReasonSlowEverywhere    Reason = "slow_everywhere"    // one of the last answers took longer than the attempt's timeout, too
 	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
@@ -70,7 +70,7 @@ func Steps() []Step {
 		{"Is it the newest attempt that has failed?", ReasonFollowed},
 		{"Is it not a caller further up who owns the retry?", ReasonChainStop},
 		{"Is the circuit closed?", ReasonBreakerOpen},
-		{"Was the last answer faster than the timeout of a slow attempt?", ReasonSlowEverywhere},
+		{"Were the last answers faster than the timeout of a slow attempt?", ReasonSlowEverywhere},
 		{"Does admission expect an answer before the deadline?", ReasonOverloaded},
 		{"Do delay and attempt fit before the deadline?", ReasonDeadlineTooClose},
 		{"Is there room for one more call that waits?", ReasonTooManyWaiting},

@@ -32,7 +32,7 @@ type Now struct {
 	Down   bool          // the channel is in TRANSIENT_FAILURE
 }
 
-// Settings are what a call starts with. Breaker, Latency, LastAnswer and Admission may be nil.
+// Settings are what a call starts with. Breaker, Latency, LastAnswers and Admission may be nil.
 type Settings struct {
 	Policy      *policy.Policy
 	MaxAttempts int           // a cap over the policy's; 0: none
@@ -46,7 +46,7 @@ type Settings struct {
 	Slots       Slots
 	Breaker     Breaker
 	Latency     Latency
-	LastAnswer  *LastAnswer // of the method, for policies with a per-attempt timeout
+	LastAnswers *LastAnswers // of the method, for policies with a per-attempt timeout
 	Admission   Admission
 }
 

@@ -73,7 +73,7 @@ func (a *Answer) Scenario() string {
 		b.WriteString(", and the circuit opens after the first")
 	}
 	if a.AllSlow {
-		b.WriteString(", and the last answer of the method was slow")
+		b.WriteString(", and an answer of the method before it was slow")
 	}
 	if a.Overloaded {
 		b.WriteString(", and the service becomes overloaded after the first")

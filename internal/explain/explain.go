@@ -31,7 +31,7 @@ type Question struct {
 	InRetry     bool
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
-	AllSlow     bool // the last answer of the method was
+	AllSlow     bool // an answer of the method before it was
 	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
@@ -201,8 +201,8 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 		s.Breaker = breaker{}
 	}
 	if timeout := a.Policy.PerAttemptTimeout(); a.AllSlow && timeout > 0 {
-		s.LastAnswer = new(attempts.LastAnswer)
-		s.LastAnswer.Record(timeout+1, timeout, -1) // before the call
+		s.LastAnswers = new(attempts.LastAnswers)
+		s.LastAnswers.Record(timeout+1, timeout, -1) // before the call
 	}
 	if a.Overloaded && a.Policy.Refuses() {
 		s.Admission = overload{}

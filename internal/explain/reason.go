@@ -54,7 +54,7 @@ var Meanings = []Meaning{
 		Remedy: "Look at why the breaker opened: it has seen the failures before this one.",
 	},
 	{
-		Reason: policy.ReasonSlowEverywhere, Means: "The attempt was slow, and so was the last answer of the method: all servers are slow, and another attempt would only lengthen their queue.",
+		Reason: policy.ReasonSlowEverywhere, Means: "The attempt was slow, and so was one of the last five answers of the method: all servers are slow, and another attempt would only lengthen their queue.",
 		Remedy: "Look at the servers' load: they are slower than perAttemptTimeout. If they always are, raise it above what nearly all answers take.",
 	},
 	{

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,6 +63,20 @@ func TestBackendQueueTime(t *testing.T) {
 		if math.Abs(got-want) > 0.04*want {
 			t.Errorf("%d workers, %v calls/s: %.5f s in the service; want %.5f s", row.workers, row.rate, got, want)
 		}
+	}
+}
+
+// A request that has met a slow backend is slow, also if its work ends when the backend is well again.
+func TestBackendSlowIntoTheNextPhase(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Services[0].Queue = 1
+	slow := Fault{Service: "shop", Slow: &Slow{Part: 1, By: &Distribution{A: time.Second}}}
+	s.Phases = []Phase{{Length: 150 * time.Millisecond, Load: 1, Faults: []Fault{slow}}, {Length: 5 * time.Second, Load: 1}}
+	_, took := Trace(t, s, []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond})
+	want := []time.Duration{1100 * time.Millisecond, 1100 * time.Millisecond, 100 * time.Millisecond}
+	if !slices.Equal(took, want) {
+		t.Errorf("the calls took %v; want %v", took, want)
 	}
 }
 

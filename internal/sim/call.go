@@ -82,7 +82,7 @@ func (c *call) begin() {
 	s := attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
 		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.processes[c.client],
-		LastAnswer: &l.processes[c.client].lastAnswer,
+		LastAnswers: &l.processes[c.client].lastAnswers,
 	}
 	if gate := l.processes[c.client].admission; gate != nil {
 		s.Admission = gate

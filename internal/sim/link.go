@@ -37,8 +37,8 @@ type link struct {
 // process is one client process as far as its calls share something.
 type process struct {
 	waiting, maxWaiting int32
-	lastAnswer          attempts.LastAnswer // of the one method that it calls
-	admission           *admission.Class    // nil: all calls are made
+	lastAnswers         attempts.LastAnswers // of the one method that it calls
+	admission           *admission.Class     // nil: all calls are made
 }
 
 var _ attempts.Slots = (*process)(nil)

@@ -31,7 +31,7 @@ It runs the code that the interceptor runs. Attempts fail at once, unless --late
 after how long, or --hang that they are never answered: that shows what a per-attempt
 timeout and hedging do. The budget, the circuit breaker and the limit of waiting calls
 say yes, unless --budget-empty or --breaker-open makes them say no. Others are answered
-in time, unless --slow-everywhere says that the last was not, or --overloaded that
+in time, unless --slow-everywhere says that they are not, or --overloaded that
 admission expects no other answer in time.
 
 With --reason, say what the name of a reason means, as errors, logs and metrics have it,
@@ -114,7 +114,7 @@ func Command() *cobra.Command {
 	flags.BoolVar(&o.Hang, "hang", false, "no attempt is ever answered")
 	flags.BoolVar(&o.BudgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
 	flags.BoolVar(&o.BreakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
-	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "the last answer of the method took longer than perAttemptTimeout")
+	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "one of the method's last answers took longer than perAttemptTimeout")
 	flags.BoolVar(&o.Overloaded, "overloaded", false, "with admission, the last answers say that no other comes in time, after the first attempt")
 	flags.StringVar(&o.reason, "reason", "", "say what the `name` of a reason means, and what to do")
 	flags.BoolVar(&o.InRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")

@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestLastAnswer(t *testing.T) {
+func TestLastAnswers(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond
 	type answer struct{ took, at time.Duration }
@@ -31,13 +31,16 @@ func TestLastAnswer(t *testing.T) {
 		"a slow one":                   {[]answer{slow(1)}, 1, true},
 		"a slow one, 10 s ago":         {[]answer{slow(1)}, 10*time.Second + 1, true},
 		"a slow one, longer ago":       {[]answer{slow(1)}, 10*time.Second + 2, false},
-		"a slow one, then a fast one":  {[]answer{slow(1), fast(2)}, 3, false},
+		"a slow one, then four":        {[]answer{slow(1), fast(2), fast(3), fast(4), fast(5)}, 6, true},
+		"a slow one, then five":        {[]answer{slow(1), fast(2), fast(3), fast(4), fast(5), fast(6)}, 7, false},
+		"a slow one among fast ones":   {[]answer{slow(1), fast(2), fast(3), slow(4), fast(5), fast(6), fast(7), fast(8)}, 9, true},
+		"then five":                    {[]answer{slow(1), fast(2), fast(3), slow(4), fast(5), fast(6), fast(7), fast(8), fast(9)}, 10, false},
 		"a fast one, then a slow one":  {[]answer{fast(1), slow(2)}, 3, true},
 		"slow ones all the time":       {[]answer{slow(1), slow(time.Second), slow(11 * time.Second)}, 20 * time.Second, true},
 		"a slow one, and long silence": {[]answer{slow(1), slow(time.Minute)}, time.Minute + 1, true},
 		"before the clock's zero":      {[]answer{slow(-time.Hour)}, -time.Hour + time.Second, true},
 	} {
-		var l LastAnswer
+		var l LastAnswers
 		for _, a := range row.answers {
 			l.Record(a.took, timeout, a.at)
 		}
@@ -47,17 +50,19 @@ func TestLastAnswer(t *testing.T) {
 	}
 }
 
-func TestLastAnswer_WritesChanges(t *testing.T) {
+func TestLastAnswers_WritesChanges(t *testing.T) {
 	t.Parallel()
-	var l LastAnswer
+	var l LastAnswers
 	l.Record(2, 1, time.Second)
 	l.Record(2, 1, time.Second+answerRefresh-1)
 	if got := l.slowAt.Load(); got != int64(time.Second) {
 		t.Errorf("slow answers at once: written at %v; want the first alone", time.Duration(got))
 	}
-	l.Record(1, 1, 2*time.Second)
-	if got := l.slowAt.Load(); got != 0 {
-		t.Errorf("a fast answer: slow at %v; want never", time.Duration(got))
+	for range answersThatCount + 1 {
+		l.Record(1, 1, 2*time.Second)
+	}
+	if slow, fast := l.slowAt.Load(), l.fast.Load(); slow != 0 || fast != 0 {
+		t.Errorf("fast answers: slow at %v, and %d counted; want never, and none", time.Duration(slow), fast)
 	}
 }
 
@@ -88,10 +93,10 @@ func TestSlowEverywhere(t *testing.T) {
 		"a policy that hedges by itself":           {"hedge", "0 start; 300 end 1 OK", "hedge"},
 	} {
 		first := newPlay(list[row.policy], "", 0)
-		first.set.LastAnswer = new(LastAnswer)
+		first.set.LastAnswers = new(LastAnswers)
 		first.run(row.before)
 		second := newPlay(list[row.policy], "", 0)
-		second.set.LastAnswer = first.set.LastAnswer
+		second.set.LastAnswers = first.set.LastAnswers
 		second.run("1000 start; 1200 wake")
 		if got := second.steps[1]; !strings.Contains(got, "("+row.want+")") {
 			t.Errorf("%s: %s; want %s", name, got, row.want)
@@ -105,11 +110,11 @@ func TestSlowEverywhere(t *testing.T) {
 // One slow answer, and then servers that hang: extra attempts come back when it is too old to say anything.
 func TestSlowEverywhere_Hang(t *testing.T) {
 	t.Parallel()
-	last := new(LastAnswer)
+	last := new(LastAnswers)
 	last.Record(time.Second, at(200), time.Second)
 	for began, want := range map[int]string{1_000: "slow_everywhere", 10_800: "slow_everywhere", 10_801: "hedge", 60_000: "hedge"} {
 		p := newPlay(policies(t)["beside"], "", at(began))
-		p.set.LastAnswer = last
+		p.set.LastAnswers = last
 		p.run("0 start; 200 wake")
 		if got := p.steps[1]; !strings.Contains(got, "("+want+")") {
 			t.Errorf("a call at %v: %s; want %s", at(began), got, want)
@@ -121,9 +126,9 @@ func TestSlowEverywhere_Hang(t *testing.T) {
 func TestSlowEverywhere_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
-	p.set.LastAnswer = new(LastAnswer)
-	p.set.LastAnswer.Record(at(300), at(200), 0)
-	p.set.LastAnswer.Record(at(300), at(200), at(100))
+	p.set.LastAnswers = new(LastAnswers)
+	p.set.LastAnswers.Record(at(300), at(200), 0)
+	p.set.LastAnswers.Record(at(300), at(200), at(100))
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (slow_everywhere)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over slow_everywhere, = 1"}
 	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "S F E-" {
@@ -142,11 +147,11 @@ func TestSlowEverywhere_Overrides(t *testing.T) {
 	}
 	for text, want := range map[string]bool{"deadlock found": false, "disk full": true} {
 		w := newPlay(p, "", 0)
-		w.set.LastAnswer = new(LastAnswer)
+		w.set.LastAnswers = new(LastAnswers)
 		w.run("0 start")
 		st := status.New(codes.Unknown, text)
 		w.call.Ended(1, Result{Outcome: policy.Outcome{Status: st}, Err: st.Err()}, w.now(300, false))
-		if got := w.set.LastAnswer.Slow(at(300)); got != want {
+		if got := w.set.LastAnswers.Slow(at(300)); got != want {
 			t.Errorf("%s: an answer %v; want %v", text, got, want)
 		}
 	}
