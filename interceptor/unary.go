@@ -43,7 +43,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		refused := adopted && admits != nil && !admits.Enter(start, timeLeft(ctx, start))
 		var err error
 		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
-			err = invokeFirst(ctx, method, req, reply, cc, invoke, options.forAttempt(&a.attemptOptions), b, admits, start)
+			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, admits, start)
 			if err == nil {
 				if options.notify || r.tellsCalls {
 					r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
@@ -66,27 +66,32 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // invokeFirst makes the first attempt of a call, which has been admitted, and tells the budget of the call's start and,
 // unless it has failed, budget and admission of its end.
 func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-	invoke grpc.UnaryInvoker, opts []grpc.CallOption, b budget.Budget, admits *admission.Class, start time.Duration,
+	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b budget.Budget, admits *admission.Class, start time.Duration,
 ) (err error) {
-	returned := false
+	started, returned := false, false
 	defer func() {
-		if !returned && admits != nil { // an inner interceptor panics
+		if returned {
+			return
+		}
+		if admits != nil { // an inner interceptor panics, or the budget
 			admits.Leave()
 		}
-	}()
-	b.Start(start)
-	defer func() {
-		if !returned {
+		if started {
 			b.Finish(budget.Now(), budget.EndFailed)
 		}
 	}()
-	err = invoke(firstAttempt(ctx), method, req, reply, cc, opts...)
+	b.Start(start)
+	started = true
+	err = invoke(firstAttempt(ctx), method, req, reply, cc, options.forAttempt(a)...)
 	returned = true
 	if err != nil {
 		return err
 	}
 	if admits != nil {
 		now := budget.Now()
+		if u := utilization(a.trailer); u > 0 {
+			admits.Reported(now, u)
+		}
 		admits.Answered(now, now-start)
 	}
 	b.Finish(start, budget.EndAtOnce)

@@ -24,6 +24,7 @@ const (
 	memory = 2   // times the time that is left, an answer says something: the end of a long queue has none
 	recent = 2   // answers: while any of them was fast, there is no queue
 	above  = 2   // times the fastest answer ever: below that, slow is how the service is
+	loaded = 0.8 // a server that reports less utilization has no queue
 )
 
 // Never is the time that a call without a deadline has.
@@ -39,7 +40,7 @@ const Never = time.Duration(1<<63 - 1)
 //	     ▲                                      no: admits      yes: refuses
 //	     │                                                  │
 //	     └──────────────────────────────────────────────────┘
-//	           an answer is fast, or none has come for long
+//	           an answer is fast, or none has come for long, or a server says that it is not busy
 //
 // There are no modes, probes or timers: one attempt may always run, and its answer is the probe. In a queue, the
 // rate of the answers is the service's capacity, so that the wait settles just below the deadline.
@@ -55,6 +56,10 @@ type Gate struct {
 	fastest time.Duration         // of all answers
 	answers rate
 	refused uint64
+
+	utilization [recent]float64 // as servers have reported it last
+	reports     int             // of them
+	reported    time.Duration   // when the newest came
 }
 
 const classes = int(policy.CriticalityCritical) + 1
@@ -131,13 +136,24 @@ func (c *Class) Answered(now, took time.Duration) {
 	g.at = max(g.at, now)
 }
 
+// Reported says which utilization a server has reported with an answer: 1 is all that it can do. The answer itself is
+// told by Answered or Leave.
+func (c *Class) Reported(now time.Duration, utilization float64) {
+	g := c.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.utilization[g.reports%recent] = utilization
+	g.reports++
+	g.reported = max(g.reported, now)
+}
+
 // queued reports whether every recent answer took most of the time that is left. It requires mu.
 func (g *Gate) queued(now, left time.Duration) bool {
 	if left == Never || g.heard < recent || (now-g.at)/memory > left {
 		return false
 	}
 	fastest := slices.Min(g.last[:])
-	return float64(fastest) > slow*float64(left) && fastest > above*g.fastest
+	return float64(fastest) > slow*float64(left) && fastest > above*g.fastest && !g.idle(now, left)
 }
 
 // full reports whether as many attempts run as are answered in the time that is left. One may always run. It
@@ -152,6 +168,11 @@ func (g *Gate) full(now, left time.Duration, c policy.Criticality) bool {
 	default:
 	}
 	return running > 0 && float64(running) >= max(room, 1)
+}
+
+// idle reports whether a server has said lately that it is not busy: then it is slow without a queue. It requires mu.
+func (g *Gate) idle(now, left time.Duration) bool {
+	return g.reports >= recent && (now-g.reported)/memory <= left && slices.Min(g.utilization[:]) < loaded
 }
 
 func (g *Gate) sum() int {

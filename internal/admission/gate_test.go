@@ -126,6 +126,35 @@ func TestGateOneFastAnswer(t *testing.T) {
 	}
 }
 
+func TestGateReports(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reports []float64
+		now     time.Duration
+		admits  bool
+	}{
+		"none":                        {nil, 10 * time.Second, false},
+		"one is not enough":           {[]float64{0.1}, 10 * time.Second, false},
+		"busy":                        {[]float64{0.8, 3}, 10 * time.Second, false},
+		"one server is not busy":      {[]float64{1, 0.79}, 10 * time.Second, true},
+		"only the last two count":     {[]float64{0.1, 1, 1}, 10 * time.Second, false},
+		"what was reported is old":    {[]float64{0.1, 0.1}, 10*time.Second + 500*ms + 2, false},
+		"what was reported is recent": {[]float64{0.1, 0.1}, 10*time.Second + 500*ms + 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := busy(700*ms).run(1000, policy.CriticalityDefault)
+			c := g.Class(policy.CriticalityDefault)
+			for _, u := range row.reports {
+				c.Reported(8500*ms, u)
+			}
+			if got := c.Enter(row.now, time.Second); got != row.admits {
+				t.Errorf("admitted: %v; want %v", got, row.admits)
+			}
+		})
+	}
+}
+
 func TestQueued(t *testing.T) {
 	t.Parallel()
 	if c := busy(20 * ms).Class(policy.CriticalityDefault); c.Queued(10*time.Second, 30*ms) {
@@ -189,6 +218,9 @@ func TestGateModel(t *testing.T) {
 					t.Skip()
 				}
 				g.Class(remove()).Leave()
+			},
+			"reported": func(t *rapid.T) {
+				g.Class(policy.CriticalityDefault).Reported(now, rapid.SampledFrom([]float64{0.1, 1}).Draw(t, "utilization"))
 			},
 			"answered": func(t *rapid.T) {
 				if len(running) == 0 {

@@ -79,6 +79,8 @@ type Admission interface {
 	Add()                                // an extra attempt is sent
 	Answered(now, took time.Duration)    // it was answered: its first message has come
 	Leave()                              // it has ended otherwise, or is of no use any more
+	// Reported is told which utilization a server has reported at an attempt's end.
+	Reported(now time.Duration, utilization float64)
 }
 
 // Latency follows how long attempts of the method take.
@@ -94,7 +96,10 @@ type Result struct {
 	Err      error // as gRPC returned it; nil: OK
 	Local    bool  // no answer, but what gRPC makes of a context that is over
 	Panicked bool  // an interceptor below has panicked
-	Progress bool  // with Resumes: the application has received a message of it
+	// Utilization is what the server has reported of itself: 1 is all that it can do; 0: it has not.
+	Utilization float64
+
+	Progress bool // with Resumes: the application has received a message of it
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again && r.As == codes.OK }

@@ -152,6 +152,9 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if r.Unsent {
 		c.spare, a.permit = a.permit, permit{}
 	}
+	if c.set.Admission != nil && r.Utilization > 0 {
+		c.set.Admission.Reported(now.At, r.Utilization)
+	}
 	if c.isAnswer(&r) {
 		c.countAnswer(a, now.At)
 	}

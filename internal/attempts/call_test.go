@@ -144,6 +144,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"< S ( Wt < ) ( Wt < ) a:350 - > > - E-",
 	},
 	{
+		"admission: what servers report", "retry", "admission",
+		`0 start → send 1; 10 end 1 EXHAUSTED utilization=120 → (non_retryable), over non_retryable, = 1`,
+		"< S u:1.2 > E-",
+	},
+	{
 		"admission: a stream's first message", "retry", "admission",
 		`0 start → send 1; 10 commit 1 message → true; 20 heard 1; 900 end 1 OK → over succeeded, = 1`,
 		"< S a:10 E1",

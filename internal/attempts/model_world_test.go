@@ -206,6 +206,8 @@ func (l modelLoad) Leave() {
 	}
 }
 
+func (l modelLoad) Reported(time.Duration, float64) {}
+
 func (l modelLoad) Answered(_, took time.Duration) {
 	if took < 0 {
 		l.violate("an attempt was answered in less than no time")

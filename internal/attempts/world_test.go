@@ -28,6 +28,7 @@ import (
 //	+ -  R              a permit settled: helped, not; returned
 //	E1 E+ E-            the end: at once, succeeded, failed
 //	<  >  a:20          an attempt is counted by admission, not any more, or was answered after 20 ms
+//	u:0.5               admission, of a utilization
 type world struct {
 	told          []string
 	grants, slots int
@@ -183,6 +184,8 @@ func (l load) Leave() {
 	l.tell(">")
 }
 
+func (l load) Reported(_ time.Duration, utilization float64) { l.tell("u:%v", utilization) }
+
 func (l load) Answered(_, took time.Duration) {
 	l.counted--
 	l.tell("a:%d", took.Milliseconds())
@@ -302,6 +305,8 @@ func result(words []string) Result {
 			r.As = named[value]
 		case "again":
 			r.Again = true
+		case "utilization":
+			r.Utilization = float64(number(value)) / 100
 		case "resumes":
 			r.Resumes = true
 		case "progress":

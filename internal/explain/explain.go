@@ -254,4 +254,5 @@ func (overload) Enter(_, _ time.Duration) bool     { return true }
 func (overload) Queued(_, left time.Duration) bool { return left != attempts.Never }
 func (overload) Add()                              {}
 func (overload) Answered(_, _ time.Duration)       {}
+func (overload) Reported(time.Duration, float64)   {}
 func (overload) Leave()                            {}

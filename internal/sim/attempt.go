@@ -25,6 +25,8 @@ type attempt struct {
 	queued  bool          // in the backend's queue
 	slow    *Distribution // how long it waits for something else when a worker is done with it; nil: it does not
 	gaveUp  bool          // a call that it made below has given up after its retries
+
+	utilization float64 // that the backend reports with the answer; 0: it does not
 }
 
 // The events of an attempt.
@@ -57,6 +59,9 @@ func (a *attempt) reply(ans *answer) {
 		ans = newAnswer(ans.status, pushbackStop)
 	}
 	a.answer = ans
+	if b := a.backend; b.service.spec.Reports {
+		a.utilization = part(b.busy, b.faults.workers)
+	}
 	if delay, lost := a.link.transit(); !lost {
 		a.link.world.after(delay, a, answerArrived, 0)
 	}

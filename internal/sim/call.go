@@ -147,7 +147,7 @@ func (c *call) ended(a *attempt, ans *answer) {
 	i := slices.Index(c.running, a)
 	c.running = slices.Delete(c.running, i, i+1)
 	r := attempts.Result{Err: ans.err, Local: ans.local}
-	r.Status, r.Trailer = ans.status, ans.trailer
+	r.Status, r.Trailer, r.Utilization = ans.status, ans.trailer, a.utilization
 	c.do(c.engine.Ended(a.number, r, c.now()))
 }
 

@@ -72,6 +72,7 @@ func (f *fields) service() Service {
 		Refuse:    f.code("refuse", codes.ResourceExhausted),
 		Abandoned: Abandoned(f.word("abandoned", "SERVE", "DROP")),
 		Guard:     f.flag("guard", true),
+		Reports:   f.flag("reportsUtilization", false),
 	}
 	if s.Time == nil || s.Time.Mean() <= 0 {
 		f.wrong("time", "must be how long a worker needs for a request, more than 0s on average")

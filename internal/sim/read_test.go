@@ -38,7 +38,7 @@ services:
     abandoned: DROP
     guard: false
     calls: [{service: back, method: /a.B/C, policy: retry, deadline: 1s, connections: 2, attempts: 2, delay: {normal: {mean: 2ms, deviation: 1ms}}, loss: 0.01, clients: 1}]
-  - {name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}
+  - {name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}
 fleets:
   - name: users
     clients: 10
@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 	for what, ok := range map[string]bool{
 		"head":    s.Title == "everything" && s.About == "every key" && s.Seed == 7 && s.Bucket == 500*time.Millisecond && s.Recovery == Recovery{0.95, time.Second},
 		"service": s.Services[0].Backends == 2 && s.Services[0].Workers == 3 && s.Services[0].Queue == 10 && s.Services[0].Refuse == codes.Unavailable,
-		"kinds":   s.Services[0].Abandoned == AbandonedDrop && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
+		"kinds":   s.Services[0].Abandoned == AbandonedDrop && !s.Services[0].Reports && s.Services[1].Reports && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
 		"shapes":  *s.Services[0].Time == Distribution{ShapeUniform, 1e6, 3e6} && *s.Services[1].Time == Distribution{ShapeLogNormal, 5e6, 50e6} && *call.Delay == Distribution{ShapeNormal, 2e6, 1e6},
 		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
 		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && *s.Fleets[1].Think == Distribution{ShapeExponential, time.Second, 0} && s.Fleets[1].Clients == 1,
@@ -132,8 +132,8 @@ func TestParseErrors(t *testing.T) {
 		{"method: /a.B/C, policy: retry, deadline: 1s", "method: /a.B/D, policy: retry, deadline: 1s", `x.yaml:16:53: services[0].calls[0].policy: retry: has no entry for the method "/a.B/D" of the calls to back; set their method to one that it has`},
 		{"policy: retry, deadline: 1s", "policy: other, deadline: 1s", "x.yaml:16:53: services[0].calls[0].policy: other: no policy has that name; name its file under policies, or write NONE for one attempt"},
 		{"{name: back, time", "{name: front, time", "services[1].name: front: stands twice; services and fleets need names of their own"},
-		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back}", "x.yaml:17:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
-		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:16:12: services[0].calls: lead back to front; calls must not go in circles"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}", "{name: back}", "x.yaml:17:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:16:12: services[0].calls: lead back to front; calls must not go in circles"},
 		{"rate: 12.5", "rate: 0", "x.yaml:21:11: fleets[0].rate: 0: must be a number, more than 0 and at most 1e+08"},
 		{"rate: 12.5", "rate: 12.5\n    think: 1s", "fleets[0].rate: 12.5: must be the calls per second of all clients together; or think, how long each waits between its calls, and not both"},
 		{"{service: back, deadline: 1s}", "{service: back}", `fleets[1].calls.deadline: is required; must be a time such as "1s": who waits forever says nothing of retries`},

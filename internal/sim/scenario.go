@@ -53,6 +53,7 @@ type Service struct {
 	Refuse    codes.Code // what a backend answers whose queue is full
 	Abandoned Abandoned
 	Guard     bool // it runs the chain guard: who called learns when a call below has given up
+	Reports   bool // its backends report with each answer which part of their workers is busy
 	Calls     []Call
 }
 

@@ -1,0 +1,79 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interop
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/orca"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// What gRPC's own servers report with each answer (ORCA) tells admission a queue from a service that is slow.
+func TestAdmissionHearsORCA(t *testing.T) {
+	t.Parallel()
+	const method = "/interop.v1.OrderService/GetOrder"
+	for name, row := range map[string]struct {
+		utilization float64 // that the server reports; 0: it reports none
+		refused     bool
+	}{
+		"nothing":  {0, true},
+		"not busy": {0.3, false},
+		"busy":     {1.2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				set, err := policy.Parse("", []byte(`methodConfig: [{name: [{}], admission: REFUSE, timeout: 1s}]`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				retrier, err := interceptor.New(set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				server := testserver.Start(t, testserver.ServerOptions(orca.CallMetricsServerOption(nil)))
+				answer := func(after time.Duration) testserver.Step {
+					return testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+						if row.utilization > 0 {
+							orca.CallMetricsRecorderFromContext(ctx).SetApplicationUtilization(row.utilization)
+						}
+						return testserver.OK().Delay(after)
+					})
+				}
+				conn := server.Dial(t, retrier.DialOptions()...)
+				call := func() error {
+					return conn.Invoke(t.Context(), method, wrapperspb.String(""), new(wrapperspb.StringValue))
+				}
+				server.On(method, answer(0).Times(2), answer(700*time.Millisecond))
+				for range 6 {
+					if err := call(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				server.On(method, testserver.Hang())
+				var running sync.WaitGroup
+				for range 2 { // as many as are answered in a second
+					running.Go(func() { _ = call() })
+				}
+				synctest.Wait()
+				server.On(method, testserver.OK())
+				e, _ := errors.AsType[*interceptor.Error](call())
+				if refused := e != nil && e.Reason == policy.ReasonOverloaded; refused != row.refused {
+					t.Errorf("%+v; refused should be %v", e, row.refused)
+				}
+				running.Wait()
+			})
+		})
+	}
+}
