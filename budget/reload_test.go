@@ -180,7 +180,8 @@ func TestFresh(t *testing.T) {
 			budget.DefaultRatio(), func(b budget.Budget) { spend(b, t0, 1) }, func(budget.Budget) {}, t0 + 10*time.Second,
 		},
 		"throttle, a failure": {
-			budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.5}, func(b budget.Budget) { b.Fail(t0); call(b, t0, budget.EndAtOnce) },
+			budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.5},
+			func(b budget.Budget) { b.Fail(t0); call(b, t0, budget.EndAtOnce) },
 			func(b budget.Budget) { call(b, t0, budget.EndAtOnce) }, t0,
 		},
 		"refund, a charge": {

@@ -56,18 +56,18 @@ func (p *refusingProxy) serveConn(conn net.Conn) {
 		switch frame := frame.(type) {
 		case *http2.HeadersFrame:
 			if p.onHeaders {
-				p.answer(conn, f, frame.StreamID)
+				p.answer(f, frame.StreamID)
 			}
 		case *http2.DataFrame:
 			if !p.onHeaders && len(frame.Data()) > 0 {
-				p.answer(conn, f, frame.StreamID)
+				p.answer(f, frame.StreamID)
 			}
 		}
 	})
 }
 
 // answer runs the handler, and refuses the stream of the first call.
-func (p *refusingProxy) answer(conn net.Conn, f *http2.Framer, id uint32) {
+func (p *refusingProxy) answer(f *http2.Framer, id uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ran++; p.ran > 1 {
@@ -119,14 +119,18 @@ func TestTransparentRetry(t *testing.T) {
 		{name: "denied by the file", file: deny, method: create, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
 		{name: "denied without an entry", file: deny, method: "/acme.stock.v1.StockService/Sell", ran: 1, attempts: 1, reason: policy.ReasonNonRetryable},
 		{name: "allowed without an entry", entry: deny, method: "/acme.stock.v1.StockService/Sell", ran: 2, attempts: 1},
-		{name: "denied, whatever buffer the caller wants", entry: deny, method: create, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent,
-			opts: []grpc.CallOption{grpc.MaxRetryRPCBufferSize(1 << 20)}},
+		{
+			name: "denied, whatever buffer the caller wants", entry: deny, method: create, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent,
+			opts: []grpc.CallOption{grpc.MaxRetryRPCBufferSize(1 << 20)},
+		},
 		{name: "a method that is declared safe", entry: deny, method: get, ran: 2, attempts: 1},
 		{name: "a call that is declared safe", entry: deny, method: create, ran: 2, attempts: 1, opts: []grpc.CallOption{interceptor.Idempotent()}},
 		{name: "a call with a key", entry: deny, method: create, ran: 2, attempts: 1, opts: []grpc.CallOption{interceptor.IdempotencyKey("7")}},
 		{name: "before any message, allowed", method: create, server: behaviour{onHeaders: true}, kinds: []string{"client", "bidi"}, ran: 2, attempts: 1},
-		{name: "before any message, denied", entry: deny, method: create, server: behaviour{onHeaders: true}, kinds: []string{"server", "client", "bidi"},
-			ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
+		{
+			name: "before any message, denied", entry: deny, method: create, server: behaviour{onHeaders: true}, kinds: []string{"server", "client", "bidi"},
+			ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent,
+		},
 		{name: "then no connection, allowed", method: create, server: behaviour{leaves: true}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
 		{name: "then no connection, denied", entry: deny, method: create, server: behaviour{leaves: true}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
 	} {
