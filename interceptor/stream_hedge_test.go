@@ -686,26 +686,32 @@ func TestStreamHedge_HeadersAreNoRace(t *testing.T) {
 	})
 }
 
-// What comes after the end is nobody's.
+// What comes after the end is nobody's, whether we receive or the application does.
 func TestStreamHedge_NothingAfterTheEnd(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		ctx, cancel := context.WithCancel(t.Context())
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			return &lateReceiver{stream, func() { time.Sleep(time.Duration(n) * time.Second) }}
+	for name, commit := range map[string]func(grpc.ClientStream){
+		"uncommitted": func(grpc.ClientStream) {}, "committed": func(s grpc.ClientStream) { s.Context() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = time.Hour }), func(t *testing.T, s scene) {
+				ctx, cancel := context.WithCancel(t.Context())
+				s = s.within(t, func(_ context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
+					return &lateReceiver{stream, func() { time.Sleep(time.Second) }}
+				})
+				s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Hour)))
+				stream := s.open(t, ctx, bidiStream)
+				send(t, stream, "x")
+				commit(stream)
+				time.AfterFunc(500*ms, cancel) // the message is on its way
+				got, err := receive(stream)
+				time.Sleep(time.Minute)
+				again := stream.RecvMsg(new(wrapperspb.StringValue))
+				if len(got) > 1 || status.Code(err) != codes.Canceled || again != err {
+					t.Errorf("%v, %v, then %v", got, err, again)
+				}
+				s.overOnce(t, codes.Canceled, 1)
+			})
 		})
-		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Hour)))
-		stream := s.open(t, ctx, bidiStream)
-		send(t, stream, "x")
-		stream.Context()
-		time.AfterFunc(500*ms, cancel) // the message is on its way
-		got, err := receive(stream)
-		time.Sleep(time.Minute)
-		again := stream.RecvMsg(new(wrapperspb.StringValue))
-		if len(got) > 1 || status.Code(err) != codes.Canceled || again != err {
-			t.Errorf("%v, %v, then %v", got, err, again)
-		}
-		s.overOnce(t, codes.Canceled, 1)
-	})
+	}
 }
 
 // The moments that these are about come by chance, in many streams at once.
