@@ -204,7 +204,7 @@ func TestEmbeddedTarget_HiddenHasOneAttempt(t *testing.T) {
 }
 
 // gRPC looks for options of this very type, so one that is embedded is never called.
-func TestEmbeddedOnFinishIsNotCalled(t *testing.T) {
+func TestAttemptOptions_EmbeddedOnFinish(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down(), text(""))
 		called := 0
@@ -218,7 +218,7 @@ func TestEmbeddedOnFinishIsNotCalled(t *testing.T) {
 	})
 }
 
-func TestOptionsOfUsersAllocateNothing(t *testing.T) {
+func TestAttemptOptions_Allocations(t *testing.T) {
 	unary := mustNew(t, fiftyMethods(t)).Unary()
 	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod(), marker{name: "m"}, &marker{name: "m"}, anyOption{grpc.WaitForReady(true), "x"}}
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
@@ -228,7 +228,7 @@ func TestOptionsOfUsersAllocateNothing(t *testing.T) {
 	}
 }
 
-func TestManyOptionsAreAllServed(t *testing.T) {
+func TestAttemptOptions_Many(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, from("first", down()), from("second", text("")))
 		var opts []grpc.CallOption

@@ -111,7 +111,7 @@ func TestBudgetRetryThrottling(t *testing.T) {
 	})
 }
 
-func TestBudgetRetryThrottlingCountsStops(t *testing.T) {
+func TestBudgetRetryThrottling_Stops(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	c := config(retry)
@@ -127,7 +127,7 @@ func TestBudgetRetryThrottlingCountsStops(t *testing.T) {
 	})
 }
 
-func TestBudgetGivenInCode(t *testing.T) {
+func TestBudget_GivenInCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		two, err := budget.NewRatio(budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5})
@@ -149,7 +149,7 @@ func TestBudgetGivenInCode(t *testing.T) {
 	})
 }
 
-func TestBudgetUnknown(t *testing.T) {
+func TestBudget_Unknown(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down())
 		retry := plain()
@@ -167,7 +167,7 @@ func TestBudgetUnknown(t *testing.T) {
 	})
 }
 
-func TestBudgetOfManyCalls(t *testing.T) {
+func TestBudget_ManyCalls(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) {
@@ -197,7 +197,7 @@ type (
 )
 
 // A balance that a call makes while a reload comes in between has the new settings.
-func TestBudgetMadeDuringReload(t *testing.T) {
+func TestBudget_MadeDuringReload(t *testing.T) {
 	t.Parallel()
 	refund := budget.DefaultRefund()
 	perService := reserve(5)

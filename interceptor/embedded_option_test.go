@@ -19,7 +19,7 @@ import (
 
 // Attempts get targets of their own for the options that write to the caller when an attempt ends, in their
 // method after. A version of gRPC that has more of them needs more of us.
-func TestOptionsOfGRPCThatWriteToTheCaller(t *testing.T) {
+func TestEmbeddedOption_AllOfGRPC(t *testing.T) {
 	t.Parallel()
 	file, _ := runtime.FuncForPC(reflect.ValueOf(grpc.Header).Pointer()).FileLine(0)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.go"))

@@ -21,7 +21,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestErrorShowsReasonAndAttempts(t *testing.T) {
+func TestError_ReasonAndAttempts(t *testing.T) {
 	again := plain()
 	again.MaxAttempts = 3
 	headers := again

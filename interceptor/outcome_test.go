@@ -17,9 +17,11 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -33,6 +35,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -101,7 +104,7 @@ func TestUnsent(t *testing.T) {
 }
 
 // The same texts from a server are what that says of somebody else.
-func TestADropThatAServerReports(t *testing.T) {
+func TestOutcome_DropByServer(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable, "RPC is dropped"), text("2"))
 		if _, err := s.call(t.Context(), get); err != nil || s.Count(get) != 2 {
@@ -111,7 +114,7 @@ func TestADropThatAServerReports(t *testing.T) {
 }
 
 // gRPC's sources say with which texts pickers drop RPCs. A version that has others needs others here.
-func TestTextsOfDropsInGRPC(t *testing.T) {
+func TestOutcome_DropTexts(t *testing.T) {
 	t.Parallel()
 	drops := sourceTexts(t, `status\.(?:Error|Errorf|New|Newf)\(codes\.Unavailable, "([^"]*drop[^"]*)"`)
 	if want := []string{"RPC is dropped", "request dropped by grpclb"}; !slices.Equal(drops, want) {
@@ -149,7 +152,7 @@ func sourceTexts(t *testing.T, pattern string) (found []string) {
 }
 
 // gRPC does not show interceptors the retry policies of an xDS server.
-func TestUnsentWhereGRPCMayRetryUnseen(t *testing.T) {
+func TestUnsent_GRPCRetries(t *testing.T) {
 	for name, row := range map[string]struct {
 		scheme string
 		known  bool // that gRPC does not retry
@@ -418,5 +421,206 @@ func TestOutcome_GRPCRetriesReported(t *testing.T) {
 		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], get) {
 			t.Errorf("warnings %q; want one that names %s", s.warnings, get)
 		}
+	})
+}
+
+// serveFrames is an HTTP/2 server that answers the headers of stream n, 1 is the first, with frames.
+func serveFrames(lis net.Listener, answer func(f *http2.Framer, id uint32, n int)) {
+	conn, err := lis.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	framer, n := http2.NewFramer(conn, conn), 0
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				_ = framer.WriteSettingsAck()
+			}
+		case *http2.HeadersFrame:
+			n++
+			answer(framer, f.StreamID, n)
+		}
+	}
+}
+
+func respond(f *http2.Framer, id uint32) {
+	writeHeaders(f, id, false, ":status", "200", "content-type", "application/grpc")
+}
+
+// What gRPC makes of streams that are cut without a status. The texts are gRPC's: where a version of it has others,
+// these calls are not retried.
+func TestOutcome_Cuts(t *testing.T) {
+	for name, row := range map[string]struct {
+		cut  func(f *http2.Framer, id uint32)
+		text string
+	}{
+		"headers, then the end": {func(f *http2.Framer, id uint32) {
+			respond(f, id)
+			_ = f.WriteData(id, true, nil)
+		}, "server closed the stream without sending trailers"},
+		"a message, then the end": {func(f *http2.Framer, id uint32) {
+			respond(f, id)
+			_ = f.WriteData(id, true, make([]byte, 5))
+		}, "server closed the stream without sending trailers"},
+		"reset without an error": {func(f *http2.Framer, id uint32) {
+			_ = f.WriteRSTStream(id, http2.ErrCodeNo)
+		}, "stream terminated by RST_STREAM with error code: NO_ERROR"},
+		"headers, then reset": {func(f *http2.Framer, id uint32) {
+			respond(f, id)
+			_ = f.WriteRSTStream(id, http2.ErrCodeInternal)
+		}, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				lis := bufconn.Listen(1 << 16)
+				defer lis.Close()
+				served := make(chan struct{})
+				go func() {
+					defer close(served)
+					serveFrames(lis, func(f *http2.Framer, id uint32, n int) {
+						if n != 2 && n != 4 {
+							row.cut(f, id)
+							return
+						}
+						respond(f, id)
+						_ = f.WriteData(id, false, make([]byte, 5))
+						writeHeaders(f, id, true, "grpc-status", "0")
+					})
+				}()
+				j := new(journal)
+				retrier := mustNew(t, mustSet(t, config(plain())), withJournal(j))
+				conn, err := grpc.NewClient("passthrough:///cutter", append(retrier.DialOptions(),
+					grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				call := func(method string) error {
+					j.attempts = nil
+					_, err := scene{conn: conn}.call(t.Context(), method)
+					return err
+				}
+				if err := call(get); err != nil || len(j.attempts) != 2 {
+					t.Errorf("%v after %d attempts; want OK after 2", err, len(j.attempts))
+				}
+				stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, get)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = stream.CloseSend()
+				if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
+					t.Errorf("stream: %v; want OK", err)
+				}
+				if err := call(get); !isInternal(err, row.text) || reasonOf(err) != policy.ReasonAttemptsExhausted || len(j.attempts) != 4 {
+					t.Errorf("%v, %s after %d attempts; want INTERNAL after 4", err, reasonOf(err), len(j.attempts))
+				}
+				if err := call(create); !isInternal(err, row.text) || reasonOf(err) != policy.ReasonNotIdempotent || len(j.attempts) != 1 {
+					t.Errorf("not safe to repeat: %v, %s after %d attempts; want INTERNAL after 1", err, reasonOf(err), len(j.attempts))
+				}
+				_ = conn.Close()
+				<-served
+			})
+		})
+	}
+}
+
+func isInternal(err error, text string) bool {
+	return status.Code(err) == codes.Internal && strings.HasSuffix(err.Error(), text)
+}
+
+// TestOutcome_ProxyAnswers has what proxies say in a backend's place; docs/proxies.md has the same table. Of an answer
+// that is not gRPC's, no header comes through, retry-after neither.
+func TestOutcome_ProxyAnswers(t *testing.T) {
+	html := func(code string) func(f *http2.Framer, id uint32) {
+		return func(f *http2.Framer, id uint32) {
+			writeHeaders(f, id, true, ":status", code, "content-type", "text/html", "retry-after", "7")
+		}
+	}
+	reset := func(code http2.ErrCode) func(f *http2.Framer, id uint32) {
+		return func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, code) }
+	}
+	page, err := os.ReadFile("../docs/proxies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		answer func(f *http2.Framer, id uint32)
+		code   codes.Code
+		told   string // of retry-after
+	}{
+		"400":   {html("400"), codes.Internal, ""},
+		"401":   {html("401"), codes.Unauthenticated, ""},
+		"403":   {html("403"), codes.PermissionDenied, ""},
+		"404":   {html("404"), codes.Unimplemented, ""},
+		"413":   {html("413"), codes.Unknown, ""},
+		"429":   {html("429"), codes.Unavailable, ""},
+		"500":   {html("500"), codes.Unknown, ""},
+		"502":   {html("502"), codes.Unavailable, ""},
+		"503":   {html("503"), codes.Unavailable, ""},
+		"504":   {html("504"), codes.Unavailable, ""},
+		"reset": {reset(http2.ErrCodeInternal), codes.Internal, ""},
+		"calm":  {reset(http2.ErrCodeEnhanceYourCalm), codes.ResourceExhausted, ""},
+		"flow":  {reset(http2.ErrCodeFlowControl), codes.ResourceExhausted, ""},
+		"gone":  {reset(http2.ErrCodeCancel), codes.Canceled, ""},
+		"weak":  {reset(http2.ErrCodeInadequateSecurity), codes.PermissionDenied, ""},
+		"in gRPC's form": {func(f *http2.Framer, id uint32) {
+			writeHeaders(f, id, true, ":status", "200", "content-type", "application/grpc", "grpc-status", "14", "retry-after", "7")
+		}, codes.Unavailable, "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, numbered := strconv.Atoi(name); numbered == nil && !tableSays(string(page), name, policy.CodeName(row.code)) {
+				t.Errorf("docs/proxies.md does not say that %s becomes %s", name, policy.CodeName(row.code))
+			}
+			synctest.Test(t, func(t *testing.T) {
+				lis := bufconn.Listen(1 << 16)
+				defer lis.Close()
+				served := make(chan struct{})
+				go func() {
+					defer close(served)
+					serveFrames(lis, func(f *http2.Framer, id uint32, _ int) { row.answer(f, id) })
+				}()
+				retrier := mustNew(t, mustSet(t, config(plain())))
+				conn, err := grpc.NewClient("passthrough:///proxy", append(retrier.DialOptions(),
+					grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var header, trailer metadata.MD
+				began := time.Now()
+				err = conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
+				if status.Code(err) != row.code {
+					t.Errorf("%v; want %v", err, row.code)
+				}
+				if told := strings.Join(append(header.Get("retry-after"), trailer.Get("retry-after")...), ""); told != row.told {
+					t.Errorf("retry-after %q; want %q", told, row.told)
+				}
+				if waited := time.Since(began) >= 7*time.Second; waited != (row.told != "") {
+					t.Errorf("the call took %v", time.Since(began))
+				}
+				_ = conn.Close()
+				<-served
+			})
+		})
+	}
+}
+
+// tableSays reports whether a row of the page's tables has both.
+func tableSays(page, status, code string) bool {
+	return slices.ContainsFunc(strings.Split(page, "\n"), func(line string) bool {
+		cells := strings.Split(line, "|")
+		return len(cells) > 2 && strings.Contains(cells[1], status) && strings.Contains(cells[2], code)
 	})
 }

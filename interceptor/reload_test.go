@@ -69,7 +69,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-func TestReloadRefillsNothing(t *testing.T) {
+func TestReload_RefillsNothing(t *testing.T) {
 	bucket := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
 	refund := budget.DefaultRefund()
 	perService := reserve(5)
@@ -90,7 +90,7 @@ func TestReloadRefillsNothing(t *testing.T) {
 	}
 }
 
-func TestReloadWithoutTheBudgetsName(t *testing.T) {
+func TestReload_BudgetGone(t *testing.T) {
 	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
 		s.exhaust(t)
 		s.reload(t, config(plain()))
@@ -102,7 +102,7 @@ func TestReloadWithoutTheBudgetsName(t *testing.T) {
 }
 
 // What a service config has delivered is not the file's: a throttle is as empty after the reload.
-func TestReloadBesideAServiceConfig(t *testing.T) {
+func TestReload_BesideServiceConfig(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{}), func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("2", `, "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}`), s.retrier.Resolver)
@@ -116,7 +116,7 @@ func TestReloadBesideAServiceConfig(t *testing.T) {
 }
 
 // An observer may make a call when a reload warns it.
-func TestReloadWarnsOutsideOfItsLock(t *testing.T) {
+func TestReload_WarnsUnlocked(t *testing.T) {
 	var warned func()
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		calls := 0
@@ -138,7 +138,7 @@ func TestReloadWarnsOutsideOfItsLock(t *testing.T) {
 	}}))
 }
 
-func TestReloadEvent(t *testing.T) {
+func TestReload_Event(t *testing.T) {
 	var events []interceptor.ReloadEvent
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		time.Sleep(time.Minute)
@@ -163,7 +163,7 @@ func TestReloadEvent(t *testing.T) {
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(e interceptor.ReloadEvent) { events = append(events, e) }}))
 }
 
-func TestReloadRefused(t *testing.T) {
+func TestReload_Refused(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		if s.retrier.Reload(nil) == nil {
 			t.Error("nil is taken for a set")
@@ -175,7 +175,7 @@ func TestReloadRefused(t *testing.T) {
 	})
 }
 
-func TestReloadUnderLoad(t *testing.T) {
+func TestReload_UnderLoad(t *testing.T) {
 	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
 		srv := testserver.Start(t, testserver.NoRecord())
 		conn := srv.Dial(t, s.retrier.DialOptions()...)

@@ -55,7 +55,7 @@ func (r *replayBuffer) keep(m any) (kept bool, why policy.Commit) {
 	return why == policy.CommitNone && r.add(m, data), why
 }
 
-func TestReplayBufferCopies(t *testing.T) {
+func TestReplayBuffer_Copies(t *testing.T) {
 	t.Parallel()
 	gRPCs := encoding.GetCodecV2(encodingproto.Name)
 	long := strings.Repeat("x", 3*chunkSize)
@@ -116,7 +116,7 @@ func deref(v any) any {
 }
 
 // Applications use their messages again.
-func TestReplayBufferMessageUsedAgain(t *testing.T) {
+func TestReplayBuffer_MessageUsedAgain(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
 	r := replayOf(encoding.GetCodecV2(encodingproto.Name), 1<<20, &total, 1<<20)
@@ -145,7 +145,7 @@ func (oneWay) Unmarshal(_ mem.BufferSlice, v any) error {
 	return nil
 }
 
-func TestReplayBufferCannot(t *testing.T) {
+func TestReplayBuffer_Cannot(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name    string
@@ -187,7 +187,7 @@ func (panicking) Marshal(any) (mem.BufferSlice, error) {
 
 // Every buffer is filled to its own limit exactly, and all together to the Retrier's exactly, whatever they have
 // taken ahead.
-func TestReplayBufferLimits(t *testing.T) {
+func TestReplayBuffer_Limits(t *testing.T) {
 	t.Parallel()
 	const limit, sum = 10_000, 35_000
 	chance := rand.New(rand.NewPCG(1, 2))
@@ -223,7 +223,7 @@ func TestReplayBufferLimits(t *testing.T) {
 }
 
 // The memory that messages share is no more than they need twice, and one chunk.
-func TestReplayBufferMemory(t *testing.T) {
+func TestReplayBuffer_Memory(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
 	for _, size := range []int{0, 1, 100, chunkSize - 1, chunkSize, chunkSize + 1, 100_000} {

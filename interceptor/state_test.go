@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestBalancesAndDenialsCanBeRead(t *testing.T) {
+func TestState_BalancesAndDenials(t *testing.T) {
 	specs := map[string]policy.BudgetSpec{
 		"target":  {Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}},
 		"process": {Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}},
@@ -43,7 +43,7 @@ func TestBalancesAndDenialsCanBeRead(t *testing.T) {
 	}
 }
 
-func TestReadingsAreInTheOrderOfNames(t *testing.T) {
+func TestState_OrderOfNames(t *testing.T) {
 	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}})
 	other := *c.Methods[1].Retry
 	other.Budget = ""

@@ -23,36 +23,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestStreamRecv_HeaderFirst(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		if md, err := stream.Header(); md == nil || err != nil {
-			t.Fatalf("%v, %v", md, err)
-		}
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
-func TestStreamRecv_HeaderThroughAllAttempts(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down())
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "x")
-		start := time.Now()
-		md, err := stream.Header()
-		if md != nil || err != nil || s.Count(get) != 4 || time.Since(start) != 700*ms {
-			t.Errorf("%v, %v after %d attempts and %v; want no headers after 4 and 700 ms", md, err, s.Count(get), time.Since(start))
-		}
-		if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%v (%s)", err, reasonOf(err))
-		}
-	})
-}
-
 func TestStreamRecv_EarlyNotDecodable(t *testing.T) {
 	for name, desc := range map[string]*grpc.StreamDesc{"bidi": bidiStream, "client": clientStream} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,60 +45,6 @@ func TestStreamSend_MessageUsedAgain(t *testing.T) {
 	})
 }
 
-func TestStreamSend_ReplayGrows(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get,
-			testserver.Play(testserver.Receive(1)).Then(down()),
-			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play(testserver.Receive(3)).Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("a", "b", "c", "d")))
-		stream := s.open(t, t.Context(), bidiStream)
-		for _, text := range []string{"a", "b", "c", "d"} {
-			send(t, stream, text)
-			time.Sleep(time.Second)
-		}
-		_ = stream.CloseSend()
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a b c d]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-		if got := fmt.Sprint(s.heardBy()); got != "[[a] [a b] [a b c] [a b c d].]" {
-			t.Errorf("the attempts heard %s", got)
-		}
-		if s.waits() != "[1.1s 1.2s 1.4s]" { // each failure is found when the next message is sent
-			t.Errorf("waits %s", s.waits())
-		}
-	})
-}
-
-func TestStreamSend_HalfClose(t *testing.T) {
-	closed := 0
-	counting := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		stream, err := open(ctx, desc, cc, method, opts...)
-		return &closeCounter{stream, &closed}, err
-	}
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(counting))...)
-		s.On(get,
-			testserver.Play(testserver.ReceiveAll()).Then(down()),
-			testserver.Play(testserver.Receive(1)).Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("sum")))
-		stream, err := conn.NewStream(t.Context(), clientStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		send(t, stream, "a", "b")
-		_ = stream.CloseSend()
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
-		all := s.heardBy()
-		if all[0] != "[a b]." || all[2] != "[a b]." || closed != 3 {
-			t.Errorf("the attempts heard %s, with %d closes; want one for each of 3 attempts", all, closed)
-		}
-	})
-}
-
 type closeCounter struct {
 	grpc.ClientStream
 
@@ -109,31 +54,6 @@ type closeCounter struct {
 func (c *closeCounter) CloseSend() error {
 	*c.n++
 	return c.ClientStream.CloseSend()
-}
-
-// While an attempt is sent what was sent before, what the application sends waits for that; it is not
-// offered to the attempt before, again and again.
-func TestStreamSend_DuringReplay(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		sent := make([]int, 3)
-		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			return &spy{stream, func(any) {
-				if sent[n]++; n == 2 && sent[n] == 1 {
-					time.Sleep(5 * time.Second)
-				}
-			}}
-		})
-		s.On(get, failing(), testserver.Play(testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		time.AfterFunc(2*time.Second, func() {
-			send(t, stream, "b")
-			_ = stream.CloseSend()
-		})
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || fmt.Sprint(sent) != "[0 1 2]" {
-			t.Errorf("%v, %v; attempts were sent %v messages, want [0 1 2]", got, err, sent)
-		}
-	})
 }
 
 // gRPC's generated code has it that the one request of a server stream is never the place to say that the
@@ -251,29 +171,6 @@ func TestStreamSend_NotEncodable(t *testing.T) {
 	})
 }
 
-// Small messages share memory when they are kept.
-func TestStreamSend_AllSizes(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1<<20))
-		var want []string
-		m := new(wrapperspb.StringValue)
-		for i := range 300 {
-			m.Value = strings.Repeat(string(rune('a'+i%26)), i*7%1100) // none, tiny, and around the pool's threshold
-			want = append(want, m.GetValue())
-			if err := stream.SendMsg(m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		m.Value = "the application uses its message again"
-		_ = stream.CloseSend()
-		got, err := receive(stream)
-		if !slices.Equal(got, want) || err != io.EOF || !slices.Equal(s.heard(0), want) {
-			t.Errorf("%d messages, %v; want the %d that were sent", len(got), err, len(want))
-		}
-	})
-}
-
 // narrow gives the scene a server and a connection whose windows are the smallest that gRPC allows.
 func (s scene) narrow(t *testing.T) scene {
 	t.Helper()
@@ -281,82 +178,6 @@ func (s scene) narrow(t *testing.T) scene {
 	s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window)))
 	s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window))...)
 	return s
-}
-
-func TestStreamSend_CloseDuringReplay(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s = s.narrow(t)
-		large := strings.Repeat("x", 40<<10)
-		s.On(get,
-			testserver.Play(testserver.Receive(5)).Then(down()),
-			testserver.Play(say(large, large, large, large, large), testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, large, large, large, large, large)
-		time.Sleep(time.Second) // the first attempt has failed
-		send(t, stream, "last")
-		start := time.Now()
-		if err := stream.CloseSend(); err != nil || time.Since(start) != 0 {
-			t.Fatalf("CloseSend: %v after %v", err, time.Since(start))
-		}
-		if got, err := receive(stream); len(got) != 11 || err != io.EOF {
-			t.Errorf("%d messages, %v; want 11", len(got), err)
-		}
-	})
-}
-
-func TestStreamSend_NarrowWindows(t *testing.T) {
-	const n, size = 64, 16 << 10
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s = s.narrow(t)
-		s.On(get, testserver.Play(testserver.Receive(n)).Then(down()), testserver.Play(testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(2*n*size))
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		wg.Go(func() {
-			for i := range n {
-				if err := stream.SendMsg(wrapperspb.String(fmt.Sprint(i, strings.Repeat("x", size)))); err != nil {
-					t.Errorf("SendMsg %d: %v", i, err)
-				}
-			}
-			time.Sleep(time.Second) // the first attempt has failed
-			_ = stream.CloseSend()
-		})
-		got, err := receive(stream)
-		for i, text := range got {
-			if !strings.HasPrefix(text, fmt.Sprint(i, "x")) {
-				t.Fatalf("message %d is %.5s...", i, text)
-			}
-		}
-		if len(got) != n || err != io.EOF || s.Count(get) != 2 {
-			t.Errorf("%d messages, %v, in %d attempts; want %d in 2", len(got), err, s.Count(get), n)
-		}
-	})
-}
-
-// TestStreamSend_BesideReceiver is for the race detector: in real time, two goroutines
-// find out about the same failures.
-func TestStreamSend_BesideReceiver(t *testing.T) {
-	t.Parallel()
-	retry := plain()
-	retry.Backoff = policy.Backoff{Initial: time.Microsecond, Max: time.Millisecond, Multiplier: 2}
-	r := mustNew(t, mustSet(t, config(retry)), quiet)
-	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: r}
-	s.conn = s.Dial(t, r.DialOptions()...)
-	failed := 0
-	for i := range 300 {
-		n := 5 + i%20
-		s.On(get,
-			testserver.Play(testserver.Receive(1+i%n)).Then(down()),
-			testserver.Play().Then(down()),
-			testserver.Play(testserver.Receive(1+i%3)).Then(down()),
-			testserver.Play(testserver.EchoAll()))
-		if !s.echoes(t, n) {
-			failed++
-		}
-	}
-	if failed > 0 || r.Replayed() != 0 {
-		t.Errorf("%d streams of 300 were not answered in full; %d bytes kept", failed, r.Replayed())
-	}
 }
 
 // echoes says whether n messages that one goroutine sends come back to another.
@@ -445,40 +266,6 @@ func (s *signer) SendMsg(m any) error {
 		return s.ClientStream.SendMsg(m)
 	}
 	return s.ClientStream.SendMsg(wrapperspb.String(text.GetValue() + ", signed"))
-}
-
-// The first attempt of a call can end while its message is on its way through slow interceptors.
-func TestStreamSend_ReplayStuck(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		conn := s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n != 2 {
-				return stream
-			}
-			return &spy{stream, func(any) { time.Sleep(10 * time.Second) }}
-		})
-		s.On(get,
-			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play().Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("sum")))
-		stream, err := conn.NewStream(t.Context(), clientStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		long := strings.Repeat("x", 40<<10) // in gRPC's own buffers
-		send(t, stream, long, long)
-		_ = stream.CloseSend()
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "sum" {
-			t.Errorf("%v, %v", m, err)
-		}
-		if got := s.heard(2); len(got) != 2 || got[0] != long || got[1] != long {
-			t.Errorf("the third attempt heard %d messages", len(got))
-		}
-		time.Sleep(time.Minute)
-		if s.retrier.Replayed() != 0 {
-			t.Errorf("%d bytes are kept", s.retrier.Replayed())
-		}
-	})
 }
 
 // doubler sends every message twice.
@@ -625,29 +412,6 @@ func (s slow) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-func TestStreamSend_ReplayOvertaken(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		gate := make(chan struct{})
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 2 {
-				return slow{ClientStream: stream, gate: gate}
-			}
-			return stream
-		})
-		s.On(get, failing(), testserver.Play().Then(down()), testserver.Play(testserver.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, strings.Repeat("x", 10<<10)) // large enough to be taken from a pool
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
-		close(gate) // the second attempt sends what the third was answered for
-		synctest.Wait()
-		if got := s.Count(get); got != 3 || s.retrier.Replayed() != 0 {
-			t.Errorf("%d attempts, %d bytes kept; want 3 and none", got, s.retrier.Replayed())
-		}
-	})
-}
-
 func TestStreamSend_LateFailure(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		gate := make(chan struct{})
@@ -674,28 +438,6 @@ func TestStreamSend_LateFailure(t *testing.T) {
 		_ = stream.CloseSend()
 		if got, err := receive(stream); len(got) != 1 || err != io.EOF {
 			t.Errorf("%v, %v; want [b]", got, err)
-		}
-	})
-}
-
-func TestStreamSend_ReplayRefused(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		gate := make(chan struct{})
-		close(gate)
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 2 {
-				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
-			}
-			return stream
-		})
-		s.On(get, failing(), testserver.Play(testserver.EchoAll()))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		time.Sleep(time.Second)
-		_ = stream.SendMsg(wrapperspb.String("b"))
-		_ = stream.CloseSend()
-		if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.PermissionDenied {
-			t.Errorf("%v, %v; want the error of the replay", got, err)
 		}
 	})
 }

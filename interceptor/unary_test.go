@@ -174,7 +174,7 @@ func TestDialOptions(t *testing.T) {
 }
 
 // When gRPC retries too, an attempt of ours without a stream may have had one before.
-func TestAnUnsafeCallIsNotRepeatedWhereGRPCMayHaveSentIt(t *testing.T) {
+func TestUnary_UnsafeBesideGRPC(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.conn = s.Dial(t, grpc.WithUnaryInterceptor(s.retrier.Unary()), grpc.WithDefaultServiceConfig(serviceConfig))
 		s.On(create, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
@@ -187,7 +187,7 @@ func TestAnUnsafeCallIsNotRepeatedWhereGRPCMayHaveSentIt(t *testing.T) {
 	})
 }
 
-func TestTwoRetriers(t *testing.T) {
+func TestUnary_TwoRetriers(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		inner := s.retrier.DialOptions()
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), inner...)...)

@@ -1,0 +1,125 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestStreamHeader_First(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "list")
+		if md, err := stream.Header(); md == nil || err != nil {
+			t.Fatalf("%v, %v", md, err)
+		}
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+func TestStreamHeader_ThroughAllAttempts(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "x")
+		start := time.Now()
+		md, err := stream.Header()
+		if md != nil || err != nil || s.Count(get) != 4 || time.Since(start) != 700*ms {
+			t.Errorf("%v, %v after %d attempts and %v; want no headers after 4 and 700 ms", md, err, s.Count(get), time.Since(start))
+		}
+		if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
+			t.Errorf("%v (%s)", err, reasonOf(err))
+		}
+	})
+}
+
+func TestStreamHeader_Hedged(t *testing.T) {
+	brings := func(after time.Duration, name string) testserver.Step {
+		return testserver.Play(testserver.Pause(after), testserver.SendHeader(metadata.Pairs("who", name)),
+			testserver.Pause(time.Second), say(name))
+	}
+	for name, row := range map[string]struct {
+		ask           time.Duration // when
+		first, second testserver.Step
+		want, sent    string
+	}{
+		"that are not there yet":    {0, testserver.Hang(), brings(50*ms, "2"), "[2]", "[0s 100ms]"},
+		"that were there before":    {170 * ms, brings(160*ms, "1"), brings(10*ms, "2"), "[1]", "[0s 100ms]"},
+		"of the only attempt":       {0, brings(50*ms, "1"), brings(0, "2"), "[1]", "[0s]"},
+		"that only the second has":  {170 * ms, brings(200*ms, "1"), brings(10*ms, "2"), "[2]", "[0s 100ms]"},
+		"after a failure":           {0, down().Delay(20 * ms), brings(50*ms, "2"), "[2]", "[0s 20ms]"},
+		"and the first comes first": {0, brings(120*ms, "1"), brings(50*ms, "2"), "[1]", "[0s 100ms]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
+				s.On(get, row.first, row.second)
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				time.Sleep(row.ask)
+				md, err := stream.Header()
+				if fmt.Sprint(md["who"]) != row.want || err != nil {
+					t.Fatalf("headers %v, %v", md, err)
+				}
+				time.Sleep(100 * ms) // no other attempt is sent
+				got, err := receive(stream)
+				if fmt.Sprint(got) != row.want || err != io.EOF || s.sent() != row.sent {
+					t.Errorf("%v, %v, sent %s", got, err, s.sent())
+				}
+			})
+		})
+	}
+}
+
+func TestStreamHeader_HedgedFailure(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, down())
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "x")
+		if md, err := stream.Header(); md != nil || err != nil || s.Count(get) != 3 {
+			t.Errorf("%v, %v after %d attempts", md, err, s.Count(get))
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// For the race detector: headers arrive, are asked for, and lose to those of another attempt, all at once.
+func TestStreamHeader_Concurrent(t *testing.T) {
+	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = ms }), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Pause(2*ms), testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(ms), say("a")))
+		for range 50 {
+			stream := s.open(t, t.Context(), bidiStream)
+			send(t, stream, "x")
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() {
+					if md, err := stream.Header(); err != nil || md.Get("k") == nil {
+						t.Errorf("headers %v, %v", md, err)
+					}
+				})
+			}
+			wg.Go(func() { time.Sleep(2 * ms); stream.Context() })
+			if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+				t.Errorf("%v, %v", got, err)
+			}
+			wg.Wait()
+		}
+	})
+}
