@@ -254,11 +254,57 @@ func TestRetryElsewhereChangesInMidCall(t *testing.T) {
 	})
 }
 
+// leaves are leaf policies whose picks are counted.
+var leaves = map[string]*lbtest.Picks{
+	"round_robin":                lbtest.Count("round_robin"),
+	"least_request_experimental": lbtest.Count("least_request_experimental"),
+}
+
+// Backends come, go, fail and break their connections, and policies change, while calls retry and hedge.
 func TestRetryElsewhereUnderChurn(t *testing.T) {
 	t.Parallel()
-	r := mustNew(t, mustParse(t, balanced(elsewhere)), quiet)
-	service := func(config string) string { return `{"loadBalancingConfig": ` + config + `}` }
-	lbtest.Churn(t, service(elsewhere), service(leastElse), func(ctx context.Context) context.Context { return ctx }, r.DialOptions()...)
+	const everything = `
+budgets: [{name: all, ratio: {percent: 1000, minPerSecond: 1000}}]
+methodConfig:
+- name: [{service: stagger.lbtest.Churn, method: Call}]
+`
+	service := func(leaf string) string {
+		return `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"` + leaf + `": {}}]}}]}`
+	}
+	for leaf, picks := range leaves {
+		t.Run(leaf, func(t *testing.T) {
+			t.Parallel()
+			for name, policy := range map[string]string{
+				"retries": `retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE, perAttemptTimeout: 0.003s, budget: all}`,
+				"hedges":  `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.001s, nonFatalStatusCodes: [UNAVAILABLE], budget: all}`,
+			} {
+				t.Run(name, func(t *testing.T) {
+					r := mustNew(t, mustParse(t, everything+"  "+policy), quiet)
+					lbtest.Churn(t, service("counted_"+leaf), service("round_robin"), func(ctx context.Context) context.Context { return ctx }, r.DialOptions()...)
+				})
+			}
+			if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 || done != picked || twice != 0 {
+				t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
+			}
+		})
+	}
+}
+
+// While no backend is there the picker fails, and the call waits with its next attempt until there is one.
+func TestRetryElsewherePickerFails(t *testing.T) {
+	playCluster(t, 3, balanced(elsewhere), func(t *testing.T, c cluster) {
+		c.settle(t, 0, 1, 2)
+		time.AfterFunc(50*ms, func() { c.Resolve("", []int{}...) })
+		time.AfterFunc(1250*ms, func() {
+			c.Resolve("", 0, 1, 2)
+			for _, s := range c.Servers {
+				s.Default(testserver.OK())
+			}
+		})
+		if err := c.call(t.Context(), get); err != nil || len(c.Visits()) != 2 {
+			t.Errorf("%v; want success at a second backend, when there is one again", err)
+		}
+	})
 }
 
 func TestDialOptionsBringLoadBalancing(t *testing.T) {
@@ -345,9 +391,9 @@ func balancingWarnings(j *journal) (n int) {
 func TestNewRefusesLoadBalancing(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
-		`[{"stagger_retry_elsewhere": {}}]`: "retry.yaml:1:22: loadBalancingConfig: stagger_retry_elsewhere: childPolicy is missing; ",
+		`[{"stagger_retry_elsewhere": {"childPolicy": [{"a": {}}]}}]`:                              "retry.yaml:1:22: loadBalancingConfig: stagger_retry_elsewhere: childPolicy: the program has no policy a; ",
 		`[{"stagger_retry_elsewhere": {"childPolicy": [{"outlier_detection_experimental": {}}]}}]`: "retry.yaml:1:22: loadBalancingConfig: stagger_retry_elsewhere: childPolicy",
-		`[{"a": {}}, {"b": {"stagger_retry_elsewhere": {}}}]`:                                      "retry.yaml:1:22: loadBalancingConfig: the program has no policy a, b; ",
+		`[{"a": {}}, {"b": {"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}}]`:  "retry.yaml:1:22: loadBalancingConfig: the program has no policy a, b; ",
 	} {
 		_, err := interceptor.New(mustParse(t, balanced(config)))
 		if wrong, ok := errors.AsType[*policy.Error](err); !ok || !strings.HasPrefix(wrong.Error(), want) {
@@ -381,7 +427,7 @@ func TestElsewhereAllocations(t *testing.T) {
 			call := func(conn *grpc.ClientConn) func() {
 				return func() { _ = unary(context.Background(), row.method, nil, nil, conn, invoke) }
 			}
-			if got, bare := testing.AllocsPerRun(1000, call(b.Conn)), testing.AllocsPerRun(1000, call(nil)); got != bare+row.want {
+			if got, bare := testing.AllocsPerRun(1000, call(b.Conn)), testing.AllocsPerRun(1000, call(nil)); got < bare+row.want-slack || got > bare+row.want+slack {
 				t.Errorf("%v allocations, %v without a connection; want %v more", got, bare, row.want)
 			}
 		})

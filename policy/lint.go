@@ -30,6 +30,7 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 	}
 	warnFile(report, f)
 	config := convert(report, f)
+	lintElsewhere(report, config.channel)
 	for i, m := range config.Methods {
 		path := document.Item("methodConfig", i)
 		lintNames(report, path, m.Names)

@@ -6,6 +6,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -50,6 +51,57 @@ func namesElsewhere(value any) bool {
 		return slices.ContainsFunc(v, namesElsewhere)
 	}
 	return false
+}
+
+// checkElsewhere refuses the policy without a child, wherever it stands in value.
+func checkElsewhere(report *document.Report, field string, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			inside := document.Under(field, key)
+			if key == RetryElsewhere {
+				checkChild(report, inside, v[key])
+			}
+			checkElsewhere(report, inside, v[key])
+		}
+	case []any:
+		for i, entry := range v {
+			checkElsewhere(report, document.Item(field, i), entry)
+		}
+	}
+}
+
+// oneBalancing is what each entry of a list of load balancing policies must be.
+const oneBalancing = "must be a map with one key, a load balancing policy, such as {round_robin: {}}"
+
+func checkChild(report *document.Report, field string, value any) {
+	config, ok := value.(map[string]any)
+	if !ok {
+		return // reported already, or an error of the policy around it
+	}
+	const want = "must list the policy that picks, such as [{round_robin: {}}]; of several, gRPC takes the first that the program knows"
+	list, _ := config["childPolicy"].([]any)
+	if len(list) == 0 {
+		report.Errorf(document.Under(field, "childPolicy"), nil, want)
+	}
+	for i, one := range list {
+		if entry, ok := one.(map[string]any); !ok || len(entry) != 1 {
+			report.Errorf(document.Item(document.Under(field, "childPolicy"), i), nil, oneBalancing)
+		}
+	}
+}
+
+// lintElsewhere warns of the policy where gRPC never comes to it.
+func lintElsewhere(report *document.Report, c channel) {
+	for i, one := range c.config {
+		entry, _ := one.(map[string]any)
+		for name := range entry {
+			if known := name == "round_robin" || name == "pick_first"; known && namesElsewhere(c.config[i+1:]) {
+				report.Warnf(document.Item(balancingKey, i), name, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", RetryElsewhere)
+				return
+			}
+		}
+	}
 }
 
 // needsElsewhere reports whether a client that lacks package balancer finds no policy in the list, and so refuses the

@@ -16,7 +16,7 @@ func TestLoadBalancing(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ text, want string }{
 		"named":     {elsewhere, `[{"stagger_retry_elsewhere":{"childPolicy":[{"round_robin":{}}]}},{"round_robin":{}}]`},
-		"inside":    {`loadBalancingConfig: [{outlier: {childPolicy: [{stagger_retry_elsewhere: {}}]}}]`, `[{"outlier":{"childPolicy":[{"stagger_retry_elsewhere":{}}]}}]`},
+		"inside":    {`loadBalancingConfig: [{outlier: {childPolicy: [{stagger_retry_elsewhere: {childPolicy: [{a: {}}]}}]}}]`, `[{"outlier":{"childPolicy":[{"stagger_retry_elsewhere":{"childPolicy":[{"a":{}}]}}]}}]`},
 		"another":   {`loadBalancingConfig: [{round_robin: {}}]`, ""},
 		"a value":   {`loadBalancingConfig: [{round_robin: {name: stagger_retry_elsewhere}}]`, ""},
 		"nothing":   {`maxWaiting: 3`, ""},
@@ -73,6 +73,14 @@ const onceMore = `
 methodConfig:
 - name: [{service: a.B, method: C}]
   retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]`
+
+func TestLintElsewhereNeverReached(t *testing.T) {
+	t.Parallel()
+	const inner = "{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}"
+	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, {round_robin: {}}, "+inner+"]", "warning f:1:42: loadBalancingConfig[1]: \"round_robin\": "+
+		"gRPC takes the first policy of the list that it knows, and so never stagger_retry_elsewhere behind it; list that first")
+	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, "+inner+", {round_robin: {}}]")
+}
 
 func TestLintFirstRetry(t *testing.T) {
 	t.Parallel()

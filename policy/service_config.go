@@ -34,7 +34,7 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 	}
 	var n configNotes
 	if s.channel.needsElsewhere() {
-		n.add("loadBalancingConfig", "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+RetryElsewhere)
+		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+RetryElsewhere)
 	}
 	n.transparent("transparentRetry", s.transparent)
 	for i, m := range s.entries() {
@@ -110,10 +110,10 @@ func channelOf(f *policyv1.PolicyFile) channel {
 // checkChannel refuses what gRPC refuses of the keys that only it carries out: the file is for it too.
 func checkChannel(report *document.Report, c channel) {
 	for i, one := range c.config {
-		field := document.Item("loadBalancingConfig", i)
+		field := document.Item(balancingKey, i)
 		entry, ok := one.(map[string]any)
 		if !ok || len(entry) != 1 {
-			report.Errorf(field, nil, "must be a map with one key, a load balancing policy, such as {round_robin: {}}")
+			report.Errorf(field, nil, oneBalancing)
 			continue
 		}
 		for name, config := range entry {
@@ -122,6 +122,7 @@ func checkChannel(report *document.Report, c channel) {
 			}
 		}
 	}
+	checkElsewhere(report, balancingKey, c.config)
 	if name, ok := c.health["serviceName"].(string); !ok && c.health["serviceName"] != nil {
 		report.Errorf("healthCheckConfig.serviceName", name, "must be the name of the service that is asked for its health; put it in quotes")
 	}

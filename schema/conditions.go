@@ -3,7 +3,10 @@
 
 package main
 
-import "github.com/stagger-go/stagger/budget"
+import (
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
 
 // stringOrNull takes a text, or what gRPC takes for none.
 func stringOrNull(s *schema) *schema {
@@ -44,9 +47,15 @@ func oneKind(s *schema) {
 	}
 }
 
-// onePolicyEach is a list of load balancing policies, each with its settings.
+// onePolicyEach is a list of load balancing policies, each with its settings. Those of package balancer's are known: the
+// policy that picks, inside of it.
 func onePolicyEach(s *schema) {
-	s.Items = &schema{
-		Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject},
+	entry := func() *schema {
+		return &schema{Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject}}
 	}
+	s.Items = entry()
+	s.Items.Properties = map[string]*schema{policy.RetryElsewhere: {
+		Type: typeObject, Required: []string{"childPolicy"},
+		Properties: map[string]*schema{"childPolicy": {Type: "array", MinItems: new(1), Items: entry()}},
+	}}
 }

@@ -71,9 +71,8 @@ func TestRetryElsewhereRefused(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
 		`[{stagger_retry_elsewhere: {childPolicy: [{least_request_experimental: {}}]}}]`: "its childPolicy lists no round_robin",
-		`[{stagger_retry_elsewhere: {}}]`:                                                "its childPolicy lists no round_robin",
 		`[{outlier_detection_experimental: {childPolicy: [` + elsewhereConfig + `]}}]`:   "the list has neither at its top",
-		`[{stagger_retry_elsewhere: {childPolicy: 5}}]`:                                  "cannot unmarshal",
+		`[{stagger_retry_elsewhere: {childPolicy: [{a: {}}, {pick_first: {}}]}}]`:        "its childPolicy lists no round_robin",
 	} {
 		text := "loadBalancingConfig: " + config + elsewhereRetry
 		s := withPolicies(t, map[string]string{"same.yaml": text, "elsewhere.yaml": text, "behind.yaml": text})
