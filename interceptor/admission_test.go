@@ -103,6 +103,23 @@ func (s scene) refused(t *testing.T, left time.Duration, opts ...grpc.CallOption
 	return true, err
 }
 
+// Without an observer of attempts, the first one is made without the engine.
+func TestAdmission_FastPath(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, admitting()), quiet)}
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		c := s.gather(t, 3)
+		defer c.leave()
+		if refused, err := s.refused(t, time.Second); !refused {
+			t.Errorf("%v; want that the call is refused", err)
+		}
+		if refused, err := s.refused(t, 5*time.Second); refused || status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("%v; a call with more time is made", err)
+		}
+	})
+}
+
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

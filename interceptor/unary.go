@@ -40,7 +40,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		b, start := r.budgetFor(of, p, cc, method, options.mode), budget.Now()
 		admits := r.admissionFor(of, p, cc, method, options.criticality)
 		adopted := flags&fast != 0 && !r.watched
-		refused := adopted && admits != nil && !admits.Enter(start, timeLeft(ctx, start))
+		refused := adopted && admits != nil && !admits.Enter(start, timeLeft(ctx))
 		var err error
 		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
 			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, admits, start)
