@@ -59,7 +59,9 @@ func newClient(server *testserver.Server) (*client, error) {
 }
 
 // metrics serves what Prometheus scrapes.
-func (c *client) metrics() http.Handler { return promhttp.HandlerFor(c.registry, promhttp.HandlerOpts{}) }
+func (c *client) metrics() http.Handler {
+	return promhttp.HandlerFor(c.registry, promhttp.HandlerOpts{})
+}
 
 func (c *client) close() error {
 	return errors.Join(c.conn.Close(), c.provider.Shutdown(context.Background()))

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"os"
@@ -11,8 +12,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-
-	"context"
 	"time"
 
 	"github.com/stagger-go/stagger/testserver"
@@ -26,9 +25,11 @@ func dashboard(t *testing.T) []query {
 	t.Helper()
 	var d struct {
 		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
 	}
 	text, err := os.ReadFile("dashboard.json")
 	if err != nil {

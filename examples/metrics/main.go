@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Metrics is a gRPC client that shows in Prometheus' form what its Retrier does, while its server has one outage
-// after the other:
+// Metrics is a gRPC client that shows in Prometheus' form, and on a page, what its Retrier does, while its server has
+// one outage after the other:
 //
 //	go run . &
 //	prometheus --config.file=prometheus.yml
@@ -21,22 +21,23 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9464", "`address` to serve /metrics at")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *listen); err != nil {
+	if err := run(*listen); err != nil {
 		fmt.Fprintln(os.Stderr, "metrics:", err)
 		os.Exit(1)
 	}
 }
 
-// run plays outages and serves the metrics of the client until ctx ends.
-func run(ctx context.Context, listen string) error {
+// run plays outages and serves the metrics of the client until the program is interrupted.
+func run(listen string) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	server, err := testserver.New(testserver.NoRecord())
 	if err != nil {
 		return err
@@ -46,15 +47,16 @@ func run(ctx context.Context, listen string) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer func() { err = errors.Join(err, c.close()) }()
 	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", c.metrics())
+	mux.Handle("/debug/stagger/", debugpage.Handler(c.retrier))
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	fmt.Printf("http://%s/metrics\n", lis.Addr())
+	fmt.Printf("http://%[1]s/metrics\nhttp://%[1]s/debug/stagger/\n", lis.Addr())
 
 	played := make(chan error, 1)
 	go func() {

@@ -169,8 +169,9 @@ func (p scraper) get(ctx context.Context, t *testing.T, path string, data any) {
 	}
 	defer response.Body.Close()
 	answer := struct {
-		Status, Error string
-		Data          any
+		Status string `json:"status"`
+		Error  string `json:"error"`
+		Data   any    `json:"data"`
 	}{Data: data}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Status != "success" {
 		t.Fatalf("%s: %s %s %v", path, answer.Status, answer.Error, err)

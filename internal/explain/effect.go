@@ -116,7 +116,10 @@ func safe(set *policy.Set, level func(string) string, p *policy.Policy, method s
 	case said == policy.IdempotencyNone:
 		return false, "idempotency is NONE"
 	case set.Safe(p, method):
-		return true, "idempotency_level is " + level(method)
+		if l := level(method); l != "" {
+			return true, "idempotency_level is " + l
+		}
+		return true, "its idempotency_level says so"
 	default:
 		return false, "nothing declares it safe to repeat"
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -85,19 +85,5 @@ func Methods(s protoreflect.ServiceDescriptor) []string {
 
 // Level is the idempotency_level of "/service/method", such as IDEMPOTENT; "" if nobody knows the method.
 func (a API) Level(method string) string {
-	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	for _, files := range append(slices.Clip(a.files), protoregistry.GlobalFiles) {
-		d, err := files.FindDescriptorByName(protoreflect.FullName(service))
-		s, ok := d.(protoreflect.ServiceDescriptor)
-		if err != nil || !ok {
-			continue
-		}
-		m := s.Methods().ByName(protoreflect.Name(name))
-		if m == nil {
-			return "" // the first that knows the service wins
-		}
-		options, _ := m.Options().(*descriptorpb.MethodOptions)
-		return options.GetIdempotencyLevel().String()
-	}
-	return ""
+	return explain.Level(method, append(slices.Clip(a.files), protoregistry.GlobalFiles)...)
 }

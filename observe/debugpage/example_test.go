@@ -1,0 +1,38 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe/debugpage"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func ExampleHandler() {
+	set, err := policy.NewSet(policy.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	retrier, err := interceptor.New(set)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/debug/stagger/", debugpage.Handler(retrier))
+	// http.ListenAndServe("localhost:6060", mux) shows it at http://localhost:6060/debug/stagger/
+
+	stranger := httptest.NewRequest(http.MethodGet, "http://localhost:6060/debug/stagger/", nil)
+	stranger.RemoteAddr = "192.0.2.7:4242"
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, stranger)
+	fmt.Print(answer.Code, " ", answer.Body)
+	// Output:
+	// 403 debugpage: the page is for this machine only, unless debugpage.Config.Remote is set
+}

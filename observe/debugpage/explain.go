@@ -1,0 +1,181 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// maxExplained is how many attempts of a call are explained.
+const maxExplained = 100
+
+// form is what is asked, as it was typed.
+type form struct {
+	Retrier, Method, Code, Latency, Deadline, Pushback string
+
+	Checks []check
+}
+
+// check is a box of the form.
+type check struct {
+	Name, Label string
+	On          bool
+}
+
+// parameters are all that a form may have.
+var parameters = []string{"retrier", "method", "code", "latency", "deadline", "pushback", "hang", "inRetry", "budgetEmpty", "breakerOpen"}
+
+func newForm(q url.Values) form {
+	return form{
+		Retrier: cmp.Or(q.Get("retrier"), "1"), Method: q.Get("method"), Code: cmp.Or(q.Get("code"), "UNAVAILABLE"),
+		Latency: q.Get("latency"), Deadline: q.Get("deadline"), Pushback: q.Get("pushback"),
+		Checks: []check{
+			{"hang", "no attempt is ever answered", q.Has("hang")},
+			{"inRetry", "inside of an incoming retry", q.Has("inRetry")},
+			{"budgetEmpty", "the budget is empty", q.Has("budgetEmpty")},
+			{"breakerOpen", "the circuit opens after the first attempt", q.Has("breakerOpen")},
+		},
+	}
+}
+
+// explanation is what its page is made of.
+type explanation struct {
+	form
+
+	Retriers       int
+	Methods, Codes []string
+	Answer         *explain.Answer // nil until a method is given
+	Steps          []step
+	JSON           template.URL // of the same answer
+}
+
+// step is a question of the pipeline, and what was said after the last attempt.
+type step struct {
+	Said     string // yes, no or not asked
+	Question string
+	No       policy.Reason
+}
+
+func (p *page) explanation(r *http.Request) (explanation, error) {
+	q := r.URL.Query()
+	e := explanation{form: newForm(q), Retriers: len(p.retriers), Methods: p.methods()}
+	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
+		e.Codes = append(e.Codes, policy.CodeName(c))
+	}
+	if e.Method == "" {
+		return e, nil
+	}
+	a, err := p.answer(q)
+	if err != nil {
+		return e, err
+	}
+	e.Answer, e.JSON = &a, template.URL("explain.json?"+q.Encode()) // which leaves no character that has a meaning
+	if last := a.Refusal(); last != nil {
+		e.Steps = steps(last.Decision.Reason)
+	}
+	return e, nil
+}
+
+func (p *page) explanationJSON(r *http.Request) (explain.AnswerJSON, error) {
+	a, err := p.answer(r.URL.Query())
+	if err != nil {
+		return explain.AnswerJSON{}, err
+	}
+	return a.JSON(), nil
+}
+
+// answer explains what is asked, by the policies that run.
+func (p *page) answer(q url.Values) (explain.Answer, error) {
+	r, question, err := p.question(q)
+	if err != nil {
+		return explain.Answer{}, requestError{err}
+	}
+	is := p.retriers[r].Policy()
+	question.MaxAttempts = min(is.MaxAttempts, maxExplained)
+	if entry := is.Set.Lookup(question.Method); entry != nil && min(entry.MaxAttempts(), is.MaxAttempts) > maxExplained {
+		return explain.Answer{}, fmt.Errorf("%s may have %d attempts; at most %d are explained", question.Method, min(entry.MaxAttempts(), is.MaxAttempts), maxExplained)
+	}
+	level := func(method string) string { return explain.Level(method, protoregistry.GlobalFiles) }
+	return explain.Explain(is.Set, level, question, explain.Draw(1)), nil
+}
+
+// question reads what is asked, and of which Retrier.
+func (p *page) question(q url.Values) (retrier int, _ explain.Question, err error) {
+	f := newForm(q)
+	var errs []error
+	for name, values := range q {
+		if !slices.Contains(parameters, name) {
+			errs = append(errs, fmt.Errorf("%.50q: there is no such parameter; there are %s", name, strings.Join(parameters, ", ")))
+		} else if len(values) > 1 {
+			errs = append(errs, fmt.Errorf("%s: is given %d times; once is enough", name, len(values)))
+		}
+	}
+	retrier, err = strconv.Atoi(f.Retrier)
+	if err != nil || retrier < 1 || retrier > len(p.retriers) {
+		errs = append(errs, fmt.Errorf("retrier %.50q: must be a number from 1 to %d", f.Retrier, len(p.retriers)))
+	}
+	if f.Method == "" {
+		errs = append(errs, errors.New("method: must be given, such as /acme.orders.v1.OrderService/GetOrder"))
+	}
+	question := explain.Question{
+		Method: "/" + strings.TrimPrefix(f.Method, "/"), Pushback: f.Pushback,
+		Hang: f.Checks[0].On, InRetry: f.Checks[1].On, BudgetEmpty: f.Checks[2].On, BreakerOpen: f.Checks[3].On,
+	}
+	if parts := strings.Split(question.Method, "/"); f.Method != "" && (len(parts) != 3 || parts[1] == "" || parts[2] == "") {
+		errs = append(errs, fmt.Errorf("method %.200q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", f.Method))
+	}
+	errs = append(errs, setCode(&question.Code, f.Code), setDuration(&question.Latency, "latency", f.Latency), setDuration(&question.Deadline, "deadline", f.Deadline))
+	return retrier - 1, question, errors.Join(errs...)
+}
+
+func setCode(to *codes.Code, name string) error {
+	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
+		if policy.CodeName(c) == name {
+			*to = c
+			return nil
+		}
+	}
+	return fmt.Errorf("code %.50q: must be the name of a status code other than OK, such as UNAVAILABLE", name)
+}
+
+func setDuration(to *time.Duration, name, text string) error {
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%s %.50q: must be a duration that is not negative, such as 300ms", name, text)
+	}
+	*to = d
+	return nil
+}
+
+// steps are the questions of the pipeline, of which one was answered no.
+func steps(reason policy.Reason) []step {
+	var list []step
+	said := "yes"
+	for _, s := range policy.Steps() {
+		if s.No == reason {
+			list, said = append(list, step{"no", s.Question, s.No}), "not asked"
+			continue
+		}
+		list = append(list, step{said, s.Question, s.No})
+	}
+	return list
+}

@@ -1,0 +1,105 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	h := Handler(newRetrier(t))
+	form := get(h, "explain").Body.String()
+	wants(t, form, `<option value="/acme.orders.v1.OrderService/GetOrder">`, "<option selected>UNAVAILABLE</option>")
+	if strings.Contains(form, "The call ends") {
+		t.Errorf("an answer to nothing:\n%s", form)
+	}
+	for query, parts := range map[string][]string{
+		"method=" + getOrder: {
+			"names the method", "<dt>backoff</dt><dd>100ms, × 2 each time, up to 1s; jitter NONE</dd>", "<td>attempts_exhausted</td>",
+			"The call ends after 700ms with UNAVAILABLE: attempts_exhausted (4 attempts).", `explain.json?method=%2Facme.orders.v1.OrderService%2FGetOrder"`,
+			`<td class="no">no</td><td>Is an attempt left?</td>`, `<td class="soft">not asked</td>`,
+		},
+		"method=" + create: {"which names its service", "no: nothing declares it safe to repeat", "not_idempotent (1 attempt)"},
+		"method=acme.orders.v1.OrderService/GetOrder&code=ABORTED": {"fails with ABORTED", "non_retryable"},
+		"method=" + getOrder + "&budgetEmpty=on&latency=10ms":      {"orders, which is empty", "after 10ms", "budget_exhausted (1 attempt)", `name="budgetEmpty" checked`},
+		"method=" + getOrder + "&hang=on":                          {"does not end"},
+		"method=" + getOrder + "&pushback=-1&deadline=1s":          {"pushback_stop", "1s for the whole call"},
+		"method=" + getOrder + "&breakerOpen=on":                   {"breaker_open"},
+		"method=/a.B/C":                                            {"no entry names it, its service or everything: one attempt."},
+	} {
+		w := get(h, "explain?"+query)
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+		wants(t, w.Body.String(), parts...)
+	}
+}
+
+func TestExplainJSON(t *testing.T) {
+	t.Parallel()
+	var got explain.AnswerJSON
+	w := get(Handler(newRetrier(t)), "explain.json?method="+getOrder)
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Events) != 4 || got.End.Reason != policy.ReasonAttemptsExhausted || got.Budget != "orders" {
+		t.Errorf("%v: %s", err, w.Body)
+	}
+}
+
+func TestExplainErrors(t *testing.T) {
+	t.Parallel()
+	h := Handler(newRetrier(t))
+	for query, want := range map[string]string{
+		"method=x":                                  `method "x": must be a full name such as`,
+		"method=//x":                                `must be a full name`,
+		"method=" + getOrder + "&code=NOPE":         `code "NOPE": must be the name of a status code`,
+		"method=" + getOrder + "&code=OK":           `code "OK": must be`,
+		"method=" + getOrder + "&latency=fast":      `latency "fast": must be a duration`,
+		"method=" + getOrder + "&deadline=-1s":      `deadline "-1s": must be a duration that is not negative`,
+		"method=" + getOrder + "&retrier=2":         `retrier "2": must be a number from 1 to 1`,
+		"method=" + getOrder + "&retrier=zero":      `retrier "zero": must be`,
+		"method=" + getOrder + "&dedline=1s":        `"dedline": there is no such parameter`,
+		"method=" + getOrder + "&code=OK&latency=x": `latency "x"`,
+		"method=/a.B/C&method=/a.B/D":               "method: is given 2 times",
+	} {
+		for _, page := range []string{"explain", "explain.json"} {
+			if w := get(h, page+"?"+query); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s?%s: %d %s; want %q", page, query, w.Code, w.Body, want)
+			}
+		}
+	}
+	if w := get(h, "explain.json"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "method: must be given") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// The cap is that of the Retrier, and so many attempts that the answer would take long are refused.
+func TestExplainManyAttempts(t *testing.T) {
+	t.Parallel()
+	set, err := policy.Parse("retry.yaml", []byte(strings.ReplaceAll(file, "maxAttempts: 4", "maxAttempts: 7")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int]string{5: "attempts_exhausted (5 attempts)", 7: "attempts_exhausted (7 attempts)", 1000: "attempts_exhausted (7 attempts)"} {
+		r, err := interceptor.New(set, interceptor.WithMaxAttempts(most), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants(t, get(Handler(r), "explain?method="+getOrder).Body.String(), want)
+	}
+	if set, err = policy.Parse("retry.yaml", []byte(strings.ReplaceAll(file, "maxAttempts: 4", "maxAttempts: 900"))); err != nil {
+		t.Fatal(err)
+	}
+	r, err := interceptor.New(set, interceptor.WithMaxAttempts(1000), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, get(Handler(r), "explain?method="+getOrder).Body.String(), "may have 900 attempts; at most 100 are explained")
+}

@@ -1,0 +1,76 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// guard lets requests through that may see the page.
+func (c Config) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", "no-store")
+		if r.Method != http.MethodGet {
+			header.Set("Allow", http.MethodGet)
+			http.Error(w, "debugpage: only GET is answered, and changes nothing", http.StatusMethodNotAllowed)
+			return
+		}
+		if why := c.refusal(r); why != "" {
+			http.Error(w, "debugpage: "+why, http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refusal is why a request may not see the page; "" if it may.
+func (c Config) refusal(r *http.Request) string {
+	if !c.Remote {
+		if !isLoopback(r.RemoteAddr) {
+			return "the page is for this machine only, unless debugpage.Config.Remote is set"
+		}
+		for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
+			if r.Header.Get(name) != "" {
+				return "a proxy asks for somebody else (" + name + "), and the page is for this machine only, unless debugpage.Config.Remote is set"
+			}
+		}
+	}
+	if !c.knowsHost(r.Host) {
+		return fmt.Sprintf("host %.100q: must be localhost, an IP address, or one of debugpage.Config.Hosts", r.Host)
+	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		return "another site asks for it"
+	}
+	return ""
+}
+
+// isLoopback reports whether an address with a port is one of this machine's own.
+func isLoopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}
+
+// knowsHost reports whether a host, with or without port, is not a name that a stranger may have given to this machine.
+func (c Config) knowsHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || slices.ContainsFunc(c.Hosts, func(known string) bool { return strings.EqualFold(known, host) }) {
+		return true
+	}
+	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil
+}

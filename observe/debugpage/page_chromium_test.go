@@ -1,0 +1,179 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// browser returns a context of a headless Chromium of its own. Without one on this machine the test
+// is skipped, and fails where `make test` or a workflow has promised one.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		const what = "no Chromium in the PATH to open the page in; `make test` installs it (.ci/chromium)"
+		if cmp.Or(os.Getenv("STAGGER_CHROMIUM"), os.Getenv("CI")) != "" {
+			t.Fatal(what)
+		}
+		t.Skip(what)
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1200, 900),
+		chromedp.WSURLReadTimeout(time.Minute))
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, leave := chromedp.NewContext(ctx)
+	t.Cleanup(leave)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // against a browser that hangs
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// visit is what a browser does with the page.
+type visit struct {
+	mu       sync.Mutex
+	requests []string // what it asked for
+	trouble  []string // what it logged
+}
+
+func (v *visit) listen(event any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		v.requests = append(v.requests, e.Request.URL)
+	case *log.EventEntryAdded:
+		v.trouble = append(v.trouble, e.Entry.Text)
+	case *runtime.EventConsoleAPICalled:
+		v.trouble = append(v.trouble, "console."+string(e.Type))
+	case *runtime.EventExceptionThrown:
+		v.trouble = append(v.trouble, e.ExceptionDetails.Text)
+	}
+}
+
+// open has a browser go to an address.
+func open(ctx context.Context, t *testing.T, address string) *visit {
+	t.Helper()
+	v := new(visit)
+	if err := chromedp.Listen(ctx, v.listen); err != nil {
+		t.Fatal(err)
+	}
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	_, err2 := chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	_, err3 := chromedp.Call(ctx, runtime.Enable, cdp.Empty{})
+	if err := errors.Join(err, err2, err3, chromedp.Do(ctx, chromedp.Navigate(address))); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// until waits in the browser for a condition in JavaScript.
+func until(ctx context.Context, t *testing.T, condition string) {
+	t.Helper()
+	const wait = `new Promise(done => { const look = () => (CONDITION) ? done(true) : setTimeout(look, 20); look() })`
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](strings.Replace(wait, "CONDITION", condition, 1), chromedp.EvalAwaitPromise)); err != nil {
+		text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		t.Fatalf("%s: %v\n%s", condition, err, text)
+	}
+}
+
+// A person watches a budget empty during an outage and reads why calls are not retried, without touching the page.
+func TestBrowserWatchesAnOutage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.Default(testserver.OK())
+	if err := s.call(t, getOrder); err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(Handler(s.retrier))
+	t.Cleanup(web.Close)
+	ctx := browser(t)
+	v := open(ctx, t, web.URL+"/debug/stagger/")
+
+	const balance = `document.querySelector('#budgets-1 td.figure').textContent`
+	until(ctx, t, `document.getElementById('live').textContent === 'live'`)
+	until(ctx, t, balance+` === '2 of 2' && document.querySelector('#decisions-1').textContent.includes('None yet')`)
+
+	s.Default(down())
+	_ = s.call(t, getOrder)
+	_ = s.call(t, `/acme.orders.v1.OrderService/<img src=x onerror=console.error(1)>`)
+	until(ctx, t, balance+` === '0 of 2'`)
+	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row =>
+		row.textContent.includes('budget_exhausted') && row.textContent.includes('The traffic has not earned another attempt'))`)
+	until(ctx, t, `document.querySelector('#budgets-1 path.denied').getBBox().height > 0`) // the bars follow with the next sample
+	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)   // and so does the fall of the line
+
+	// The reason leads to the explanation of the method.
+	const refusal = chromedp.CSS("td.no") // there, and not here
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#decisions-1 a[href*="GetOrder"]`)), chromedp.WaitVisible(refusal)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("body")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, text, "The call ends after 700ms with UNAVAILABLE: attempts_exhausted")
+
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, address := range v.requests {
+		if !strings.HasPrefix(address, web.URL+"/debug/stagger/") {
+			t.Errorf("the browser asked for %s", address)
+		}
+	}
+	if len(v.requests) < 5 || len(v.trouble) > 0 {
+		t.Errorf("requests %q, complaints %q", v.requests, v.trouble)
+	}
+}
+
+func TestBrowserWithoutScripts(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	web := httptest.NewServer(Handler(s.retrier))
+	t.Cleanup(web.Close)
+	s.Default(down())
+	_ = s.call(t, getOrder)
+	ctx := browser(t)
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	v := open(ctx, t, web.URL+"/debug/stagger/")
+	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, text, "0 of 2", "budget_exhausted: orders", "retry.yaml")
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if slices.ContainsFunc(v.requests, func(address string) bool { return strings.HasSuffix(address, "events") }) || len(v.trouble) > 0 {
+		t.Errorf("requests %q, complaints %q", v.requests, v.trouble)
+	}
+}

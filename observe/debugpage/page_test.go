@@ -1,0 +1,281 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		h := Handler(s.retrier)
+		w := get(h, "")
+		wants(t, w.Body.String(), "No call has used one yet.", "None yet: no attempt has failed", "<dd>retry.yaml</dd>", "<dd>ENFORCE</dd>", "0 of at most 10000",
+			"nothing declares it safe to repeat") // a warning
+		s.Default(down())
+		if s.call(t, getOrder) == nil || s.call(t, create) == nil {
+			t.Fatal("the calls succeed")
+		}
+		page := get(h, "").Body.String()
+		wants(t, page, "<th>orders</th>", "0 of 2", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
+			"The traffic has not earned another attempt", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
+		if strings.Contains(page, "secret") {
+			t.Errorf("the page shows the text of an error:\n%s", page)
+		}
+		if got := get(Config{Errors: true}.Handler(s.retrier), "").Body.String(); !strings.Contains(got, "secret of a user") {
+			t.Error("the page shows no text of an error")
+		}
+		if only := get(h, "?method="+create).Body.String(); strings.Contains(only, "budget_exhausted") || !strings.Contains(only, "not_idempotent") {
+			t.Errorf("decisions about %s:\n%s", create, only)
+		}
+	})
+}
+
+func TestPageJSON(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		idle := newRetrier(t, interceptor.WithBudget("spare", budget.Unlimited))
+		h := Handler(s.retrier, idle)
+		s.Default(down())
+		_ = s.call(t, getOrder)
+		time.Sleep(interval + time.Second)
+		w := get(h, "state.json?method="+getOrder)
+		var got []retrierState
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Header().Get("Content-Type") != "application/json" {
+			t.Fatalf("%v: %s", err, w.Body)
+		}
+		if len(got) != 2 || got[1].Number != 2 || len(got[1].Decisions) != 0 || len(got[1].Budgets) != 1 || got[1].Budgets[0].Capacity != nil {
+			t.Fatalf("%s", w.Body)
+		}
+		first := got[0]
+		b := first.Budgets[0]
+		if len(first.Budgets) != 1 || b.Name != "orders" || *b.Balance != 0 || *b.Capacity != 2 || b.Granted != 2 || b.Denied != 1 || b.Target != s.conn.CanonicalTarget() {
+			t.Errorf("%+v", b)
+		}
+		if len(b.Samples) != 1 || b.Samples[0] != (sample{0, 2, 1}) {
+			t.Errorf("samples %+v", b.Samples)
+		}
+		if d := first.Decisions; len(d) != 3 || d[0].Reason != "budget_exhausted" || d[0].Attempt != 3 || d[0].Retry || d[2].Delay != "100ms" || d[0].Error != "" {
+			t.Errorf("%+v", d)
+		}
+		if p := first.Policy; p.Source != "retry.yaml" || len(p.Hash) != 12 || p.Since.IsZero() || len(p.Warnings) != 1 || p.Refused != "" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// A service that has become slow is asked for no more than it answers in time.
+func TestPageAdmission(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const find = "/acme.orders.v1.OrderService/FindOrder"
+		s := newScene(t)
+		h := Handler(s.retrier)
+		if page := get(h, "").Body.String(); strings.Contains(page, "Admission") {
+			t.Errorf("no method has it:\n%s", page)
+		}
+		for i := range 6 { // two calls a second are answered, the last ones in 700 ms
+			took := 700 * time.Millisecond
+			if i < 2 {
+				took = 20 * time.Millisecond
+			}
+			s.On(find, testserver.OK().Delay(took))
+			if err := s.call(t, find); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(750*time.Millisecond - took)
+		}
+		s.On(find, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		var crowd sync.WaitGroup
+		for range 3 {
+			crowd.Go(func() { _ = s.conn.Invoke(ctx, find, &emptypb.Empty{}, &emptypb.Empty{}) })
+		}
+		synctest.Wait()
+		late, stop := context.WithTimeout(t.Context(), time.Second)
+		_ = s.conn.Invoke(late, find, &emptypb.Empty{}, &emptypb.Empty{})
+		stop()
+		page := get(h, "").Body.String()
+		wants(t, page, "<h2>Admission</h2>", "<td>"+find+"</td><td>"+s.conn.CanonicalTarget()+`</td><td class="figure">3</td><td class="figure">1</td>`, `<span class="no">overloaded</span>`)
+		cancel()
+		crowd.Wait()
+	})
+}
+
+// A file that is refused is named, with its error.
+func TestPageRefusedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "retry.yaml")
+	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan struct{}, 1)
+	r, err := interceptor.Watch(t.Context(), path, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) { refused <- struct{}{} }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Handler(r)
+	if body := get(h, "").Body.String(); strings.Contains(body, "refused") {
+		t.Errorf("nothing is refused:\n%s", body)
+	}
+	if err := os.WriteFile(path, []byte("maxWaiting: <many>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-refused
+	wants(t, get(h, "").Body.String(), "The newest file is refused", "maxWaiting", "&lt;many&gt;")
+}
+
+func TestPageEscapes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const evil = `/acme.orders.v1.OrderService/<script>alert("x")</script>`
+		s := newScene(t)
+		h := Config{Errors: true}.Handler(s.retrier)
+		s.Default(testserver.Fail(14, `</td><img src=x onerror=alert(1)>`))
+		_ = s.call(t, evil)
+		if d := s.retrier.Decisions(); len(d) != 1 || d[0].Method != evil {
+			t.Fatalf("%+v", d)
+		}
+		for _, address := range []string{"", "explain?method=/a.B/<script>alert(1)", `?method="><script>alert(1)</script>`} {
+			w := get(h, strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22").Replace(address))
+			if body := w.Body.String(); w.Code != http.StatusOK || strings.Contains(body, "<script>alert") || strings.Contains(body, "<img") {
+				t.Errorf("%s: %d\n%s", address, w.Code, body)
+			}
+		}
+		sections, err := (&page{config: Config{Errors: true}, retriers: []*interceptor.Retrier{s.retrier}, history: newHistory(nil)}).sections("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range sections {
+			if strings.Contains(string(part.HTML), "<script") || strings.Contains(string(part.HTML), "<img") {
+				t.Errorf("%s", part.HTML)
+			}
+		}
+	})
+}
+
+func TestPageWithoutRetrier(t *testing.T) {
+	t.Parallel()
+	for _, h := range []http.Handler{Handler(), Handler(nil), Handler(newRetrier(t), nil)} {
+		if w := get(h, ""); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no Retrier is shown") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// ill is a budget of a program's own, which panics when it is read.
+type ill struct{ budget.Budget }
+
+func (ill) Balance(time.Duration) float64 { panic(`<b>ill</b>`) }
+
+func TestPageOfABudgetThatPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := Handler(newRetrier(t, interceptor.WithBudget("orders", ill{budget.Unlimited})))
+		time.Sleep(2 * interval) // the sampler reads it too
+		w := get(h, "")
+		wants(t, w.Body.String(), "the budgets cannot be read, since one panics: &lt;b&gt;ill&lt;/b&gt;", "The last decisions")
+	})
+}
+
+// What panics while the page is made is an answer, and not a broken connection.
+func TestPageThatPanics(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	new(page).serveHTML(w, "page", func() (any, error) { panic("out of order") })
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "out of order") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestPageFiles(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.Handle("/debug/stagger/", Handler(newRetrier(t)))
+	mux.Handle("/x/", http.StripPrefix("/x", Handler(newRetrier(t))))
+	for address, row := range map[string]struct {
+		code       int
+		kind, part string
+	}{
+		"/debug/stagger/":          {200, "text/html; charset=utf-8", `<script src="page.js" defer>`},
+		"/debug/stagger/page.css":  {200, "text/css; charset=utf-8", "font:"},
+		"/debug/stagger/page.js":   {200, "text/javascript; charset=utf-8", "EventSource"},
+		"/debug/stagger/icon.svg":  {200, "image/svg+xml", "<svg"},
+		"/debug/stagger/page.html": {404, "", ""},
+		"/debug/stagger/page.go":   {404, "", ""},
+		"/debug/stagger":           {307, "", ""},
+		"/x/":                      {200, "", "<html"},
+		"/x/explain":               {200, "", "<form"},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+address, nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if w.Code != row.code || row.kind != "" && w.Header().Get("Content-Type") != row.kind || !strings.Contains(w.Body.String(), row.part) {
+			t.Errorf("%s: %d %s\n%s", address, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
+func TestReadBudgetsOfMany(t *testing.T) {
+	t.Parallel()
+	var options []interceptor.Option
+	for i := range maxBudgets + 10 {
+		b, err := budget.New(budget.DefaultRefund())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%8 == 7 {
+			b.Withdraw(budget.Now(), budget.Charge{Kind: budget.KindFailure})
+		}
+		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
+	}
+	r := newRetrier(t, options...)
+	list, hidden, err := readBudgets(r)
+	scarce := 0
+	for i, b := range list {
+		if share(b) < 1 {
+			scarce++
+		}
+		if i > 0 && b.Name < list[i-1].Name {
+			t.Errorf("%s stands after %s", b.Name, list[i-1].Name)
+		}
+	}
+	if err != nil || len(list) != maxBudgets || hidden != 10 || scarce != 9 {
+		t.Errorf("%d shown, of which %d have spent something, %d hidden, %v", len(list), scarce, hidden, err)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for x, want := range map[float64]string{0: "0", 10: "10", 0.5: "0.5", 1.0 / 3: "0.33", 100: "100", math.MaxInt32: "2147483647"} {
+		if got := number(&x); got != want {
+			t.Errorf("%v is %q; want %q", x, got, want)
+		}
+	}
+	if got := number(nil); got != "∞" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// maxAdmissions is how many methods the page shows the admission of.
+const maxAdmissions = 64
+
+// retrierState is what is shown of a Retrier, on the page and in state.json.
+type retrierState struct {
+	Number    int              `json:"number"` // from 1, in the order of the handler's arguments
+	Policy    policyState      `json:"policy"`
+	Waiting   waitingState     `json:"waiting"`
+	Budgets   []budgetState    `json:"budgets"`
+	Hidden    int              `json:"budgetsNotShown"`   // which have more left than those that are
+	Trouble   string           `json:"trouble,omitempty"` // why the budgets cannot be read
+	Admission []admissionState `json:"admission"`         // of the methods that have it, those with most refusals first
+	Decisions []decisionState  `json:"decisions"`         // the newest first
+}
+
+// policyState is what is shown of the policies that run.
+type policyState struct {
+	Source   string    `json:"source"` // "" if they were made in code
+	Hash     string    `json:"hash"`
+	Since    time.Time `json:"since"`
+	Mode     string    `json:"mode"`
+	Warnings []string  `json:"warnings"`
+	Refused  string    `json:"refused,omitempty"` // why the newest file is not followed
+}
+
+// waitingState is how many calls wait for their next attempt.
+type waitingState struct {
+	Calls int `json:"calls"`
+	Most  int `json:"most"`
+}
+
+// budgetState is what is shown of a balance.
+type budgetState struct {
+	Name     string   `json:"name"`
+	Target   string   `json:"target"`
+	Service  string   `json:"service"`
+	Balance  *float64 `json:"balance"` // null: no limit
+	Capacity *float64 `json:"capacity"`
+	Granted  uint64   `json:"granted"`
+	Denied   uint64   `json:"denied"`
+	Samples  []sample `json:"samples"` // one every two seconds, the oldest first
+
+	Plot plot `json:"-"`
+}
+
+// admissionState is what is shown of the admission of a method's calls.
+type admissionState struct {
+	Target  string `json:"target"`
+	Method  string `json:"method"`
+	Running int    `json:"running"` // attempts
+	Refused uint64 `json:"refused"` // calls, so far
+}
+
+// decisionState is what is shown of a decision.
+type decisionState struct {
+	Time     time.Time     `json:"time"`
+	Method   string        `json:"method"`
+	Target   string        `json:"target"`
+	Attempt  int           `json:"attempt"`
+	Code     string        `json:"code"`
+	TimedOut bool          `json:"timedOut"`
+	Retry    bool          `json:"retry"`
+	Delay    string        `json:"delay,omitempty"`
+	Reason   policy.Reason `json:"reason"`
+	Budget   string        `json:"budget"`
+	Error    string        `json:"error,omitempty"`
+
+	Means string `json:"-"` // the reason
+}
+
+// state reads a Retrier, and the decisions about one method, or all for "".
+func (p *page) state(i int, method string) retrierState {
+	r := p.retriers[i]
+	is := r.Policy()
+	s := retrierState{
+		Number: i + 1,
+		Policy: policyState{
+			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(), Mode: "ENFORCE", Warnings: []string{},
+		},
+		Waiting:   waitingState{r.Waiting(), is.MaxWaiting},
+		Budgets:   []budgetState{},
+		Admission: admissions(r),
+		Decisions: []decisionState{},
+	}
+	for _, w := range r.Warnings() {
+		s.Policy.Warnings = append(s.Policy.Warnings, w.String())
+	}
+	if err := r.Err(); err != nil {
+		s.Policy.Refused = err.Error()
+	}
+	budgets, hidden, err := readBudgets(r)
+	if err != nil {
+		s.Trouble = err.Error()
+	}
+	s.Hidden = hidden
+	for _, b := range budgets {
+		s.Budgets = append(s.Budgets, p.budget(i, b))
+	}
+	for _, d := range slices.Backward(r.Decisions()) {
+		if method == "" || method == d.Method {
+			s.Decisions = append(s.Decisions, p.decision(d))
+		}
+	}
+	return s
+}
+
+func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
+	samples := p.history.of(balanceOf(retrier, b))
+	s := budgetState{
+		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service,
+		Granted: b.Granted, Denied: b.Denied, Samples: samples, Plot: newPlot(samples),
+	}
+	if !math.IsInf(b.Capacity, 1) { // JSON has no infinity
+		s.Balance, s.Capacity = &b.Balance, &b.Capacity
+	}
+	return s
+}
+
+func (p *page) decision(d interceptor.LoggedDecision) decisionState {
+	s := decisionState{
+		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: policy.CodeName(d.Code), TimedOut: d.TimedOut,
+		Retry: d.Decision.Retry, Reason: d.Decision.Reason, Budget: cmp.Or(d.Budget, "default"),
+	}
+	if d.Decision.Retry {
+		s.Delay = explain.Short(d.Decision.Delay)
+	}
+	if p.config.Errors {
+		s.Error = d.Error
+	}
+	if m, err := explain.MeaningOf(string(d.Decision.Reason)); err == nil {
+		s.Means = m.Means
+	}
+	return s
+}
+
+// admissions reads the admission of those methods that have most refusals.
+func admissions(r *interceptor.Retrier) []admissionState {
+	all := r.Admission()
+	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
+	list := []admissionState{}
+	for _, a := range all[:min(len(all), maxAdmissions)] {
+		list = append(list, admissionState(a))
+	}
+	return list
+}
+
+// readBudgets reads the budgets of a Retrier: of many those that have least left, as a share, and how many there are
+// beside. A budget of the program's own may panic.
+func readBudgets(r *interceptor.Retrier) (list []interceptor.BudgetState, hidden int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			list, hidden, err = nil, 0, fmt.Errorf("the budgets cannot be read, since one panics: %v", v)
+		}
+	}()
+	list = r.Budgets()
+	if len(list) <= maxBudgets {
+		return list, 0, nil
+	}
+	scarce := make([]int, len(list)) // their places in the list
+	for i := range list {
+		scarce[i] = i
+	}
+	slices.SortStableFunc(scarce, func(a, b int) int { return cmp.Compare(share(list[a]), share(list[b])) })
+	scarce = scarce[:maxBudgets]
+	slices.Sort(scarce)
+	shown := make([]interceptor.BudgetState, 0, maxBudgets)
+	for _, i := range scarce {
+		shown = append(shown, list[i])
+	}
+	return shown, len(list) - len(shown), nil
+}
