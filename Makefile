@@ -21,6 +21,7 @@ BENCH    ?= .
 STORM    ?=
 COMPARE  ?=
 INTEROP  ?=
+SOAK     ?=
 
 # The API of the example, whose descriptor set stands beside it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
@@ -67,6 +68,11 @@ ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test da
 interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../docs/evidence-interop.md' writes the page)
 	@.ci/interop
 	@cd interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
+
+.PHONY: soak
+soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1h'; '-help' lists flags)
+	@.ci/cc
+	@cd bench && CGO_ENABLED=1 $(OFF) go run -race ./soak $(SOAK)
 
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user, and the owner of an API

@@ -1,0 +1,33 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// chance is a source of chance for many goroutines.
+type chance struct {
+	mu     sync.Mutex
+	source *rand.Rand
+}
+
+func newChance(seed uint64) *chance { return &chance{source: rand.New(rand.NewPCG(seed, 0))} }
+
+func (c *chance) float() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.source.Float64()
+}
+
+// of is true with the probability p.
+func (c *chance) of(p float64) bool { return c.float() < p }
+
+// upTo is a time below d.
+func (c *chance) upTo(d time.Duration) time.Duration { return time.Duration(c.float() * float64(d)) }
+
+// pick is one of the list.
+func pick[T any](c *chance, list []T) T { return list[int(c.float()*float64(len(list)))] }

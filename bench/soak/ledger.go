@@ -1,0 +1,72 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// ledger is a budget that sees that every permit is given back once, and every call finished once.
+type ledger struct {
+	budget.Budget
+	*faults
+
+	mu      sync.Mutex
+	last    int64 // permit that was given
+	open    map[int64]budget.Permit
+	running int
+}
+
+func (l *ledger) Start(now time.Duration) {
+	l.mu.Lock()
+	l.running++
+	l.mu.Unlock()
+	l.Budget.Start(now)
+}
+
+func (l *ledger) Finish(now time.Duration, e budget.End) {
+	l.mu.Lock()
+	l.running--
+	l.mu.Unlock()
+	l.Budget.Finish(now, e)
+}
+
+func (l *ledger) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+	p, ok := l.Budget.Withdraw(now, c)
+	if !ok {
+		return p, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	l.open[l.last] = p
+	return budget.Permit{Kind: p.Kind, At: p.At, Cost: l.last}, true
+}
+
+func (l *ledger) Return(now time.Duration, p budget.Permit) { l.Budget.Return(now, l.take(p)) }
+
+func (l *ledger) Settle(now time.Duration, p budget.Permit, helped bool) {
+	l.Budget.Settle(now, l.take(p), helped)
+}
+
+func (l *ledger) take(p budget.Permit) budget.Permit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own, ok := l.open[p.Cost]
+	if !ok {
+		l.add("a permit is given back twice", "permit %d", p.Cost)
+	}
+	delete(l.open, p.Cost)
+	return own
+}
+
+// left is how many permits are out, and how many calls have not finished.
+func (l *ledger) left() (permits, calls int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open), l.running
+}

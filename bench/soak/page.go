@@ -1,0 +1,68 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// page is what was seen, on one page.
+type page struct {
+	options options
+	world   *world
+	samples []sample
+}
+
+// failed reports whether anything was wrong.
+func (p *page) failed() bool { return len(p.world.lines()) > 0 }
+
+const preface = `# Evidence: a soak
+
+What ` + "`make soak`" + ` found when it wrote this page: a Retrier over loopback under the race detector, in chaos of all kinds. Three
+servers fail, hang, cut connections, send GOAWAY and go away; policies of every kind with budgets of every kind change by file and
+by call, and are wrong now and then; modes are switched; connections and Retriers are replaced with calls on them. Calls of all
+kinds are cancelled and have deadlines. Every answer is looked at: it comes from one attempt and belongs to its call, messages are
+in order, attempts within their number, ` + "`CreateOrder`" + `, which nobody declares safe, is sent once. In the end waiting calls, permits,
+balances, admission, goroutines and memory are where they were.
+
+`
+
+// markdown is the page as a document.
+func (p *page) markdown() string { return preface + "```text\n" + p.String() + "```\n" }
+
+// String writes the page.
+func (p *page) String() string {
+	var b strings.Builder
+	w := p.world
+	fmt.Fprintf(&b, "%v of chaos, %d callers, seed %d, %s\n\n", p.options.length, p.options.callers, p.options.seed, runtime.Version())
+	fmt.Fprintf(&b, "%d calls, %d extra attempts; ", w.counts.total(), w.extra.Load())
+	fmt.Fprintf(&b, "policies changed %d times and were refused %d times, %d connections and %d Retriers replaced\n",
+		w.events[eventReload].Load(), w.events[eventRefused].Load(), w.events[eventConn].Load(), w.events[eventRetrier].Load())
+	for _, code := range slices.Sorted(maps.Keys(w.counts.by)) {
+		fmt.Fprintf(&b, "  %-20s %8d\n", policy.CodeName(code), w.counts.by[code])
+	}
+	fmt.Fprintf(&b, "\n%10s %10s %11s %10s\n", "after", "calls", "goroutines", "heap, KiB")
+	for i, s := range p.samples {
+		at := s.at.Round(time.Second / 10).String()
+		if i == len(p.samples)-1 {
+			at = "at the end"
+		}
+		fmt.Fprintf(&b, "%10s %10d %11d %10d\n", at, s.calls, s.goroutines, s.heap>>10)
+	}
+	b.WriteByte('\n')
+	for _, line := range w.lines() {
+		fmt.Fprintf(&b, "WRONG: %s\n", line)
+	}
+	if !p.failed() {
+		b.WriteString("Nothing was wrong: every call ended in time with one answer, within its attempts, and left nothing behind.\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,101 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// callHeader names the call that an attempt belongs to.
+const callHeader = "x-call"
+
+// messages is how many a stream has in each direction.
+const messages = 3
+
+// startServer starts a server on loopback, whose attempts end as chance has it.
+func (w *world) startServer() (*testserver.Server, error) {
+	age := keepalive.ServerParameters{MaxConnectionAge: 2 * time.Second, MaxConnectionAgeGrace: time.Second} // GOAWAY now and then
+	return testserver.New(testserver.TCP(), testserver.NoRecord(), testserver.ServerOptions(grpc.KeepaliveParams(age)),
+		testserver.Prepare(func(s *testserver.Server) error {
+			for method, answer := range map[string]func(name string) testserver.Step{
+				get:    func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
+				create: func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
+				load: func(name string) testserver.Step {
+					return testserver.Play(testserver.ReceiveAll(), testserver.Send(wrapperspb.String(name)))
+				},
+				chat:  func(string) testserver.Step { return testserver.Play(testserver.EchoAll()) },
+				watch: watched,
+			} {
+				if err := s.Set(method, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step { return w.ends(a, answer) })); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+}
+
+// watched sends all messages of a server stream, each with its attempt's name and its place.
+func watched(name string) testserver.Step {
+	moves := make([]testserver.Move, messages)
+	for i := range moves {
+		moves[i] = testserver.Send(wrapperspb.String(fmt.Sprintf("%s/%d", name, i)))
+	}
+	return testserver.Play(moves...)
+}
+
+// ends is how an attempt ends: in all its parts it bears its name.
+func (w *world) ends(a testserver.Attempt, answer func(name string) testserver.Step) testserver.Step {
+	id, number := identity(a)
+	w.running.attempt(id)
+	name := fmt.Sprintf("%s/%d", id, number)
+	var step testserver.Step
+	switch n := w.float(); {
+	case n < 0.60:
+		step = answer(name)
+	case n < 0.80:
+		step = testserver.Fail([]codes.Code{codes.Unavailable, codes.Unavailable, codes.Aborted, codes.NotFound}[int(n*1000)%4], name)
+	case n < 0.84:
+		step = answer(name).Then(testserver.Fail(codes.Unavailable, name))
+	case n < 0.88:
+		return testserver.Hang()
+	case n < 0.89:
+		return testserver.Drop()
+	case n < 0.95:
+		step = testserver.Fail(codes.Unavailable, name).Pushback(strconv.Itoa(int(n*1000) % 50))
+	case n < 0.97:
+		step = testserver.Fail(codes.Unavailable, name).RetryInfo(w.upTo(50 * time.Millisecond))
+	default:
+		step = testserver.Fail(codes.Unavailable, name).Pushback("-1")
+	}
+	if w.of(0.5) {
+		step = step.Header(metadata.Pairs("by", name))
+	}
+	step = step.Trailer(metadata.Pairs("by", name))
+	if w.of(0.3) {
+		step = step.Delay(w.upTo(100 * time.Millisecond))
+	}
+	return step
+}
+
+// identity is the call that an attempt belongs to, and its number.
+func identity(a testserver.Attempt) (id string, number int) {
+	if v := a.Metadata.Get(callHeader); len(v) == 1 {
+		id = v[0]
+	}
+	if v := a.Metadata.Get("grpc-previous-rpc-attempts"); len(v) == 1 {
+		number, _ = strconv.Atoi(v[0]) // gRPC writes a number
+	}
+	return id, number + 1
+}
