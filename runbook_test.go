@@ -1,0 +1,154 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stagger_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// runbook is the entries of docs/runbook.md, by the heading of their part.
+func runbook(t *testing.T) map[string][]runbookEntry {
+	t.Helper()
+	parts := map[string][]runbookEntry{}
+	for _, part := range strings.Split(read(t, "docs/runbook.md"), "\n## ")[1:] {
+		title, text, _ := strings.Cut(part, "\n")
+		for _, entry := range strings.Split(text, "\n### ")[1:] {
+			name, says, _ := strings.Cut(entry, "\n")
+			parts[title] = append(parts[title], runbookEntry{strings.Trim(name, "`"), says})
+		}
+	}
+	return parts
+}
+
+type runbookEntry struct{ name, says string }
+
+// Every reason, alert and warning has its entry, no other has one, and each says all there is to say.
+func TestRunbook(t *testing.T) {
+	t.Parallel()
+	var alerts []string
+	for _, m := range regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(read(t, "examples/metrics/alerts.yaml"), -1) {
+		alerts = append(alerts, m[1])
+	}
+	var reasons []string
+	for _, r := range policy.Reasons() {
+		reasons = append(reasons, string(r))
+	}
+	parts := runbook(t)
+	for title, want := range map[string][]string{"Reasons": reasons, "Alerts": alerts} {
+		var got []string
+		for _, e := range parts[title] {
+			got = append(got, e.name)
+		}
+		if !slices.Equal(got, want) || len(want) == 0 {
+			t.Errorf("%s: the entries are %q; want %q", title, got, want)
+		}
+	}
+	messages := warnings(t)
+	if len(messages) < 20 {
+		t.Fatalf("%d warnings are found in the code; there are more", len(messages))
+	}
+	for _, m := range messages {
+		has := slices.ContainsFunc(parts["Warnings"], func(e runbookEntry) bool { return strings.Contains(m, e.name) })
+		if !has {
+			t.Errorf("no entry quotes the warning %q", m)
+		}
+	}
+	for _, e := range parts["Warnings"] {
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, e.name) }) {
+			t.Errorf("the entry %q quotes no warning that there is", e.name)
+		}
+	}
+	for title, list := range parts {
+		for _, e := range list {
+			for _, label := range []string{"\n- **Means:** ", "\n- **Look at:** ", "\n- **Change:** ", "\n- **Do not:** "} {
+				if strings.Count("\n"+e.says, label) != 1 {
+					t.Errorf("%s: %s: %d lines with %q; want one", title, e.name, strings.Count("\n"+e.says, label), label)
+				}
+			}
+		}
+	}
+}
+
+// warnings are the texts of all warnings that a Retrier gives, of which the parts stand in the code: those of packages
+// policy, without the advice of lint, and interceptor.
+func warnings(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for _, pattern := range []string{"interceptor/*.go", "policy/*.go"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) < 10 {
+			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
+		}
+		for _, path := range paths {
+			if base := filepath.Base(path); strings.HasSuffix(path, "_test.go") || strings.HasPrefix(base, "lint") || strings.HasPrefix(base, "service_config") && strings.HasPrefix(path, "policy/") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if text := warningText(n); text != "" {
+					list = append(list, text)
+				}
+				return true
+			})
+		}
+	}
+	return list
+}
+
+// warningText is what a warning says that a node makes; "" if it makes none.
+func warningText(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Message" {
+			return literals(n.Value)
+		}
+	case *ast.AssignStmt:
+		if field, ok := n.Lhs[0].(*ast.SelectorExpr); ok && field.Sel.Name == "Message" {
+			return literals(n.Rhs[0])
+		}
+	case *ast.CallExpr:
+		switch name := n.Fun.(type) {
+		case *ast.SelectorExpr:
+			if name.Sel.Name == "Warnf" {
+				return literals(n.Args[2])
+			}
+		case *ast.Ident:
+			if name.Name == "warn" {
+				return literals(n.Args[1])
+			}
+		}
+	case *ast.FuncDecl: // those whose warnings depend on descriptors
+		if strings.HasPrefix(n.Name.Name, "say") || n.Name.Name == "unsafeMessage" {
+			return literals(n.Body)
+		}
+	}
+	return ""
+}
+
+// literals are the texts in a node, one after the other.
+func literals(n ast.Node) string {
+	var text strings.Builder
+	ast.Inspect(n, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			if s, err := strconv.Unquote(l.Value); err == nil {
+				text.WriteString(s)
+			}
+		}
+		return true
+	})
+	return text.String()
+}
