@@ -1,0 +1,82 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stagger_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// The settings in docs/budgets.md do what the page says of the AWS SDKs: what is granted in an outage, and the first
+// backoff.
+func TestPages_AWS(t *testing.T) {
+	t.Parallel()
+	files := blocks(pages(t)["docs/budgets.md"], "yaml")
+	if len(files) != 1 {
+		t.Fatalf("%d files; want one", len(files))
+	}
+	set, err := policy.Parse("aws.yaml", []byte(files[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeout := policy.Outcome{Status: status.New(codes.DeadlineExceeded, ""), TimedOut: true}
+	for name, row := range map[string]struct {
+		out     policy.Outcome
+		granted int
+		longest time.Duration
+	}{
+		"a failure":  {policy.Outcome{Status: status.New(codes.Unavailable, "")}, 35, 50 * time.Millisecond}, // 500 / 14
+		"throttling": {policy.Outcome{Status: status.New(codes.ResourceExhausted, "")}, 100, time.Second},    // 500 / 5
+		"a timeout":  {timeout, 35, 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, err := budget.New(set.Budgets()[0].Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := set.Lookup("/acme.orders.v1.OrderService/GetOrder")
+			granted := 0
+			for {
+				d := p.Decide(&policy.Call{Attempts: 1, Safe: true}, &row.out, paid{b}, time.Now(), 1-1.0/(1<<53))
+				if !d.Retry {
+					if d.Reason != policy.ReasonBudgetExhausted {
+						t.Fatalf("refused by %s", d.Reason)
+					}
+					break
+				}
+				if granted++; d.Delay.Round(time.Microsecond) != row.longest {
+					t.Fatalf("the longest first backoff is %v; want %v", d.Delay, row.longest)
+				}
+			}
+			if granted != row.granted {
+				t.Errorf("%d retries are granted; want %d", granted, row.granted)
+			}
+		})
+	}
+}
+
+// paid is the gates of a call that only a budget holds up.
+type paid struct{ budget.Budget }
+
+func (paid) Open() bool           { return false }
+func (paid) SlowEverywhere() bool { return false }
+func (paid) Overloaded() bool     { return false }
+func (paid) Enter() bool          { return true }
+func (paid) Leave()               {}
+func (paid) Fail()                {}
+func (p paid) Withdraw(out *policy.Outcome, factor float64) bool {
+	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
+	if out.TimedOut {
+		charge.Kind = budget.KindTimeout
+	}
+	_, granted := p.Budget.Withdraw(0, charge)
+	return granted
+}
