@@ -66,7 +66,13 @@ var (
 	unlimited = client{name: ours + ", no budget", prepare: retries(noBudget)}
 	hedges    = unary(failsafes+", hedge", failsafeHedge)
 	ourHedges = client{name: ours + ", hedge", prepare: staggerHedge(false)}
-	ourTail   = client{name: ours + ", hedge at a quantile", prepare: staggerHedge(true)}
+	// With metrics, which are recorded and which nobody collects while calls are measured.
+	bareMetrics    = client{name: bareGRPC + ", gRPC's metrics", prepare: grpcMetrics(noRetries)}
+	builtInMetrics = client{name: "gRPC's retries, gRPC's metrics", prepare: grpcMetrics(serviceConfig(""))}
+	ourMetrics     = client{name: ours + ", its metrics", prepare: staggerMetrics}
+	allMetrics     = client{name: ours + ", its metrics and gRPC's", prepare: grpcMetrics(staggerMetrics)}
+
+	ourTail = client{name: ours + ", hedge at a quantile", prepare: staggerHedge(true)}
 )
 
 func unary(name string, prepare func(plan) (setup, error)) client {

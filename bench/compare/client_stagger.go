@@ -4,6 +4,8 @@
 package main
 
 import (
+	"slices"
+
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
@@ -18,14 +20,14 @@ const (
 )
 
 // retries is a stagger that follows the plan.
-func retries(budgetName string) func(plan) (setup, error) {
+func retries(budgetName string, options ...interceptor.Option) func(plan) (setup, error) {
 	return func(p plan) (setup, error) {
 		return retrier(p, budgetName, policy.Spec{Retry: &policy.RetrySpec{
 			MaxAttempts: attempts,
 			Backoff:     policy.Backoff{Initial: p.backoff, Max: p.backoff, Multiplier: 1, Jitter: policy.JitterNone},
 			Codes:       policy.Codes(codes.Unavailable),
 			Budget:      budgetName,
-		}})
+		}}, options...)
 	}
 }
 
@@ -40,7 +42,7 @@ func staggerHedge(tail bool) func(plan) (setup, error) {
 	}
 }
 
-func retrier(p plan, budgetName string, spec policy.Spec) (setup, error) {
+func retrier(p plan, budgetName string, spec policy.Spec, options ...interceptor.Option) (setup, error) {
 	config := policy.Config{
 		MaxWaiting: 2 * p.waiting, // one target has half of them
 		Methods: []policy.MethodConfig{{
@@ -57,9 +59,8 @@ func retrier(p plan, budgetName string, spec policy.Spec) (setup, error) {
 	if err != nil {
 		return setup{}, err
 	}
-	var options []interceptor.Option
 	if p.replay > 0 {
-		options = append(options, interceptor.WithMaxReplayBytes(p.replay))
+		options = append(slices.Clip(options), interceptor.WithMaxReplayBytes(p.replay))
 	}
 	r, err := interceptor.New(set, options...)
 	if err != nil {

@@ -28,7 +28,7 @@ type comparison struct {
 
 // comparisons are all that measure time.
 func comparisons() []comparison {
-	return slices.Concat(retryComparisons(), streamComparisons(), hedgeComparisons())
+	return slices.Concat(retryComparisons(), metricsComparisons(), streamComparisons(), hedgeComparisons())
 }
 
 var alone, crowds = []int{1}, []int{1, 2, 4, 8}
@@ -50,6 +50,19 @@ func retryComparisons() []comparison {
 	}, {
 		name: "one failure", what: "a call whose first attempt fails, over gRPC in memory",
 		plan: p, clients: retryingClients()[1:], base: builtIn.name,
+		goroutines: alone, answer: failOdd, attempts: 2,
+	}}
+}
+
+func metricsComparisons() []comparison {
+	p := plan{backoff: atOnce}
+	return []comparison{{
+		name: "success, metrics", what: "a call that succeeds at once, over gRPC in memory",
+		plan: p, clients: []client{bare, bareMetrics, stagger, ourMetrics, allMetrics}, base: bare.name,
+		goroutines: alone, answer: succeed, attempts: 1,
+	}, {
+		name: "one failure, metrics", what: "a call whose first attempt fails, over gRPC in memory",
+		plan: p, clients: []client{builtIn, builtInMetrics, stagger, ourMetrics, allMetrics}, base: builtIn.name,
 		goroutines: alone, answer: failOdd, attempts: 2,
 	}}
 }

@@ -24,7 +24,7 @@ func TestCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
 	var out, errs bytes.Buffer
 	err := command([]string{
-		"-only", "^one failure|^server stream$|^waiting$", "-sessions", "1", "-rounds", "2", "-slice", "1ns",
+		"-only", "^one failure(, stub)?$|^server stream$|^waiting$", "-sessions", "1", "-rounds", "2", "-slice", "1ns",
 		"-waiting", "3", "-json", path,
 	}, &out, &errs)
 	if err != nil {

@@ -154,8 +154,9 @@ func (p *page) decision(d interceptor.LoggedDecision) decisionState {
 func admissions(r *interceptor.Retrier) []admissionState {
 	all := r.Admission()
 	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
-	list := []admissionState{}
-	for _, a := range all[:min(len(all), maxAdmissions)] {
+	all = all[:min(len(all), maxAdmissions)]
+	list := make([]admissionState, 0, len(all))
+	for _, a := range all {
 		list = append(list, admissionState(a))
 	}
 	return list
