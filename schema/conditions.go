@@ -56,6 +56,6 @@ func onePolicyEach(s *schema) {
 	s.Items = entry()
 	s.Items.Properties = map[string]*schema{policy.RetryElsewhere: {
 		Type: typeObject, Required: []string{"childPolicy"},
-		Properties: map[string]*schema{"childPolicy": {Type: "array", MinItems: new(1), Items: entry()}},
+		Properties: map[string]*schema{"childPolicy": {Type: typeArray, MinItems: new(1), Items: entry()}},
 	}}
 }

@@ -59,7 +59,7 @@ func (w *writer) field(f *protogen.Field) (*schema, error) {
 	}
 	w.apply(f.Desc.FullName(), s)
 	if f.Desc.IsList() {
-		s = &schema{Type: "array", Items: s}
+		s = &schema{Type: typeArray, Items: s}
 		w.apply(f.Desc.FullName()+"[]", s)
 	}
 	if s.Description = text(f.Comments); s.Description == "" {

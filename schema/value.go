@@ -16,6 +16,7 @@ import (
 // The types of JSON Schema that are needed most.
 const (
 	typeString = "string"
+	typeArray  = "array"
 	typeObject = "object"
 )
 
@@ -46,7 +47,7 @@ func (w *writer) inner(m *protogen.Message) (*schema, error) {
 	case "google.protobuf.Struct":
 		return &schema{Type: typeObject}, nil
 	case "google.protobuf.ListValue":
-		return &schema{Type: "array"}, nil
+		return &schema{Type: typeArray}, nil
 	default:
 		return w.message(m)
 	}
