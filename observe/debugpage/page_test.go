@@ -77,7 +77,7 @@ func TestPageJSON(t *testing.T) {
 		if len(b.Samples) != 1 || b.Samples[0] != (sample{0, 2, 1}) {
 			t.Errorf("samples %+v", b.Samples)
 		}
-		if d := first.Decisions; len(d) != 3 || d[0].Reason != "budget_exhausted" || d[0].Attempt != 3 || d[0].Retry || d[2].Delay != "100ms" || d[0].Error != "" {
+		if d := first.Decisions; len(d) != 3 || d[0].Reason != "budget_exhausted" || d[0].Attempt != 3 || d[0].Peer != "bufconn" || d[0].Retry || d[2].Delay != "100ms" || d[0].Error != "" {
 			t.Errorf("%+v", d)
 		}
 		if p := first.Policy; p.Source != "retry.yaml" || len(p.Hash) != 12 || p.Since.IsZero() || len(p.Warnings) != 1 || p.Refused != "" {

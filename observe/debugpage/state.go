@@ -74,6 +74,7 @@ type decisionState struct {
 	Method   string        `json:"method"`
 	Target   string        `json:"target"`
 	Attempt  int           `json:"attempt"`
+	Peer     string        `json:"peer,omitempty"` // its backend
 	Code     string        `json:"code"`
 	TimedOut bool          `json:"timedOut"`
 	Retry    bool          `json:"retry"`
@@ -137,6 +138,9 @@ func (p *page) decision(d interceptor.LoggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: policy.CodeName(d.Code), TimedOut: d.TimedOut,
 		Retry: d.Decision.Retry, Reason: d.Decision.Reason, Budget: cmp.Or(d.Budget, "default"),
+	}
+	if d.Peer != nil {
+		s.Peer = d.Peer.String()
 	}
 	if d.Decision.Retry {
 		s.Delay = explain.Short(d.Decision.Delay)
