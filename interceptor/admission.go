@@ -17,8 +17,9 @@ import (
 )
 
 // admissionFor returns what admits a call; nil if its policy refuses none, or so many methods have a gate already
-// that this one gets none. Gates outlive the rules: a reload forgets nothing of a service's load.
-func (r *Retrier) admissionFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, own policy.Criticality) *admission.Class {
+// that this one gets none. Calls that no mode enforces a policy for are counted only. Gates outlive the rules: a reload
+// forgets nothing of a service's load.
+func (r *Retrier) admissionFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions) *admission.Class {
 	if !p.Refuses() {
 		return nil
 	}
@@ -28,10 +29,14 @@ func (r *Retrier) admissionFor(of *rules, p *policy.Policy, cc *grpc.ClientConn,
 		gate = r.gates.find(methodKey{r.targets.canonical(cc), method}, admission.New)
 		cached.store(given, method, gate)
 	}
-	if gate == nil {
+	switch {
+	case gate == nil:
 		return nil
+	case o.mode != policy.ModeEnforce:
+		return gate.Counts()
+	default:
+		return gate.Class(cmp.Or(o.criticality, p.Criticality()))
 	}
-	return gate.Class(cmp.Or(own, p.Criticality()))
 }
 
 // timeLeft is how much time a call has.

@@ -260,6 +260,30 @@ func TestAdmission_Chain(t *testing.T) {
 	})
 }
 
+func TestAdmission_Mode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
+		t.Run(mode.String(), func(t *testing.T) {
+			play(t, admitting(), func(t *testing.T, s scene) {
+				c := s.gather(t, 3)
+				defer c.leave()
+				if err := s.retrier.SetMode(mode); err != nil {
+					t.Fatal(err)
+				}
+				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
+					t.Errorf("%v; want the call to be made, and counted to its end", err)
+				}
+				if err := s.retrier.SetMode(policy.ModeEnforce); err != nil {
+					t.Fatal(err)
+				}
+				if refused, err := s.refused(t, 1100*ms); !refused {
+					t.Errorf("%v; want it to be refused again", err)
+				}
+			})
+		})
+	}
+}
+
 // A reload keeps what is known of a service's load, and calls that began before it are counted to their end.
 func TestAdmission_Reload(t *testing.T) {
 	play(t, admitting(), func(t *testing.T, s scene) {

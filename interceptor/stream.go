@@ -86,7 +86,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s.call = call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, o.mode),
 			options: o, flags: flags, with: with, start: budget.Now(),
-			admits: r.admissionFor(of, p, cc, method, o.criticality),
+			admits: r.admissionFor(of, p, cc, method, &o),
 		}
 		s.resume = resumptionOf(desc, opts)
 		s.simple = desc.ServerStreams && s.resume.next == nil && s.call.admits == nil

@@ -46,6 +46,7 @@ const Never = time.Duration(1<<63 - 1)
 // rate of the answers is the service's capacity, so that the wait settles just below the deadline.
 type Gate struct {
 	classes [classes]Class // by criticality
+	counts  Class
 
 	mu      sync.Mutex // guards all below
 	running [classes]int
@@ -68,18 +69,23 @@ const classes = int(policy.CriticalityCritical) + 1
 func New() *Gate {
 	g := new(Gate)
 	for i := range g.classes {
-		g.classes[i] = Class{g, policy.Criticality(i)}
+		g.classes[i] = Class{g, policy.Criticality(i), true}
 	}
+	g.counts = Class{g, policy.CriticalityDefault, false}
 	return g
 }
 
 // Class returns the gate as calls of a criticality see it.
 func (g *Gate) Class(c policy.Criticality) *Class { return &g.classes[min(int(c), classes-1)] }
 
+// Counts returns the gate as calls see it that are counted and never refused.
+func (g *Gate) Counts() *Class { return &g.counts }
+
 // Class is a gate for calls of one criticality. All of its methods are safe for concurrent use.
 type Class struct {
 	gate        *Gate
 	criticality policy.Criticality
+	refuses     bool
 }
 
 // Enter asks for a call that has so much time left, Never without a deadline. If it may be made, its first
@@ -88,7 +94,7 @@ func (c *Class) Enter(now, left time.Duration) bool {
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.queued(now, left) && g.full(now, left, c.criticality) {
+	if c.refuses && g.queued(now, left) && g.full(now, left, c.criticality) {
 		g.refused++
 		return false
 	}
