@@ -55,7 +55,7 @@ func Idempotent() grpc.CallOption { return idempotentOption{} }
 type disableOption struct{ grpc.EmptyCallOption }
 
 // Disable lets one call pass the Retrier by: no policy, no retries, no events, and no deposit in a
-// budget.
+// budget. gRPC then does what it does without a Retrier, whatever transparentRetry says.
 func Disable() grpc.CallOption { return disableOption{} }
 
 // insideOption marks the attempts of a Retrier, so that a second one on the same connection keeps
