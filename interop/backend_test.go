@@ -7,20 +7,27 @@ package interop
 
 import (
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 const (
 	getOrder    = "/interop.v1.OrderService/GetOrder"    // declared safe by name
 	createOrder = "/interop.v1.OrderService/CreateOrder" // nobody declares it safe
+	watchOrders = "/interop.v1.OrderService/WatchOrders" // a server stream; declared safe by name
 )
+
+// watched is how many messages a whole stream of watchOrders has: the numbers from 0, or from the request's.
+const watched = 30
 
 // ledger counts how often the handler of each request has run, on all backends.
 type ledger struct {
@@ -107,6 +114,23 @@ func (b *backend) kill() { b.current().Stop() }
 // drain stops as a rollout does: GOAWAY, then the end when all calls are answered.
 func (b *backend) drain() { b.current().GracefulStop() }
 
+// watch sends the numbers from the first, with the backend's work before each.
+func (b *backend) watch(first string, stream grpc.ServerStream) error {
+	n, err := strconv.Atoi(first)
+	if err != nil {
+		return status.Errorf(codes.InvalidArgument, "%q: want a number", first)
+	}
+	tick := time.NewTicker(b.work)
+	defer tick.Stop()
+	for ; n < watched; n++ {
+		if err := stream.SendMsg(wrapperspb.String(strconv.Itoa(n))); err != nil {
+			return err
+		}
+		<-tick.C
+	}
+	return nil
+}
+
 // handle answers any unary method with its request. What it does has happened when it begins: a client that goes
 // away later does not undo it.
 func (b *backend) handle(_ any, stream grpc.ServerStream) error {
@@ -115,6 +139,9 @@ func (b *backend) handle(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	b.ledger.run(m.GetValue())
+	if method, _ := grpc.MethodFromServerStream(stream); method == watchOrders {
+		return b.watch(m.GetValue(), stream)
+	}
 	timer := time.NewTimer(b.work)
 	defer timer.Stop()
 	<-timer.C
