@@ -95,7 +95,7 @@ methodConfig:
 		{"HAProxy", func(t *testing.T, ports ...int) *proxy { return haproxy(t, "", ports...) }},
 	} {
 		for _, i := range []incident{
-			{"a backend is killed", 0, "", func(t *testing.T, _ *proxy, b []*backend) { b[0].kill() }},
+			{"a backend is killed", 0, "", func(_ *testing.T, _ *proxy, b []*backend) { b[0].kill() }},
 			{"the proxy reloads", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.signal(t, p.reloads) }},
 			{"the proxy is killed, and back at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.kill(); p.run(t) }},
 		} {
