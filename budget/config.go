@@ -35,6 +35,9 @@ func New(c Config) (Reloadable, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	if ratio, ok := c.(RatioConfig); ok && ratio.Fleet.Name != "" {
+		return nil, errNoFleet(ratio)
+	}
 	return c.budget(), nil
 }
 
@@ -66,6 +69,19 @@ func check(fields []Field) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// flat joins errors, those that are joined already one by one, so that each field's stands by itself.
+func flat(errs ...error) error {
+	var list []error
+	for _, err := range errs {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			list = append(list, joined.Unwrap()...)
+		} else {
+			list = append(list, err)
+		}
+	}
+	return errors.Join(list...)
 }
 
 // wrong says what the value must be; "" if it is.

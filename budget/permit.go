@@ -83,12 +83,14 @@ func (c Charge) cost(failure, timeout int64) int64 {
 //	Withdraw ─► permit ─┬─► the attempt is sent, and ends ─► Settle(permit, helped)
 //	                    └─► it is not sent ────────────────► Return(permit)
 //
-// Exactly one of the two follows, once, at the budget that gave the permit. It may be kept for as long as a
+// Of a [Confirmer], Confirm comes before, and a permit that it refuses is over. Exactly one of the two follows, once, at the budget that gave the permit. It may be kept for as long as a
 // call lives, be passed on, and be copied; the zero Permit is none. The fields are exported for other
 // implementations of [Budget]; a caller leaves them as they are.
 type Permit struct {
 	Kind       Kind
+	Asked      bool          // a [Lease] was asked to pay: see [Confirmer]
 	Generation uint32        // how many reloads the budget had seen
 	At         time.Duration // the time that it was charged to
 	Cost       int64         // what was charged, in a unit of the budget's own
+	Lease      uint64        // the number of the [Draw] that has paid; 0: none
 }

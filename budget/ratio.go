@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,8 @@ import (
 //
 // A call that needs no extra attempt allocates nothing and seldom writes to a cache line that another core
 // uses; ten calls a window take a lock. The zero value is not usable: see [NewRatio].
+//
+// With a [Fleet], what the calls have not earned is leased from a pool that many processes share.
 type Ratio struct {
 	calls   counter      // since the beginning
 	slotEnd atomic.Int64 // the end of the window's newest slot; written under mu
@@ -39,18 +42,18 @@ type Ratio struct {
 	rates      ratioRates // of config
 	generation uint32
 	window     window
+	fleet      Fleet // where the lease comes from; nil: nowhere
+	lease      Lease // the reserve; nil: there is none but the config's
 }
 
-var _ Reloadable = (*Ratio)(nil)
+var (
+	_ Reloadable = (*Ratio)(nil)
+	_ Confirmer  = (*Ratio)(nil)
+)
 
 // NewRatio makes a budget whose window starts with the first call. The error is that of
-// [RatioConfig.Check].
-func NewRatio(c RatioConfig) (*Ratio, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	return newRatio(c), nil
-}
+// [RatioConfig.Check], or that a [Fleet] is named: see [NewFleetRatio].
+func NewRatio(c RatioConfig) (*Ratio, error) { return NewFleetRatio(c, nil) }
 
 func newRatio(c RatioConfig) *Ratio {
 	r := &Ratio{calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}}
@@ -86,27 +89,68 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	cost := c.cost(r.rates.cost, r.rates.timeoutCost)
+	p := Permit{Kind: c.Kind, Generation: r.generation, At: max(now, r.window.start)}
 	earned, spent := r.totals(&r.window)
-	if cost > 0 && earned-spent < cost { // what is free is granted in debt too
+	switch {
+	case cost == 0 || earned-spent >= cost: // what is free is granted in debt too
+		p.Cost = cost
+		r.window.slots[0].spent += cost
+	case r.draw(now, cost, &p):
+	default:
 		r.denied.Add(1)
 		return Permit{}, false
 	}
-	r.window.slots[0].spent += cost
-	r.granted.Add(1)
-	return Permit{Kind: c.Kind, Generation: r.generation, At: max(now, r.window.start), Cost: cost}, true
+	if !p.Asked {
+		r.granted.Add(1)
+	}
+	return p, true
+}
+
+// draw has the lease pay for p. It requires mu.
+func (r *Ratio) draw(now time.Duration, cost int64, p *Permit) (ok bool) {
+	if r.lease == nil {
+		return false
+	}
+	d, ok := r.lease.Take(now, cost)
+	p.Cost, p.Lease, p.Asked = d.Tokens, d.Number, d.Asked
+	return ok
+}
+
+// drawn is what the lease has paid for p.
+func (p Permit) drawn() Draw { return Draw{Number: p.Lease, Tokens: p.Cost, Asked: p.Asked} }
+
+// Confirm asks the lease, if that has promised what it did not have.
+func (r *Ratio) Confirm(now time.Duration, p Permit) bool {
+	if !p.Asked {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lease != nil && p.Generation == r.generation && r.lease.Confirm(now, p.drawn()) {
+		r.granted.Add(1)
+		return true
+	}
+	r.denied.Add(1)
+	return false
 }
 
 // Return gives the cost back in the part of the window in which it was charged: were it given back
 // now, it would outlive the charge. A charge that has left the window needs no giving back, and one from
 // before a reload gives nothing back.
-func (r *Ratio) Return(_ time.Duration, p Permit) {
+func (r *Ratio) Return(now time.Duration, p Permit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.giveBack(p)
+	r.giveBack(now, p)
 }
 
 // giveBack requires mu. A permit that was not charged here cannot turn spending into earning.
-func (r *Ratio) giveBack(p Permit) {
+func (r *Ratio) giveBack(now time.Duration, p Permit) {
+	if p.Lease != 0 {
+		if r.lease != nil && p.Generation == r.generation {
+			r.lease.Return(now, p.drawn())
+		}
+		return
+	}
 	if s := r.window.at(p.At); s != nil && p.Generation == r.generation {
 		s.spent -= min(max(p.Cost, 0), s.spent)
 	}
@@ -120,7 +164,7 @@ func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.giveBack(p)
+	r.giveBack(now, p)
 	if p.Generation == r.generation {
 		r.advance(now)
 		r.window.slots[0].bonus += p.Kind.cost(0, r.rates.timeoutBonus)
@@ -140,15 +184,38 @@ func (r *Ratio) Reload(now time.Duration, c Config) error {
 	if own == r.config {
 		return nil
 	}
+	lease, err := r.leaseOf(own)
+	if err != nil {
+		return err
+	}
 	r.advance(now)
 	part := r.spentPart()
-	r.config, r.rates = own, own.rates()
+	r.config, r.rates, r.lease = own, own.rates(), lease
 	r.generation++
 	r.window.resize(own.Window / slots)
 	r.advance(now)
 	earned, _ := r.totals(&r.window)
 	r.window.slots[0].spent = int64(math.Ceil(float64(earned) * part))
 	return nil
+}
+
+func errNoFleet(c RatioConfig) error {
+	return fmt.Errorf("budget: Fleet.Name %q: only a budget made by NewFleetRatio has pools", c.Fleet.Name)
+}
+
+// leaseOf is the lease of a config. It requires mu.
+func (r *Ratio) leaseOf(c RatioConfig) (Lease, error) {
+	switch {
+	case c.Fleet.Name == "":
+		return nil, nil
+	case r.fleet == nil:
+		return nil, errNoFleet(c)
+	}
+	lease, err := r.fleet.Lease(c.Fleet)
+	if err != nil {
+		return nil, fmt.Errorf("budget: Fleet.Name %q: %w", c.Fleet.Name, err)
+	}
+	return lease, nil
 }
 
 // spentPart is what part of the earnings was spent: 0 to 1. It requires mu.
@@ -203,8 +270,11 @@ func (r *Ratio) read(now time.Duration) (balance, capacity float64) {
 	w := r.window
 	w.advance(now, r.calls.sum())
 	earned, spent := r.totals(&w)
-	cost := float64(r.rates.cost)
-	return float64(max(earned-spent, 0)) / cost, float64(earned+w.bonus()) / cost
+	cost, leased := float64(r.rates.cost), int64(0)
+	if r.lease != nil {
+		leased = r.lease.Balance(now)
+	}
+	return float64(max(earned-spent, 0)+leased) / cost, float64(earned+w.bonus()+leased) / cost
 }
 
 // totals are what the calls of a window and the reserve have earned, and what was spent less the bonuses. It

@@ -5,6 +5,7 @@ package budget
 
 import (
 	"math/bits"
+	"strconv"
 	"time"
 )
 
@@ -17,7 +18,7 @@ type RatioConfig struct {
 	// More than 0 and at most 1000.
 	Percent float64
 	// MinPerSecond is the reserve: extra attempts per second, averaged over the window, that need
-	// no traffic, so that a client with few calls can retry at all. 0 to 1,000,000.
+	// no traffic, so that a client with few calls can retry at all. 0 to 1,000,000; 0 with Fleet.
 	MinPerSecond float64
 	// Window is how long earnings and spending count. 1s to 60s: a shorter one forgets the calls
 	// that a slow failure belongs to, a longer one lets a quiet hour pay for a storm.
@@ -28,6 +29,8 @@ type RatioConfig struct {
 	// TimeoutBonus is what an extra attempt after a timeout earns on top of its cost if it succeeds.
 	// 0 to 1000. Such attempts sustain themselves while more than cost/(cost+bonus) of them succeed.
 	TimeoutBonus float64
+	// Fleet is where the reserve comes from instead, if it has a name. See [NewFleetRatio].
+	Fleet FleetConfig
 }
 
 // DefaultRatio is 10 %, 1 per second, a window of 10 s, and after timeouts a cost of 5 and a bonus
@@ -51,7 +54,20 @@ func (c RatioConfig) Fields() []Field {
 }
 
 // Check implements [Config].
-func (c RatioConfig) Check() error { return check(c.Fields()) }
+func (c RatioConfig) Check() error {
+	err := check(c.Fields())
+	if c.Fleet == (FleetConfig{}) {
+		return err
+	}
+	errs := []error{err, c.Fleet.check()}
+	if c.MinPerSecond != 0 {
+		errs = append(errs, &FieldError{
+			Field: "MinPerSecond", Value: strconv.FormatFloat(c.MinPerSecond, 'f', -1, 64),
+			Message: "must not stand beside a fleet, whose pool is the reserve",
+		})
+	}
+	return flat(errs...)
+}
 
 func (c RatioConfig) budget() Reloadable { return newRatio(c) }
 

@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 // budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
 	given map[string]budget.Budget // by name, from WithBudget; fixed after New
+	fleet budget.Fleet             // nil: none; fixed after New
 	table sync.Map                 // budgetKey → *balance; changed under Retrier.reloading
 
 	rules   map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
@@ -40,6 +42,12 @@ type balance struct {
 // heldBudget is a budget as calls hold it, from their start to their end. Counting them would have all calls write to
 // one place. The garbage collector knows without that when nobody holds it any more.
 type heldBudget struct{ budget.Reloadable }
+
+// Confirm implements [budget.Confirmer], which the balance may be.
+func (h *heldBudget) Confirm(now time.Duration, p budget.Permit) bool {
+	c, ok := h.Reloadable.(budget.Confirmer)
+	return !ok || c.Confirm(now, p)
+}
 
 // budgetKey says which calls share a balance.
 type budgetKey struct {
@@ -86,6 +94,33 @@ func (r *Retrier) findBudget(of *rules, p *policy.Policy, target, method string,
 	return r.newBudget(of, name, target, method, shadow)
 }
 
+// make makes a balance.
+func (b *budgets) make(c budget.Config) (budget.Reloadable, error) {
+	if ratio, ok := c.(budget.RatioConfig); ok && b.fleet != nil {
+		return budget.NewFleetRatio(ratio, b.fleet)
+	}
+	return budget.New(c)
+}
+
+// check refuses a config that no balance can be made of.
+func (b *budgets) check(name string, c budget.Config) error {
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("interceptor: budget %q: %w", name, err)
+	}
+	ratio, _ := c.(budget.RatioConfig)
+	switch {
+	case ratio.Fleet.Name == "" || b.given[name] != nil:
+		return nil
+	case b.fleet == nil:
+		return fmt.Errorf("interceptor: budget %q: its reserve is leased from the pool %q, and nothing says where that is; "+
+			"add interceptor.WithFleet(redisbudget.New(client))", name, ratio.Fleet.Name)
+	}
+	if _, err := b.fleet.Lease(ratio.Fleet); err != nil {
+		return fmt.Errorf("interceptor: budget %q: pool %q: %w", name, ratio.Fleet.Name, err)
+	}
+	return nil
+}
+
 // newBudget makes a balance, or gives one that is there the settings that a service config has delivered.
 // It follows the newest rules: a reload may have come since the call read its own.
 func (r *Retrier) newBudget(of *rules, name, target, method string, shadow bool) budget.Budget {
@@ -96,9 +131,10 @@ func (r *Retrier) newBudget(of *rules, name, target, method string, shadow bool)
 	b := r.budgets.hold(key)
 	switch {
 	case b == nil:
-		fresh, err := budget.New(rule.config)
-		if err != nil {
-			return budget.Empty // it has been checked
+		fresh, err := r.budgets.make(rule.config)
+		if err != nil { // of a service config: those of a file have been checked
+			r.warnBudget(name, err)
+			return budget.Empty
 		}
 		if r.budgets.drained[key.name] || of.delivered() && r.budgets.ofAnotherKind(key) {
 			fresh.Drain(budget.Now())

@@ -112,7 +112,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	fresh := newRules(set)
-	if err := fresh.check(); err != nil {
+	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}
 	r.follow(fresh)

@@ -73,6 +73,18 @@ func WithBudget(name string, b budget.Budget) Option {
 	}
 }
 
+// WithFleet says where the pools are that a policy file's ratio budgets name (fleet): module budget/redisbudget has
+// them on Redis. A Retrier does not close f.
+func WithFleet(f budget.Fleet) Option {
+	return func(r *Retrier) error {
+		if f == nil {
+			return errors.New("interceptor: WithFleet(nil): must be a fleet; for no pool leave the option out")
+		}
+		r.budgets.fleet = f
+		return nil
+	}
+}
+
 // WithMaxReplayBytes sets how much all streams of the Retrier together may keep for replay, in bytes.
 // What one stream may keep is grpc.MaxRetryRPCBufferSize, 256 KiB by default. A stream that goes over
 // a bound is committed to its attempt, and keeps nothing. n is at least 0, which lets no stream keep

@@ -38,7 +38,7 @@ func (r *Retrier) reload(set *policy.Set) ([]policy.Change, error) {
 		return nil, err
 	}
 	fresh := newRules(set)
-	if err := fresh.check(); err != nil {
+	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}
 	before := r.follow(fresh)

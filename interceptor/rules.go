@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"cmp"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,13 +60,13 @@ func newRules(set *policy.Set) *rules {
 }
 
 // check refuses a bad budget now and not in a call, and bad load balancing now and not when a connection is made.
-func (r *rules) check() error {
+func (r *rules) check(of *budgets) error {
 	if err := checkBalancing(r.set); err != nil {
 		return err
 	}
 	for name, b := range r.budgets {
-		if err := b.config.Check(); err != nil {
-			return fmt.Errorf("interceptor: budget %q: %w", name, err)
+		if err := of.check(name, b.config); err != nil {
+			return err
 		}
 	}
 	return nil

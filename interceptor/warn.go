@@ -91,6 +91,13 @@ func (r *Retrier) warnUnknownBudget(name string) {
 	}
 }
 
+// warnBudget reports, once for each name, a budget that a service config has delivered and that cannot be made.
+func (r *Retrier) warnBudget(name string, err error) {
+	if r.warned.first("bad budget " + name) {
+		r.warn(policy.Diagnostic{Field: "budgets", Value: name, Message: "cannot be used, so its calls get no other attempt: " + err.Error()})
+	}
+}
+
 // warnOpaque reports, once for each type, a call option whose target cannot be found.
 func (r *Retrier) warnOpaque(option grpc.CallOption) {
 	kind := fmt.Sprintf("%T", option)

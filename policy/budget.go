@@ -63,6 +63,10 @@ func convertRatio(r *policyv1.RatioBudget) budget.RatioConfig {
 	if r.GetWindow() != nil {
 		c.Window = r.GetWindow().AsDuration()
 	}
+	if f := r.GetFleet(); f != nil {
+		c.Fleet = budget.FleetConfig{Name: f.GetName(), PerSecond: f.GetPerSecond()}
+		c.MinPerSecond = r.GetMinPerSecond() // 0 when absent
+	}
 	return c
 }
 
@@ -142,11 +146,15 @@ func checkBudget(report *document.Report, path string, c budget.Config) {
 	}
 }
 
-// keyOf is the key of a config's field: maxTokens of MaxTokens.
+// keyOf is the key of a config's field: maxTokens of MaxTokens, fleet.name of Fleet.Name.
 func keyOf(field string) string {
-	name := []rune(field)
-	name[0] = unicode.ToLower(name[0])
-	return string(name)
+	names := strings.Split(field, ".")
+	for i, name := range names {
+		runes := []rune(name)
+		runes[0] = unicode.ToLower(runes[0])
+		names[i] = string(runes)
+	}
+	return strings.Join(names, ".")
 }
 
 // verbatim is a value that is shown as it is.

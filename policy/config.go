@@ -64,8 +64,11 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
 	}
-	for _, b := range f.GetBudgets() {
+	for i, b := range f.GetBudgets() {
 		c.Budgets = append(c.Budgets, convertBudget(b))
+		if fleet := b.GetRatio().GetFleet(); fleet != nil && fleet.GetName() == "" && fleet.GetPerSecond() == 0 {
+			report.Errorf(document.Item("budgets", i)+".ratio.fleet", nil, "must have a name and perSecond")
+		}
 	}
 	if t := f.GetRetryThrottling(); t != nil {
 		c.Throttling = new(convertThrottle(t))

@@ -32,6 +32,14 @@ func fixedIsOne(s *schema) {
 	when(s, "growth", "FIXED", "backoffMultiplier", &schema{Const: new(any(1))})
 }
 
+// fleetIsReserve allows no minPerSecond beside a fleet.
+func fleetIsReserve(s *schema) {
+	s.AllOf = append(s.AllOf, &schema{
+		If:   &schema{Required: []string{"fleet"}, Properties: map[string]*schema{"fleet": {Type: "object"}}},
+		Then: &schema{Properties: map[string]*schema{"minPerSecond": {Const: new(any(0))}}},
+	})
+}
+
 func methodNeedsService(s *schema) {
 	given := func(key string) *schema {
 		is := &schema{Type: typeString, MinLength: new(1)}

@@ -56,6 +56,10 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"HedgingPolicy.budget":        notEmpty,
 		"HedgingQuantile.quantile":    both(positive, func(s *schema) { s.ExclusiveMaximum = new(1.0) }),
 
+		"FleetPool.name":       pattern("^[A-Za-z0-9._-]{1,64}$", `must be 1 to 64 letters, digits, "-", "_" and "."`),
+		"FleetPool.per_second": between(0.0001, 1e6),
+		"RatioBudget":          fleetIsReserve,
+
 		"Budget":      oneKind,
 		"Budget.name": both(notEmpty, not("^"+foldCase("NONE")+"$", "must be a name, and not NONE, which means no budget")),
 	} {

@@ -79,6 +79,31 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( Wf ) F ( ) + E+",
 	},
 	{
+		"a pool has granted the attempt when the wait is over", "retry", "promised=kept",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2`,
+		"S F ( Wf C+ ) + E+",
+	},
+	{
+		"a pool has refused the attempt when the wait is over", "retry", "promised=broken",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → over budget_exhausted, = 1`,
+		"S F ( Wf C- ) E-",
+	},
+	{
+		"the caller goes before the pool has answered", "retry", "promised=broken",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop cancelled → over cancelled, = 0, last Unavailable`,
+		"S F ( Wf ) R E-",
+	},
+	{
+		"an attempt is given up only for one that a pool has granted", "inplace", "promised=broken deadline=1000",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake; 300 end 1 OK → over succeeded, = 1`,
+		"S ( Wt C- ) E1",
+	},
+	{
+		"unsent hands a permit on that was confirmed", "retry", "promised=kept",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 61 end 2 UNAV unsent → (retry), wake 161; 161 wake → send 3; 170 end 3 OK → over succeeded, = 3`,
+		"S F ( Wf C+ ) F ( ) + E+",
+	},
+	{
 		"no wait slot", "retry", "slots=0",
 		`0 start → send 1; 10 end 1 UNAV → (too_many_waiting), over too_many_waiting, = 1`,
 		"S F (! E-",

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -98,6 +99,10 @@ func (c *Call) launch(step *Step, now Now) {
 	if !p.decided || p.replaces != 0 || !c.connected(now) || now.At < p.due {
 		return
 	}
+	if !c.confirmed(now.At) {
+		c.giveUp(policy.ReasonBudgetExhausted, now)
+		return
+	}
 	if a := c.inTheWay(); a != nil {
 		if c.set.Breaker != nil && c.set.Breaker.Open() {
 			c.giveUp(policy.ReasonBreakerOpen, now) // an attempt is abandoned only for another
@@ -115,6 +120,24 @@ func (c *Call) launch(step *Step, now Now) {
 	c.add(step, p.permit, done, now.At)
 	c.leave()
 	c.arm(&c.running[len(c.running)-1])
+}
+
+// confirmed reports whether the pending attempt is paid for, once the wait is over: a budget may have promised what
+// it had to ask a pool for.
+func (c *Call) confirmed(at time.Duration) bool {
+	p := &c.pending.permit
+	confirmer, ok := c.set.Budget.(budget.Confirmer)
+	if !ok || !p.held || !p.Asked {
+		return true
+	}
+	paid := *p
+	*p = permit{} // one that is refused is neither returned nor settled
+	if !confirmer.Confirm(at, paid.Permit) {
+		return false
+	}
+	paid.Asked = false
+	*p = paid
+	return true
 }
 
 // inTheWay is the attempt that must end before the pending one is sent, if they must not run beside each other.

@@ -26,12 +26,14 @@ import (
 //	Wf Wt Wh            a permit after a failure, a timeout, for a hedge; Wf*2: at twice the cost
 //	w                   no permit                            d:Code  the breaker, of an attempt's end
 //	+ -  R              a permit settled: helped, not; returned
+//	C+ C-               a promised permit that is confirmed, or refused and over
 //	E1 E+ E-            the end: at once, succeeded, failed
 //	<  >  a:20          an attempt is counted by admission, not any more, or was answered after 20 ms
 //	u:0.5               admission, of a utilization
 type world struct {
 	told          []string
 	grants, slots int
+	promised      string // "kept" or "broken": grants are promises of a pool; "": they are not
 	safe, inRetry bool
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent any more; "": it may
@@ -87,7 +89,17 @@ func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool)
 		}
 		w.tell("W%c%s", c.Kind.String()[0], factor)
 	}
-	return budget.Permit{Kind: c.Kind, Cost: w.permits}, true
+	return budget.Permit{Kind: c.Kind, Cost: w.permits, Asked: w.promised != ""}, true
+}
+
+// Confirm keeps a promise, or not.
+func (w *world) Confirm(_ time.Duration, p budget.Permit) bool {
+	if w.promised == "kept" {
+		w.tell("C+")
+		return true
+	}
+	w.close(p, "C-")
+	return false
 }
 
 func (w *world) Return(_ time.Duration, p budget.Permit) { w.close(p, "R") }
@@ -384,6 +396,8 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		switch key {
 		case "grants":
 			w.grants = number(value)
+		case "promised":
+			w.promised = value
 		case "slots":
 			w.slots = number(value)
 		case "unsafe":

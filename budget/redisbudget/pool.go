@@ -1,0 +1,132 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbudget
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/lease"
+)
+
+// pool asks Redis for what a lease needs, in a goroutine of its own.
+type pool struct {
+	fleet *Fleet
+	name  string
+	lease *lease.Lease
+	woken chan struct{}
+
+	mu        sync.Mutex // guards all below
+	perSecond float64
+	requests  uint64
+	err       error // of the last request
+}
+
+func newPool(f *Fleet, c budget.FleetConfig) *pool {
+	p := &pool{fleet: f, name: c.Name, woken: make(chan struct{}, 1)}
+	p.lease = lease.New(c.PerSecond, budget.Now(), func() {
+		select {
+		case p.woken <- struct{}{}:
+		default: // it will look anyway
+		}
+	})
+	return p
+}
+
+func (p *pool) setRate(perSecond float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.perSecond = perSecond
+	p.lease.SetRate(perSecond)
+}
+
+// run asks until the Fleet is closed.
+func (p *pool) run() {
+	defer p.lease.End()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for p.fleet.ctx.Err() == nil {
+		r, at, ok := p.lease.Next(budget.Now())
+		if ok {
+			p.ask(r)
+			continue
+		}
+		timer.Reset(at - budget.Now())
+		select {
+		case <-timer.C:
+		case <-p.woken:
+		case <-p.fleet.ctx.Done():
+		}
+	}
+}
+
+// ask makes one request, and tells the lease.
+func (p *pool) ask(r lease.Request) {
+	ctx, cancel := context.WithTimeout(p.fleet.ctx, p.fleet.timeout)
+	defer cancel()
+	a, err := p.request(ctx, r)
+	if err != nil {
+		p.lease.Failed(budget.Now())
+	} else {
+		p.lease.Answered(budget.Now(), r, a)
+	}
+	if p.fleet.ctx.Err() == nil {
+		p.note(err)
+	}
+}
+
+// request runs the script.
+func (p *pool) request(ctx context.Context, r lease.Request) (lease.Answer, error) {
+	p.mu.Lock()
+	rate := int64(p.perSecond * 1e6)
+	p.requests++
+	p.mu.Unlock()
+	values, err := script.Run(ctx, p.fleet.client, []string{"stagger:{" + p.name + "}"}, rate, r.Tokens, r.Least, r.Covered.Milliseconds()).Slice()
+	if err != nil {
+		return lease.Answer{}, err
+	}
+	if len(values) != 2 {
+		return lease.Answer{}, fmt.Errorf("redisbudget: the script returned %d values; want 2", len(values))
+	}
+	granted, _ := values[0].(int64)
+	text, _ := values[1].(string)
+	clients, err := strconv.ParseFloat(text, 64)
+	if err != nil || granted < 0 || granted > max(r.Tokens, 0) {
+		return lease.Answer{}, fmt.Errorf("redisbudget: the script returned %v", values)
+	}
+	return lease.Answer{Tokens: granted, Clients: clients}, nil
+}
+
+// note says once that Redis cannot be reached, or another reason, and once that it can.
+func (p *pool) note(err error) {
+	p.mu.Lock()
+	same := (err == nil) == (p.err == nil)
+	p.err = err
+	p.mu.Unlock()
+	if same {
+		return
+	}
+	logger, state := p.fleet.logger, p.state()
+	if err != nil {
+		logger.LogAttrs(context.Background(), slog.LevelWarn, "stagger: the pool cannot be reached; what is leased is spent, then a share of the pool",
+			slog.String("pool", p.name), slog.Float64("clients", state.Clients), slog.String("error", err.Error()))
+	} else {
+		logger.LogAttrs(context.Background(), slog.LevelInfo, "stagger: the pool is back", slog.String("pool", p.name))
+	}
+	p.fleet.changed(state)
+}
+
+func (p *pool) state() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return State{
+		Pool: p.name, PerSecond: p.perSecond, Balance: float64(p.lease.Balance(budget.Now())) / 1e6, Clients: p.lease.Clients(),
+		Requests: p.requests, Err: p.err,
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/lease"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// distant is a pool that answers after a time, with up to so many tokens in all.
+type distant struct {
+	after time.Duration
+	left  int64
+	lease *lease.Lease
+}
+
+func (d *distant) Lease(c budget.FleetConfig) (budget.Lease, error) {
+	if d.lease == nil {
+		d.lease = lease.New(c.PerSecond, budget.Now(), func() { go d.ask() })
+		d.ask()
+	}
+	return d.lease, nil
+}
+
+func (d *distant) ask() {
+	r, _, ok := d.lease.Next(budget.Now())
+	if !ok {
+		return
+	}
+	time.AfterFunc(d.after, func() {
+		granted := min(r.Tokens, d.left*1e6)
+		d.left -= granted / 1e6
+		d.lease.Answered(budget.Now(), r, lease.Answer{Tokens: granted})
+	})
+}
+
+// pooled is a policy whose budget has no reserve but the pool's, and waits of a second.
+func pooled() policy.Config {
+	retry := plain()
+	retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: policy.JitterNone}
+	retry.Budget = "orders"
+	c := config(retry)
+	ratio := budget.DefaultRatio()
+	ratio.MinPerSecond, ratio.Fleet = 0, budget.FleetConfig{Name: "orders", PerSecond: 100}
+	c.Budgets = []policy.BudgetSpec{{Name: "orders", Config: ratio}}
+	return c
+}
+
+// A call waits for its backoff and never for the pool: what has not been granted by then is refused.
+func TestWithFleet(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		after    time.Duration
+		left     int64
+		attempts int
+		want     codes.Code
+		took     time.Duration
+	}{
+		"granted in the backoff": {10 * time.Millisecond, 5, 2, codes.OK, time.Second},
+		"the pool is empty":      {10 * time.Millisecond, 0, 1, codes.Unavailable, time.Second},
+		"the answer is late":     {2 * time.Second, 5, 1, codes.Unavailable, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fleet := &distant{after: tc.after, left: tc.left}
+				retrier := mustNew(t, mustSet(t, pooled()), interceptor.WithFleet(fleet))
+				s := testserver.Start(t)
+				conn := s.Dial(t, retrier.DialOptions()...)
+				time.Sleep(5 * time.Second) // the first report is answered
+				s.On(get, down().Times(1), testserver.OK())
+				began := time.Now()
+				err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{})
+				if status.Code(err) != tc.want || s.Count(get) != tc.attempts || time.Since(began) != tc.took {
+					t.Errorf("%+v after %d attempts and %v; want %v, %d, %v", err, s.Count(get), time.Since(began), tc.want, tc.attempts, tc.took)
+				}
+				if tc.want != codes.OK {
+					if e, _ := errors.AsType[*interceptor.Error](err); e == nil || e.Reason != policy.ReasonBudgetExhausted {
+						t.Errorf("%+v", err)
+					}
+				}
+				time.Sleep(5 * time.Second)
+			})
+		})
+	}
+}
+
+func TestWithFleet_Missing(t *testing.T) {
+	t.Parallel()
+	set := mustSet(t, pooled())
+	if _, err := interceptor.New(set); err == nil || !strings.Contains(err.Error(), "interceptor.WithFleet(redisbudget.New(client))") {
+		t.Errorf("New: %v; want the line to add", err)
+	}
+	if _, err := interceptor.New(set, interceptor.WithFleet(nil)); err == nil {
+		t.Error("a nil fleet is taken")
+	}
+	if _, err := interceptor.New(set, interceptor.WithBudget("orders", budget.Unlimited)); err != nil {
+		t.Errorf("a budget that the program gives needs no pool: %v", err)
+	}
+	retrier := mustNew(t, mustSet(t, policy.Config{}))
+	if err := retrier.Reload(set); err == nil || !strings.Contains(err.Error(), "WithFleet") {
+		t.Errorf("Reload: %v; want the line to add", err)
+	}
+}

@@ -1,0 +1,243 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lease is the client's side of a pool that a fleet shares: what a process has leased, what it asks for,
+// and what it may spend while the pool cannot be reached.
+//
+// A [Lease] does no I/O and starts no goroutine. Its driver sends what [Lease.Next] says to the pool, and reports
+// the answer. Module budget/redisbudget is one driver, the simulator another.
+package lease
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// The numbers of the protocol.
+const (
+	// Length is how long tokens may be spent. It begins before the request is sent, so that the pool never sees
+	// more being spent than it has granted in the last Length.
+	Length = 10 * time.Second
+	// Gap is the least time between two requests that no call waits for, and after a pool was found empty.
+	Gap = time.Second
+	// beat is the longest time without a report, from which the pool learns how many clients there are. A large
+	// fleet reports seldom: beats clients make at most so many reports a second.
+	beat  = 30 * time.Second
+	beats = 500
+	// Never is a time that does not come.
+	Never = time.Duration(math.MaxInt64)
+)
+
+// Request is what the pool is asked.
+type Request struct {
+	Tokens  int64         // wanted, in millionths; 0: a report only
+	Least   int64         // less than that helps nobody
+	Covered time.Duration // since the last report that the pool has had
+}
+
+// Answer is what the pool says.
+type Answer struct {
+	Tokens  int64   // granted
+	Clients float64 // that share the pool; 0: not known
+}
+
+// Lease is the part of a pool that a process may spend. It is a [budget.Lease].
+//
+//	       calls wait, tokens run out, a report is due
+//	idle ────────────────────────────────────────────► asking
+//	 ▲ ▲                                               │    │
+//	 │ └───────────────── answered ────────────────────┘    │ failed
+//	 │                                                      ▼
+//	 └── answered ◄── asking, once each Gap ◄──────────── away: what is left is spent, then this client's share
+//
+// Its methods are safe for concurrent use.
+type Lease struct {
+	wake func() // says that Next may have something earlier; called without the lock
+
+	mu       sync.Mutex       // guards all below
+	rate     int64            // of the pool: millionths of a token per second
+	parts    []*part          // the oldest first
+	waiting  []ask            // the oldest first
+	granted  map[uint64]*part // asks that a part has paid for, until that ends
+	number   uint64           // of the last part or ask
+	used     float64          // tokens that calls want in a second, by the last ones
+	usedAt   time.Duration
+	asking   bool
+	askedAt  time.Duration // the last request, or the beginning
+	reported time.Duration // the last request that was answered
+	known    bool          // there was one
+	empty    time.Duration // until when the pool is taken for empty
+	clients  float64       // as the pool last said; 0: not known
+	away     bool          // the last request has failed
+	share    int64         // of this client's, unspent, while the pool is away
+	shareAt  time.Duration
+}
+
+// part is what one answer has granted.
+type part struct {
+	number  uint64
+	granted int64
+	left    int64
+	end     time.Duration
+}
+
+// ask is what a call waits for.
+type ask struct {
+	number uint64
+	tokens int64
+}
+
+// ofShare is the number of what was drawn on a client's share while the pool was away.
+const ofShare = math.MaxUint64
+
+var _ budget.Lease = (*Lease)(nil)
+
+// New makes a lease of nothing. Wake is called, from any goroutine, when Next may have something to do earlier than
+// it said; it must not block. The clock may count from any moment.
+func New(perSecond float64, now time.Duration, wake func()) *Lease {
+	l := &Lease{wake: wake, granted: map[uint64]*part{}, askedAt: now - Length, usedAt: now, empty: now - Gap}
+	l.SetRate(perSecond)
+	return l
+}
+
+// SetRate changes the rate of the pool, in tokens per second.
+func (l *Lease) SetRate(perSecond float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rate = int64(math.Round(perSecond * 1e6))
+}
+
+// Take implements [budget.Lease].
+func (l *Lease) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
+	d, ok, wake := l.take(now, tokens)
+	if wake {
+		l.wake()
+	}
+	return d, ok
+}
+
+func (l *Lease) take(now time.Duration, tokens int64) (d budget.Draw, ok, wake bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	l.use(now, tokens)
+	d.Tokens = tokens
+	switch d.Number = l.spend(now, tokens); {
+	case d.Number != 0:
+		return d, true, !l.asking && l.low()
+	case l.away, now < l.empty:
+		return budget.Draw{}, false, false
+	default:
+		l.number++
+		l.waiting = append(l.waiting, ask{l.number, tokens})
+		return budget.Draw{Number: l.number, Tokens: tokens, Asked: true}, true, !l.asking
+	}
+}
+
+// spend takes tokens from a part, or from the share, and returns its number; 0 if none has them. It requires mu.
+func (l *Lease) spend(now time.Duration, tokens int64) uint64 {
+	for _, p := range l.parts {
+		if p.left >= tokens && len(l.waiting) == 0 {
+			p.left -= tokens
+			return p.number
+		}
+	}
+	if !l.away {
+		return 0
+	}
+	l.earnShare(now)
+	if l.share < tokens {
+		return 0
+	}
+	l.share -= tokens
+	return ofShare
+}
+
+// earnShare adds what this client's share of the pool has grown by. A second of it, or one token, may lie there. It
+// requires mu.
+func (l *Lease) earnShare(now time.Duration) {
+	if l.clients < 1 {
+		return // nobody knows among how many to divide
+	}
+	rate := float64(l.rate) / l.clients
+	most := max(rate, 1e6)
+	l.share = int64(min(float64(l.share)+rate*(now-l.shareAt).Seconds(), most))
+	l.shareAt = now
+}
+
+// Confirm implements [budget.Lease].
+func (l *Lease) Confirm(now time.Duration, d budget.Draw) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	l.forget(d.Number)
+	return l.granted[d.Number] != nil
+}
+
+// forget waits for an ask no more. It requires mu.
+func (l *Lease) forget(number uint64) {
+	l.waiting = slices.DeleteFunc(l.waiting, func(a ask) bool { return a.number == number })
+}
+
+// Return implements [budget.Lease].
+func (l *Lease) Return(now time.Duration, d budget.Draw) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	if d.Number == ofShare {
+		l.share += d.Tokens
+		return
+	}
+	l.forget(d.Number)
+	p := l.granted[d.Number]
+	if i := slices.IndexFunc(l.parts, func(p *part) bool { return p.number == d.Number }); i >= 0 {
+		p = l.parts[i]
+	}
+	if p != nil {
+		p.left = min(p.left+d.Tokens, p.granted)
+	}
+}
+
+// Balance implements [budget.Lease].
+func (l *Lease) Balance(now time.Duration) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	if l.away {
+		l.earnShare(now)
+		return l.left() + l.share
+	}
+	return l.left()
+}
+
+// left is what may be spent. It requires mu.
+func (l *Lease) left() (tokens int64) {
+	for _, p := range l.parts {
+		tokens += p.left
+	}
+	return tokens
+}
+
+// expire drops the parts that have ended. It requires mu.
+func (l *Lease) expire(now time.Duration) {
+	for len(l.parts) > 0 && now >= l.parts[0].end {
+		ended := l.parts[0]
+		l.parts = l.parts[1:]
+		maps.DeleteFunc(l.granted, func(_ uint64, p *part) bool { return p == ended })
+	}
+}
+
+// use counts what a call wants. What is a second old counts for a third, and so on. It requires mu.
+func (l *Lease) use(now time.Duration, tokens int64) {
+	l.used = l.used*math.Exp(-(now-l.usedAt).Seconds()) + float64(tokens)
+	l.usedAt = now
+}
+
+// low reports whether tokens should be asked for before calls have to wait for them: when calls use several a second,
+// and those that are left last for half of one. It requires mu.
+func (l *Lease) low() bool { return l.used >= 2e6 && float64(l.left()) < l.used/2 }

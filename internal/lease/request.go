@@ -1,0 +1,128 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import "time"
+
+// Next says what to ask the pool now, if ok, and then expects Answered or Failed; else when to look again.
+func (l *Lease) Next(now time.Duration) (r Request, at time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	l.use(now, 0)
+	if l.asking {
+		return Request{}, Never, false
+	}
+	if at = l.due(); at > now {
+		return Request{}, at, false
+	}
+	r = l.request(now)
+	l.asking, l.askedAt = true, now
+	return r, Never, true
+}
+
+// due is when the next request is. It requires mu.
+func (l *Lease) due() time.Duration {
+	switch {
+	case l.away: // not all clients at once, if there are many
+		return l.askedAt + max(Gap, l.spread())
+	case len(l.waiting) > 0:
+		return l.empty // since when it is not taken for empty; long ago, as a rule
+	case l.low():
+		return max(l.askedAt+Gap, l.empty)
+	case !l.known:
+		return l.askedAt // the first report, so that the pool knows its clients before there is trouble
+	default:
+		return l.reported + l.beat()
+	}
+}
+
+// beat is the time between two reports. It requires mu.
+func (l *Lease) beat() time.Duration {
+	return max(beat, l.spread())
+}
+
+// spread is how long it takes all clients to ask, if they ask beats times a second. It requires mu.
+func (l *Lease) spread() time.Duration {
+	return time.Duration(l.clients / beats * float64(time.Second))
+}
+
+// request is what the pool is asked for: what calls wait for, and what they will use in two seconds, if they use
+// several tokens a second. It is never more than a second of the whole pool, nor, by much, than this client's part of that. It
+// requires mu.
+func (l *Lease) request(now time.Duration) Request {
+	var least, wanted int64
+	for i, a := range l.waiting {
+		wanted += a.tokens
+		if i == 0 {
+			least = a.tokens
+		}
+	}
+	most := l.rate
+	if l.clients > 1 {
+		most = int64(float64(l.rate) / l.clients * 4)
+	}
+	if l.used >= 2e6 {
+		wanted, least = max(wanted, int64(2*l.used)-l.left()), max(least, 1)
+	}
+	r := Request{Least: least, Tokens: max(min(wanted, most), least), Covered: l.beat()}
+	if l.known {
+		r.Covered = now - l.reported
+	}
+	return r
+}
+
+// Answered reports what the pool has said.
+func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	l.asking, l.away, l.known, l.reported, l.clients = false, false, true, l.askedAt, a.Clients
+	if a.Tokens <= 0 {
+		if asked.Tokens > 0 {
+			l.empty = now + Gap
+			l.waiting = nil
+		}
+		return
+	}
+	l.number++
+	p := &part{number: l.number, granted: a.Tokens, left: a.Tokens, end: l.askedAt + Length}
+	for len(l.waiting) > 0 && p.left >= l.waiting[0].tokens {
+		p.left -= l.waiting[0].tokens
+		l.granted[l.waiting[0].number] = p
+		l.waiting = l.waiting[1:]
+	}
+	l.parts = append(l.parts, p)
+}
+
+// Failed reports that the pool has not answered. Calls that wait for it get no other attempt.
+func (l *Lease) Failed(now time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asking, l.waiting = false, nil
+	if !l.away {
+		l.away, l.share, l.shareAt = true, 0, now
+	}
+}
+
+// End ends the lease for good: nothing is left, and nothing is promised.
+func (l *Lease) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parts, l.waiting, l.granted, l.away, l.clients, l.share = nil, nil, nil, true, 0, 0
+}
+
+// Clients are how many share the pool, as it last said; 0: not known.
+func (l *Lease) Clients() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clients
+}
+
+// Away reports whether the last request has failed.
+func (l *Lease) Away() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.away
+}
