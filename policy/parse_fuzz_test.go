@@ -74,6 +74,10 @@ func use(t *testing.T, set *policy.Set) {
 	declared := map[string]bool{"": true, policy.NoBudget: true}
 	for _, b := range set.Budgets() {
 		declared[b.Name] = true
+		if ratio, ok := b.Config.(budget.RatioConfig); ok && ratio.Fleet.Name != "" {
+			ratio.Fleet = budget.FleetConfig{} // where its pool is says the program
+			b.Config = ratio
+		}
 		if made, err := budget.New(b.Config); err != nil || made == nil {
 			t.Errorf("budget %+v cannot be made: %v", b, err)
 		}

@@ -132,6 +132,9 @@ func TestParseEveryKey(t *testing.T) {
 		{Name: "bucket", Scope: policy.ScopeService, Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: policy.ScopeTarget, Config: budget.ConcurrentConfig{Percent: 12.5}},
 		{Name: "refund", Scope: policy.ScopeTarget, Config: budget.RefundConfig{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
+		{Name: "pooled", Scope: policy.ScopeTarget, Config: budget.RatioConfig{
+			Percent: 5, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5, Fleet: budget.FleetConfig{Name: "orders.prod", PerSecond: 100},
+		}},
 	}
 	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)

@@ -2113,7 +2113,11 @@ type RatioBudget struct {
 	// perAttemptTimeout; a later success gives nothing back. 0 to 1000, at most
 	// four decimals; 2.5 when absent. With 5 and 2.5 these attempts pay for themselves while more
 	// than two thirds of them succeed, and dry up below.
-	TimeoutBonus  *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
+	TimeoutBonus *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
+	// stagger. A pool that the processes of a fleet share, which the reserve is leased from. Reserves of
+	// minPerSecond add up over clients; this is for fleets of many clients with little traffic each. Not
+	// beside min_per_second. The program says where the pool is: interceptor.WithFleet.
+	Fleet         *FleetPool `protobuf:"bytes,6,opt,name=fleet,proto3" json:"fleet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2183,6 +2187,70 @@ func (x *RatioBudget) GetTimeoutBonus() float64 {
 	return 0
 }
 
+func (x *RatioBudget) GetFleet() *FleetPool {
+	if x != nil {
+		return x.Fleet
+	}
+	return nil
+}
+
+// FleetPool is a pool of extra attempts for a whole fleet.
+type FleetPool struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stagger. Required. All processes that say the same name share one pool. 1 to 64 letters, digits, "-", "_"
+	// and ".".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// stagger. Required. Extra attempts per second, for all processes together. More than 0, at most 1000000, at
+	// most four decimals.
+	PerSecond     float64 `protobuf:"fixed64,2,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FleetPool) Reset() {
+	*x = FleetPool{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FleetPool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FleetPool) ProtoMessage() {}
+
+func (x *FleetPool) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FleetPool.ProtoReflect.Descriptor instead.
+func (*FleetPool) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FleetPool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FleetPool) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
 // ConcurrentBudget limits how many extra attempts are in flight at a time, those that wait for their
 // backoff included. It bounds what a server has to hold, but not what arrives: where failures are fast,
 // many extra attempts pass one after the other.
@@ -2199,7 +2267,7 @@ type ConcurrentBudget struct {
 
 func (x *ConcurrentBudget) Reset() {
 	*x = ConcurrentBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2279,7 @@ func (x *ConcurrentBudget) String() string {
 func (*ConcurrentBudget) ProtoMessage() {}
 
 func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2292,7 @@ func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConcurrentBudget.ProtoReflect.Descriptor instead.
 func (*ConcurrentBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ConcurrentBudget) GetPercent() float64 {
@@ -2260,7 +2328,7 @@ type RefundBudget struct {
 
 func (x *RefundBudget) Reset() {
 	*x = RefundBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2272,7 +2340,7 @@ func (x *RefundBudget) String() string {
 func (*RefundBudget) ProtoMessage() {}
 
 func (x *RefundBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2285,7 +2353,7 @@ func (x *RefundBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundBudget.ProtoReflect.Descriptor instead.
 func (*RefundBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RefundBudget) GetCapacity() float64 {
@@ -2434,18 +2502,23 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"concurrent\x18\x05 \x01(\v2#.stagger.policy.v1.ConcurrentBudgetH\x00R\n" +
 	"concurrent\x129\n" +
 	"\x06refund\x18\x06 \x01(\v2\x1f.stagger.policy.v1.RefundBudgetH\x00R\x06refundB\x06\n" +
-	"\x04kind\"\x9e\x02\n" +
+	"\x04kind\"\xd2\x02\n" +
 	"\vRatioBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12)\n" +
 	"\x0emin_per_second\x18\x02 \x01(\x01H\x01R\fminPerSecond\x88\x01\x01\x121\n" +
 	"\x06window\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12&\n" +
 	"\ftimeout_cost\x18\x04 \x01(\x01H\x02R\vtimeoutCost\x88\x01\x01\x12(\n" +
-	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01B\n" +
+	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01\x122\n" +
+	"\x05fleet\x18\x06 \x01(\v2\x1c.stagger.policy.v1.FleetPoolR\x05fleetB\n" +
 	"\n" +
 	"\b_percentB\x11\n" +
 	"\x0f_min_per_secondB\x0f\n" +
 	"\r_timeout_costB\x10\n" +
-	"\x0e_timeout_bonus\"\\\n" +
+	"\x0e_timeout_bonus\">\n" +
+	"\tFleetPool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x02 \x01(\x01R\tperSecond\"\\\n" +
 	"\x10ConcurrentBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12\x15\n" +
 	"\x03min\x18\x02 \x01(\rH\x01R\x03min\x88\x01\x01B\n" +
@@ -2557,7 +2630,7 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
@@ -2584,24 +2657,25 @@ var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(*RetryThrottling)(nil),     // 22: stagger.policy.v1.RetryThrottling
 	(*Budget)(nil),              // 23: stagger.policy.v1.Budget
 	(*RatioBudget)(nil),         // 24: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 25: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 26: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 27: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 28: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
+	(*FleetPool)(nil),           // 25: stagger.policy.v1.FleetPool
+	(*ConcurrentBudget)(nil),    // 26: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 27: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 28: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 29: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 30: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	14, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
 	22, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	27, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	28, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	28, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	28, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	29, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	29, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
 	23, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	4,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
 	0,  // 8: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
 	16, // 9: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	29, // 10: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	30, // 10: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
 	17, // 11: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
 	20, // 12: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
 	3,  // 13: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
@@ -2610,47 +2684,48 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	0,  // 16: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
 	1,  // 17: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
 	2,  // 18: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	29, // 19: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	29, // 20: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	30, // 19: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	30, // 20: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
 	12, // 21: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
 	6,  // 22: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
 	7,  // 23: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	29, // 24: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	30, // 24: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
 	8,  // 25: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
 	10, // 26: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	29, // 27: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	29, // 28: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	30, // 27: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	30, // 28: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
 	19, // 29: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
 	5,  // 30: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
 	18, // 31: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	29, // 32: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	30, // 32: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
 	9,  // 33: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
 	12, // 34: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
 	12, // 35: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
 	12, // 36: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	29, // 37: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	29, // 38: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	30, // 37: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	30, // 38: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
 	6,  // 39: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
 	7,  // 40: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	29, // 41: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	30, // 41: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
 	12, // 42: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
 	21, // 43: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	29, // 44: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	29, // 45: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	29, // 46: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	29, // 47: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	29, // 48: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	30, // 44: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	30, // 45: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	30, // 46: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	30, // 47: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	30, // 48: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
 	11, // 49: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
 	24, // 50: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
 	22, // 51: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	25, // 52: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	26, // 53: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	29, // 54: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	55, // [55:55] is the sub-list for method output_type
-	55, // [55:55] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	26, // 52: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	27, // 53: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	30, // 54: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	25, // 55: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2672,15 +2747,15 @@ func file_stagger_policy_v1_policy_proto_init() {
 		(*Budget_Refund)(nil),
 	}
 	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[13].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      13,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
