@@ -74,7 +74,7 @@ type Retrier struct {
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
 	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
-	setMode                   atomic.Uint32                                // a policy.Mode
+	setMode                   atomic.Pointer[policy.Mode]                  // by SetMode
 	closed                    atomic.Bool
 	waits                     waits
 }
@@ -94,7 +94,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
-	r.setMode.Store(uint32(policy.ModeEnforce))
+	r.setMode.Store(new(policy.ModeEnforce))
 	r.waits.current.Store(newInterruption())
 	r.waitLimit.slots.Store(policy.DefaultMaxWaiting)
 	for i, option := range options {

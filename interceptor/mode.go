@@ -26,7 +26,7 @@ func (r *Retrier) SetMode(m policy.Mode) error {
 	if m < policy.ModeEnforce || m > policy.ModeOff {
 		return fmt.Errorf("interceptor: SetMode(%d): must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff", m)
 	}
-	before := policy.Mode(r.setMode.Swap(uint32(m)))
+	before := *r.setMode.Swap(&m)
 	r.waits.recheck()
 	if m != before {
 		r.notifyMode(ModeEvent{Mode: m, Before: before})
@@ -35,7 +35,7 @@ func (r *Retrier) SetMode(m policy.Mode) error {
 }
 
 // mode is what SetMode has set.
-func (r *Retrier) mode() policy.Mode { return policy.Mode(r.setMode.Load()) }
+func (r *Retrier) mode() policy.Mode { return *r.setMode.Load() }
 
 // modeOf is the mode of a call that begins with a policy, which may belong to rules.
 func (r *Retrier) modeOf(of *rules, p *policy.Policy, method string, d *draw) policy.Mode {

@@ -165,7 +165,8 @@ func TestSetMode_Streams(t *testing.T) {
 		},
 		"to be resumed": {
 			testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(2*time.Second)).Then(restarting),
-			[]grpc.CallOption{interceptor.Resume(after)}, "[1]", policy.ReasonModeOff,
+			[]grpc.CallOption{interceptor.Resume(after)},
+			"[1]", policy.ReasonModeOff,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
