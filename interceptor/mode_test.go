@@ -62,6 +62,7 @@ func TestSetMode_CallsThatWait(t *testing.T) {
 			t.Run(fmt.Sprint(kind, ", ", mode), func(t *testing.T) {
 				play(t, config(minutely()), func(t *testing.T, s scene) {
 					s.On(get, restarting)
+					s.retrier.LogDecisions()
 					s.setModeAfter(t, time.Second, mode)
 					start := time.Now()
 					err := s.ended(t, desc)
@@ -77,6 +78,10 @@ func TestSetMode_CallsThatWait(t *testing.T) {
 					e := s.calls[0]
 					if e.Mode != policy.ModeOff || e.Decided {
 						t.Errorf("%+v; want the event of a call that is off", e)
+					}
+					d := s.retrier.Decisions()
+					if last := d[len(d)-1]; len(d) != 2 || last.Mode != policy.ModeOff || last.Decision.Reason != policy.ReasonModeOff || last.Target != s.conn.CanonicalTarget() {
+						t.Errorf("%d decisions, the last is %+v", len(d), last)
 					}
 				})
 			})

@@ -123,8 +123,8 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 func (c *call) logEnd(end attempts.End, err error) {
 	if err != nil && end.Reason != c.decided {
 		c.retrier.decisions.add(DecisionEvent{
-			Method: c.method, Target: target(c.cc), Budget: c.policy.Budget(), Attempt: end.Attempts,
-			Code: status.Code(err), Codes: c.codes, Decision: policy.Decision{Reason: end.Reason}, StaticMethod: c.options.static(),
+			Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: end.Attempts,
+			Code: status.Code(err), Codes: c.codes, Decision: policy.Decision{Reason: end.Reason}, Mode: c.mode(), StaticMethod: c.options.static(),
 		}, err)
 	}
 }

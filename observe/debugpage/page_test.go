@@ -52,6 +52,32 @@ func TestPage(t *testing.T) {
 	})
 }
 
+// What would have followed in mode OBSERVE, and the shadow that pays for it, are shown as what they are.
+func TestPageModes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		h := Handler(s.retrier)
+		s.Default(down())
+		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
+			if err := s.retrier.SetMode(mode); err != nil {
+				t.Fatal(err)
+			}
+			_ = s.call(t, getOrder)
+			wants(t, get(h, "").Body.String(), "<dd>"+mode.String()+"</dd>")
+		}
+		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE</th>", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
+		var got []retrierState
+		if err := json.Unmarshal(get(h, "state.json").Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		d, b := got[0].Decisions, got[0].Budgets
+		if len(d) != 2 || d[0].Mode != "OFF" || d[0].Shadow || d[1].Mode != "OBSERVE" || !d[1].Shadow || d[1].Retry || len(b) != 1 || !b[0].Shadow {
+			t.Errorf("decisions %+v, budgets %+v", d, b)
+		}
+	})
+}
+
 func TestPageJSON(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

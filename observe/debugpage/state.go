@@ -51,6 +51,7 @@ type budgetState struct {
 	Name     string   `json:"name"`
 	Target   string   `json:"target"`
 	Service  string   `json:"service"`
+	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: what it denies is an upper bound
 	Balance  *float64 `json:"balance"` // null: no limit
 	Capacity *float64 `json:"capacity"`
 	Granted  uint64   `json:"granted"`
@@ -78,6 +79,8 @@ type decisionState struct {
 	Code     string        `json:"code"`
 	TimedOut bool          `json:"timedOut"`
 	Retry    bool          `json:"retry"`
+	Shadow   bool          `json:"shadow"` // another attempt would have followed, but for the mode
+	Mode     string        `json:"mode"`   // of the call
 	Delay    string        `json:"delay,omitempty"`
 	Reason   policy.Reason `json:"reason"`
 	Budget   string        `json:"budget"`
@@ -93,7 +96,7 @@ func (p *page) state(i int, method string) retrierState {
 	s := retrierState{
 		Number: i + 1,
 		Policy: policyState{
-			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(), Mode: "ENFORCE", Warnings: []string{},
+			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(), Mode: is.Mode.String(), Warnings: []string{},
 		},
 		Waiting:   waitingState{r.Waiting(), is.MaxWaiting},
 		Budgets:   []budgetState{},
@@ -125,7 +128,7 @@ func (p *page) state(i int, method string) retrierState {
 func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 	samples := p.history.of(balanceOf(retrier, b))
 	s := budgetState{
-		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service,
+		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Shadow: b.Shadow,
 		Granted: b.Granted, Denied: b.Denied, Samples: samples, Plot: newPlot(samples),
 	}
 	if !math.IsInf(b.Capacity, 1) { // JSON has no infinity
@@ -137,12 +140,12 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d interceptor.LoggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: policy.CodeName(d.Code), TimedOut: d.TimedOut,
-		Retry: d.Decision.Retry, Reason: d.Decision.Reason, Budget: cmp.Or(d.Budget, "default"),
+		Retry: d.Decision.Retry, Shadow: d.Decision.Shadow(), Mode: d.Mode.String(), Reason: d.Decision.Reason, Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()
 	}
-	if d.Decision.Retry {
+	if s.Retry || s.Shadow {
 		s.Delay = explain.Short(d.Decision.Delay)
 	}
 	if p.config.Errors {
