@@ -1,0 +1,23 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbudget_test
+
+import (
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/stagger-go/stagger/budget/redisbudget"
+	"github.com/stagger-go/stagger/interceptor"
+)
+
+func ExampleNew() {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1})
+	defer client.Close()
+
+	fleet := redisbudget.New(client) // *redis.Client, a cluster, or a ring
+	defer fleet.Close()
+	retrier, err := interceptor.Load("retry.yaml", interceptor.WithFleet(fleet))
+	fmt.Println(retrier, err)
+}

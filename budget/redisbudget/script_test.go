@@ -1,0 +1,103 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbudget
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/stagger-go/stagger/internal/lease"
+)
+
+// room is a pool of 100 tokens a second on a server whose clock the test sets.
+type room struct {
+	*miniredis.Miniredis
+
+	pool *pool
+	now  time.Time
+}
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	r := &room{Miniredis: miniredis.RunT(t), now: time.Unix(1_000_000, 0)}
+	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1})
+	t.Cleanup(func() { client.Close() })
+	r.pool = &pool{fleet: New(client), name: "orders", perSecond: 100}
+	r.SetTime(r.now)
+	return r
+}
+
+// ask asks for tokens, so much later.
+func (r *room) ask(t *testing.T, later time.Duration, tokens, least int64) int64 {
+	t.Helper()
+	r.now = r.now.Add(later)
+	r.SetTime(r.now)
+	a, err := r.pool.request(context.Background(), lease.Request{Tokens: tokens * 1e6, Least: least * 1e6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Tokens / 1e6
+}
+
+func TestScript(t *testing.T) {
+	r := newRoom(t)
+	for i, step := range []struct {
+		later         time.Duration
+		tokens, least int64
+		want          int64
+	}{
+		{0, 10, 1, 0}, // a new pool is empty
+		{100 * time.Millisecond, 50, 1, 10},
+		{100 * time.Millisecond, 50, 20, 0}, // less helps nobody, and stays
+		{100 * time.Millisecond, 50, 20, 20},
+		{time.Hour, 1000, 1, 100}, // a second of it lies there at most
+		{-time.Hour, 10, 1, 0},    // a clock that goes back adds nothing
+		{10 * time.Millisecond, 10, 1, 1},
+		{time.Second, 0, 0, 0}, // a report
+		{0, 1000, 1, 100},
+	} {
+		if got := r.ask(t, step.later, step.tokens, step.least); got != step.want {
+			t.Errorf("step %d: %d tokens; want %d", i, got, step.want)
+		}
+	}
+	r.FlushAll()
+	if got := r.ask(t, time.Minute, 1000, 1); got != 0 {
+		t.Errorf("%d tokens of a key that was lost; want none", got)
+	}
+}
+
+// The pool counts its clients by the time that their reports cover, however seldom they report.
+func TestScript_Clients(t *testing.T) {
+	r := newRoom(t)
+	const clients = 40
+	var last float64
+	for step := range 2 * clients * 6 { // each reports every 20 s, one after the other
+		r.now = r.now.Add(20 * time.Second / clients)
+		r.SetTime(r.now)
+		a, err := r.pool.request(context.Background(), lease.Request{Covered: 20 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last = a.Clients; step > 2*clients && math.Abs(last-clients) > clients/4 {
+			t.Fatalf("step %d: %v clients; want %d", step, last, clients)
+		}
+	}
+}
+
+// Many processes at once get no more than the rate.
+func TestScript_NeverOverspends(t *testing.T) {
+	r := newRoom(t)
+	granted := int64(0)
+	for range 1000 {
+		granted += r.ask(t, 10*time.Millisecond, 7, 1)
+	}
+	if granted > 1000+100 || granted < 950 {
+		t.Errorf("%d tokens in ten seconds; want 1000, of 100 a second", granted)
+	}
+}
