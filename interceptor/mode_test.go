@@ -283,6 +283,7 @@ func TestSetMode_Reload(t *testing.T) {
 				if took := time.Since(start); s.Count(get) != row.attempts || row.attempts == 1 && (took != time.Second || reasonOf(err) != policy.ReasonModeOff) {
 					t.Errorf("%d attempts, %v, %s after %v; want %d", s.Count(get), err, reasonOf(err), took, row.attempts)
 				}
+				synctest.Wait() // SetMode alone may have ended the call, before the reload
 				if p := s.retrier.Policy(); p.Mode != row.reading || p.SetMode != row.set {
 					t.Errorf("%+v; want %v", p, row.reading)
 				}

@@ -64,7 +64,7 @@ func TestPageModes(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = s.call(t, getOrder)
-			wants(t, get(h, "").Body.String(), "<dd>"+mode.String()+"</dd>")
+			wants(t, get(h, "").Body.String(), "<dd>"+mode.String()+"; Retrier.SetMode has set "+mode.String()+"</dd>")
 		}
 		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE</th>", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
@@ -109,6 +109,31 @@ func TestPageJSON(t *testing.T) {
 		if p := first.Policy; p.Source != "retry.yaml" || len(p.Hash) != 12 || p.Since.IsZero() || len(p.Warnings) != 1 || p.Refused != "" {
 			t.Errorf("%+v", p)
 		}
+	})
+}
+
+// The page says what the file, its entries and SetMode say of the mode.
+func TestPagePolicyModes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		h := Handler(s.retrier)
+		if page := get(h, "").Body.String(); strings.Contains(page, "SetMode") || strings.Contains(page, "of the calls") {
+			t.Errorf("all is as usual:\n%s", page)
+		}
+		observing := strings.Replace("mode: OBSERVE\npercent: 50\n"+file, "retryPolicy: {maxAttempts: 3", "mode: OFF\n  retryPolicy: {maxAttempts: 3", 1)
+		set, err := policy.Parse("retry.yaml", []byte(observing))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.retrier.Reload(set); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, get(h, "").Body.String(), "<dd>OBSERVE; the file's is for 50 % of the calls</dd>", "<dd>/acme.orders.v1.OrderService/: OFF, 50 %</dd>")
+		if err := s.retrier.SetMode(policy.ModeOff); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, get(h, "").Body.String(), "<dd>OFF; Retrier.SetMode has set OFF; ")
 	})
 }
 

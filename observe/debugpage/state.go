@@ -36,6 +36,9 @@ type policyState struct {
 	Hash     string    `json:"hash"`
 	Since    time.Time `json:"since"`
 	Mode     string    `json:"mode"`
+	SetMode  string    `json:"setMode"` // what Retrier.SetMode has set; the mode is the stricter of this and the file's
+	Percent  float64   `json:"percent"` // of the calls, that the file's mode is for; the others are OFF
+	Entries  []string  `json:"entries"` // whose mode or percentage is another than the file's
 	Warnings []string  `json:"warnings"`
 	Refused  string    `json:"refused,omitempty"` // why the newest file is not followed
 }
@@ -96,7 +99,8 @@ func (p *page) state(i int, method string) retrierState {
 	s := retrierState{
 		Number: i + 1,
 		Policy: policyState{
-			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(), Mode: is.Mode.String(), Warnings: []string{},
+			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(),
+			Mode: is.Mode.String(), SetMode: is.SetMode.String(), Percent: is.Set.Percent(), Entries: otherModes(is.Set), Warnings: []string{},
 		},
 		Waiting:   waitingState{r.Waiting(), is.MaxWaiting},
 		Budgets:   []budgetState{},
@@ -123,6 +127,17 @@ func (p *page) state(i int, method string) retrierState {
 		}
 	}
 	return s
+}
+
+// otherModes are the entries whose mode or percentage is another than that of the file.
+func otherModes(set *policy.Set) []string {
+	list := []string{}
+	for _, p := range set.Policies() {
+		if p.Mode() != set.Mode() || p.Percent() != set.Percent() {
+			list = append(list, fmt.Sprintf("%s: %s, %v %%", p.Name(), p.Mode(), p.Percent()))
+		}
+	}
+	return list
 }
 
 func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
