@@ -59,8 +59,9 @@ type AdmissionState struct {
 // Admission reads what admission knows of each method that has it (admission: REFUSE), and that calls have used so
 // far, in the order of target and method. It is safe for concurrent use.
 func (r *Retrier) Admission() []AdmissionState {
-	var list []AdmissionState
-	for key, gate := range r.gates.all() {
+	gates := r.gates.all()
+	list := make([]AdmissionState, 0, len(gates))
+	for key, gate := range gates {
 		state := gate.State()
 		list = append(list, AdmissionState{Target: key.target, Method: key.method, Running: state.Running, Refused: state.Refused})
 	}

@@ -138,7 +138,7 @@ func TestAdmission(t *testing.T) {
 			play(t, row.config, func(t *testing.T, s scene) {
 				c := s.gather(t, 3)
 				defer c.leave()
-				s.journal.calls = nil
+				s.calls = nil
 				finished := 0
 				refused, err := s.refused(t, time.Second, grpc.OnFinish(func(error) { finished++ }))
 				e, _ := errors.AsType[*interceptor.Error](err)

@@ -32,7 +32,8 @@ func crowded(t *testing.T, trouble Phase) *Scenario {
 		Policies: map[string]*policy.Set{"without": read(""), "with": read("admission: REFUSE,")},
 		Variants: []Variant{{Name: "without"}, {Name: "with", Policies: map[string]string{"users": "with"}}},
 		Phases: []Phase{
-			{Name: "calm", Kind: KindLead, Length: 5 * time.Second, Load: 0.55}, trouble,
+			{Name: "calm", Kind: KindLead, Length: 5 * time.Second, Load: 0.55},
+			trouble,
 			{Name: "after", Kind: KindAfter, Length: 4 * time.Second, Load: 0.55},
 		},
 	}
