@@ -80,7 +80,9 @@ func (o *callOptions) static() bool {
 // forAttempt returns the options that gRPC gets for an attempt; more are for this attempt alone. Attempts
 // that run beside each other may call it at the same time.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
-	a.retrier = o.retrier
+	if o.mode == policy.ModeEnforce { // else nothing multiplies what others repeat
+		a.retrier = o.retrier
+	}
 	opts := append(a.array[:own], o.shared...)
 	if o.header {
 		opts = append(opts, grpc.Header(&a.header))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -215,6 +216,29 @@ func TestObserve_Reload(t *testing.T) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
 	})
+}
+
+// In a trial, what retries today goes on: nobody is told to take it out.
+func TestObserve_BesideOtherRetries(t *testing.T) {
+	twice := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		_ = invoke(ctx, method, req, reply, cc, opts...)
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve, policy.ModeOff} {
+		t.Run(mode.String(), func(t *testing.T) {
+			c := config(plain())
+			c.Mode = mode
+			play(t, c, func(t *testing.T, s scene) {
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(twice))...)
+				s.On(get, testserver.Fail(codes.NotFound))
+				outer := metadata.AppendToOutgoingContext(t.Context(), "x-retry-attempty", "2")
+				_, _ = s.call(outer, get, retry.WithMax(2))
+				if want := map[bool]int{true: 3}[mode == policy.ModeEnforce]; len(s.warnings) != want {
+					t.Errorf("%d warnings %q; want %d", len(s.warnings), s.warnings, want)
+				}
+			})
+		})
+	}
 }
 
 // What nobody retries any more is said once, and how to keep gRPC's own retries.

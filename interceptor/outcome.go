@@ -36,7 +36,9 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	c.retrier.warnOuterRetries(c.ctx)
+	if c.options.mode == policy.ModeEnforce {
+		c.retrier.warnOuterRetries(c.ctx)
+	}
 	c.retrier.warnNotBalanced(c.cc)
 	multiplied := c.multiplied()
 	noStream := a.done && a.unsent()

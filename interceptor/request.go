@@ -55,9 +55,6 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 			flags |= safe | keyed
 		}
 	}
-	if opts.foreign && flags&disabled == 0 {
-		r.warnForeignOptions(method)
-	}
 	if own < 1 {
 		r.warnMaxAttempts(own)
 		own = 1
@@ -70,6 +67,9 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		p = r.single
 	}
 	opts.mode = r.modeOf(of, p, method, &opts.draw)
+	if opts.foreign && flags&disabled == 0 && opts.mode == policy.ModeEnforce {
+		r.warnForeignOptions(method)
+	}
 	if !p.FastPath() {
 		opts.shared = appendLimits(opts.shared, caller, p.Spec())
 	} else if flags&keyed == 0 {
