@@ -23,7 +23,10 @@ import (
 // timeout holds for the whole call. An entry in the file takes the place of the delivered one, but for what
 // gRPC carries out by itself: timeout (of each attempt), waitForReady and the limits of messages.
 //
-// gRPC shows interceptors only the retry policies and timeouts, as it has read them: maxAttempts is cut to what
+// Before an attempt after the first, a call waits for a channel that cannot connect, as by a policy file; where the
+// delivered entry says waitForReady, true or false, that alone holds.
+//
+// gRPC shows interceptors only the retry policies, timeouts and waitForReady, as it has read them: maxAttempts is cut to what
 // grpc.WithMaxCallAttempts allows, 5 by default. The rest, which is hedgingPolicy, retryThrottling and stagger's
 // own keys, is carried out if the resolver is wrapped in [Retrier.Resolver]. Policies that an xDS server
 // delivers are not seen.

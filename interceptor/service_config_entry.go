@@ -26,7 +26,7 @@ type entries struct {
 // maxEntries bounds what is kept of entries that no connection has any more.
 const maxEntries = 10_000
 
-// entry is a retryPolicy with its timeout, as gRPC has read them, and where it was received.
+// entry is a retryPolicy with its timeout and waitForReady, as gRPC has read them, and where it was received.
 type entry struct {
 	target         string
 	maxAttempts    int
@@ -35,6 +35,8 @@ type entry struct {
 	multiplier     float64
 	codes          uint32        // one bit each
 	timeout        time.Duration // 0: none
+	waits          bool          // waitForReady
+	saysWaits      bool          // waitForReady is there
 }
 
 func entryOf(cc *grpc.ClientConn, mc *grpc.MethodConfig) entry {
@@ -50,6 +52,9 @@ func entryOf(cc *grpc.ClientConn, mc *grpc.MethodConfig) entry {
 	}
 	if mc.Timeout != nil {
 		e.timeout = max(*mc.Timeout, 0)
+	}
+	if mc.WaitForReady != nil {
+		e.waits, e.saysWaits = *mc.WaitForReady, true
 	}
 	return e
 }
@@ -76,6 +81,9 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 		MaxAttempts: e.maxAttempts,
 		Backoff:     policy.Backoff{Initial: e.initialBackoff, Max: e.maxBackoff, Multiplier: e.multiplier, Jitter: policy.JitterFull},
 	}}
+	if e.saysWaits {
+		spec.WaitForReady = new(e.waits)
+	}
 	for code := codes.OK + 1; code <= codes.Unauthenticated; code++ {
 		if e.codes&(1<<code) != 0 {
 			spec.Retry.Codes |= policy.Codes(code)

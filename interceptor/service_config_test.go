@@ -4,6 +4,7 @@
 package interceptor_test
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
@@ -334,6 +335,41 @@ func TestServiceConfig_ReloadRefillsNothing(t *testing.T) {
 		}
 		l.wants(t, "with a ratio that has earned nothing", get, 1, policy.ReasonBudgetExhausted)
 	})
+}
+
+// A call waits for a connection by the policy of a service config as by a file's, and as gRPC does where that says so.
+func TestServiceConfig_ConnectionWait(t *testing.T) {
+	for name, row := range map[string]struct {
+		keys     string
+		attempts int
+		reason   policy.Reason
+		took     time.Duration
+	}{
+		"by default":            {"", 1, policy.ReasonNotConnected, 3 * time.Second},
+		"waitForReady is false": {`, "waitForReady": false`, 3, policy.ReasonAttemptsExhausted, 250 * ms},
+		"waitForReady is true":  {`, "waitForReady": true`, 1, policy.ReasonDeadlineExceeded, 5 * time.Second},
+	} {
+		for how, wrapped := range map[string]bool{"as gRPC shows it": false, "whole": true} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				playLive(t, nil, func(t *testing.T, s scene) {
+					var wrap func(resolver.Builder) resolver.Builder
+					if wrapped {
+						wrap = s.retrier.Resolver
+					}
+					const retry = `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "0.1s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}`
+					l := dialLive(t, s, entryOf(retry+row.keys, ""), wrap)
+					s.Down()
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					began := time.Now()
+					_, err := l.call(ctx, get)
+					if took := time.Since(began); reasonOf(err) != row.reason || len(s.attempts) != row.attempts || took > row.took {
+						t.Errorf("%v (%s) after %v and %d attempts; want %s after %v and %d", err, reasonOf(err), took, len(s.attempts), row.reason, row.took, row.attempts)
+					}
+				})
+			})
+		}
+	}
 }
 
 // received is a connection that has received a service config, through wrap if that is not nil.

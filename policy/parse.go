@@ -41,7 +41,7 @@ func Parse(file string, data []byte) (*Set, error) {
 
 // ParseServiceConfig reads a service config in JSON that a resolver has delivered to a connection. It differs
 // from [Parse] in what gRPC does with such a config: methods count as safe to repeat unless an entry says
-// otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (waitForReady, the
+// otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (the
 // limits of messages, load balancing) is left to it, without warning. The error is an [*Error]; gRPC may
 // accept what is refused here, such as unknown keys.
 func ParseServiceConfig(data []byte) (*Set, error) {
@@ -56,7 +56,7 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 	}
 	for i := range config.Methods {
 		m := &config.Methods[i]
-		m.WaitForReady, m.MaxRequestBytes, m.MaxResponseBytes = nil, nil, nil
+		m.MaxRequestBytes, m.MaxResponseBytes = nil, nil
 	}
 	return newSet(config, report)
 }

@@ -199,8 +199,8 @@ func TestParseServiceConfig(t *testing.T) {
 		t.Fatalf("%v, %v", err, set.Warnings())
 	}
 	s := set.Lookup("/a.B/D").Spec()
-	if s.Idempotency != policy.IdempotencyAssume || s.WaitForReady != nil || s.MaxRequestBytes != nil || s.MaxResponseBytes != nil || s.Timeout == 0 {
-		t.Errorf("%+v; want safe methods, and nothing of what gRPC does by itself", s)
+	if s.Idempotency != policy.IdempotencyAssume || s.WaitForReady == nil || s.MaxRequestBytes != nil || s.MaxResponseBytes != nil || s.Timeout == 0 {
+		t.Errorf("%+v; want safe methods that wait for a connection, and nothing of what gRPC alone does", s)
 	}
 	if got := set.Lookup("/a.B/C").Spec().Idempotency; got != policy.IdempotencyNone {
 		t.Errorf("idempotency NONE is read as %v", got)
