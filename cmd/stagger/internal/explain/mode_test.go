@@ -16,11 +16,15 @@ func TestExplainMode(t *testing.T) {
 		inOverview shownMethod
 	}{
 		"enforced": {
-			"mode: ENFORCE", []string{"another attempt", "attempts_exhausted (3 attempts)"}, []string{"  mode  "},
+			"mode: ENFORCE",
+			[]string{"another attempt", "attempts_exhausted (3 attempts)"},
+			[]string{"  mode  "},
 			shownMethod{Strategy: "retried", Because: "the entry names the method", Attempts: 3},
 		},
 		"of a part": {
-			"percent: 12.5", []string{"  mode      ENFORCE, for 12.5 % of the calls; the others are OFF\n", "(3 attempts)"}, nil,
+			"percent: 12.5",
+			[]string{"  mode      ENFORCE, for 12.5 % of the calls; the others are OFF\n", "(3 attempts)"},
+			nil,
 			shownMethod{Strategy: "retried", Because: "the entry names the method, for 12.5 % of the calls; the others are OFF", Attempts: 3},
 		},
 		"observed": {
@@ -36,7 +40,9 @@ func TestExplainMode(t *testing.T) {
 			shownMethod{Strategy: "neither", Because: "the mode is OFF", Attempts: 1},
 		},
 		"of none": {
-			"percent: 0", []string{"  mode      ENFORCE, for 0 % of the calls; the others are OFF\n", "mode_off (1 attempt)"}, nil,
+			"percent: 0",
+			[]string{"  mode      ENFORCE, for 0 % of the calls; the others are OFF\n", "mode_off (1 attempt)"},
+			nil,
 			shownMethod{Strategy: "neither", Because: "percent is 0", Attempts: 1},
 		},
 	} {
