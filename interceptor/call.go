@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -34,7 +35,6 @@ type call struct {
 	budget  budget.Budget
 	admits  *admission.Class // nil: all calls are made
 	refused bool             // the call was not admitted
-	delay   hedgeDelay
 	options callOptions
 	flags   callFlags
 	alone   bool // no second reply can be made, so that attempts never run beside each other
@@ -111,20 +111,29 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	if deadline, ok := c.ctx.Deadline(); ok {
 		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))
 	}
-	if c.policy.PerAttemptTimeout() > 0 {
-		s.LastAnswers = r.lastAnswers.find(methodKey{c.target(), c.method}, func() *attempts.LastAnswers { return new(attempts.LastAnswers) })
+	if c.policy.PerAttemptTimeout() > 0 || c.policy.Hedge() != nil {
+		c.learn(&s)
 	}
 	if c.admits != nil {
 		s.Admission = c.admits
 	}
-	if h := c.policy.Hedge(); h != nil && h.Quantile != nil {
-		key := latencyKey{h.Quantile.Quantile, c.target(), c.method}
-		if l := r.latencies.find(key, func() *latency { return newLatency(key) }); l != nil {
-			c.delay = hedgeDelay{l, h.Quantile}
-			s.Latency = &c.delay
+	return s
+}
+
+// learn lets the engine note how fast the method is, for when an attempt is slow.
+func (c *call) learn(s *attempts.Settings) {
+	r, key := c.retrier, methodKey{c.target(), c.method}
+	s.LastAnswers = r.lastAnswers.find(key, func() *attempts.LastAnswers { return new(attempts.LastAnswers) })
+	if h := c.policy.Hedge(); h != nil {
+		quantile := 0.0
+		if h.Quantile != nil {
+			quantile = h.Quantile.Quantile
+		}
+		found := r.latencies.find(latencyKey{key, quantile}, func() *latency.Recent { return latency.New(quantile, budget.Now()) })
+		if found != nil {
+			s.Latency = found
 		}
 	}
-	return s
 }
 
 // Safe implements [attempts.Facts].

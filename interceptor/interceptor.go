@@ -41,6 +41,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -67,7 +68,7 @@ type Retrier struct {
 	replayed                  atomic.Int64 // bytes that they keep now
 	waitLimit                 waitLimit
 	ownMaxWaiting             bool // whatever the files say
-	latencies                 methodTable[latencyKey, latency]
+	latencies                 methodTable[latencyKey, latency.Recent]
 	lastAnswers               methodTable[methodKey, attempts.LastAnswers]
 	gates                     methodTable[methodKey, admission.Gate]
 	breaker                   func(target, method string) attempts.Breaker // nil: none

@@ -53,7 +53,7 @@ func TestLatency_Follows(t *testing.T) {
 		if got := s.hedgedAfter(t); got != time.Second {
 			t.Errorf("before anything is known, hedged after %v", got)
 		}
-		s.train(t, 100, func(i int) time.Duration { return time.Duration(i+1) * ms }) // 1 to 100 ms
+		s.train(t, 100, func(i int) time.Duration { return time.Duration(i*37%100+1) * ms }) // 1 to 100 ms, in no order
 		time.Sleep(time.Second)
 		s.train(t, 1, func(int) time.Duration { return ms })
 		if got := s.hedgedAfter(t); !near(got, 95*ms) {

@@ -14,6 +14,14 @@ const mostMethods = 4096 // in a table: names of targets and methods may come fr
 // methodKey names a method at a target.
 type methodKey struct{ target, method string }
 
+// latencyKey names the latencies of a method by what is read of them. A method that finds no place in the table has
+// hedgingDelay.
+type latencyKey struct {
+	methodKey
+
+	quantile float64 // 0: none
+}
+
 // methodTable keeps what a Retrier learns of methods at targets, by keys that name both. The zero value is empty. A
 // look-up takes no lock and allocates nothing, and a new key copies the table: keys come once, calls often.
 type methodTable[K comparable, V any] struct {

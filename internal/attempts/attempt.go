@@ -89,14 +89,22 @@ func (c *Call) slowAfter() (after time.Duration, watched bool) {
 		return 0, false
 	}
 	if h := p.Hedge(); h != nil {
-		if c.set.Latency != nil {
-			if after := c.set.Latency.HedgeAfter(); after > 0 {
-				return after, true
-			}
-		}
-		return h.Delay, true
+		return c.hedgeAfter(h), true
 	}
 	return p.PerAttemptTimeout(), p.PerAttemptTimeout() > 0
+}
+
+// hedgeAfter is the delay of the next hedge: the quantile of the latencies within its bounds, if that is known.
+func (c *Call) hedgeAfter(h *policy.HedgeSpec) time.Duration {
+	q := h.Quantile
+	if q == nil || c.set.Latency == nil || c.set.Latency.Quantile() == 0 {
+		return h.Delay
+	}
+	after := max(c.set.Latency.Quantile(), q.Min)
+	if q.Max > 0 {
+		after = min(after, q.Max)
+	}
+	return after
 }
 
 func (c *Call) exhausted() bool {

@@ -46,7 +46,7 @@ type Settings struct {
 	Slots       Slots
 	Breaker     Breaker
 	Latency     Latency
-	LastAnswers *LastAnswers // of the method, for policies with a per-attempt timeout
+	LastAnswers *LastAnswers // of the method, for policies with a per-attempt timeout or a hedging delay
 	Admission   Admission
 }
 
@@ -83,9 +83,10 @@ type Admission interface {
 	Reported(now time.Duration, utilization float64)
 }
 
-// Latency follows how long attempts of the method take.
+// Latency follows how long attempts of the method take, for a hedging policy.
 type Latency interface {
-	HedgeAfter() time.Duration      // 0: not known
+	Quantile() time.Duration        // that the policy's hedges follow; 0: not known, or none
+	Median() time.Duration          // 0: not known
 	Record(took, now time.Duration) // of an attempt that was answered, or would have taken longer
 }
 

@@ -146,9 +146,6 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if r.Err != nil && !r.Local && !r.Panicked && c.phase != answered {
 		c.said, c.saidTo = r.Err, n
 	}
-	if c.state.Committed == policy.CommitNone && c.isAnswer(&r) {
-		c.answered(a, now.At)
-	}
 	if r.Unsent {
 		c.spare, a.permit = a.permit, permit{}
 	}
@@ -159,6 +156,9 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		c.countAnswer(a, now.At)
 	}
 	c.uncount(a)
+	if c.state.Committed == policy.CommitNone && c.isAnswer(&r) {
+		c.answered(a, now.At)
+	}
 	switch {
 	case r.Panicked:
 		c.panicked(&step, a, now)

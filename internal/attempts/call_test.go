@@ -509,7 +509,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S d:Unknown E-",
 	},
 	{
-		"a latency panics before the first attempt", "hedge", "breaker panics=HedgeAfter",
+		"a latency panics before the first attempt", "quantile", "breaker panics=Quantile",
 		`0 start → panic, abort: over panicked, = 0`,
 		"S d:Unknown E-",
 	},

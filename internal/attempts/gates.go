@@ -27,7 +27,7 @@ func (g *gates) Open() bool { return g.off != "" || g.set.Breaker != nil && g.se
 
 // SlowEverywhere implements [policy.Answers].
 func (g *gates) SlowEverywhere() bool {
-	return g.set.LastAnswers != nil && g.set.LastAnswers.Slow(g.asked)
+	return g.set.LastAnswers != nil && g.call().slowLimit() > 0 && g.set.LastAnswers.Slow(g.asked)
 }
 
 // Overloaded implements [policy.Overload].

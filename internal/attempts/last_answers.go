@@ -11,7 +11,7 @@ import (
 )
 
 // LastAnswers says whether one of the last five answers of a method, at a target, took longer than the per-attempt
-// timeout. Then all servers are slow, since there is a queue, and one attempt more makes that longer. A server that hangs
+// timeout, or for a method that is hedged, longer than the hedging delay and twice the usual latency. Then all servers are slow, since there is a queue, and one attempt more makes that longer. A server that hangs
 // does not answer, so a hang alone says nothing.
 //
 //	fast ── a slow answer ──► slow ── five fast answers in a row, or no slow one for answerAge ──► fast
@@ -57,9 +57,23 @@ func (l *LastAnswers) Slow(now time.Duration) bool {
 
 // answered notes an answer at its first message, or at its end if that is the first: how long it took.
 func (c *Call) answered(a *attempt, at time.Duration) {
-	if timeout := c.set.Policy.PerAttemptTimeout(); c.set.LastAnswers != nil && timeout > 0 && !a.heard {
-		c.set.LastAnswers.Record(at-a.began, timeout, at)
+	if limit := c.slowLimit(); c.set.LastAnswers != nil && limit > 0 && !a.heard {
+		c.set.LastAnswers.Record(at-a.began, limit, at)
 	}
+}
+
+// slowLimit is how long an answer may take before it counts as slow; 0: none does. Hedges may be sent sooner than half
+// of the answers come, which is no sign of a queue: of hedged methods, only what takes twice as long as usual is slow.
+func (c *Call) slowLimit() time.Duration {
+	h := c.set.Policy.Hedge()
+	if h == nil {
+		return c.set.Policy.PerAttemptTimeout()
+	}
+	delay := c.hedgeAfter(h)
+	if delay == 0 || c.set.Latency == nil || c.set.Latency.Median() == 0 {
+		return 0
+	}
+	return max(delay, 2*c.set.Latency.Median())
 }
 
 // isAnswer reports whether a result is an answer: a server that said how the work came out. What it refuses, what

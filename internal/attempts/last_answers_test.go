@@ -90,7 +90,6 @@ func TestSlowEverywhere(t *testing.T) {
 		"a stream that was read to a later end":    {"beside", "0 start; 10 commit 1 message; 900 end 1 NOT_FOUND", "hedge"},
 		"a stream that was committed by its bytes": {"beside", "0 start; 10 commit 1 buffer_full; 900 end 1 OK", "hedge"},
 		"a message that came too late to be shown": {"inplace", "0 start; 200 wake; 250 wake; 251 commit 1 message; 251 end 1 cut; 260 end 2 OK", "retry"},
-		"a policy that hedges by itself":           {"hedge", "0 start; 300 end 1 OK", "hedge"},
 	} {
 		first := newPlay(list[row.policy], "", 0)
 		first.set.LastAnswers = new(LastAnswers)
@@ -103,6 +102,48 @@ func TestSlowEverywhere(t *testing.T) {
 		}
 		if asked := slices.Contains(second.told, "Wt") || slices.Contains(second.told, "Wh"); asked == (row.want == "slow_everywhere") {
 			t.Errorf("%s: the budget was charged: %v", name, asked)
+		}
+	}
+}
+
+// A hedged answer is slow if it took longer than the delay of 50 ms, and twice as long as usual.
+func TestSlowEverywhere_Hedges(t *testing.T) {
+	t.Parallel()
+	list := policies(t)
+	at0, err := list["hedge"].Derive(func(s *policy.Spec) { s.Hedge.Delay = 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	list["at once"] = at0
+	for name, row := range map[string]struct {
+		policy, options string
+		took            int
+		want            string
+	}{
+		"slow":                           {"hedge", "median=10", 51, "slow_everywhere"},
+		"in time":                        {"hedge", "median=10", 50, "hedge"},
+		"a delay below the median":       {"hedge", "median=60", 120, "hedge"},
+		"twice as long as usual":         {"hedge", "median=60", 121, "slow_everywhere"},
+		"nothing is usual yet":           {"hedge", "", 1000, "hedge"},
+		"a delay of 0":                   {"at once", "median=10", 1000, "hedge"},
+		"a quantile":                     {"quantile", "median=10 quantile=80", 81, "slow_everywhere"},
+		"a quantile, in time":            {"quantile", "median=10 quantile=80", 80, "hedge"},
+		"a quantile that is not known":   {"quantile", "median=10", 51, "slow_everywhere"},
+		"a quantile far below the usual": {"quantile", "median=100 quantile=20", 190, "hedge"},
+	} {
+		p := newPlay(list[row.policy], row.options, 0)
+		p.set.LastAnswers = new(LastAnswers)
+		p.run("0 start")
+		p.call.Ended(1, Result{}, p.now(row.took, false))
+		p.set.LastAnswers.Record(at(row.took), max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
+		if row.policy != "at once" {
+			p.set.LastAnswers = new(LastAnswers)
+			p.run("2000 start")
+			p.call.Ended(1, Result{}, p.now(2000+row.took, false))
+		}
+		p.run("4000 start; 4100 wake")
+		if got := p.steps[len(p.steps)-1]; !strings.Contains(got, "("+row.want+")") {
+			t.Errorf("%s: %s; want %s", name, got, row.want)
 		}
 	}
 }

@@ -269,7 +269,7 @@ func (m *model) arm(a *modelAttempt) {
 		return
 	case p.Hedge() != nil:
 		after = p.Hedge().Delay
-		if m.set.Latency != nil && m.quantile > 0 {
+		if m.set.Latency != nil && p.Hedge().Quantile != nil && m.quantile > 0 {
 			after = m.quantile
 		}
 	case after == 0:

@@ -145,9 +145,9 @@ func (w *modelWorld) Leave() {
 	w.called()
 }
 
-func (w *modelWorld) HedgeAfter() time.Duration {
+func (w *modelWorld) Quantile() time.Duration {
 	w.called()
-	return w.world.HedgeAfter()
+	return w.world.Quantile()
 }
 
 func (w *modelWorld) Record(took, now time.Duration) {

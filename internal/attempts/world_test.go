@@ -38,8 +38,9 @@ type world struct {
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent any more; "": it may
 	breaker       bool
-	panics        []string // what a callback panics at that it is told, once; and Allow, HedgeAfter, Record
+	panics        []string // what a callback panics at that it is told, once; and Allow, Quantile, Record
 	quantile      time.Duration
+	median        time.Duration
 	free          map[int64]bool // permits that cost nothing
 	permits       int64
 	open          map[int64]bool // permits that are neither settled nor returned
@@ -163,10 +164,12 @@ func (c circuit) Allow() (func(error), error) {
 	}, nil
 }
 
-func (w *world) HedgeAfter() time.Duration {
-	w.called("HedgeAfter")
+func (w *world) Quantile() time.Duration {
+	w.called("Quantile")
 	return w.quantile
 }
+
+func (w *world) Median() time.Duration { return w.median }
 
 func (w *world) Record(took, _ time.Duration) {
 	w.recorded = append(w.recorded, took)
@@ -417,6 +420,8 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			w.panics = strings.Split(value, ",")
 		case "quantile":
 			w.quantile = at(number(value))
+		case "median":
+			w.median = at(number(value))
 		case "connect":
 			pl.set.ConnectWait = at(number(value))
 		case "deadline":

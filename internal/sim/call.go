@@ -84,6 +84,9 @@ func (c *call) begin() {
 		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.processes[c.client],
 		LastAnswers: &l.processes[c.client].lastAnswers,
 	}
+	if h := l.policy.Hedge(); h != nil {
+		s.Latency = l.processes[c.client].latencyFor(h, c.start)
+	}
 	if gate := l.processes[c.client].admission; gate != nil {
 		s.Admission = gate
 	}

@@ -51,7 +51,7 @@ var policies = map[string]string{
 	"in place": `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, perAttemptTimeout: 0.1s, onAttemptTimeout: RETRY}`,
 	"late":     `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE, DEADLINE_EXCEEDED], jitter: NONE, perAttemptTimeout: 0.3s}`,
 	"hedges":   `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.06s, nonFatalStatusCodes: [UNAVAILABLE]}`,
-	"at once":  `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0s, nonFatalStatusCodes: [UNAVAILABLE]}`,
+	"at once":  `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE}`,
 	"throttle": "retryPolicy: {maxAttempts: 5, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, budget: t}\nbudgets: [{name: t, throttle: {maxTokens: 12, tokenRatio: 0.5}}]",
 	"counted":  "retryPolicy: {maxAttempts: 5, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, perAttemptTimeout: 0.1s, budget: t}\nbudgets: [{name: t, throttle: {maxTokens: 12, tokenRatio: 0.5}}]",
 	"replaced": "retryPolicy: {maxAttempts: 5, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, perAttemptTimeout: 0.1s, onAttemptTimeout: RETRY, budget: t}\nbudgets: [{name: t, throttle: {maxTokens: 8, tokenRatio: 0.5}}]",

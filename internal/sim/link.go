@@ -11,6 +11,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -38,10 +39,23 @@ type link struct {
 type process struct {
 	waiting, maxWaiting int32
 	lastAnswers         attempts.LastAnswers // of the one method that it calls
+	latency             *latency.Recent      // of the same, if it is hedged; made with its first call
 	admission           *admission.Class     // nil: all calls are made
 }
 
 var _ attempts.Slots = (*process)(nil)
+
+// latencyFor is the latency of the method that a process hedges.
+func (p *process) latencyFor(h *policy.HedgeSpec, now time.Duration) *latency.Recent {
+	if p.latency == nil {
+		quantile := 0.0
+		if h.Quantile != nil {
+			quantile = h.Quantile.Quantile
+		}
+		p.latency = latency.New(quantile, now)
+	}
+	return p.latency
+}
 
 // Enter implements [attempts.Slots].
 func (p *process) Enter() bool {
