@@ -179,9 +179,11 @@ func (s *stream) settle(t *streamAttempt, r attempts.Result, now attempts.Now) {
 	if r.Err != nil && !r.Local {
 		s.failure = r.Err
 	}
-	if t == s.chosen && step.Decided == t.number && step.Decision.Retry {
-		s.chosen = nil // the call is resumed
-		s.direct.Store(nil)
+	if t == s.chosen {
+		s.direct.Store(nil) // a message that gRPC still holds comes too late
+		if step.Decided == t.number && step.Decision.Retry {
+			s.chosen = nil // the call is resumed
+		}
 	}
 	s.queueAttempt(t, r.Err, step.Place)
 	s.queueDecision(&step, &t.attempt, r.Err)

@@ -43,7 +43,7 @@ func (s *stream) commitOldest(why policy.Commit) bool {
 // left to be sent to it nor to be taken from it by us. It requires mu.
 func (s *stream) handOver() {
 	t := s.chosen
-	if t == nil || s.over || t.reading || t.message != nil || t.sending || s.needsReplay(t) {
+	if t == nil || s.over || t.over || t.reading || t.message != nil || t.sending || s.needsReplay(t) {
 		return
 	}
 	s.replay.release()

@@ -4,12 +4,14 @@
 package interceptor_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -120,6 +122,41 @@ func TestStreamHeader_Concurrent(t *testing.T) {
 				t.Errorf("%v, %v", got, err)
 			}
 			wg.Wait()
+		}
+	})
+}
+
+// lateHeader has something done between the headers of an attempt and their delivery.
+type lateHeader struct {
+	grpc.ClientStream
+
+	then func()
+}
+
+func (l *lateHeader) Header() (metadata.MD, error) {
+	md, err := l.ClientStream.Header()
+	l.then()
+	return md, err
+}
+
+// A call is cancelled while its headers are on their way to us and its message lies with gRPC. Once RecvMsg has returned
+// the end, that message is nobody's. Many calls, since RecvMsg may also get it before.
+func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
+	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = time.Hour }), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+			return &lateHeader{stream, func() { time.Sleep(300 * ms) }}
+		})
+		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			stream := s.open(t, ctx, bidiStream)
+			send(t, stream, "x")
+			stream.Context()
+			time.AfterFunc(200*ms, cancel)
+			got, err := receive(stream)
+			if again := stream.RecvMsg(new(wrapperspb.StringValue)); len(got) > 1 || status.Code(err) != codes.Canceled || again != err {
+				t.Fatalf("%v, %v, then %v", got, err, again)
+			}
 		}
 	})
 }
