@@ -62,7 +62,6 @@ func TestPages_PolicyFiles(t *testing.T) {
 		}
 	}
 	if checked < 3 {
-
 		t.Errorf("%d files; want 3 or more", checked)
 	}
 }

@@ -203,19 +203,18 @@ func errNoFleet(c RatioConfig) error {
 	return fmt.Errorf("budget: Fleet.Name %q: only a budget made by NewFleetRatio has pools", c.Fleet.Name)
 }
 
-// leaseOf is the lease of a config. It requires mu.
-func (r *Ratio) leaseOf(c RatioConfig) (Lease, error) {
+// leaseOf is the lease of a config; nil if it names no pool. It requires mu.
+func (r *Ratio) leaseOf(c RatioConfig) (lease Lease, err error) {
 	switch {
 	case c.Fleet.Name == "":
-		return nil, nil
 	case r.fleet == nil:
-		return nil, errNoFleet(c)
+		err = errNoFleet(c)
+	default:
+		if lease, err = r.fleet.Lease(c.Fleet); err != nil {
+			err = fmt.Errorf("budget: Fleet.Name %q: %w", c.Fleet.Name, err)
+		}
 	}
-	lease, err := r.fleet.Lease(c.Fleet)
-	if err != nil {
-		return nil, fmt.Errorf("budget: Fleet.Name %q: %w", c.Fleet.Name, err)
-	}
-	return lease, nil
+	return lease, err
 }
 
 // spentPart is what part of the earnings was spent: 0 to 1. It requires mu.

@@ -19,5 +19,10 @@ func ExampleNew() {
 	fleet := redisbudget.New(client) // *redis.Client, a cluster, or a ring
 	defer fleet.Close()
 	retrier, err := interceptor.Load("retry.yaml", interceptor.WithFleet(fleet))
-	fmt.Println(retrier, err)
+	if err != nil {
+		fmt.Println("no retry.yaml here")
+		return
+	}
+	retrier.Close()
+	// Output: no retry.yaml here
 }

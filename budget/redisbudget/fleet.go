@@ -25,7 +25,6 @@
 package redisbudget
 
 import (
-	"context"
 	_ "embed" // lease.lua
 	"errors"
 	"log/slog"
@@ -54,12 +53,12 @@ type Fleet struct {
 	logger  *slog.Logger
 	timeout time.Duration
 	changed func(State)
-	ctx     context.Context // is over once the Fleet is closed
-	cancel  context.CancelFunc
+	done    chan struct{} // is closed with the Fleet
 	running sync.WaitGroup
 
-	mu    sync.Mutex // guards pools
-	pools map[string]*pool
+	mu     sync.Mutex // guards all below
+	closed bool
+	pools  map[string]*pool
 }
 
 var _ budget.Fleet = (*Fleet)(nil)
@@ -80,8 +79,7 @@ func WithObserver(f func(State)) Option { return func(fleet *Fleet) { fleet.chan
 // of -1, since what is asked again has been granted twice and is wasted. A Redis that cannot be reached is no error: it
 // is logged, and asked again.
 func New(client redis.Scripter, options ...Option) *Fleet {
-	f := &Fleet{client: client, timeout: DefaultTimeout, logger: slog.Default(), changed: func(State) {}, pools: map[string]*pool{}}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f := &Fleet{client: client, timeout: DefaultTimeout, logger: slog.Default(), changed: func(State) {}, done: make(chan struct{}), pools: map[string]*pool{}}
 	for _, option := range options {
 		option(f)
 	}
@@ -92,7 +90,7 @@ func New(client redis.Scripter, options ...Option) *Fleet {
 func (f *Fleet) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ctx.Err() != nil {
+	if f.closed {
 		return nil, errors.New("redisbudget: the Fleet is closed")
 	}
 	if f.client == nil {
@@ -108,10 +106,14 @@ func (f *Fleet) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	return p.lease, nil
 }
 
-// Close ends the pools' goroutines. What is leased is spent no more, and ends by itself.
+// Close ends the pools' goroutines. What is leased is spent no more, and ends by itself. It waits for a request that is
+// on its way, no longer than its timeout.
 func (f *Fleet) Close() {
 	f.mu.Lock()
-	f.cancel()
+	if !f.closed {
+		f.closed = true
+		close(f.done)
+	}
 	f.mu.Unlock()
 	f.running.Wait()
 }

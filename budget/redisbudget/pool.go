@@ -51,7 +51,7 @@ func (p *pool) run() {
 	defer p.lease.End()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for p.fleet.ctx.Err() == nil {
+	for !p.closed() {
 		r, at, ok := p.lease.Next(budget.Now())
 		if ok {
 			p.ask(r)
@@ -61,14 +61,14 @@ func (p *pool) run() {
 		select {
 		case <-timer.C:
 		case <-p.woken:
-		case <-p.fleet.ctx.Done():
+		case <-p.fleet.done:
 		}
 	}
 }
 
 // ask makes one request, and tells the lease.
 func (p *pool) ask(r lease.Request) {
-	ctx, cancel := context.WithTimeout(p.fleet.ctx, p.fleet.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), p.fleet.timeout)
 	defer cancel()
 	a, err := p.request(ctx, r)
 	if err != nil {
@@ -76,8 +76,15 @@ func (p *pool) ask(r lease.Request) {
 	} else {
 		p.lease.Answered(budget.Now(), r, a)
 	}
-	if p.fleet.ctx.Err() == nil {
-		p.note(err)
+	p.note(err)
+}
+
+func (p *pool) closed() bool {
+	select {
+	case <-p.fleet.done:
+		return true
+	default:
+		return false
 	}
 }
 
