@@ -161,7 +161,7 @@ func (r *Retrier) warnUnretried(method string, mode policy.Mode) {
 func (r *Retrier) warnHidden(target string) {
 	if r.warned.first("hidden") {
 		r.warn(policy.Diagnostic{Field: "target", Value: target, Message: "gRPC may retry by policies of the xDS server, which it shows " +
-			"to nobody: attempts may multiply, and what failed for want of a connection counts as sent; dial with Retrier.DialOptions, " +
+			"to nobody: attempts may multiply, and what failed without a connection counts as sent; dial with Retrier.DialOptions, " +
 			"which switches gRPC's own retries off, instead of grpc.WithUnaryInterceptor(retrier.Unary())"})
 	}
 }

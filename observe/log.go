@@ -117,7 +117,7 @@ func withMode(fields []any, m policy.Mode) []any {
 	return fields
 }
 
-// wantedRetry reports whether a call of one attempt ended for want of another, and nobody has said so yet.
+// wantedRetry reports whether a call of one attempt ended since it got no other, and nobody has said so yet.
 func wantedRetry(e interceptor.CallEvent) bool {
 	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonModeOff {
 		return false // the decision has said what would have followed
