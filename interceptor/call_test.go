@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -214,7 +215,9 @@ func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	server.Default(testserver.OK(wrapperspb.String("here")).Delay(20 * ms))
 	var drawn atomic.Int64
 	evenly := interceptor.WithRandom(func() float64 { return math.Mod(float64(drawn.Add(1))*math.Phi, 1) })
-	conn := server.Dial(t, mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet, evenly).DialOptions()...)
+	// gRPC connects again 1 s, 2.6 s and 5.16 s after it has lost the connection, always.
+	steady := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, MaxDelay: time.Minute}})
+	conn := server.Dial(t, append(mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet, evenly).DialOptions(), steady)...)
 	var running sync.WaitGroup
 	for i := range calls {
 		if i == 500 {
@@ -268,9 +271,9 @@ func TestConnectionWait_Outage(t *testing.T) {
 		peak     int // and in any
 	}{
 		{"300 ms", 300 * ms, 10 * time.Second, 20, 26, 40},
-		{"1 s", time.Second, 10 * time.Second, 20, 26, 40},
-		{"1 s, no deadlines", time.Second, 0, 20, 26, 40},
-		{"1 s, short deadlines", time.Second, 2 * time.Second, 20, 40, 70},
+		{"950 ms", 950 * ms, 10 * time.Second, 20, 26, 40},
+		{"950 ms, no deadlines", 950 * ms, 0, 20, 26, 40},
+		{"950 ms, short deadlines", 950 * ms, 2 * time.Second, 20, 40, 70},
 		{"3 s, which gRPC's own backoff prolongs to 5 s", 3 * time.Second, 10 * time.Second, 260, 26, 65},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func (t *methodTable[K, V]) all() map[K]*V {
 }
 
 // find returns the entry for a key, made if it is new; nil if the table is full.
-func (t *methodTable[K, V]) find(key K, make func() *V) *V {
+func (t *methodTable[K, V]) find(key K, fresh func() *V) *V {
 	if entries := t.entries.Load(); entries != nil {
 		if v, ok := (*entries)[key]; ok {
 			return v
@@ -47,10 +47,10 @@ func (t *methodTable[K, V]) find(key K, make func() *V) *V {
 			return nil
 		}
 	}
-	return t.add(key, make)
+	return t.add(key, fresh)
 }
 
-func (t *methodTable[K, V]) add(key K, make func() *V) *V {
+func (t *methodTable[K, V]) add(key K, fresh func() *V) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	entries := map[K]*V{}
@@ -60,7 +60,7 @@ func (t *methodTable[K, V]) add(key K, make func() *V) *V {
 	if v, ok := entries[key]; ok || len(entries) >= mostMethods {
 		return v
 	}
-	v := make()
+	v := fresh()
 	entries[key] = v
 	t.entries.Store(&entries)
 	return v

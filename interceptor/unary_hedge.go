@@ -36,6 +36,10 @@ func (u *unary) setTimer(now attempts.Now) {
 	switch {
 	case u.engine.Running() == 0 || u.due == attempts.Never:
 		h.stopTimer()
+	case in <= 0: // as with streams, no timer
+		h.stopTimer()
+		h.seen = true
+		go h.fires()
 	case h.timer == nil:
 		h.timer = time.AfterFunc(in, h.fires)
 	case !h.timer.Reset(in):

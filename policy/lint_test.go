@@ -37,12 +37,12 @@ func TestLintAdmission(t *testing.T) {
 		"criticality: SHEDDABLE":                                "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE: nothing is refused",
 	} {
 		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"))
-		var got string
+		var got strings.Builder
 		for _, d := range list {
-			got += d.String()
+			got.WriteString(d.String())
 		}
-		if got != want {
-			t.Errorf("%s: %q; want %q", entry, got, want)
+		if got.String() != want {
+			t.Errorf("%s: %q; want %q", entry, got.String(), want)
 		}
 	}
 }

@@ -58,12 +58,12 @@ func TestLoadBalancingChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := ""
+			var got strings.Builder
 			for _, c := range mustParse(t, "f", row.after).ChangesSince(mustParse(t, "f", row.before)) {
-				got += c.String()
+				got.WriteString(c.String())
 			}
-			if got != row.want {
-				t.Errorf("%q; want %q", got, row.want)
+			if got.String() != row.want {
+				t.Errorf("%q; want %q", got.String(), row.want)
 			}
 		})
 	}

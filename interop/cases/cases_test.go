@@ -181,13 +181,14 @@ var budgets = map[string]string{
 
 // file is a whole policy file with one of the policies, and the budget that it names.
 func file(entry string) string {
-	text := "idempotency: ASSUME\n"
+	var text strings.Builder
+	text.WriteString("idempotency: ASSUME\n")
 	for name, settings := range budgets {
 		if strings.Contains(entry, "budget: "+name+",") {
-			text += fmt.Sprintf("budgets: [{name: %s, %s}]\n", name, settings)
+			text.WriteString(fmt.Sprintf("budgets: [{name: %s, %s}]\n", name, settings))
 		}
 	}
-	return text + "methodConfig:\n  - {name: [{}], " + entry + "}\n"
+	return text.String() + "methodConfig:\n  - {name: [{}], " + entry + "}\n"
 }
 
 const serviceConfig = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.0001s", "maxBackoff": "0.0002s",

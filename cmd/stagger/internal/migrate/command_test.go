@@ -58,11 +58,12 @@ func plain(t *testing.T, data []byte) string {
 		t.Fatalf("%v\n%s", err, data)
 	}
 	config, notes := set.ServiceConfig(true)
-	text := string(config)
+	var text strings.Builder
+	text.WriteString(string(config))
 	for _, n := range notes {
-		text += n.Field + ": " + n.Message + "\n"
+		text.WriteString(n.Field + ": " + n.Message + "\n")
 	}
-	return text
+	return text.String()
 }
 
 func TestMigrate_Comments(t *testing.T) {
