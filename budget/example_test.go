@@ -83,3 +83,18 @@ func ExampleNewRatio_badConfig() {
 	// budget: Window 0s: must be 1s to 60s
 	// budget: TimeoutCost 0.5: must be 1 to 1000
 }
+
+func ExampleNew() {
+	for _, config := range []budget.Config{budget.DefaultRatio(), budget.DefaultConcurrent(), budget.DefaultRefund()} {
+		b, err := budget.New(config)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(config.Name(), b.Balance(budget.Now()))
+	}
+	// Output:
+	// ratio 10
+	// concurrent 3
+	// refund 100
+}

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -222,4 +225,71 @@ func ExampleRetrier_Budgets() {
 		fmt.Fprintf(os.Stdout, "%s: %d granted, %d denied\n", b.Name, b.Granted, b.Denied)
 	}
 	// Output: orders: 1 granted, 0 denied
+}
+
+func ExampleCriticality() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(1, retrier.DialOptions()...)
+	defer end()
+	// Where the policy has admission: REFUSE, a service in trouble is spared such calls first.
+	fmt.Println(read(conn, interceptor.Criticality(policy.CriticalitySheddable)))
+	// Output: <nil>
+}
+
+func ExampleWithRandom() {
+	// A simulation, or a test, that is the same each time.
+	random := rand.New(rand.NewPCG(1, 2))
+	_, err := interceptor.Load(orderFile, quiet, interceptor.WithRandom(random.Float64))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleIsHedge() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if interceptor.IsHedge(ctx) {
+			fmt.Println("sent beside another")
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	conn, end := dial(1, append(retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
+	defer end()
+	fmt.Println(read(conn))
+	// Output: <nil>
+}
+
+// attemptsOfCalls is a stats handler that counts what gRPC begins: attempts, since each is a call of its own to gRPC.
+type attemptsOfCalls struct{ n atomic.Int64 }
+
+func (*attemptsOfCalls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (*attemptsOfCalls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return ctx
+}
+func (*attemptsOfCalls) HandleConn(context.Context, stats.ConnStats) {}
+func (a *attemptsOfCalls) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if _, ok := s.(*stats.Begin); ok {
+		a.n.Add(1)
+	}
+}
+
+func ExampleWithStatsHandler() {
+	var counted attemptsOfCalls
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithStatsHandler(&counted)) // part of DialOptions
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(2, retrier.DialOptions()...)
+	defer end()
+	fmt.Println(read(conn), counted.n.Load())
+	// Output: <nil> 3
 }

@@ -29,13 +29,14 @@ func wantLinted(t *testing.T, text string, want ...string) {
 
 func TestLintAdmission(t *testing.T) {
 	t.Parallel()
-	for entry, want := range map[string]string{
-		"admission: REFUSE, timeout: 1s":                        "",
-		"admission: REFUSE, timeout: 1s, criticality: CRITICAL": "",
-		"admission: NONE":                                       "",
-		"admission: REFUSE":                                     "f:1:63: methodConfig[0].admission: REFUSE: calls that have no deadline are never refused; a timeout gives one to each",
-		"criticality: SHEDDABLE":                                "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE: nothing is refused",
+	for _, row := range [][2]string{
+		{"admission: REFUSE, timeout: 1s", ""},
+		{"admission: REFUSE, timeout: 1s, criticality: CRITICAL", ""},
+		{"admission: NONE", ""},
+		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls that have no deadline are never refused; a timeout gives one to each"},
+		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE: nothing is refused"},
 	} {
+		entry, want := row[0], row[1]
 		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"))
 		var got strings.Builder
 		for _, d := range list {

@@ -6,6 +6,7 @@ package testserver_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -135,5 +136,73 @@ func ExampleDialAll() {
 	}
 	defer func() { _ = conn.Close() }()
 	fmt.Println(conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+	// Output: <nil>
+}
+
+func ExampleFunc() {
+	srv, err := testserver.New(testserver.Name("orders"), testserver.Keep(100)) // remembers the last 100 attempts
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.Default(testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+		if a.Number%2 == 1 {
+			return testserver.Fail(codes.Unavailable, "every other one")
+		}
+		return testserver.OK()
+	}))
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	for range 3 {
+		fmt.Println(status.Code(conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})))
+	}
+	// Output:
+	// Unavailable
+	// OK
+	// Unavailable
+}
+
+func ExampleTCP() {
+	srv, err := testserver.New(testserver.TCP(), testserver.NoRecord()) // for a client in another process
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	host, _, err := net.SplitHostPort(srv.Addr())
+	fmt.Println(host, err)
+	// Output: 127.0.0.1 <nil>
+}
+
+func ExampleNewQueue() {
+	// Two methods that share four workers of 20 ms, and a queue of 100: 200 requests a second together.
+	queue := testserver.NewQueue(4, 20*time.Millisecond, 100, testserver.RefuseWith(codes.Unavailable))
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("/acme.orders.v1.OrderService/GetOrder", testserver.OK().Through(queue))
+	srv.On("/acme.orders.v1.OrderService/ListOrders", testserver.OK().Through(queue))
+	fmt.Println(srv.Err())
+	// Output: <nil>
+}
+
+func ExampleRandom() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	// A tenth of the requests fail, the same ones for the same seed.
+	srv.Default(testserver.Random(1, 0.1, testserver.Fail(codes.Unavailable)))
+	fmt.Println(srv.Err())
 	// Output: <nil>
 }

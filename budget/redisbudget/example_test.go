@@ -5,6 +5,8 @@ package redisbudget_test
 
 import (
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,4 +27,20 @@ func ExampleNew() {
 	}
 	retrier.Close()
 	// Output: no retry.yaml here
+}
+
+func ExampleWithObserver() {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1})
+	defer client.Close()
+	fleet := redisbudget.New(client,
+		redisbudget.WithTimeout(200*time.Millisecond),
+		redisbudget.WithLogger(slog.New(slog.DiscardHandler)),
+		redisbudget.WithObserver(func(s redisbudget.State) {
+			if s.Err != nil {
+				fmt.Println("Redis cannot be reached:", s.Err)
+			}
+		}))
+	defer fleet.Close()
+	fmt.Println(len(fleet.States()), "pools, before a Retrier names one")
+	// Output: 0 pools, before a Retrier names one
 }

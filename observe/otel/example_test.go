@@ -5,7 +5,9 @@ package otel_test
 
 import (
 	"fmt"
+	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
@@ -41,6 +43,23 @@ var _ = []any{pageMetrics, pageTraces, pageOrder}
 
 func ExampleMetrics() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Metrics(noop.NewMeterProvider()), otel.Traces(tracenoop.NewTracerProvider()))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleTraces() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Traces(tracenoop.NewTracerProvider()))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleMetrics_options() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Metrics(noop.NewMeterProvider(),
+		otel.WithGRPCNames(), // grpc.client.call.retries, as gRFC A96 has them
+		otel.WithMethods(func(method string) bool { return strings.HasPrefix(method, "acme.") }), // others are "other"
+		otel.WithTarget(func(target string) string { return strings.TrimPrefix(target, "dns:///") }),
+		otel.WithAttributes(attribute.String("retrier", "orders")),
+	))
 	fmt.Println(err)
 	// Output: <nil>
 }
