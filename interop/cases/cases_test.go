@@ -185,7 +185,7 @@ func file(entry string) string {
 	text.WriteString("idempotency: ASSUME\n")
 	for name, settings := range budgets {
 		if strings.Contains(entry, "budget: "+name+",") {
-			text.WriteString(fmt.Sprintf("budgets: [{name: %s, %s}]\n", name, settings))
+			fmt.Fprintf(&text, "budgets: [{name: %s, %s}]\n", name, settings)
 		}
 	}
 	return text.String() + "methodConfig:\n  - {name: [{}], " + entry + "}\n"

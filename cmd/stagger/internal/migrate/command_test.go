@@ -59,7 +59,7 @@ func plain(t *testing.T, data []byte) string {
 	}
 	config, notes := set.ServiceConfig(true)
 	var text strings.Builder
-	text.WriteString(string(config))
+	text.Write(config)
 	for _, n := range notes {
 		text.WriteString(n.Field + ": " + n.Message + "\n")
 	}
