@@ -5,6 +5,7 @@ package cli
 
 import (
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,15 @@ func LoadPolicy(c *cobra.Command, file string) (*policy.Set, error) {
 		return nil, err
 	}
 	return policy.Parse(FileName(file), data)
+}
+
+// WriteFile writes to a file, or to the command's output if it has no name.
+func WriteFile(c *cobra.Command, file string, data []byte) error {
+	if file == "" {
+		_, err := c.OutOrStdout().Write(data)
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
 }
 
 // FileName is what messages call a file.

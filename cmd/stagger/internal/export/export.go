@@ -6,8 +6,6 @@ package export
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +61,7 @@ func Command() *cobra.Command {
 				return err
 			}
 			config, notes := set.ServiceConfig(assume)
-			if err := write(c.OutOrStdout(), output, config); err != nil {
+			if err := cli.WriteFile(c, output, config); err != nil {
 				return err
 			}
 			label := terminal.StyleOf(c.ErrOrStderr()).Warning("not in plain gRPC:")
@@ -79,13 +77,4 @@ func Command() *cobra.Command {
 	_ = c.MarkFlagFilename("output", "json") // the flag is there
 	api.Flag(c, &images)
 	return c
-}
-
-// write writes to a file, or to w if it has no name.
-func write(w io.Writer, file string, config []byte) error {
-	if file == "" {
-		_, err := w.Write(config)
-		return err
-	}
-	return os.WriteFile(file, config, 0o644)
 }

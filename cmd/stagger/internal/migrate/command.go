@@ -5,9 +5,6 @@
 package migrate
 
 import (
-	"io"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
@@ -56,20 +53,11 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return write(c.OutOrStdout(), output, file)
+			return cli.WriteFile(c, output, file)
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write to instead of the standard output")
 	_ = c.MarkFlagFilename("output", "yaml", "yml") // the flag is there
 	api.Flag(c, &images)
 	return c
-}
-
-// write writes to a file, or to w if it has no name.
-func write(w io.Writer, file string, text []byte) error {
-	if file == "" {
-		_, err := w.Write(text)
-		return err
-	}
-	return os.WriteFile(file, text, 0o644)
 }
