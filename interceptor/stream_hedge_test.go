@@ -317,7 +317,7 @@ func TestStreamHedge_MessageAfterCancel(t *testing.T) {
 					testserver.Play(testserver.Receive(1), testserver.Pause(50*ms)).Then(testserver.Fail(codes.DataLoss).Trailer(metadata.Pairs("by", "2"))),
 					testserver.Hang())
 				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(200*ms, cancel)
+				time.AfterFunc(170*ms, cancel)
 				var header, trailer metadata.MD
 				stream := s.open(t, ctx, bidiStream, grpc.Header(&header), grpc.Trailer(&trailer))
 				send(t, stream, "x")
