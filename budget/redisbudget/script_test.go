@@ -5,7 +5,6 @@ package redisbudget
 
 import (
 	"context"
-	"math"
 	"testing"
 	"time"
 
@@ -72,21 +71,52 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// The pool counts its clients by the time that their reports cover, however seldom they report.
+// The pool counts its clients by the time that their reports cover, however seldom they report. It never says that
+// there are fewer than there are, whatever happens to Redis and its clock: it rather does not know.
 func TestScript_Clients(t *testing.T) {
-	r := newRoom(t)
 	const clients = 40
-	var last float64
-	for step := range 2 * clients * 6 { // each reports every 20 s, one after the other
-		r.now = r.now.Add(20 * time.Second / clients)
-		r.SetTime(r.now)
-		a, err := r.pool.request(context.Background(), lease.Request{Covered: 20 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if last = a.Clients; step > 2*clients && math.Abs(last-clients) > clients/4 {
-			t.Fatalf("step %d: %v clients; want %d", step, last, clients)
-		}
+	for name, row := range map[string]struct {
+		happens func(r *room)
+		atMost  float64
+		unknown bool // for one slot
+	}{
+		"nothing":                   {func(*room) {}, clients * 1.1, false},
+		"the clock goes forward":    {func(r *room) { r.now = r.now.Add(time.Hour) }, clients * 1.1, false},
+		"the clock goes back":       {func(r *room) { r.now = r.now.Add(-time.Hour) }, clients * 1.1, false},
+		"the key is lost":           {func(r *room) { r.FlushAll() }, clients * 1.1, true},
+		"Redis was away for 10 min": {func(r *room) { r.now = r.now.Add(10 * time.Minute) }, clients * 1.1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t)
+			report := func(steps int, check func(step int, known float64)) { // each every 20 s, one after the other
+				for step := range steps {
+					r.now = r.now.Add(20 * time.Second / clients)
+					r.SetTime(r.now)
+					a, err := r.pool.request(context.Background(), lease.Request{Covered: 20 * time.Second})
+					if err != nil {
+						t.Fatal(err)
+					}
+					check(step, a.Clients)
+				}
+			}
+			known := func(step int, n float64) {
+				if n < clients*0.95 || n > row.atMost {
+					t.Fatalf("step %d: %v clients; want %d", step, n, clients)
+				}
+			}
+			slot := func(step int, n float64) {
+				if step < 30*clients/20 && n != 0 {
+					t.Fatalf("step %d: %v clients, before a slot has ended; want unknown", step, n)
+				}
+			}
+			report(2*clients, slot)
+			report(4*clients, known)
+			row.happens(r)
+			if row.unknown {
+				report(2*clients, slot)
+			}
+			report(6*clients, known)
+		})
 	}
 }
 

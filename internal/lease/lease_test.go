@@ -142,6 +142,23 @@ func TestLease_AwayUnknown(t *testing.T) {
 	}
 }
 
+// What the pool says of its clients holds until it knows better.
+func TestLease_Clients(t *testing.T) {
+	t.Parallel()
+	l := New(100, 0, func() {})
+	now := time.Duration(0)
+	for _, step := range []struct{ says, want float64 }{{0, 0}, {0.9997, 1}, {200.5, 200.5}, {0, 200.5}, {3, 3}} {
+		l.Answered(now, asked(t, l, now), Answer{Clients: step.says})
+		if got := l.Clients(); got != step.want {
+			t.Errorf("%v clients after %v; want %v", got, step.says, step.want)
+		}
+		now += beat
+	}
+	if r := asked(t, l, now+time.Hour); r.Covered != 2*beat {
+		t.Errorf("a report after an hour covers %v; want two beats", r.Covered)
+	}
+}
+
 // A busy client asks once a second for what it has used.
 func TestLease_Busy(t *testing.T) {
 	t.Parallel()

@@ -67,8 +67,8 @@ func (l *Lease) request(now time.Duration) Request {
 		wanted, least = max(wanted, int64(2*l.used)-l.left()), max(least, 1)
 	}
 	r := Request{Least: least, Tokens: max(min(wanted, most), least), Covered: l.beat()}
-	if l.known {
-		r.Covered = now - l.reported
+	if l.known { // who could not report for long does not count for many
+		r.Covered = min(now-l.reported, 2*l.beat())
 	}
 	return r
 }
@@ -78,7 +78,10 @@ func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
-	l.asking, l.away, l.known, l.reported, l.clients = false, false, true, l.askedAt, a.Clients
+	l.asking, l.away, l.known, l.reported = false, false, true, l.askedAt
+	if a.Clients > 0 { // else the last that was known
+		l.clients = max(a.Clients, 1)
+	}
 	if a.Tokens <= 0 {
 		if asked.Tokens > 0 {
 			l.empty = now + Gap
