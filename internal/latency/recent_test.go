@@ -40,6 +40,55 @@ func TestRecent(t *testing.T) {
 	}
 }
 
+// A step records latencies at one instant, after which the quantile is known, or not.
+type step struct {
+	n        int
+	took, at time.Duration
+	want     time.Duration
+}
+
+func TestRecent_Instants(t *testing.T) {
+	t.Parallel()
+	const start = time.Hour
+	for name, tt := range map[string]struct {
+		quantile float64
+		steps    []step
+	}{
+		"as many new samples as known ones": {0.9, []step{
+			{20, 10 * ms, start, 10 * ms},
+			{19, 100 * ms, start, 10 * ms},
+			{1, 100 * ms, start, 100 * ms},
+		}},
+		"a second later": {0.9, []step{
+			{20, 10 * ms, start, 10 * ms},
+			{5, 100 * ms, start + refresh - 1, 10 * ms},
+			{1, 100 * ms, start + refresh, 100 * ms},
+		}},
+		"one sample beyond the quantile": {1 - 1./32, []step{
+			{30, 10 * ms, start, 0},
+			{1, 10 * ms, start + refresh, 0},
+			{1, 10 * ms, start + 2*refresh, 10 * ms},
+		}},
+		"one window later":      {0.5, []step{{20, 10 * ms, start, 10 * ms}, {1, 10 * ms, start + window, 10 * ms}}},
+		"less than two windows": {0.5, []step{{20, 10 * ms, start, 10 * ms}, {1, 10 * ms, start + 2*window - 1, 10 * ms}}},
+		"two windows later":     {0.5, []step{{20, 10 * ms, start, 10 * ms}, {1, 10 * ms, start + 2*window, 0}}},
+		"window after window":   {0.5, []step{{21, 10 * ms, start + window, 10 * ms}, {1, 10 * ms, start + 2*window, 10 * ms}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New(tt.quantile, start)
+			for i, s := range tt.steps {
+				for range s.n {
+					r.Record(s.took, s.at)
+				}
+				if got := r.Quantile(); !near(got, s.want) {
+					t.Errorf("step %d: quantile %v; want %v", i, got, s.want)
+				}
+			}
+		})
+	}
+}
+
 func TestRecent_MedianOnly(t *testing.T) {
 	t.Parallel()
 	r := New(0, 0)
