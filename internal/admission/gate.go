@@ -10,6 +10,7 @@
 package admission
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ const (
 )
 
 // Never is the time that a call without a deadline has.
-const Never = time.Duration(1<<63 - 1)
+const Never = time.Duration(math.MaxInt64)
 
 // Gate refuses calls of one method to one target while they cannot be answered in time. Times are those of one clock
 // that may lag a little between goroutines.
@@ -173,7 +174,7 @@ func (g *Gate) full(now, left time.Duration, c policy.Criticality) bool {
 		running = g.running[c]
 	default:
 	}
-	return running > 0 && float64(running) >= max(room, 1)
+	return float64(running) >= max(room, 1)
 }
 
 // idle reports whether a server has said lately that it is not busy: then it is slow without a queue. It requires mu.

@@ -63,6 +63,8 @@ func TestGate(t *testing.T) {
 		"slow answers":                        {busy(601*ms).run(1000, usual), 10 * time.Second, time.Second, usual, false},
 		"slow answers, not full":              {busy(601*ms).run(8, usual), 10 * time.Second, time.Second, usual, true},
 		"slow answers, just full":             {busy(601*ms).run(9, usual), 10 * time.Second, time.Second, usual, false},
+		"answers at twice the fastest":        {busy(40*ms).run(1000, usual), 10 * time.Second, 60 * ms, usual, true},
+		"answers over twice the fastest":      {busy(41*ms).run(1000, usual), 10 * time.Second, 60 * ms, usual, false},
 		"a call with more time":               {busy(601*ms).run(1000, usual), 10 * time.Second, 1002 * ms, usual, true},
 		"a call with less time":               {busy(300*ms).run(9, usual), 10 * time.Second, 499 * ms, usual, false},
 		"a call without a deadline":           {busy(601*ms).run(1000, usual), 10 * time.Second, Never, usual, true},
@@ -94,6 +96,17 @@ func TestGate(t *testing.T) {
 				t.Errorf("admitted: %v, %+v after %+v; want %v", got, row.gate.State(), before, row.admits)
 			}
 		})
+	}
+}
+
+func TestGateCounts(t *testing.T) {
+	t.Parallel()
+	g := busy(700*ms).run(1000, policy.CriticalityDefault)
+	if !g.Counts().Enter(10*time.Second, time.Second) {
+		t.Error("a call that is only counted is refused")
+	}
+	if got, want := g.State(), (State{Running: 1001}); got != want {
+		t.Errorf("%+v; want %+v", got, want)
 	}
 }
 

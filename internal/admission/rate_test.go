@@ -26,6 +26,7 @@ func TestRate(t *testing.T) {
 		"silence after that":            {every(0, 20*second, 100*time.Millisecond), 21*second + 499*time.Millisecond, 5},
 		"long silence":                  {every(0, 20*second, 100*time.Millisecond), 23 * second, 0},
 		"after a pause it begins anew":  {append(every(0, 5*second, 10*time.Millisecond), every(60*second, 61*second, 100*time.Millisecond)...), 61 * second, 10},
+		"after a pause of the window":   {[]time.Duration{0, part + window}, part + window, 2},
 		"a clock that stands before 0":  {every(-second, 0, 100*time.Millisecond), 0, 10},
 		"a clock that lags for a while": {[]time.Duration{second, second - 1, second + 1}, second, 6},
 	} {
