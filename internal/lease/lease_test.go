@@ -72,6 +72,9 @@ func TestLease_OnDemand(t *testing.T) {
 	if at := quiet(t, l, 5*time.Second); at != time.Second+beat {
 		t.Errorf("the next report is at %v", at)
 	}
+	if r := asked(t, l, time.Second+beat); r != (Request{Covered: beat}) {
+		t.Errorf("reports %+v; want %v covered", r, beat)
+	}
 }
 
 func TestLease_Empty(t *testing.T) {
@@ -156,6 +159,126 @@ func TestLease_Clients(t *testing.T) {
 	}
 	if r := asked(t, l, now+time.Hour); r.Covered != 2*beat {
 		t.Errorf("a report after an hour covers %v; want two beats", r.Covered)
+	}
+}
+
+// granted is a lease that was granted tokens when it began, by a pool that is shared by so many clients.
+func granted(t *testing.T, perSecond float64, tokens int64, clients float64, wake func()) *Lease {
+	t.Helper()
+	l := New(perSecond, start, wake)
+	l.Answered(start, asked(t, l, start), Answer{Tokens: tokens, Clients: clients})
+	return l
+}
+
+const start = time.Hour
+
+func TestLease_Request(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		rate, clients float64
+		granted       int64
+		takes         []int64
+		want, least   int64
+	}{
+		"what calls wait for":                  {100, 1, 0, []int64{0.7 * token, 0.6 * token}, 1.3 * token, 0.7 * token},
+		"twice what they use":                  {100, 1, 0, []int64{token, token}, 4 * token, token},
+		"less what is left":                    {100, 1, token, []int64{2 * token}, 3 * token, 2 * token},
+		"no more than a second of the pool":    {1.5, 1, 0, []int64{token, token}, 1.5 * token, token},
+		"no more than four times its part":     {4, 8, 0, []int64{token, token}, 2 * token, token},
+		"no less than what the first one asks": {1, 1000, 0, []int64{token, token}, token, token},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := granted(t, tt.rate, tt.granted, tt.clients, func() {})
+			for _, n := range tt.takes {
+				l.Take(start+Gap, n)
+			}
+			want := Request{Tokens: tt.want, Least: tt.least, Covered: Gap}
+			if got := asked(t, l, start+Gap); got != want {
+				t.Errorf("asks %+v; want %+v", got, want)
+			}
+		})
+	}
+}
+
+// A client asks before calls have to wait when what is left lasts for half a second.
+func TestLease_Low(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		granted int64
+		takes   int
+		wakes   int
+		next    time.Duration
+	}{
+		"two in a second":        {2 * token, 2, 1, start + Gap},
+		"enough for half of one": {3 * token, 2, 0, start + beat},
+		"one in a second":        {token, 1, 0, start + beat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wakes := 0
+			l := granted(t, 100, tt.granted, 1, func() { wakes++ })
+			for range tt.takes {
+				l.Take(start+Gap/2, token)
+			}
+			if at := quiet(t, l, start+Gap/2); at != tt.next || wakes != tt.wakes {
+				t.Errorf("%d wakes, asks at %v; want %d, %v", wakes, at-start, tt.wakes, tt.next-start)
+			}
+		})
+	}
+}
+
+func TestLease_Parts(t *testing.T) {
+	t.Parallel()
+	l := granted(t, 100, token, 1, func() {})
+	first, _ := l.Take(start, token)
+	second, _ := l.Take(start+Gap, token)
+	l.Answered(start+Gap, asked(t, l, start+Gap), Answer{Tokens: 3 * token, Clients: 1})
+	if b := l.Balance(start + Gap); b != 2*token {
+		t.Errorf("%d left of the second part", b)
+	}
+	l.Return(start+Gap, first)
+	if b := l.Balance(start + Gap); b != 3*token {
+		t.Errorf("%d left of both parts", b)
+	}
+	if b := l.Balance(start + Length); b != 2*token {
+		t.Errorf("%d left when the first part has ended, to which its tokens were given back", b)
+	}
+	if !l.Confirm(start+Length, second) || l.Confirm(start+Gap+Length, second) {
+		t.Error("a promise holds until the end of the part that has paid for it")
+	}
+}
+
+func TestLease_Share(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		clients float64
+		share   int64         // of two tokens a second, in a second
+		next    time.Duration // request
+	}{
+		"alone":                    {1, 2 * token, Gap},
+		"of 1000: not all at once": {1000, 0.002 * token, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := granted(t, 2, 0, tt.clients, func() {})
+			asked(t, l, start+beat)
+			l.Failed(start + beat)
+			now := start + beat + time.Second
+			if got := l.Balance(now); got != tt.share {
+				t.Errorf("share %d; want %d", got, tt.share)
+			}
+			d, ok := l.Take(now, tt.share/2)
+			if got := l.Balance(now); !ok || got != tt.share/2 {
+				t.Errorf("taken: %v; %d left", ok, got)
+			}
+			if l.Return(now, d); l.Balance(now) != tt.share {
+				t.Errorf("%d after half of it was given back", l.Balance(now))
+			}
+			if at := quiet(t, l, start+beat); at != start+beat+tt.next {
+				t.Errorf("asks again after %v; want %v", at-start-beat, tt.next)
+			}
+		})
 	}
 }
 
