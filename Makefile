@@ -22,6 +22,7 @@ STORM    ?=
 COMPARE  ?=
 INTEROP  ?=
 SOAK     ?=
+MUTATION ?=
 
 # The API of the example, whose descriptor set stands beside it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
@@ -134,3 +135,8 @@ bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@$(OFF) FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+.PHONY: mutation
+mutation: ## Change the code that decides in one place at a time, and see a test fail: 15 minutes (MUTATION='budget policy')
+	@cd tools/mutation && $(OFF) go build -o $(CURDIR)/.tmp/mutation/ . github.com/go-gremlins/gremlins/cmd/gremlins
+	@$(OFF) .tmp/mutation/mutation $(MUTATION)
