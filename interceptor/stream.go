@@ -98,7 +98,8 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 
 // begin opens the first attempt, or those that follow if it cannot be opened.
 func (s *stream) begin() (grpc.ClientStream, error) {
-	first := s.start()
+	var first *streamAttempt
+	s.withCallbacks(func() { first = s.start() })
 	if first != nil {
 		s.openAttempt(first)
 	}
@@ -181,7 +182,10 @@ func (s *stream) sleep(until time.Duration, watch bool) {
 	s.wake()
 }
 
-func (s *stream) wake() {
+func (s *stream) wake() { s.withCallbacks(s.look) }
+
+// look has the engine look at the time again.
+func (s *stream) look() {
 	s.mu.Lock()
 	defer s.unlock()
 	if !s.over {

@@ -96,7 +96,9 @@ func (s *stream) openGuarded(t *streamAttempt) (grpc.ClientStream, error) {
 
 // adapt takes the policy of a call that began before its connection had received any: opening its first attempt
 // has waited for that.
-func (s *stream) adapt() {
+func (s *stream) adapt() { s.withCallbacks(s.catchUp) }
+
+func (s *stream) catchUp() {
 	s.mu.Lock()
 	defer s.unlock()
 	if s.call.catchUp() {
@@ -143,9 +145,13 @@ func (s *stream) ended(t *streamAttempt, err error) {
 func (s *stream) report(t *streamAttempt, err error) { s.reportEnd(t, err, false) }
 
 func (s *stream) reportEnd(t *streamAttempt, err error, resumes bool) {
-	if !s.claim(t) {
-		return
+	if s.claim(t) {
+		s.withCallbacks(func() { s.takeEnd(t, err, resumes) })
 	}
+}
+
+// takeEnd is for the one who has claimed t.
+func (s *stream) takeEnd(t *streamAttempt, err error, resumes bool) {
 	now := s.call.now()
 	r := s.call.result(&t.attempt, nil, err, now)
 	if resumes {
@@ -215,6 +221,35 @@ func (s *stream) catch(t *streamAttempt, returned *bool) {
 	if !*returned {
 		s.panicked(t, recover())
 	}
+}
+
+// withCallbacks runs f, which may call what the user has given: breaker, budget, classifier, Resume's function. If that
+// panics, or calls Goexit, the call is over, and the panic comes up in the application's next call: f may run in a
+// goroutine of ours or of gRPC's, where nobody can recover it.
+func (s *stream) withCallbacks(f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			p := recover()
+			s.mu.Lock()
+			defer s.unlock()
+			s.abort(p)
+		}
+	}()
+	f()
+	returned = true
+}
+
+// abort ends the call since a callback has panicked with p. It requires mu.
+func (s *stream) abort(p any) {
+	s.caught.note(p)
+	if s.over {
+		return
+	}
+	now := s.call.now()
+	step := s.call.engine.Abort(now)
+	step.Over = true // where the callback was the last, the engine is over already
+	s.act(step, now)
 }
 
 // errPanicked is how an attempt has ended that has panicked, and a call whose observer has.

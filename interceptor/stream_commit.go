@@ -17,6 +17,12 @@ func (s *stream) commit(t *streamAttempt, why policy.Commit) bool {
 	if s.chosen != nil || t.over || s.over {
 		return s.chosen == t && !t.over
 	}
+	returned := false
+	defer func() {
+		if !returned { // the budget has panicked, of which a permit was given back
+			s.abort(recover())
+		}
+	}()
 	now := s.call.now()
 	step, ok := s.call.engine.Commit(t.number, why, now)
 	if ok {
@@ -24,6 +30,7 @@ func (s *stream) commit(t *streamAttempt, why policy.Commit) bool {
 	}
 	s.act(step, now)
 	s.handOver()
+	returned = true
 	return ok
 }
 

@@ -66,7 +66,9 @@ func (s *stream) rewind(t *streamAttempt) bool {
 	if s.resume.last == nil {
 		return false
 	}
-	request, ok := s.resume.next(s.resume.last)
+	var request proto.Message
+	ok := false
+	s.withCallbacks(func() { request, ok = s.resume.next(s.resume.last) })
 	if !ok {
 		return false
 	}
