@@ -82,7 +82,8 @@ type Draw struct {
 	Asked  bool   // nobody knows yet whether it is granted
 }
 
-// Confirmer is a budget that may grant a permit only while the call waits for its next attempt.
+// Confirmer is a budget that may grant a permit only while the call waits for its next attempt. A type that wraps one
+// passes Confirm on: a Retrier returns a permit that was asked for and that nobody confirms, and sends nothing.
 type Confirmer interface {
 	Budget
 	// Confirm says whether the attempt of p may be sent, when the wait is over. A permit that is refused is neither

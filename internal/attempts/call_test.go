@@ -89,6 +89,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( Wf C- ) E-",
 	},
 	{
+		"the budget cannot be asked whether the pool has granted the attempt", "retry", "promised=lost",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → over budget_exhausted, = 1`,
+		"S F ( Wf ) R E-",
+	},
+	{
 		"the caller goes before the pool has answered", "retry", "promised=broken",
 		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop cancelled → over cancelled, = 0, last Unavailable`,
 		"S F ( Wf ) R E-",

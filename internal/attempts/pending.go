@@ -126,9 +126,12 @@ func (c *Call) launch(step *Step, now Now) {
 // it had to ask a pool for.
 func (c *Call) confirmed(at time.Duration) bool {
 	p := &c.pending.permit
-	confirmer, ok := c.set.Budget.(budget.Confirmer)
-	if !ok || !p.held || !p.Asked {
+	if !p.held || !p.Asked {
 		return true
+	}
+	confirmer, ok := c.set.Budget.(budget.Confirmer)
+	if !ok { // as of a budget that is wrapped in another type: nobody knows, and the permit is given back
+		return false
 	}
 	paid := *p
 	*p = permit{} // one that is refused is neither returned nor settled

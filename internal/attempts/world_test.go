@@ -33,7 +33,7 @@ import (
 type world struct {
 	told          []string
 	grants, slots int
-	promised      string // "kept" or "broken": grants are promises of a pool; "": they are not
+	promised      string // "kept", "broken" or, by a budget that nobody can ask, "lost": grants are promises of a pool; "": they are not
 	safe, inRetry bool
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent any more; "": it may
@@ -400,7 +400,9 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "grants":
 			w.grants = number(value)
 		case "promised":
-			w.promised = value
+			if w.promised = value; value == "lost" {
+				pl.set.Budget = struct{ budget.Budget }{w}
+			}
 		case "slots":
 			w.slots = number(value)
 		case "unsafe":
