@@ -100,7 +100,7 @@ func take(field, said *float64) {
 }
 
 func checkBudgets(report *document.Report, budgets []BudgetSpec) {
-	names := map[string]bool{}
+	names, pools := map[string]bool{}, map[string]float64{}
 	for i, b := range budgets {
 		path := document.Item("budgets", i)
 		switch {
@@ -117,6 +117,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		case nil:
 		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig, budget.RefundConfig:
 			checkBudget(report, path+"."+b.Config.Name(), b.Config)
+			checkPool(report, path+".ratio.fleet", b.Config, pools)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
@@ -125,6 +126,19 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		if !slices.ContainsFunc(budget.Names(), func(kind string) bool { return !report.Whole(path + "." + kind) }) {
 			report.Errorf(path, nil, "must have a kind: %s", document.OneOf(budget.Names()))
 		}
+	}
+}
+
+// checkPool reports a pool that another budget of the file gives another rate: it has one.
+func checkPool(report *document.Report, path string, c budget.Config, pools map[string]float64) {
+	ratio, _ := c.(budget.RatioConfig)
+	pool := ratio.Fleet
+	if rate, known := pools[pool.Name]; known && rate != pool.PerSecond {
+		report.Errorf(path+".perSecond", pool.PerSecond, "another budget of the pool %s says %v, and a pool has one rate", pool.Name, rate)
+		return
+	}
+	if pool.Name != "" {
+		pools[pool.Name] = pool.PerSecond
 	}
 }
 
