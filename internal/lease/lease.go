@@ -190,7 +190,9 @@ func (l *Lease) Return(now time.Duration, d budget.Draw) {
 	defer l.mu.Unlock()
 	l.expire(now)
 	if d.Number == ofShare {
-		l.share += d.Tokens
+		if l.away && l.clients >= 1 { // else there is none
+			l.share += d.Tokens
+		}
 		return
 	}
 	l.forget(d.Number)

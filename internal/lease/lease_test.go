@@ -370,3 +370,34 @@ func TestLease_NeverOverspends(t *testing.T) {
 		}
 	})
 }
+
+// What was drawn on a share while the pool was away, and is given back after that, is nobody's.
+func TestLease_ShareReturnedLate(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(l *Lease, now time.Duration){
+		"the pool is back": func(l *Lease, now time.Duration) {
+			r, _, _ := l.Next(now)
+			l.Answered(now, r, Answer{Clients: 1})
+		},
+		"the lease has ended": func(l *Lease, _ time.Duration) { l.End() },
+	} {
+		l := New(1, 0, func() {})
+		l.Answered(0, asked(t, l, 0), Answer{Clients: 1})
+		asked(t, l, beat)
+		l.Failed(beat)
+		now := beat + 2*time.Second
+		d, ok := l.Take(now, token)
+		if !ok || d.Asked {
+			t.Fatalf("%s: %+v, %v; want the share", name, d, ok)
+		}
+		end(l, now)
+		l.Return(now, d)
+		l.Failed(now)
+		if b := l.Balance(now); b != 0 {
+			t.Errorf("%s: %d left", name, b)
+		}
+		if d, ok := l.Take(now, token); ok {
+			t.Errorf("%s: %+v is granted", name, d)
+		}
+	}
+}
