@@ -39,7 +39,7 @@ type Observer struct {
 	// Mode is told of every change by [Retrier.SetMode], in the goroutine that makes it.
 	Mode func(ModeEvent)
 	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
-	// when the Retrier is made, and once for each misuse that only calls can show. Without any
+	// when the Retrier is made, and once for each misuse that only calls can show, the first thousand. Without any
 	// Warning function, warnings go to [slog.Default].
 	Warning func(policy.Diagnostic)
 }

@@ -10,18 +10,28 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/policy"
 )
 
-// once remembers which warnings have been given.
-type once struct{ seen sync.Map }
+// once remembers which warnings have been given, [maxDiagnostics] of them: names of methods and targets may come from
+// users.
+type once struct {
+	seen  sync.Map
+	count atomic.Int64
+}
 
 func (o *once) first(key string) bool {
-	_, seen := o.seen.LoadOrStore(key, true)
-	return !seen
+	if _, seen := o.seen.Load(key); seen || o.count.Load() >= maxDiagnostics {
+		return false
+	}
+	if _, seen := o.seen.LoadOrStore(key, true); seen {
+		return false
+	}
+	return o.count.Add(1) <= maxDiagnostics
 }
 
 // Warnings returns what is not wrong but may surprise in the policies: those of the set, and

@@ -1,0 +1,28 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"testing"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// What calls say may come from users, and is not remembered for ever.
+func TestWarn_BoundedMemory(t *testing.T) {
+	t.Parallel()
+	warned := 0
+	retrier := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) { warned++ }}))
+	for range 2 {
+		for i := range 1500 {
+			if err := retrier.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.MaxAttempts(-i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if warned != 1000 {
+		t.Errorf("%d warnings; want 1000", warned)
+	}
+}
