@@ -131,7 +131,7 @@ func (r *Retrier) newBudget(of *rules, name, target, method string, shadow bool)
 	b := r.budgets.hold(key)
 	switch {
 	case b == nil:
-		fresh, err := r.budgets.make(rule.config)
+		fresh, err := r.budgets.make(rule.settings(shadow))
 		if err != nil { // of a service config: those of a file have been checked
 			r.warnBudget(name, err)
 			return budget.Empty
@@ -141,7 +141,10 @@ func (r *Retrier) newBudget(of *rules, name, target, method string, shadow bool)
 		}
 		b = r.budgets.add(key, fresh)
 	case of.delivered():
-		_ = b.Reload(budget.Now(), rule.config) // it has been checked
+		if err := b.Reload(budget.Now(), rule.settings(shadow)); err != nil { // it has no fleet
+			r.warnBudget(name, err)
+			return budget.Empty
+		}
 	}
 	if of.delivered() {
 		of.applied.Store(key, true)
@@ -253,7 +256,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 		switch before, ok := changed[key.name]; {
 		case !ok || before.config.Name() != key.kind: // it is as it was, or of a service config
 		case before.alike(rule):
-			_ = kept.budget.Reload(budget.Now(), rule.config) // it has been checked
+			_ = kept.budget.Reload(budget.Now(), rule.settings(key.shadow)) // it has been checked
 		default:
 			b.drop(key)
 		}

@@ -25,6 +25,7 @@ import (
 type distant struct {
 	after time.Duration
 	left  int64
+	asked int64 // in millionths
 	lease *lease.Lease
 }
 
@@ -41,6 +42,7 @@ func (d *distant) ask() {
 	if !ok {
 		return
 	}
+	d.asked += r.Tokens
 	time.AfterFunc(d.after, func() {
 		granted := min(r.Tokens, d.left*1e6)
 		d.left -= granted / 1e6
@@ -114,4 +116,37 @@ func TestWithFleet_Missing(t *testing.T) {
 	if err := retrier.Reload(set); err == nil || !strings.Contains(err.Error(), "WithFleet") {
 		t.Errorf("Reload: %v; want the line to add", err)
 	}
+}
+
+// A trial takes nothing from the pool: what others would lack for it is not sent.
+func TestWithFleet_Observe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fleet := &distant{after: 10 * time.Millisecond, left: 5}
+		c := pooled()
+		c.Mode = policy.ModeObserve
+		retrier := mustNew(t, mustSet(t, c), interceptor.WithFleet(fleet))
+		s := testserver.Start(t)
+		conn := s.Dial(t, retrier.DialOptions()...)
+		s.Default(down())
+		for range 12 {
+			_ = conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{})
+		}
+		c.Budgets[0].Config = func() budget.Config {
+			ratio := budget.DefaultRatio()
+			ratio.Percent, ratio.MinPerSecond, ratio.Fleet = 20, 0, budget.FleetConfig{Name: "orders", PerSecond: 100}
+			return ratio
+		}()
+		if err := retrier.Reload(mustSet(t, c)); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_ = conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{})
+		}
+		time.Sleep(5 * time.Second)
+		// 10 calls earn a retry at 10 %, and with those that follow two at 20 %.
+		if b := retrier.Budgets(); len(b) != 1 || b[0].Granted != 2 || b[0].Denied != 13 || fleet.asked != 0 {
+			t.Errorf("%+v, and %d asked of the pool; want 2 granted, 13 denied, and nothing asked", b, fleet.asked)
+		}
+	})
 }

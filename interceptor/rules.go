@@ -42,6 +42,15 @@ func (b budgetRule) alike(other budgetRule) bool {
 	return b.scope == other.scope && b.config.Name() == other.config.Name()
 }
 
+// settings are the config of a balance. A shadow has no part of a fleet's pool, which pays for what is sent.
+func (b budgetRule) settings(shadow bool) budget.Config {
+	if ratio, ok := b.config.(budget.RatioConfig); ok && shadow {
+		ratio.Fleet = budget.FleetConfig{}
+		return ratio
+	}
+	return b.config
+}
+
 func newRules(set *policy.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), gates: make([]cachedGate, len(set.Policies()))}
 	for i, p := range set.Policies() {

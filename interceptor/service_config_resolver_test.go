@@ -93,6 +93,25 @@ func TestServiceConfigResolver_RetryThrottling(t *testing.T) {
 	})
 }
 
+// A pool that the program does not lead to is no reason to go on with the settings from before.
+func TestServiceConfigResolver_FleetIsMissing(t *testing.T) {
+	playLive(t, nil, func(t *testing.T, s scene) {
+		s.Default(down())
+		budgeted := func(ratio string) string {
+			return strings.Replace(retries("2", `, "budgets": [{"name": "orders", "ratio": {`+ratio+`}}]`), `"maxAttempts"`, `"budget": "orders", "maxAttempts"`, 1)
+		}
+		l := dialLive(t, s, budgeted(`"percent": 1000`), s.retrier.Resolver)
+		l.wants(t, "without a pool", get, 2, policy.ReasonAttemptsExhausted)
+		l.deliver(budgeted(`"percent": 1000, "fleet": {"name": "orders", "perSecond": 1}`))
+		for range 2 {
+			l.wants(t, "with a pool", get, 1, policy.ReasonBudgetExhausted)
+		}
+		if len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], "budgets: orders: cannot be used, so its calls get no other attempt: ") {
+			t.Errorf("warned: %s", s.warnings)
+		}
+	})
+}
+
 func TestServiceConfigResolver_RefusedByUs(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
