@@ -101,7 +101,7 @@ func (s *stream) adapt() { s.withCallbacks(s.catchUp) }
 func (s *stream) catchUp() {
 	s.mu.Lock()
 	defer s.unlock()
-	if s.call.catchUp() {
+	if !s.over && s.call.catchUp() {
 		now := s.call.now()
 		s.call.limit()
 		s.learn()
@@ -178,6 +178,10 @@ func (s *stream) claim(t *streamAttempt) bool {
 // settle has the engine take in how an attempt has ended. It requires mu.
 func (s *stream) settle(t *streamAttempt, r attempts.Result, now attempts.Now) {
 	s.running = slices.DeleteFunc(s.running, func(other *streamAttempt) bool { return other == t })
+	if s.over { // a callback has panicked meanwhile
+		s.direct.Store(nil)
+		return
+	}
 	step := s.call.ended(&t.attempt, r, now)
 	if s.call.engine.End().Answer == t.number {
 		s.answer = t
