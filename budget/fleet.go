@@ -54,6 +54,21 @@ func NewFleetRatio(c RatioConfig, f Fleet) (*Ratio, error) {
 type Fleet interface {
 	// Lease returns this process's part of a pool: one for each name, whose rate is that of the last call.
 	Lease(c FleetConfig) (Lease, error)
+	// Pools reads the pools that this process has leased from, by name.
+	Pools() []PoolState
+}
+
+// PoolState is a reading of a pool, as one process sees it. What it counts are extra attempts of the usual cost.
+type PoolState struct {
+	Name      string
+	PerSecond float64 // of the whole pool
+	Clients   float64 // that share it, as it last said; 0: not known
+	Balance   float64 // leased by this process and not spent
+	Asked     float64 // for, so far
+	Leased    float64 // so far
+	Denied    uint64  // withdrawals that the pool did not pay for, so far
+	Requests  uint64  // that were made, so far
+	Err       error   // why the last one has failed: the pool is away; nil: it is not
 }
 
 // Lease is the part of a pool that a process may spend. Its methods are safe for concurrent use, and none waits

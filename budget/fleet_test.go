@@ -26,6 +26,8 @@ func (p pools) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	return p[c.Name], nil
 }
 
+func (pools) Pools() []budget.PoolState { return nil }
+
 // answer has a pool grant what is asked for, up to so many tokens.
 func (p pools) answer(name string, now time.Duration, tokens int64) {
 	if r, _, ok := p[name].Next(now); ok {

@@ -37,6 +37,13 @@ func (d *distant) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	return d.lease, nil
 }
 
+func (d *distant) Pools() []budget.PoolState {
+	if d.lease == nil {
+		return nil
+	}
+	return []budget.PoolState{{Name: "orders", Balance: float64(d.lease.Balance(budget.Now())) / 1e6}}
+}
+
 func (d *distant) ask() {
 	r, _, ok := d.lease.Next(budget.Now())
 	if !ok {

@@ -49,7 +49,7 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return wrong.Diagnostics
 	}
-	list := slices.Concat(set.Warnings(), set.elsewhere(report), firstRetryAdvice(report, config))
+	list := slices.Concat(set.Warnings(), set.elsewhere(report), firstRetryAdvice(report, config), lintFleets(report, config))
 	slices.SortStableFunc(list, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -102,12 +102,19 @@ func lintCodes(report *document.Report, path string, m *policyv1.MethodConfig) {
 
 // lintReserve says if a client that makes one call now and then can never pay for an attempt after a timeout.
 func lintReserve(report *document.Report, path string, m MethodConfig, c Config) {
-	if m.Retry == nil || m.Retry.PerAttemptTimeout <= 0 || m.Retry.Budget == NoBudget {
+	if m.Retry == nil || m.Retry.Budget == NoBudget {
 		return
 	}
 	for _, own := range c.Budgets {
 		ratio, ok := own.Config.(budget.RatioConfig)
 		if own.Name != m.Retry.Budget || !ok {
+			continue
+		}
+		if ratio.Fleet.Name != "" {
+			lintPool(report, path, *m.Retry, own)
+			continue
+		}
+		if m.Retry.PerAttemptTimeout <= 0 {
 			continue
 		}
 		b, err := budget.New(ratio)

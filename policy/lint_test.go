@@ -110,3 +110,26 @@ func TestLintKubernetesObjects(t *testing.T) {
 		t.Errorf("%q; want an unknown key", got)
 	}
 }
+
+func TestLintPool(t *testing.T) {
+	t.Parallel()
+	file := func(fleet, more string) string {
+		return "budgets: [{name: b, ratio: {" + fleet + "}}]\n" + `methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [ABORTED, DEADLINE_EXCEEDED],
+    budget: b` + more + "}\n"
+	}
+	note := func(rate string) string {
+		return "note f:1:36: budgets[0].ratio.fleet: the reserve is leased from pool orders, which has " + rate + " extra attempts a second for all " +
+			"processes together; programs need interceptor.WithFleet(redisbudget.New(client)), or refuse the file"
+	}
+	says := func(costs, holds string) string {
+		return "warning f:4:16: methodConfig[0].retryPolicy: pool orders never pays for its dearest attempt: that costs " + costs +
+			", and the pool holds " + holds + "; raise perSecond, or lower timeoutCost or costFactor"
+	}
+	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}", ", perAttemptTimeout: 1s"), note("0.5"))
+	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}, timeoutCost: 10.5", ""), note("0.5"))
+	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}, timeoutCost: 10.5", ", perAttemptTimeout: 1s"), note("0.5"), says("10.5", "10"))
+	wantLinted(t, file("fleet: {name: orders, perSecond: 14}", ", perAttemptTimeout: 1s, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), note("14"), says("15", "14"))
+	wantLinted(t, file("fleet: {name: orders, perSecond: 15}", ", perCode: [{codes: [ABORTED], costFactor: 15.5}]"), note("15"), says("15.5", "15"))
+}

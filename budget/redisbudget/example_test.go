@@ -10,15 +10,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/budget/redisbudget"
 	"github.com/stagger-go/stagger/interceptor"
 )
 
 func ExampleNew() {
-	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true}) // or a cluster, or a ring
 	defer client.Close()
-
-	fleet := redisbudget.New(client) // *redis.Client, a cluster, or a ring
+	fleet := redisbudget.New(client)
 	defer fleet.Close()
 	retrier, err := interceptor.Load("retry.yaml", interceptor.WithFleet(fleet))
 	if err != nil {
@@ -30,17 +30,17 @@ func ExampleNew() {
 }
 
 func ExampleWithObserver() {
-	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
 	defer client.Close()
 	fleet := redisbudget.New(client,
 		redisbudget.WithTimeout(200*time.Millisecond),
 		redisbudget.WithLogger(slog.New(slog.DiscardHandler)),
-		redisbudget.WithObserver(func(s redisbudget.State) {
+		redisbudget.WithObserver(func(s budget.PoolState) {
 			if s.Err != nil {
-				fmt.Println("Redis cannot be reached:", s.Err)
+				fmt.Println("pool", s.Name, "is away:", s.Err)
 			}
 		}))
 	defer fleet.Close()
-	fmt.Println(len(fleet.States()), "pools, before a Retrier names one")
+	fmt.Println(len(fleet.Pools()), "pools, before a Retrier names one")
 	// Output: 0 pools, before a Retrier names one
 }

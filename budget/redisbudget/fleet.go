@@ -10,6 +10,7 @@
 //
 // in the policy file, and
 //
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
 //	fleet := redisbudget.New(client)
 //	defer fleet.Close()
 //	retrier, err := interceptor.Load("retry.yaml", interceptor.WithFleet(fleet))
@@ -27,6 +28,7 @@ package redisbudget
 import (
 	_ "embed" // lease.lua
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -44,15 +46,13 @@ var source string
 
 var script = redis.NewScript(source)
 
-// DefaultTimeout bounds a request to Redis.
-const DefaultTimeout = 500 * time.Millisecond
-
 // Fleet has pools on Redis. It is a [budget.Fleet], and safe for concurrent use.
 type Fleet struct {
 	client  redis.Scripter
 	logger  *slog.Logger
 	timeout time.Duration
-	changed func(State)
+	changed func(budget.PoolState)
+	wrong   error         // with client or options
 	done    chan struct{} // is closed with the Fleet
 	running sync.WaitGroup
 
@@ -63,25 +63,24 @@ type Fleet struct {
 
 var _ budget.Fleet = (*Fleet)(nil)
 
-// Option changes a Fleet.
-type Option func(*Fleet)
-
-// WithLogger has changes of state logged there, in place of [slog.Default].
-func WithLogger(l *slog.Logger) Option { return func(f *Fleet) { f.logger = l } }
-
-// WithTimeout bounds each request to Redis, [DefaultTimeout] without it.
-func WithTimeout(d time.Duration) Option { return func(f *Fleet) { f.timeout = d } }
-
-// WithObserver has f called, in the pool's goroutine, when Redis can be reached no more, or again.
-func WithObserver(f func(State)) Option { return func(fleet *Fleet) { fleet.changed = f } }
-
-// New makes a Fleet of pools on Redis. The client stays the caller's, who closes it after the Fleet; give it MaxRetries
-// of -1, since what is asked again has been granted twice and is wasted. A Redis that cannot be reached is no error: it
-// is logged, and asked again.
+// New makes a Fleet of pools on Redis. The client stays the caller's, who closes it after the Fleet. It must have
+//
+//	&redis.Options{…, MaxRetries: -1, ContextTimeoutEnabled: true}
+//
+// or the like of a cluster or ring, since what is asked again is granted twice, and since only then a request ends in
+// time. What is wrong with client or options says [Fleet.Lease], and so whoever makes or reloads a Retrier. A Redis that
+// cannot be reached is no error: it is logged, and asked again.
 func New(client redis.Scripter, options ...Option) *Fleet {
-	f := &Fleet{client: client, timeout: DefaultTimeout, logger: slog.Default(), changed: func(State) {}, done: make(chan struct{}), pools: map[string]*pool{}}
-	for _, option := range options {
-		option(f)
+	f := &Fleet{
+		client: client, timeout: DefaultTimeout, logger: slog.Default(), changed: func(budget.PoolState) {},
+		wrong: checkClient(client), done: make(chan struct{}), pools: map[string]*pool{},
+	}
+	for i, option := range options {
+		if option == nil {
+			f.wrong = errors.Join(f.wrong, fmt.Errorf("redisbudget: New: option %d is nil", i))
+			continue
+		}
+		f.wrong = errors.Join(f.wrong, option(f))
 	}
 	return f
 }
@@ -93,8 +92,8 @@ func (f *Fleet) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	if f.closed {
 		return nil, errors.New("redisbudget: the Fleet is closed")
 	}
-	if f.client == nil {
-		return nil, errors.New("redisbudget: New(nil): must be a client of Redis")
+	if f.wrong != nil {
+		return nil, f.wrong
 	}
 	p := f.pools[c.Name]
 	if p == nil {
@@ -118,25 +117,15 @@ func (f *Fleet) Close() {
 	f.running.Wait()
 }
 
-// State is how a pool stands.
-type State struct {
-	Pool      string
-	PerSecond float64
-	Balance   float64 // leased by this process and not spent, in extra attempts
-	Clients   float64 // that share the pool; 0: not known
-	Requests  uint64  // that this process has made
-	Err       error   // why the last one failed; nil: it did not
-}
-
-// States are how the pools stand, by name.
-func (f *Fleet) States() []State {
+// Pools implements [budget.Fleet].
+func (f *Fleet) Pools() []budget.PoolState {
 	f.mu.Lock()
 	pools := slices.Collect(maps.Values(f.pools))
 	f.mu.Unlock()
-	list := make([]State, len(pools))
+	list := make([]budget.PoolState, len(pools))
 	for i, p := range pools {
 		list[i] = p.state()
 	}
-	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Pool, b.Pool) })
+	slices.SortFunc(list, func(a, b budget.PoolState) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

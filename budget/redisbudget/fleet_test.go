@@ -24,19 +24,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // states collects what an observer is told.
 type states struct {
 	mu   sync.Mutex
-	list []redisbudget.State
+	list []budget.PoolState
 }
 
-func (s *states) add(state redisbudget.State) {
+func (s *states) add(state budget.PoolState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = append(s.list, state)
 }
 
-func (s *states) all() []redisbudget.State {
+func (s *states) all() []budget.PoolState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]redisbudget.State(nil), s.list...)
+	return append([]budget.PoolState(nil), s.list...)
 }
 
 // until waits for what happens in the background.
@@ -54,7 +54,7 @@ func until(t *testing.T, what string, is func() bool) {
 func start(t *testing.T, options ...redisbudget.Option) (*miniredis.Miniredis, *redisbudget.Fleet, budget.Lease) {
 	t.Helper()
 	server := miniredis.RunT(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	fleet := redisbudget.New(client, append([]redisbudget.Option{redisbudget.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	t.Cleanup(fleet.Close)
@@ -62,19 +62,19 @@ func start(t *testing.T, options ...redisbudget.Option) (*miniredis.Miniredis, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the first report", func() bool { return fleet.States()[0].Requests > 0 })
+	until(t, "the first report", func() bool { return fleet.Pools()[0].Requests > 0 })
 	return server, fleet, lease
 }
 
 // A call is promised a token, which Redis grants in the background.
 func TestFleet(t *testing.T) {
 	server, fleet, lease := start(t)
-	requests := fleet.States()[0].Requests
+	requests := fleet.Pools()[0].Requests
 	d, ok := lease.Take(budget.Now(), 1e6)
 	if !ok || !d.Asked {
 		t.Fatalf("%+v, %v; want a promise", d, ok)
 	}
-	until(t, "the token is asked for", func() bool { return fleet.States()[0].Requests > requests })
+	until(t, "the token is asked for", func() bool { return fleet.Pools()[0].Requests > requests })
 	until(t, "it is granted", func() bool {
 		if lease.Confirm(budget.Now(), d) {
 			return true
@@ -82,7 +82,7 @@ func TestFleet(t *testing.T) {
 		d, _ = lease.Take(budget.Now(), 1e6) // the answer was not there yet
 		return !d.Asked && d.Number != 0
 	})
-	if s := fleet.States()[0]; s.Pool != "orders" || s.Err != nil {
+	if s := fleet.Pools()[0]; s.Name != "orders" || s.Err != nil {
 		t.Errorf("%+v", s)
 	}
 	if names := server.Keys(); len(names) != 1 || names[0] != "stagger:{orders}" {
@@ -97,17 +97,17 @@ func TestFleet_Away(t *testing.T) {
 	server.Close()
 	until(t, "that Redis is away is seen", func() bool {
 		_, _ = lease.Take(budget.Now(), 1e6)
-		return fleet.States()[0].Err != nil
+		return fleet.Pools()[0].Err != nil
 	})
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "that it is back is seen", func() bool { return len(told.all()) == 2 && fleet.States()[0].Err == nil })
+	until(t, "that it is back is seen", func() bool { return len(told.all()) == 2 && fleet.Pools()[0].Err == nil })
 	if list := told.all(); list[0].Err == nil || list[1].Err != nil {
 		t.Errorf("told of %+v", list)
 	}
 	fleet.Close()
-	if text := log.String(); strings.Count(text, "cannot be reached") != 1 || strings.Count(text, "is back") != 1 {
+	if text := log.String(); strings.Count(text, "is away") != 1 || strings.Count(text, "is back") != 1 {
 		t.Errorf("logged\n%s", text)
 	}
 	if _, ok := lease.Take(budget.Now(), 1e6); ok {
@@ -118,7 +118,7 @@ func TestFleet_Away(t *testing.T) {
 	}
 }
 
-// What Redis says against the key is said once.
+// What Redis says against the key is said once, with what to do about it.
 func TestFleet_WrongType(t *testing.T) {
 	var told states
 	server, fleet, lease := start(t, redisbudget.WithObserver(told.add))
@@ -130,15 +130,50 @@ func TestFleet_WrongType(t *testing.T) {
 		_, _ = lease.Take(budget.Now(), 1e6)
 		return len(told.all()) > 0
 	})
-	if err := fleet.States()[0].Err; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-		t.Errorf("%v; want Redis' own error", err)
+	err := fleet.Pools()[0].Err
+	if err == nil || !strings.Contains(err.Error(), "key stagger:{orders}: ") || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "the key holds something else") {
+		t.Errorf("%v; want the key, Redis' own error, and the advice", err)
 	}
 }
 
-func TestFleet_NilClient(t *testing.T) {
-	fleet := redisbudget.New(nil)
-	defer fleet.Close()
-	if _, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 1}); err == nil {
-		t.Error("a fleet without a client leases")
+func TestNew_Wrong(t *testing.T) {
+	var none *redis.Client
+	plain := redis.NewClient(&redis.Options{})
+	defer plain.Close()
+	good := redis.NewClient(&redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true})
+	defer good.Close()
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:1"}, MaxRetries: 2, ContextTimeoutEnabled: true})
+	defer cluster.Close()
+	ring := redis.NewRing(&redis.RingOptions{MaxRetries: -1})
+	defer ring.Close()
+	for name, row := range map[string]struct {
+		client redis.Scripter
+		option redisbudget.Option
+		want   []string
+	}{
+		"no client":         {nil, redisbudget.WithTimeout(time.Second), []string{"New(nil): must be a client of Redis"}},
+		"a nil client":      {none, redisbudget.WithTimeout(time.Second), []string{"New(nil): must be a client of Redis"}},
+		"a client as it is": {plain, redisbudget.WithTimeout(time.Second), []string{"MaxRetries is 3: must be -1", "ContextTimeoutEnabled is false: must be true"}},
+		"a cluster":         {cluster, redisbudget.WithTimeout(time.Second), []string{"MaxRetries is 2: must be -1"}},
+		"a ring":            {ring, redisbudget.WithTimeout(time.Second), []string{"ContextTimeoutEnabled is false"}},
+		"a nil option":      {good, nil, []string{"option 0 is nil"}},
+		"no time":           {good, redisbudget.WithTimeout(0), []string{"WithTimeout(0s): must be 1ms to 5s"}},
+		"too long a time":   {good, redisbudget.WithTimeout(6 * time.Second), []string{"WithTimeout(6s): must be 1ms to 5s"}},
+		"no logger":         {good, redisbudget.WithLogger(nil), []string{"WithLogger(nil)"}},
+		"no observer":       {good, redisbudget.WithObserver(nil), []string{"WithObserver(nil)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fleet := redisbudget.New(row.client, row.option)
+			defer fleet.Close()
+			_, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 1})
+			for _, want := range row.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v; want %q", err, want)
+				}
+			}
+			if n := len(fleet.Pools()); n > 0 {
+				t.Errorf("%d pools", n)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -24,7 +25,6 @@ type pool struct {
 
 	mu        sync.Mutex // guards all below
 	perSecond float64
-	requests  uint64
 	err       error // of the last request
 }
 
@@ -91,12 +91,12 @@ func (p *pool) closed() bool {
 // request runs the script.
 func (p *pool) request(ctx context.Context, r lease.Request) (lease.Answer, error) {
 	p.mu.Lock()
-	rate := int64(p.perSecond * 1e6)
-	p.requests++
+	rate := int64(math.Round(p.perSecond * 1e6))
 	p.mu.Unlock()
-	values, err := script.Run(ctx, p.fleet.client, []string{"stagger:{" + p.name + "}"}, rate, r.Tokens, r.Least, r.Covered.Milliseconds()).Slice()
+	key := "stagger:{" + p.name + "}"
+	values, err := script.Run(ctx, p.fleet.client, []string{key}, rate, r.Tokens, r.Least, r.Covered.Milliseconds()).Slice()
 	if err != nil {
-		return lease.Answer{}, err
+		return lease.Answer{}, explained(err, key)
 	}
 	if len(values) != 2 {
 		return lease.Answer{}, fmt.Errorf("redisbudget: the script returned %d values; want 2", len(values))
@@ -110,30 +110,35 @@ func (p *pool) request(ctx context.Context, r lease.Request) (lease.Answer, erro
 	return lease.Answer{Tokens: granted, Clients: clients}, nil
 }
 
-// note says once that Redis cannot be reached, or another reason, and once that it can.
+// note says once that the pool cannot be used, or for another reason than before, and once that it can.
 func (p *pool) note(err error) {
 	p.mu.Lock()
-	same := (err == nil) == (p.err == nil)
+	before := p.err
 	p.err = err
 	p.mu.Unlock()
-	if same {
+	switch {
+	case err == nil && before == nil, err != nil && before != nil && adviceOn(err) == adviceOn(before):
 		return
+	case err == nil:
+		p.log(slog.LevelInfo, "stagger: the pool is back")
+	default:
+		p.log(slog.LevelWarn, "stagger: the pool is away; what is leased is spent, then a share of the pool",
+			slog.Float64("clients", p.lease.Clients()), slog.String("error", err.Error()))
 	}
-	logger, state := p.fleet.logger, p.state()
-	if err != nil {
-		logger.LogAttrs(context.Background(), slog.LevelWarn, "stagger: the pool cannot be reached; what is leased is spent, then a share of the pool",
-			slog.String("pool", p.name), slog.Float64("clients", state.Clients), slog.String("error", err.Error()))
-	} else {
-		logger.LogAttrs(context.Background(), slog.LevelInfo, "stagger: the pool is back", slog.String("pool", p.name))
-	}
-	p.fleet.changed(state)
+	p.fleet.changed(p.state())
 }
 
-func (p *pool) state() State {
+func (p *pool) log(level slog.Level, message string, attributes ...slog.Attr) {
+	p.fleet.logger.LogAttrs(context.Background(), level, message, append([]slog.Attr{slog.String("pool", p.name)}, attributes...)...)
+}
+
+func (p *pool) state() budget.PoolState {
+	const token = 1e6
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return State{
-		Pool: p.name, PerSecond: p.perSecond, Balance: float64(p.lease.Balance(budget.Now())) / 1e6, Clients: p.lease.Clients(),
-		Requests: p.requests, Err: p.err,
+	counts := p.lease.Counts()
+	return budget.PoolState{
+		Name: p.name, PerSecond: p.perSecond, Clients: p.lease.Clients(), Balance: float64(p.lease.Balance(budget.Now())) / token,
+		Asked: float64(counts.Asked) / token, Leased: float64(counts.Leased) / token, Denied: counts.Denied, Requests: counts.Requests, Err: p.err,
 	}
 }

@@ -25,7 +25,7 @@ type room struct {
 func newRoom(t *testing.T) *room {
 	t.Helper()
 	r := &room{Miniredis: miniredis.RunT(t), now: time.Unix(1_000_000, 0)}
-	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	r.pool = &pool{fleet: New(client), name: "orders", perSecond: 100}
 	r.SetTime(r.now)

@@ -40,6 +40,9 @@ func (a *Answer) Facts() []Fact {
 		}
 		list = append(list, Fact{"budget", a.Budget + empty})
 	}
+	if a.Pool.Name != "" {
+		list = append(list, Fact{"pool", fmt.Sprintf("%s: %v extra attempts a second for all processes together, beside what each one's calls earn", a.Pool.Name, a.Pool.PerSecond)})
+	}
 	if a.Limit > 0 {
 		list = append(list, Fact{"deadline", a.Limit.String() + " for the whole call"})
 	}

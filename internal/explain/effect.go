@@ -3,7 +3,10 @@
 
 package explain
 
-import "github.com/stagger-go/stagger/policy"
+import (
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
 
 // Strategy is how the calls of a method are repeated.
 type Strategy string
@@ -25,9 +28,10 @@ type Effect struct {
 	Strategy Strategy
 	Attempts int
 	Safe     bool
-	Because  string // who says so, or why nobody does
-	Budget   string // "" without another attempt
-	Denied   bool   // gRPC may not send a call once more by itself (transparentRetry)
+	Because  string             // who says so, or why nobody does
+	Budget   string             // "" without another attempt
+	Pool     budget.FleetConfig // that the budget leases its reserve from; the zero value if it has none
+	Denied   bool               // gRPC may not send a call once more by itself (transparentRetry)
 }
 
 // EffectOf is the effect on "/service/method", for a Retrier with a cap of attempts. The level is the idempotency_level
@@ -58,7 +62,7 @@ func EffectOf(set *policy.Set, level func(method string) string, method string, 
 	default:
 		e.Strategy = Retried
 	}
-	e.Budget = budgetName(set, e.Policy)
+	e.Budget, e.Pool = budgetName(set, e.Policy), poolOf(set, e.Policy)
 	return e
 }
 
@@ -136,4 +140,13 @@ func budgetName(set *policy.Set, p *policy.Policy) string {
 	default:
 		return "default"
 	}
+}
+
+func poolOf(set *policy.Set, p *policy.Policy) budget.FleetConfig {
+	for _, b := range set.Budgets() {
+		if ratio, ok := b.Config.(budget.RatioConfig); ok && b.Name == p.Budget() {
+			return ratio.Fleet
+		}
+	}
+	return budget.FleetConfig{}
 }

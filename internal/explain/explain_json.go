@@ -7,21 +7,31 @@ import "github.com/stagger-go/stagger/policy"
 
 // MethodJSON is the effect on a method in JSON.
 type MethodJSON struct {
-	Method   string   `json:"method"`
-	Strategy Strategy `json:"strategy"`
-	Attempts int      `json:"attempts"`
-	Safe     bool     `json:"safe"`
-	Because  string   `json:"because"`
-	Budget   string   `json:"budget,omitempty"`
-	Mode     string   `json:"mode,omitempty"`    // of the file; none without a policy
-	Percent  *float64 `json:"percent,omitempty"` // of the calls, that the mode is for, if not all
-	Entry    string   `json:"entry"`
+	Method   string    `json:"method"`
+	Strategy Strategy  `json:"strategy"`
+	Attempts int       `json:"attempts"`
+	Safe     bool      `json:"safe"`
+	Because  string    `json:"because"`
+	Budget   string    `json:"budget,omitempty"`
+	Pool     *PoolJSON `json:"pool,omitempty"`    // that the budget leases its reserve from
+	Mode     string    `json:"mode,omitempty"`    // of the file; none without a policy
+	Percent  *float64  `json:"percent,omitempty"` // of the calls, that the mode is for, if not all
+	Entry    string    `json:"entry"`
+}
+
+// PoolJSON is a pool in JSON, as a policy file describes it.
+type PoolJSON struct {
+	Name      string  `json:"name"`
+	PerSecond float64 `json:"perSecond"`
 }
 
 // JSON is the effect on a method in JSON.
 func (e *Effect) JSON(method string) MethodJSON {
 	m := MethodJSON{
 		Method: method, Strategy: e.Strategy, Attempts: e.Attempts, Safe: e.Safe, Because: e.Why(), Budget: e.Budget, Entry: e.Entry,
+	}
+	if e.Pool.Name != "" {
+		m.Pool = &PoolJSON{e.Pool.Name, e.Pool.PerSecond}
 	}
 	if p := e.Policy; p != nil {
 		m.Mode = p.Mode().String()

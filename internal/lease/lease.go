@@ -76,6 +76,14 @@ type Lease struct {
 	away     bool          // the last request has failed
 	share    int64         // of this client's, unspent, while the pool is away
 	shareAt  time.Duration
+	counts   Counts
+}
+
+// Counts are what has happened so far.
+type Counts struct {
+	Requests      uint64
+	Asked, Leased int64  // millionths of a token
+	Denied        uint64 // draws that were refused, at once or at the end of the wait
 }
 
 // part is what one answer has granted.
@@ -131,6 +139,7 @@ func (l *Lease) take(now time.Duration, tokens int64) (d budget.Draw, ok, wake b
 	case d.Number != 0:
 		return d, true, !l.asking && l.low()
 	case l.away, now < l.empty:
+		l.counts.Denied++
 		return budget.Draw{}, false, false
 	default:
 		l.number++
@@ -176,7 +185,11 @@ func (l *Lease) Confirm(now time.Duration, d budget.Draw) bool {
 	defer l.mu.Unlock()
 	l.expire(now)
 	l.forget(d.Number)
-	return l.granted[d.Number] != nil
+	if l.granted[d.Number] == nil {
+		l.counts.Denied++
+		return false
+	}
+	return true
 }
 
 // forget waits for an ask no more. It requires mu.

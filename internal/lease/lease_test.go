@@ -282,6 +282,22 @@ func TestLease_Share(t *testing.T) {
 	}
 }
 
+func TestLease_Counts(t *testing.T) {
+	t.Parallel()
+	l := New(100, 0, func() {})
+	l.Answered(0, asked(t, l, 0), Answer{})
+	granted, _ := l.Take(0, token)
+	l.Answered(0, asked(t, l, 0), Answer{Tokens: token})
+	l.Confirm(0, granted)
+	refused, _ := l.Take(0, 5*token)
+	l.Answered(0, asked(t, l, 0), Answer{})
+	l.Confirm(0, refused)
+	l.Take(0, token) // while the pool is taken for empty
+	if got, want := l.Counts(), (Counts{Requests: 3, Asked: token + 12*token, Leased: token, Denied: 2}); got != want {
+		t.Errorf("%+v; want %+v", got, want)
+	}
+}
+
 // A busy client asks once a second for what it has used.
 func TestLease_Busy(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,8 @@ func (l *Lease) Next(now time.Duration) (r Request, at time.Duration, ok bool) {
 	}
 	r = l.request(now)
 	l.asking, l.askedAt = true, now
+	l.counts.Requests++
+	l.counts.Asked += r.Tokens
 	return r, Never, true
 }
 
@@ -89,6 +91,7 @@ func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 		}
 		return
 	}
+	l.counts.Leased += a.Tokens
 	l.number++
 	p := &part{number: l.number, granted: a.Tokens, left: a.Tokens, end: l.askedAt + Length}
 	for len(l.waiting) > 0 && p.left >= l.waiting[0].tokens {
@@ -128,4 +131,11 @@ func (l *Lease) Away() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.away
+}
+
+// Counts are what has happened so far.
+func (l *Lease) Counts() Counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts
 }

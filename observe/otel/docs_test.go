@@ -100,6 +100,8 @@ func shape(t *testing.T, m metricdata.Metrics) (kind, labels string) {
 			kind = "counter"
 		}
 		return kind, keys(data.DataPoints[0].Attributes)
+	case metricdata.Sum[float64]:
+		return "counter", keys(data.DataPoints[0].Attributes)
 	case metricdata.Gauge[int64]:
 		return "gauge", keys(data.DataPoints[0].Attributes)
 	case metricdata.Gauge[float64]:

@@ -23,7 +23,7 @@ import (
 const scope = "github.com/stagger-go/stagger/observe/otel"
 
 // Metrics shows what a Retrier does as metrics of a provider: what is decided about failed attempts, retries and
-// hedges of calls, waiting calls, balances, and the policies that run. docs/observability.md lists instruments and
+// hedges of calls, waiting calls, balances, pools, and the policies that run. docs/observability.md lists instruments and
 // labels. Calls that succeed at once record nothing; gRPC's own metrics count them. What is a state is read when
 // metrics are collected.
 //
@@ -116,6 +116,7 @@ type metrics struct {
 	balance, capacity metric.Float64ObservableGauge
 	granted, denied   metric.Int64ObservableCounter
 	info              metric.Int64ObservableGauge
+	pools             pools
 }
 
 // The buckets of gRFC A96, which takes those for latencies from A66.
@@ -155,13 +156,13 @@ func (m *metrics) instruments(meter metric.Meter) error {
 		metric.WithDescription("Extra attempts that the budget has refused."))
 	m.info, errs[10] = meter.Int64ObservableGauge("stagger.policy.info",
 		metric.WithDescription("1, with labels that describe the policies that are followed."))
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := errors.Join(append(errs[:], m.pools.instruments(meter))...); err != nil {
 		return err
 	}
 	for _, result := range []string{followed, refused} { // a counter that begins at 1 has no increase that an alert could see
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
-	_, err := meter.RegisterCallback(m.collect, m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info)
+	_, err := meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info)...)
 	return err
 }
 
@@ -182,6 +183,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(m.granted, count(b.Granted), labels)
 		o.ObserveInt64(m.denied, count(b.Denied), labels)
 	}
+	m.collectPools(o, r.Pools())
 	p := r.Policy()
 	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", p.Mode.String())))
 	return nil

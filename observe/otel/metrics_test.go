@@ -5,6 +5,7 @@ package otel_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/grpc/stats/opentelemetry"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/otel"
 	"github.com/stagger-go/stagger/policy"
@@ -77,11 +79,21 @@ func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrie
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := interceptor.New(set, options...)
+	r, err := interceptor.New(set, append(options, interceptor.WithFleet(fleet{}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// fleet has two pools: one that is used, and one that was never reached.
+type fleet struct{ budget.Fleet }
+
+func (fleet) Pools() []budget.PoolState {
+	return []budget.PoolState{
+		{Name: "orders", PerSecond: 100, Clients: 40, Balance: 2.5, Asked: 12, Leased: 7.5, Denied: 3, Requests: 9},
+		{Name: "spare", PerSecond: 1, Requests: 4, Err: errors.New("connection refused")},
+	}
 }
 
 // call makes a call as generated code does.
@@ -102,6 +114,10 @@ func (s scene) lines(t *testing.T, prefixes ...string) string {
 		case metricdata.Sum[int64]:
 			for _, p := range data.DataPoints {
 				list = append(list, fmt.Sprintf("%s%s %d", m.Name, s.labels(p.Attributes), p.Value))
+			}
+		case metricdata.Sum[float64]:
+			for _, p := range data.DataPoints {
+				list = append(list, fmt.Sprintf("%s%s %v", m.Name, s.labels(p.Attributes), p.Value))
 			}
 		case metricdata.Gauge[int64]:
 			for _, p := range data.DataPoints {
@@ -274,6 +290,19 @@ func TestMetricsOfBudgets(t *testing.T) {
 			"stagger.budget.denied{budget=orders mode=ENFORCE service= target=} 1",
 			"stagger.budget.granted{budget=default mode=ENFORCE service= target=T} 0",
 			"stagger.budget.granted{budget=orders mode=ENFORCE service= target=} 2")
+	})
+}
+
+func TestMetricsOfPools(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		want(t, s.lines(t, "stagger.pool"),
+			"stagger.pool.asked{pool=orders} 12", "stagger.pool.asked{pool=spare} 0",
+			"stagger.pool.away{pool=orders} 0", "stagger.pool.away{pool=spare} 1",
+			"stagger.pool.balance{pool=orders} 2.5", "stagger.pool.balance{pool=spare} 0",
+			"stagger.pool.clients{pool=orders} 40",
+			"stagger.pool.denied{pool=orders} 3", "stagger.pool.denied{pool=spare} 0",
+			"stagger.pool.leased{pool=orders} 7.5", "stagger.pool.leased{pool=spare} 0",
+			"stagger.pool.requests{pool=orders} 9", "stagger.pool.requests{pool=spare} 4")
 	})
 }
 

@@ -268,6 +268,34 @@ methodConfig:
   criticality: CRITICAL
 `
 
+func TestExplainPool(t *testing.T) {
+	t.Parallel()
+	const pooled = `
+budgets: [{name: orders, ratio: {fleet: {name: shared, perSecond: 2.5}}}, {name: own, ratio: {}}]
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: orders}
+- name: [{service: acme.orders.v1.OrderService, method: ListOrders}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: own}
+`
+	for _, one := range []struct {
+		args []string
+		want string
+		has  bool
+	}{
+		{[]string{method}, "  pool      shared: 2.5 extra attempts a second for all processes together, ", true},
+		{[]string{method, "--format", "json"}, `"pool": {`, true},
+		{[]string{method, "--format", "json"}, `"perSecond": 2.5`, true},
+		{[]string{strings.Replace(method, "GetOrder", "ListOrders", 1)}, "pool", false},
+		{[]string{strings.Replace(method, "GetOrder", "ListOrders", 1), "--format", "json"}, "pool", false},
+	} {
+		got, err := run(t, pooled, append([]string{"-"}, one.args...)...)
+		if err != nil || strings.Contains(got, one.want) != one.has {
+			t.Errorf("%q: %v: %q is there: %v; want %v\n%s", one.args, err, one.want, !one.has, one.has, got)
+		}
+	}
+}
+
 func TestExplainFlags(t *testing.T) {
 	t.Parallel()
 	list := strings.Replace(method, "GetOrder", "ListOrders", 1)

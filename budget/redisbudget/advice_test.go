@@ -1,0 +1,69 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbudget
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// What Redis of several versions says.
+func TestAdvice(t *testing.T) {
+	for says, want := range map[string]string{
+		"WRONGTYPE Operation against a key holding the wrong kind of value script: 3a, on @user_script:6.":      "remove that, or give",
+		"NOPERM this user has no permissions to run the 'evalsha' command":                                      "~stagger:* +eval +evalsha",
+		"ERR The user executing the script can't run this command or subcommand script: 3a, on @user_script:5.": "~stagger:* +eval +evalsha",
+		"NOAUTH Authentication required.":                       "user and password",
+		"READONLY You can't write against a read only replica.": "follow the primary",
+		"ERR unknown command 'EVALSHA'":                         "Redis 5 or newer",
+		"ERR Error running script (call to f_3a): @user_script:5: Write commands not allowed after non deterministic commands. Call redis.replic": "Redis 5 or newer",
+		"OOM command not allowed when used memory > 'maxmemory'.":                                                                                 "give it more memory",
+		"dial tcp 127.0.0.1:6379: connect: connection refused":                                                                                    "",
+	} {
+		cause := errors.New(says)
+		if got := explained(cause, "k"); !errors.Is(got, cause) || !strings.Contains(got.Error(), want) || !strings.HasPrefix(got.Error(), "redisbudget: key k: "+says) {
+			t.Errorf("%v; want the cause, and %q", got, want)
+		}
+	}
+}
+
+// A state is told of when it begins, and another reason is another state.
+func TestPool_Note(t *testing.T) {
+	var log bytes.Buffer
+	told := 0
+	client := redis.NewClient(&redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true})
+	defer client.Close()
+	fleet := New(client, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithObserver(func(budget.PoolState) { told++ }))
+	defer fleet.Close()
+	p := newPool(fleet, budget.FleetConfig{Name: "orders", PerSecond: 1})
+	for i, step := range []struct {
+		err  error
+		tell bool
+	}{
+		{nil, false},
+		{errors.New("dial tcp 127.0.0.1:1"), true},
+		{errors.New("i/o timeout"), false},
+		{errors.New("NOPERM"), true},
+		{errors.New("NOPERM"), false},
+		{errors.New("WRONGTYPE"), true},
+		{nil, true},
+		{nil, false},
+	} {
+		before := told
+		p.note(step.err)
+		if (told > before) != step.tell {
+			t.Errorf("step %d, %v: told %v; want %v", i, step.err, told > before, step.tell)
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != told || !strings.Contains(log.String(), "pool=orders") {
+		t.Errorf("%d lines; want %d:\n%s", lines, told, &log)
+	}
+}
