@@ -88,9 +88,9 @@ func TestCallCodec_Buffers(t *testing.T) {
 		most   int64 // encoded: to be kept, and for each attempt
 	}{
 		"answered at once": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 200},
-		"replayed":  {[]testserver.Step{fails, fails, testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 400},
-		"failed":    {[]testserver.Step{fails}, 1 << 20, 100, replies, 500},
-		"forgotten": {[]testserver.Step{testserver.Play(testserver.ReceiveAll())}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
+		"replayed":         {[]testserver.Step{fails, fails, testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 400},
+		"failed":           {[]testserver.Step{fails}, 1 << 20, 100, replies, 500},
+		"forgotten":        {[]testserver.Step{testserver.Play(testserver.ReceiveAll())}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
 		// The first that does not fit commits the stream, and what follows is not kept.
 		"too much": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 100, 100, replies, 116},
 	} {

@@ -142,15 +142,17 @@ func (s *stream) ended(t *streamAttempt, err error) {
 
 // report has the engine take in that an attempt has ended with err, which is nil after success. The first
 // report counts.
-func (s *stream) report(t *streamAttempt, err error) { s.reportEnd(t, err, false) }
-
-func (s *stream) reportEnd(t *streamAttempt, err error, resumes bool) {
+func (s *stream) report(t *streamAttempt, err error) {
 	if s.claim(t) {
-		s.withCallbacks(func() { s.takeEnd(t, err, resumes) })
+		s.conclude(t, err, false)
 	}
 }
 
-// takeEnd is for the one who has claimed t.
+// conclude is report for the one who has claimed the end of t.
+func (s *stream) conclude(t *streamAttempt, err error, resumes bool) {
+	s.withCallbacks(func() { s.takeEnd(t, err, resumes) })
+}
+
 func (s *stream) takeEnd(t *streamAttempt, err error, resumes bool) {
 	now := s.call.now()
 	r := s.call.result(&t.attempt, nil, err, now)

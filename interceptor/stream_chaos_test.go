@@ -146,7 +146,7 @@ func (c *chaos) stream(ctx context.Context, kind, name string) *chaoticStream {
 	}
 	s.until = time.Now().Add(time.Minute)
 	if c.of(0.7) {
-		s.until = time.Now().Add(c.upTo(500 * ms))
+		s.until = time.Now().Add(max(c.upTo(500*ms), ms))
 	}
 	if !s.desc.ServerStreams {
 		kind = "single"

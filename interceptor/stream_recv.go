@@ -226,7 +226,7 @@ func (s *stream) received(t *streamAttempt, m any, err error) error {
 	case err == nil, err == io.EOF:
 		s.report(t, nil)
 	case s.rewind(t):
-		s.reportEnd(t, err, true)
+		s.conclude(t, err, true)
 		clearReply(m)
 		return s.RecvMsg(m)
 	default:

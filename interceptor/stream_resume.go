@@ -61,7 +61,8 @@ func (r *resumption) delivered(m any) {
 }
 
 // rewind makes the request for what comes after the last message the one to be sent, in place of what the
-// application has sent. It reports false if the application does not want that, or the call is over.
+// application has sent, and claims the end of t, so that t is not sent it. It reports false if the application does
+// not want that, or the call is over.
 func (s *stream) rewind(t *streamAttempt) bool {
 	if s.resume.last == nil {
 		return false
@@ -82,6 +83,6 @@ func (s *stream) rewind(t *streamAttempt) bool {
 	if !s.replay.add(request, data) {
 		return false
 	}
-	s.replay.closed, s.resume.begun = true, true
+	s.replay.closed, s.resume.begun, t.over = true, true, true
 	return true
 }

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -77,8 +78,14 @@ func TestResume_Buffers(t *testing.T) {
 
 // A server may answer before it is asked, and the request be on its way still when the rest is asked for.
 func TestResume_LateRequest(t *testing.T) {
-	for name, late := range map[string]time.Duration{
-		"in the backoff": 1050 * ms, "beside the next attempt": 1500 * ms, "after the end": time.Minute,
+	for name, row := range map[string]struct{ late, encoded time.Duration }{
+		"in the backoff":                            {late: 1050 * ms},
+		"beside the next attempt":                   {late: 1500 * ms},
+		"after the end":                             {late: time.Minute},
+		"encoded after the reply, in the backoff":   {1050 * ms, 10 * ms},
+		"encoded after the reply, beside the next":  {1500 * ms, 10 * ms},
+		"encoded after the reply, at the first end": {990 * ms, 10 * ms},
+		"encoded in the backoff":                    {0, 1050 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -86,25 +93,36 @@ func TestResume_LateRequest(t *testing.T) {
 					if n > 1 {
 						return stream
 					}
-					return &spy{stream, func(any) { time.Sleep(late) }}
+					return &spy{stream, func(any) { time.Sleep(row.late) }}
 				})
 				s.On(get,
 					testserver.Play(say("a"), testserver.Pause(time.Second)).Then(down()),
 					testserver.Play(testserver.Receive(1), say("b"), testserver.Pause(time.Second)))
 				rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
-				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest))
+				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest), grpc.ForceCodecV2(slowCodec{newCounting(), row.encoded}))
 				go func() {
-					if err := stream.SendMsg(wrapperspb.String("all")); err != nil {
+					if err := stream.SendMsg(&note{"all"}); err != nil {
 						t.Errorf("SendMsg: %v", err)
 					}
 				}()
-				if got, _ := receive(stream); fmt.Sprint(got) != "[a b]" || fmt.Sprint(s.heard(1)) != "[the rest]" || s.Count(get) != 2 {
-					t.Errorf("%v; the second of %d attempts heard %v", got, s.Count(get), s.heard(1))
+				if got, err := receive(stream); err != io.EOF || fmt.Sprint(got) != "[a b]" || fmt.Sprint(s.heard(1)) != "[the rest]" || s.Count(get) != 2 {
+					t.Errorf("%v, %v; the second of %d attempts heard %v", got, err, s.Count(get), s.heard(1))
 				}
 				time.Sleep(time.Hour)
 			})
 		})
 	}
+}
+
+// slowCodec takes its time to encode a message.
+type slowCodec struct {
+	counting
+	wait time.Duration
+}
+
+func (c slowCodec) Marshal(v any) (mem.BufferSlice, error) {
+	time.Sleep(c.wait)
+	return c.counting.Marshal(v)
 }
 
 // after asks for what comes after the last message.

@@ -112,14 +112,12 @@ func (s *stream) taken(n int) bool {
 // from then on. If the first that is sent it has ended, the next is sent a copy, made of data. It requires mu.
 func (s *stream) sendOnce(m any, data []byte, why policy.Commit) error {
 	kind := s.replay.kindOf(m)
-	var last *streamAttempt // that was sent it
-	for !s.done {
+	var last *streamAttempt          // that was sent it
+	for !s.done && !s.resume.begun { // after that it is late, as in SendMsg
 		t := s.taker()
-		for ; t == nil && !s.done; t = s.taker() {
-			s.wait()
-		}
 		if t == nil {
-			break
+			s.wait()
+			continue
 		}
 		if last != nil && why == policy.CommitBufferFull {
 			var err error

@@ -155,7 +155,7 @@ func TestWaitLimit_NothingLost(t *testing.T) {
 					wg.Go(func() {
 						ctx, cancel := context.WithCancel(t.Context())
 						defer cancel()
-						defer time.AfterFunc(time.Duration(i)*5*ms, cancel).Stop()
+						defer time.AfterFunc(time.Duration(1+i)*5*ms, cancel).Stop()
 						_, _ = s.call(ctx, get)
 					})
 				}
