@@ -38,3 +38,55 @@ func TestDecideEdges(t *testing.T) {
 		}
 	})
 }
+
+func TestDecideHedge(t *testing.T) {
+	t.Parallel()
+	beside := func(action policy.OnTimeout) *policy.Policy {
+		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = time.Second, action })
+	}
+	hedged, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, cut := failed(codes.DeadlineExceeded), failed(codes.Unavailable)
+	slow.TimedOut, cut.Resumes = true, true
+	for name, row := range map[string]struct {
+		policy  *policy.Policy
+		out     policy.Outcome
+		inPlace bool
+		reason  policy.Reason
+		delay   time.Duration
+	}{
+		"a slow attempt of a hedging policy":  {hedged, slow, false, policy.ReasonHedge, 0},
+		"a failure of a hedging policy":       {hedged, failed(codes.Unavailable), false, policy.ReasonHedge, 0},
+		"a cut stream of a hedging policy":    {hedged, cut, false, policy.ReasonHedge, 25 * ms},
+		"a timeout beside":                    {beside(policy.OnTimeoutHedge), slow, false, policy.ReasonHedge, 100 * ms},
+		"a timeout beside, of attempts alone": {beside(policy.OnTimeoutHedge), slow, true, policy.ReasonRetry, 100 * ms},
+		"a timeout in place":                  {beside(policy.OnTimeoutRetry), slow, false, policy.ReasonRetry, 100 * ms},
+		"a failure with a timeout beside":     {beside(policy.OnTimeoutHedge), failed(codes.Unavailable), false, policy.ReasonRetry, 100 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := decided(row.policy, &policy.Call{Attempts: 1, Safe: true, InPlace: row.inPlace}, row.out, &purse{})
+			if !d.Retry || d.Reason != row.reason || d.Delay != row.delay {
+				t.Errorf("%+v; want %s after %v", d, row.reason, row.delay)
+			}
+		})
+	}
+}
+
+// A resumed stream that has brought a message may make all of its attempts again.
+func TestCallProgress(t *testing.T) {
+	t.Parallel()
+	p := mustPolicy(t, nil)
+	for reset, want := range map[bool]time.Duration{false: 400 * ms, true: 100 * ms} {
+		call := policy.Call{Attempts: 1, Safe: true}
+		for range 2 {
+			call.Sent(decided(p, &call, failed(codes.Unavailable), &purse{}))
+		}
+		call.Progress(reset)
+		if d := decided(p, &call, failed(codes.Unavailable), &purse{}); call.Attempts != 1 || d.Delay != want {
+			t.Errorf("reset %v: %d attempts, %v; want 1, %v", reset, call.Attempts, d.Delay, want)
+		}
+	}
+}

@@ -42,8 +42,8 @@ var targets = []target{
 	{
 		folder: "policy",
 		files: []string{
-			"admission.go", "backoff.go", "codes.go", "commit.go", "cut.go", "decide.go", "gates.go", "hedge.go",
-			"idempotency.go", "mode.go", "pushback.go", "reason.go", "retry.go", "retry_codes.go", "transparent_retry.go",
+			"backoff.go", "codes.go", "commit.go", "cut.go", "decide.go", "idempotency.go", "mode.go", "policy.go",
+			"pushback.go", "transparent_retry.go",
 		},
 		tests: [][]string{{"-skip", "Memory|Bounded|ManyErrors|AnyFile|RepositoryFiles|Watch|Limits|Descriptors", "./policy"}},
 	},
