@@ -49,7 +49,7 @@ func (c *Call) add(step *Step, paid permit, done func(error), at time.Duration) 
 	a := attempt{
 		number: c.sent, began: at, slowAt: Never, permit: paid, done: done,
 		counted: c.set.Admission != nil,
-		hedge:   c.pending.decided && c.pending.decision.Reason == policy.ReasonHedge,
+		hedge:   c.pending.decision.Reason == policy.ReasonHedge,
 	}
 	if a.counted && c.sent > 1 {
 		c.set.Admission.Add()

@@ -149,6 +149,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"< S > E-",
 	},
 	{
+		"admission is asked about the time that is left", "retry", "admission queue deadline=2000",
+		`0 start → send 1; 600 end 1 UNAV → (overloaded), over overloaded, = 1`,
+		"< S > F E-",
+	},
+	{
 		"admission without a deadline", "retry", "admission queue",
 		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2`,
 		"< S > F ( Wf < ) a:10 + E+",
@@ -479,6 +484,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-",
 	},
 	{
+		"a resumption begins its backoff anew if the stream ran longer than the longest", "retry", "",
+		`0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2; 2060 commit 2 message → true; 12050 end 2 UNAV resumes progress → (retry), wake 12150; 12150 wake → send 3; 12160 commit 3 message → true; 22151 end 3 UNAV resumes progress → (retry), wake 22201; 22201 wake → send 4; 22210 end 4 OK → over succeeded, = 4`,
+		"S F ( Wf ) - F ( Wf ) - F ( Wf ) + E+",
+	},
+	{
 		"headers are no progress of a stream that is resumed", "retry", "",
 		`0 start → send 1; 10 commit 1 headers → true; 20 end 1 UNAV resumes → (retry), wake 70; 70 wake → send 2; 80 commit 2 headers → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 commit 3 headers → true; 210 end 3 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 3`,
 		"S F ( Wf ) - F ( Wf ) - F E-",
@@ -554,6 +564,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S ( Wt ) ( Wt F ) R - E+",
 	},
 	{
+		"followed, with a pushback that ends when an attempt is just of use", "beside", "deadline=986",
+		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550; 460 end 1 UNAV push=500 → lost, (followed), wake 985; 985 wake → send 3; 985 end 3 OK → won, cancel 2; 985 end 2 cut → cancelled, over succeeded, = 3`,
+		"S ( Wt ) ( Wt F ) + F - E+",
+	},
+	{
 		"followed, with a pushback: the pending attempt waits for it", "beside", "",
 		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550; 460 end 1 UNAV push=500 → lost, (followed), wake 985; 550 wake → wake 985; 985 wake → send 3; 990 end 3 OK → won, cancel 2; 991 end 2 cut → cancelled, over succeeded, = 3`,
 		"S ( Wt ) ( Wt F ) + F - E+",
@@ -584,6 +599,21 @@ func TestTraces(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestHedge(t *testing.T) {
+	t.Parallel()
+	p := newPlay(policies(t)["beside"], "", 0)
+	p.run("0 start; 10 end 1 UNAV; 60 wake; 260 wake; 360 wake")
+	for n, want := range map[int]bool{1: false, 2: false, 3: true, 4: false} { // 1 has ended, 2 is a retry, 3 runs beside it
+		if got := p.call.Hedge(n); got != want {
+			t.Errorf("attempt %d: a hedge %v; want %v", n, got, want)
+		}
+	}
+	p.run("370 end 3 OK; 371 end 2 cut")
+	if got := p.call.End().Hedges; got != 1 {
+		t.Errorf("%d hedges; want 1", got)
 	}
 }
 

@@ -38,6 +38,8 @@ func TestLastAnswers(t *testing.T) {
 		"a fast one, then a slow one":  {[]answer{fast(1), slow(2)}, 3, true},
 		"slow ones all the time":       {[]answer{slow(1), slow(time.Second), slow(11 * time.Second)}, 20 * time.Second, true},
 		"a slow one, and long silence": {[]answer{slow(1), slow(time.Minute)}, time.Minute + 1, true},
+		"slow ones at once":            {[]answer{slow(time.Second), slow(1100*time.Millisecond - 1)}, 11*time.Second + 1, false},
+		"slow ones, 100 ms apart":      {[]answer{slow(time.Second), slow(1100 * time.Millisecond)}, 11100 * time.Millisecond, true},
 		"before the clock's zero":      {[]answer{slow(-time.Hour)}, -time.Hour + time.Second, true},
 	} {
 		var l LastAnswers
@@ -145,6 +147,16 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 		if got := p.steps[len(p.steps)-1]; !strings.Contains(got, "("+row.want+")") {
 			t.Errorf("%s: %s; want %s", name, got, row.want)
 		}
+	}
+}
+
+// What is not known to be slow is not held against the calls that know more.
+func TestSlowEverywhere_NothingUsual(t *testing.T) {
+	t.Parallel()
+	p := newPlay(policies(t)["hedge"], "", 0)
+	p.set.LastAnswers = new(LastAnswers)
+	if p.run("0 start; 1000 end 1 OK"); p.set.LastAnswers.Slow(at(1000)) {
+		t.Error("an answer is slow before the usual latency is known")
 	}
 }
 

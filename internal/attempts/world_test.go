@@ -187,7 +187,8 @@ func (l load) Enter(_, left time.Duration) bool {
 	return true
 }
 
-func (l load) Queued(_, left time.Duration) bool { return l.queued && left != Never }
+// Queued says that answers take 1500 ms.
+func (l load) Queued(_, left time.Duration) bool { return l.queued && left < at(1500) }
 
 func (l load) Add() {
 	l.counted++
