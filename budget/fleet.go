@@ -72,7 +72,8 @@ type PoolState struct {
 }
 
 // Lease is the part of a pool that a process may spend. Its methods are safe for concurrent use, and none waits
-// or does I/O: what a lease lacks is asked for in the background, so that Take may promise what only Confirm grants.
+// or does I/O: what a lease lacks is asked for in the background, so that Take may promise what only Confirm grants, once
+// [Draw] says that it can be known.
 //
 //	Take ─┬─► refused
 //	      ├─► granted ────────────────────────────┬─► the attempt is sent; if it helped ─► Return
@@ -92,9 +93,10 @@ type Lease interface {
 
 // Draw is what was taken from a [Lease]. The zero Draw is nothing.
 type Draw struct {
-	Number uint64 // of the lease or, while it is asked for, of the request; 0: none
-	Tokens int64  // in millionths of an extra attempt
-	Asked  bool   // nobody knows yet whether it is granted
+	Number uint64        // of the lease or, while it is asked for, of the request; 0: none
+	Tokens int64         // in millionths of an extra attempt
+	Asked  bool          // nobody knows yet whether it is granted
+	Wait   time.Duration // until that is known, as a rule; 0 unless Asked
 }
 
 // Confirmer is a budget that may grant a permit only while the call waits for its next attempt. A type that wraps one

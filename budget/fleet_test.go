@@ -91,6 +91,21 @@ func TestFleetRatio(t *testing.T) {
 	}
 }
 
+// A promise says when it can be known.
+func TestFleetRatio_Wait(t *testing.T) {
+	t.Parallel()
+	fleet := pools{}
+	b, err := budget.NewFleetRatio(fleetConfig(), fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, _ := fleet["orders"].Next(0)
+	fleet["orders"].Answered(10*time.Millisecond, r, lease.Answer{})
+	if p, ok := b.Withdraw(time.Second, budget.Charge{}); !ok || !p.Asked || p.At != time.Second+20*time.Millisecond {
+		t.Errorf("%+v, %v; want a promise for twice the time of an answer later", p, ok)
+	}
+}
+
 func TestFleetRatio_Reload(t *testing.T) {
 	t.Parallel()
 	fleet := pools{}

@@ -90,7 +90,7 @@ type Permit struct {
 	Kind       Kind
 	Asked      bool          // a [Lease] was asked to pay: see [Confirmer]
 	Generation uint32        // how many reloads the budget had seen
-	At         time.Duration // the time that it was charged to
+	At         time.Duration // the time that it was charged to; if Asked, when Confirm can be asked: it refuses before, as a rule
 	Cost       int64         // what was charged, in a unit of the budget's own
 	Lease      uint64        // the number of the [Draw] that has paid; 0: none
 }

@@ -113,6 +113,7 @@ func (r *Ratio) draw(now time.Duration, cost int64, p *Permit) (ok bool) {
 	}
 	d, ok := r.lease.Take(now, cost)
 	p.Cost, p.Lease, p.Asked = d.Tokens, d.Number, d.Asked
+	p.At = now + d.Wait
 	return ok
 }
 

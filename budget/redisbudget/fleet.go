@@ -18,9 +18,10 @@
 // in the program, all processes that name the pool orders have 100 extra attempts a second together, beside what
 // their own calls earn.
 //
-// No call waits for Redis. A process asks in the background, for a token when a call waits in its backoff anyway, and
-// for more ahead when it needs several a second. While Redis cannot be reached, what is leased is spent, and then this
-// client's share of the pool, by the last known number of clients; without that, nothing.
+// A process asks in the background, for a token when a call waits in its backoff anyway, and for more ahead when it needs
+// several a second. The backoff is then at least twice as long as the last answers took, up to 100 ms; no call waits longer
+// for Redis. While Redis cannot be reached, what is leased is spent, and then this client's share of the pool, by the last
+// known number of clients; without that, nothing.
 //
 // Redis 5 or newer, or Valkey. Each pool is one hash, whose name has a hash tag, so that a cluster keeps it in one slot.
 package redisbudget

@@ -15,6 +15,9 @@ tokens = math.min(tokens + rate * math.max(now - at, 0) / 1000, math.max(rate, 1
 local granted = 0
 if wanted > 0 and tokens >= least then
   granted = math.floor(math.min(wanted, tokens))
+  if granted < wanted then -- what is left of a token helps nobody, and stays for the next who asks
+    granted = math.max(granted - granted % 1000000, least)
+  end
   tokens = tokens - granted
 end
 

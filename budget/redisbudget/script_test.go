@@ -58,6 +58,8 @@ func TestScript(t *testing.T) {
 		{time.Hour, 1000, 1, 100}, // a second of it lies there at most
 		{-time.Hour, 10, 1, 0},    // a clock that goes back adds nothing
 		{10 * time.Millisecond, 10, 1, 1},
+		{15 * time.Millisecond, 10, 1, 1}, // half a token stays
+		{5 * time.Millisecond, 10, 1, 1},
 		{time.Second, 0, 0, 0}, // a report
 		{0, 1000, 1, 100},
 	} {

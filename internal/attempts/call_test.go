@@ -94,6 +94,21 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( Wf ) R E-",
 	},
 	{
+		"an attempt waits longer than its backoff for a pool that takes longer", "retry", "promised=kept answers=80",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 90; 90 wake → send 2; 100 end 2 OK → over succeeded, = 2`,
+		"S F ( Wf C+ ) + E+",
+	},
+	{
+		"a hedge waits for a pool", "hedge", "promised=kept answers=20",
+		`0 start → send 1, wake 50; 50 wake → (hedge), wake 70; 70 wake → send 2, wake 120; 110 end 2 OK → won, cancel 1; 111 end 1 cut → cancelled, over succeeded, = 2`,
+		"S Wh ( C+ ) + E+",
+	},
+	{
+		"a deadline comes before a pool answers", "retry", "promised=kept answers=80 deadline=85",
+		`0 start → send 1; 10 end 1 UNAV → (retry), over deadline_too_close, = 1`,
+		"S F ( Wf ) R E-",
+	},
+	{
 		"the caller goes before the pool has answered", "retry", "promised=broken",
 		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop cancelled → over cancelled, = 0, last Unavailable`,
 		"S F ( Wf ) R E-",

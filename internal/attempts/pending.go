@@ -68,10 +68,14 @@ func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.De
 	return d
 }
 
-// schedule makes d the pending attempt.
+// schedule makes d the pending attempt. If nobody knows yet whether that is paid for, it waits at least as long as that
+// takes, as a rule.
 func (c *Call) schedule(d policy.Decision, now Now) {
 	c.pending.decided, c.pending.decision = true, d
 	c.pending.due = later(now.At, d.Delay)
+	if p := &c.pending.permit; p.Asked {
+		c.pending.due = max(c.pending.due, p.At)
+	}
 	c.postpone(now)
 }
 

@@ -33,7 +33,8 @@ import (
 type world struct {
 	told          []string
 	grants, slots int
-	promised      string // "kept", "broken" or, by a budget that nobody can ask, "lost": grants are promises of a pool; "": they are not
+	promised      string        // "kept", "broken" or, by a budget that nobody can ask, "lost": grants are promises of a pool; "": they are not
+	answers       time.Duration // how long the pool takes, as a rule
 	safe, inRetry bool
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent any more; "": it may
@@ -73,7 +74,7 @@ func (w *world) Off() policy.Reason { return w.off }
 
 func (w *world) Start(time.Duration) { w.tell("S") }
 func (w *world) Fail(time.Duration)  { w.tell("F") }
-func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool) {
+func (w *world) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
 	if c.Kind != budget.KindUnsent && w.grants == 0 {
 		w.tell("w")
 		return budget.Permit{}, false
@@ -90,7 +91,7 @@ func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool)
 		}
 		w.tell("W%c%s", c.Kind.String()[0], factor)
 	}
-	return budget.Permit{Kind: c.Kind, Cost: w.permits, Asked: w.promised != ""}, true
+	return budget.Permit{Kind: c.Kind, Cost: w.permits, Asked: w.promised != "", At: now + w.answers}, true
 }
 
 // Confirm keeps a promise, or not.
@@ -404,6 +405,8 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			if w.promised = value; value == "lost" {
 				pl.set.Budget = struct{ budget.Budget }{w}
 			}
+		case "answers":
+			w.answers = at(number(value))
 		case "slots":
 			w.slots = number(value)
 		case "unsafe":

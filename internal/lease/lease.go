@@ -29,6 +29,10 @@ const (
 	// fleet reports seldom: beats clients make at most so many reports a second.
 	beat  = 30 * time.Second
 	beats = 500
+	// longestWait bounds how long a call waits for an answer, when its backoff is shorter than answers take.
+	longestWait = 100 * time.Millisecond
+	// token is an extra attempt, in millionths.
+	token = 1_000_000
 	// Never is a time that does not come.
 	Never = time.Duration(math.MaxInt64)
 )
@@ -67,8 +71,10 @@ type Lease struct {
 	number   uint64           // of the last part or ask
 	used     float64          // tokens that calls want in a second, by the last ones
 	usedAt   time.Duration
+	cost     int64 // of the last that a call wanted
 	asking   bool
 	askedAt  time.Duration // the last request, or the beginning
+	took     time.Duration // as long as the last answers took
 	reported time.Duration // the last request that was answered
 	known    bool          // there was one
 	empty    time.Duration // until when the pool is taken for empty
@@ -144,8 +150,18 @@ func (l *Lease) take(now time.Duration, tokens int64) (d budget.Draw, ok, wake b
 	default:
 		l.number++
 		l.waiting = append(l.waiting, ask{l.number, tokens})
-		return budget.Draw{Number: l.number, Tokens: tokens, Asked: true}, true, !l.asking
+		return budget.Draw{Number: l.number, Tokens: tokens, Asked: true, Wait: l.wait()}, true, !l.asking
 	}
+}
+
+// wait is how long a call should wait for an answer: twice as long as the last ones took, so that nearly all come in
+// time, and longer if it is for the request after the one that is on its way. It requires mu.
+func (l *Lease) wait() time.Duration {
+	wait := 2 * l.took
+	if l.asking {
+		wait += l.took
+	}
+	return min(wait, longestWait)
 }
 
 // spend takes tokens from a part, or from the share, and returns its number; 0 if none has them. It requires mu.
@@ -251,6 +267,9 @@ func (l *Lease) expire(now time.Duration) {
 func (l *Lease) use(now time.Duration, tokens int64) {
 	l.used = l.used*math.Exp(-(now-l.usedAt).Seconds()) + float64(tokens)
 	l.usedAt = now
+	if tokens > 0 {
+		l.cost = tokens
+	}
 }
 
 // low reports whether tokens should be asked for before calls have to wait for them: when calls use several a second,

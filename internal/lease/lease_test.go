@@ -13,8 +13,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 )
 
-const token = 1e6
-
 // asked lets the lease ask, and fails the test if it does not.
 func asked(t *testing.T, l *Lease, now time.Duration) Request {
 	t.Helper()
@@ -180,12 +178,12 @@ func TestLease_Request(t *testing.T) {
 		takes         []int64
 		want, least   int64
 	}{
-		"what calls wait for":                  {100, 1, 0, []int64{0.7 * token, 0.6 * token}, 1.3 * token, 0.7 * token},
-		"twice what they use":                  {100, 1, 0, []int64{token, token}, 4 * token, token},
-		"less what is left":                    {100, 1, token, []int64{2 * token}, 3 * token, 2 * token},
-		"no more than a second of the pool":    {1.5, 1, 0, []int64{token, token}, 1.5 * token, token},
-		"no more than four times its part":     {4, 8, 0, []int64{token, token}, 2 * token, token},
-		"no less than what the first one asks": {1, 1000, 0, []int64{token, token}, token, token},
+		"what calls wait for": {100, 1, 0, []int64{0.7 * token, 0.6 * token}, 1.3 * token, 0.7 * token},
+		"twice what they use": {100, 1, 0, []int64{token, token}, 4 * token, token},
+		"less what is left":   {100, 1, token, []int64{2 * token}, 3 * token, 2 * token},
+		"no more than a second of the pool, in whole tokens": {1.5, 1, 0, []int64{token, token}, 2 * token, token},
+		"no more than four times its part":                   {4, 8, 0, []int64{token, token}, 2 * token, token},
+		"no less than what the first one asks":               {1, 1000, 0, []int64{token, token}, token, token},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -295,6 +293,60 @@ func TestLease_Counts(t *testing.T) {
 	l.Take(0, token) // while the pool is taken for empty
 	if got, want := l.Counts(), (Counts{Requests: 3, Asked: token + 12*token, Leased: token, Denied: 2}); got != want {
 		t.Errorf("%+v; want %+v", got, want)
+	}
+}
+
+// A call is told how long answers take, by those before: twice as long, and the time of the one that is on its way.
+func TestLease_Wait(t *testing.T) {
+	t.Parallel()
+	l := New(100, 0, func() {})
+	now := time.Duration(0)
+	answer := func(later time.Duration) {
+		r := asked(t, l, now)
+		now += later
+		l.Answered(now, r, Answer{Tokens: r.Least})
+	}
+	promised := func(want time.Duration) {
+		t.Helper()
+		if d, ok := l.Take(now, token); !ok || !d.Asked || d.Wait != want {
+			t.Fatalf("at %v: %+v, %v; want a wait of %v", now, d, ok, want)
+		}
+	}
+	answer(10 * time.Millisecond) // the first report
+	promised(20 * time.Millisecond)
+	r := asked(t, l, now)
+	promised(30 * time.Millisecond)
+	now += 50 * time.Millisecond // (3·10 + 50)/4 = 20
+	l.Answered(now, r, Answer{Tokens: r.Least})
+	answer(20 * time.Millisecond)
+	promised(40 * time.Millisecond)
+	answer(400 * time.Millisecond)
+	promised(longestWait)
+}
+
+// Parts of a token help nobody, nor does less than the last call has wanted.
+func TestLease_Whole(t *testing.T) {
+	t.Parallel()
+	l := New(100, 0, func() {})
+	l.Answered(0, asked(t, l, 0), Answer{Clients: 150})
+	for i := range 3 {
+		if _, ok := l.Take(time.Duration(i)*time.Millisecond, 5*token); !ok {
+			t.Fatal("no promise")
+		}
+	}
+	for range 3 { // what calls wait for, one after the other, since it is more than this client's part
+		l.Answered(Gap, asked(t, l, Gap), Answer{Tokens: 5 * token, Clients: 150})
+	}
+	l.Take(2*Gap, 5*token)
+	if r := asked(t, l, 2*Gap); r.Tokens != 5*token || r.Least != 5*token {
+		t.Errorf("asks %+v", r)
+	}
+	l.Answered(2*Gap, Request{Tokens: 5 * token}, Answer{Clients: 30})
+	for i := range 4 {
+		l.Take(4*Gap+time.Duration(i)*time.Millisecond, token)
+	}
+	if r := asked(t, l, 4*Gap+5*time.Millisecond); r.Tokens%token != 0 || r.Tokens <= 4*token || r.Least != token {
+		t.Errorf("asks %+v; want whole tokens, for the next two seconds too", r)
 	}
 }
 

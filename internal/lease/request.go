@@ -3,7 +3,10 @@
 
 package lease
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Next says what to ask the pool now, if ok, and then expects Answered or Failed; else when to look again.
 func (l *Lease) Next(now time.Duration) (r Request, at time.Duration, ok bool) {
@@ -61,12 +64,12 @@ func (l *Lease) request(now time.Duration) Request {
 			least = a.tokens
 		}
 	}
-	most := l.rate
+	most := whole(float64(l.rate))
 	if l.clients > 1 {
-		most = int64(float64(l.rate) / l.clients * 4)
+		most = whole(float64(l.rate) / l.clients * 4)
 	}
 	if l.used >= 2e6 {
-		wanted, least = max(wanted, int64(2*l.used)-l.left()), max(least, 1)
+		wanted, least = max(wanted, whole(2*l.used-float64(l.left()))), max(least, l.cost)
 	}
 	r := Request{Least: least, Tokens: max(min(wanted, most), least), Covered: l.beat()}
 	if l.known { // who could not report for long does not count for many
@@ -75,11 +78,17 @@ func (l *Lease) request(now time.Duration) Request {
 	return r
 }
 
+// whole is so many whole tokens at least: a part of one helps nobody.
+func whole(tokens float64) int64 { return int64(math.Ceil(tokens/token)) * token }
+
 // Answered reports what the pool has said.
 func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
+	if l.took = (3*l.took + now - l.askedAt) / 4; !l.known {
+		l.took = now - l.askedAt
+	}
 	l.asking, l.away, l.known, l.reported = false, false, true, l.askedAt
 	if a.Clients > 0 { // else the last that was known
 		l.clients = max(a.Clients, 1)
