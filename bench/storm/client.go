@@ -4,6 +4,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,7 +16,8 @@ import (
 type client struct {
 	name        string
 	ours        bool // it is stagger, which the targets are for
-	connections int
+	connections int  // of each process
+	processes   int  // that the users' calls come from; 0: 1
 	onSlow      onSlow
 	retries     where
 	options     func(storm) (outage.Options, error) // of a process
@@ -32,13 +34,23 @@ const (
 
 // in is the client as it is played in a storm.
 func (c client) in(s storm) outage.Client {
-	return outage.Client{Name: c.name, Connections: c.connections, Options: func() (outage.Options, error) {
+	return outage.Client{Name: c.name, Connections: c.connections, Processes: c.processes, Options: func() (outage.Options, error) {
+		s.process++
 		options, err := c.options(s)
 		// What the client itself says of load balancing comes later, and wins.
 		options.Dial = append([]grpc.DialOption{grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + s.balancing(false) + `}`)}, options.Dial...)
 		return options, err
 	}}
 }
+
+// plain reports whether c makes one attempt a call: what the others are measured by.
+func (c client) plain() bool { return strings.HasPrefix(c.name, noRetriesName) }
+
+// inAll is how many connections its users have.
+func (c client) inAll() int { return c.connections * max(c.processes, 1) }
+
+// many reports whether its users are so many processes that what each may send at least counts.
+func (c client) many() bool { return c.processes >= 100 }
 
 // onSlow is what a client makes of an attempt that is slow.
 type onSlow int
@@ -68,7 +80,7 @@ const (
 // clients are those of most storms. The first is what the others are measured by. Those that are played side by side
 // stand side by side: stagger with the first, and not with those that flood the machine.
 func clients(seed uint64) []client {
-	list := append([]client{{name: "no retries", connections: 1, options: noRetries}}, ours("stagger", wherePicked, seed)...)
+	list := append([]client{{name: noRetriesName, connections: 1, options: noRetries}}, ours("stagger", wherePicked, seed)...)
 	return append(list,
 		client{name: "gRPC", connections: 1, options: builtIn("", false)},
 		client{name: "gRPC, throttling", connections: 1, options: builtIn(throttling, false)},
@@ -83,7 +95,7 @@ func clients(seed uint64) []client {
 // elsewhereClients are those of the storms in which some backends are worse than the others: stagger with and without
 // retries that go elsewhere, gRPC's own with them, and the peers, whose retries go where the same policy picks.
 func elsewhereClients(seed uint64) []client {
-	list := []client{{name: "no retries", connections: 1, options: noRetries}}
+	list := []client{{name: noRetriesName, connections: 1, options: noRetries}}
 	list = append(list, ours("stagger", wherePicked, seed)...)
 	list = append(list, ours("elsewhere", whereElsewhere, seed)...)
 	list = append(list, ours("at once", whereElsewhereAtOnce, seed)...)
@@ -106,6 +118,8 @@ func ours(name string, retries where, seed uint64) []client {
 	}
 	return []client{of(name, 1), of(name+", 10 conns", 10), of(name+", 100 conns", 100)}
 }
+
+const noRetriesName = "no retries"
 
 func noRetries(storm) (outage.Options, error) {
 	return outage.Options{Dial: []grpc.DialOption{grpc.WithDisableRetry()}}, nil

@@ -33,13 +33,13 @@ func policies(s storm, retries where) (*policy.Set, error) {
 	return policy.Parse(policyFile, []byte(text))
 }
 
-// stagger is a client that follows the policy file. All its connections share its budget.
+// stagger is a client that follows the policy file. All connections of a process share its budget.
 func stagger(s storm, retries where, seed uint64) (outage.Options, error) {
 	set, err := policies(s, retries)
 	if err != nil {
 		return outage.Options{}, err
 	}
-	retrier, err := interceptor.New(set, interceptor.WithRandom(seeded(seed)))
+	retrier, err := interceptor.New(set, interceptor.WithRandom(seeded(seed, s.process)))
 	if err != nil {
 		return outage.Options{}, err
 	}
@@ -47,10 +47,10 @@ func stagger(s storm, retries where, seed uint64) (outage.Options, error) {
 	return outage.Options{Dial: retrier.DialOptions(), Server: []grpc.ServerOption{grpc.ChainStreamInterceptor(retrier.StreamServer())}}, nil
 }
 
-// seeded is a source of jitter that repeats, as far as the calls come in the same order.
-func seeded(seed uint64) func() float64 {
+// seeded is a source of jitter that repeats, as far as the calls come in the same order. Each process has its own.
+func seeded(seed, process uint64) func() float64 {
 	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := rand.New(rand.NewPCG(seed, process))
 	return func() float64 {
 		mu.Lock()
 		defer mu.Unlock()

@@ -31,7 +31,7 @@ func printVerdicts(w io.Writer, outcomes []*outcome, markdown bool) {
 			bad.Rows = append(bad.Rows, row)
 		}
 	}
-	printf(w, "%d of %d claims about stagger hold, from any number of connections.\n\n", len(all.Rows)-len(bad.Rows), len(all.Rows))
+	printf(w, "%d of %d claims about stagger hold, from wherever its calls come.\n\n", len(all.Rows)-len(bad.Rows), len(all.Rows))
 	if len(bad.Rows) > 0 {
 		printf(w, "%s\n\n", rendered(bad, markdown))
 	}

@@ -52,18 +52,15 @@ func compare(t *testing.T, client, where string, sim, played outage.Result) {
 // checkSimulator compares a storm over real gRPC in virtual time with the simulator's.
 func checkSimulator(t *testing.T, o *outcome) {
 	t.Helper()
-	found := simulated(t, o.storm)
-	if len(found) != 2 {
-		t.Errorf("the simulator plays %d variants; want two, which are named after clients", len(found))
-	}
+	found, compared := simulated(t, o.storm), 0
 	for i, c := range o.clients {
 		if sim, ok := found[c.name]; ok {
 			compare(t, c.name, "real gRPC", sim, o.results[i].Result)
-			delete(found, c.name)
+			compared++
 		}
 	}
-	if len(found) > 0 {
-		t.Errorf("no client is called as the simulator's variants: %v", found)
+	if compared < 2 {
+		t.Errorf("%d clients are called as the simulator's variants: %v; want no retries and stagger at least", compared, found)
 	}
 }
 

@@ -28,7 +28,10 @@ type storm struct {
 	*sim.Scenario
 
 	attemptTimeout time.Duration // of the clients that have such a thing; 0: none
+	hedgingDelay   time.Duration // of stagger's policy, if that hedges
+	process        uint64        // number of the process that a client's options are for, from 1
 	target         target
+	ofMany         target // of stagger in many processes
 	elsewhere      target // of stagger with retries that go elsewhere; none: it does not take part
 	atOnce         target // of the same with the first retry at once
 	leaf           string // the load balancing policy of all clients; "": round_robin
@@ -44,10 +47,12 @@ func (s storm) clients(seed uint64) []client {
 
 // targetOf is what a client should reach.
 func (s storm) targetOf(c client) target {
-	switch c.retries {
-	case whereElsewhere:
+	switch {
+	case c.many():
+		return s.ofMany
+	case c.retries == whereElsewhere:
 		return s.elsewhere
-	case whereElsewhereAtOnce:
+	case c.retries == whereElsewhereAtOnce:
 		return s.atOnce
 	default:
 		return s.target
@@ -147,7 +152,11 @@ func load(file string) (storm, error) {
 	if p == nil {
 		return storm{}, fmt.Errorf("%s: no policy for %s", file, call.Method)
 	}
-	return storm{Scenario: s, attemptTimeout: p.PerAttemptTimeout()}, nil
+	read := storm{Scenario: s, attemptTimeout: p.PerAttemptTimeout()}
+	if h := p.Hedge(); h != nil {
+		read.hedgingDelay = h.Delay
+	}
+	return read, nil
 }
 
 // choose returns the storms whose names match the pattern.
@@ -179,8 +188,11 @@ func (s storm) overloads() bool {
 // terms says what holds for the calls of a storm.
 func (s storm) terms() string {
 	text := "No attempt timeouts"
-	if s.attemptTimeout > 0 {
+	switch {
+	case s.attemptTimeout > 0:
 		text = fmt.Sprintf("Attempt timeouts of %v", s.attemptTimeout)
+	case s.hedgingDelay > 0:
+		text = fmt.Sprintf("Hedges after %v", s.hedgingDelay)
 	}
 	if s.chain() {
 		text += fmt.Sprintf(", %d services, the last of which serves %.0f requests/s, the others twice as many", len(s.Services), s.last().Capacity())

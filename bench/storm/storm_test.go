@@ -32,7 +32,7 @@ func TestStorms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := append(allStorms(t), others...)
+	all := slices.Concat(allStorms(t), others, gridStorms(t)[len(allStorms(t)):])
 	if len(files) != len(all)-3 { // three of the others are played of files that are there already
 		t.Errorf("%d files, %d storms; want each to be played", len(files), len(all))
 	}
@@ -102,8 +102,8 @@ func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 		}
 	}
 	slices.Sort(timeouts)
-	if n := len(slices.Compact(timeouts)); n != len(set.Policies()) {
-		t.Errorf("%d policies for %d attempt timeouts", len(set.Policies()), n)
+	if n := len(slices.Compact(timeouts)); n != len(set.Policies())-1 {
+		t.Errorf("%d policies for %d attempt timeouts, and for hedges", len(set.Policies()), n)
 	}
 }
 
@@ -116,9 +116,12 @@ func TestPolicyFile(t *testing.T) {
 	if w := set.Warnings(); len(w) > 0 {
 		t.Errorf("warnings: %v", w)
 	}
-	config, _ := set.Budgets()[0].Config.(budget.RatioConfig)
+	if len(set.Budgets()) > 0 || set.Throttling() != nil {
+		t.Error("the policies name a budget; want the default one, which the targets are for")
+	}
+	config := budget.DefaultRatio()
 	if got := config.Percent; got != 10 {
-		t.Errorf("the budget is %v %%; want 10, which the targets are for", got)
+		t.Errorf("the default budget is %v %%; want 10, which the targets are for", got)
 	}
 	for _, s := range allStorms(t) {
 		if got := config.Window; got != s.TroubleStart() {

@@ -62,8 +62,8 @@ func (r *result) judgement() judgement {
 // judge compares all clients with the storm's target, and stagger with its peers too.
 func (o *outcome) judge() {
 	for i := range o.results {
-		if i > 0 {
-			o.results[i].verdicts = o.storm.targetOf(o.clients[i]).judge(o.results[i], o.results[0])
+		if c := o.clients[i]; !c.plain() {
+			o.results[i].verdicts = o.storm.targetOf(c).judge(o.results[i], o.without(c))
 		}
 		o.results[i].verdicts = append(o.results[i].verdicts, o.besideItself(i)...)
 		if o.clients[i].ours {
@@ -72,11 +72,22 @@ func (o *outcome) judge() {
 	}
 }
 
+// without is what became of one attempt a call over as many connections as c has, if that was played: over more, the
+// calls are spread over the backends less evenly.
+func (o *outcome) without(c client) result {
+	for i, p := range o.clients {
+		if p.plain() && p.inAll() == c.inAll() {
+			return o.results[i]
+		}
+	}
+	return o.results[0]
+}
+
 // besideItself judges stagger with retries that go elsewhere by stagger without, from as many connections.
 func (o *outcome) besideItself(i int) []verdict {
 	c := o.clients[i]
 	same := slices.IndexFunc(o.clients, func(other client) bool {
-		return other.ours && other.retries == wherePicked && other.connections == c.connections
+		return other.ours && other.retries == wherePicked && other.inAll() == c.inAll() && other.processes == c.processes
 	})
 	if !c.ours || c.retries == wherePicked || same < 0 {
 		return nil

@@ -89,17 +89,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 	t.Parallel()
 	all := allStorms(t)
 	outcomes := make([]*outcome, len(all))
-	t.Cleanup(func() {
-		if *folder == "" || slices.Contains(outcomes, nil) {
-			return
-		}
-		path := func(name string) string { return filepath.Join(*folder, name) }
-		if err := export(t.Output(), options{seed: 1, html: path("storm.html"), csv: path("storm.csv"), json: path("storm.json")}, outcomes); err != nil {
-			t.Error(err)
-		}
-		printVerdicts(t.Output(), outcomes, true)
-		printWorse(t.Output(), outcomes, true)
-	})
+	t.Cleanup(func() { write(t, "storm", outcomes) })
 	for i, s := range all {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +98,20 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 			checkSimulator(t, outcomes[i])
 		})
 	}
+}
+
+// write writes what was played to the folder that was asked for.
+func write(t *testing.T, name string, outcomes []*outcome) {
+	t.Helper()
+	if *folder == "" || slices.Contains(outcomes, nil) {
+		return
+	}
+	path := filepath.Join(*folder, name)
+	if err := export(t.Output(), options{seed: 1, html: path + ".html", csv: path + ".csv", json: path + ".json"}, outcomes); err != nil {
+		t.Error(err)
+	}
+	printVerdicts(t.Output(), outcomes, true)
+	printWorse(t.Output(), outcomes, true)
 }
 
 // checkClaims fails the test for every claim about stagger that does not hold, but those known.

@@ -1,0 +1,75 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// gridClients are those of the grid: the same calls from one process and from many, each with budgets of its own, and
+// what each is measured by, no retries over as many connections.
+func gridClients(seed uint64) []client {
+	var list []client
+	for _, c := range ours("", wherePicked, seed) {
+		list = append(list, client{name: noRetriesName + c.name, connections: c.connections, options: noRetries})
+	}
+	list = append(list, ours("stagger", wherePicked, seed)...)
+	for _, processes := range []int{10, 100} {
+		c := ours(fmt.Sprintf("stagger, %d processes", processes), wherePicked, seed)[0]
+		c.processes = processes
+		list = append(list, c)
+	}
+	return list
+}
+
+// gridStorms are the storms with the targets of the grid, and those that stagger is compared with no retries in alone.
+// Some have no target: what becomes of them is shown.
+func gridStorms(t *testing.T) []storm {
+	t.Helper()
+	overload, ofMany := target{recovery: 1.1, share: 0.98}, target{recovery: 1.25, share: 0.95}
+	helps := func(success float64) target { return target{success: success} }
+	var list []storm
+	for _, s := range []struct {
+		file           string
+		target, ofMany target
+	}{
+		{"blip", target{}, target{}},
+		{"pulse", overload, ofMany},
+		{"patient-pulse", overload, ofMany},
+		{"random-failures", helps(0.999), helps(0.999)},
+		{oneFails, helps(0.995), helps(0.995)},
+		{"one-hangs", helps(0.99), target{}},
+		{"outage", target{perCall: 1.12}, target{perCall: floors(100, 550)}},
+		{"slow-tail", helps(0.999), helps(0.999)},
+		{"chain-outage", target{perCall: 1.12}, target{perCall: floors(100, 220)}},
+		{"chain-pulse", overload, target{}},
+		{"pulse-10s", overload, target{}},
+		{"pulse-60s", overload, target{}},
+		{"strong-pulse", target{share: 0.98}, target{}},
+		{"on-and-off", target{share: 0.98}, target{}},
+		{"half-the-workers", target{}, target{}},
+		{"pulse-one-down", target{}, target{}},
+		{"all-slow", target{success: 0.999, perCall: 1.05}, target{success: 0.999, perCall: 1.05}},
+		{"one-hangs-busy", helps(0.99), target{}},
+		{"hedged-pulse", overload, target{}},
+		{"hedged-slow-tail", helps(0.999), helps(0.999)},
+	} {
+		read, err := load("storms/" + s.file + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read.target, read.ofMany = s.target, s.ofMany
+		list = append(list, read)
+	}
+	return list
+}
+
+// floors is how many requests a call many processes may send in an outage: beside a tenth of an extra one for each
+// call, what the budget of each allows at least.
+func floors(processes int, callsPerSecond float64) float64 {
+	return 1.1 + float64(processes)*budget.DefaultRatio().MinPerSecond/callsPerSecond
+}
