@@ -63,7 +63,7 @@ const (
 
 // comparable reports whether stagger, which times out as the storm says, may be compared with it.
 func (o onSlow) comparable(s storm) bool {
-	if s.attemptTimeout == 0 {
+	if s.attemptTimeout == 0 && s.hedgingDelay == 0 {
 		return o != onSlowHedge
 	}
 	return o != onSlowWait
