@@ -10,7 +10,7 @@ import (
 )
 
 // A hundred calls meet an outage. Each would like one more attempt; a tenth of them may, and the
-// reserve of 1 a second over ten seconds lets ten more.
+// reserve of 0.8 a second over five seconds lets four more.
 func ExampleNewRatio() {
 	b, err := budget.NewRatio(budget.DefaultRatio())
 	if err != nil {
@@ -28,7 +28,7 @@ func ExampleNewRatio() {
 		b.Finish(now, budget.EndFailed)
 	}
 	fmt.Println(extra, "extra attempts,", b.Denied(), "denied")
-	// Output: 20 extra attempts, 80 denied
+	// Output: 14 extra attempts, 86 denied
 }
 
 // One backend of four is broken, and an extra attempt goes to another: it succeeds, pays for itself,
@@ -50,7 +50,7 @@ func ExampleRatio_Settle() {
 		b.Finish(now, budget.EndAtOnce)
 	}
 	fmt.Println(b.Denied(), "denied, balance", b.Balance(now))
-	// Output: 0 denied, balance 110
+	// Output: 0 denied, balance 104
 }
 
 // With ten tokens extra attempts stop at five. One that succeeds adds a tenth.
@@ -94,7 +94,7 @@ func ExampleNew() {
 		fmt.Println(config.Name(), b.Balance(budget.Now()))
 	}
 	// Output:
-	// ratio 10
+	// ratio 4
 	// concurrent 3
 	// refund 100
 }

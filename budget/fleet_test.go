@@ -133,7 +133,7 @@ func TestFleetRatio_Reload(t *testing.T) {
 	if err := b.Reload(0, broken); err == nil || !strings.Contains(err.Error(), `"broken"`) {
 		t.Errorf("%v; want the fleet's error, with the pool's name", err)
 	}
-	if err := b.Reload(0, budget.DefaultRatio()); err != nil || b.Balance(0) != 10 {
+	if err := b.Reload(0, budget.DefaultRatio()); err != nil || b.Balance(0) != 4 {
 		t.Errorf("%v, balance %v; want the local reserve", err, b.Balance(0))
 	}
 }

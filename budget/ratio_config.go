@@ -33,10 +33,11 @@ type RatioConfig struct {
 	Fleet FleetConfig
 }
 
-// DefaultRatio is 10 %, 1 per second, a window of 10 s, and after timeouts a cost of 5 and a bonus
-// of 2.5, which means that these sustain themselves while more than two thirds succeed.
+// DefaultRatio is 10 %, 0.8 per second, a window of 5 s, and after timeouts a cost of 4 and a bonus of 3, which means
+// that these sustain themselves while more than four of seven succeed: well below the three of four that do while one server
+// of four hangs. What a client has without traffic, 4 in a window, pays for one attempt after a timeout. docs/overload.md shows what other numbers come to.
 func DefaultRatio() RatioConfig {
-	return RatioConfig{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5}
+	return RatioConfig{Percent: 10, MinPerSecond: 0.8, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3}
 }
 
 // Name implements [Config].

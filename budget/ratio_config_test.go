@@ -21,7 +21,7 @@ func TestRatioConfigIsExact(t *testing.T) {
 		{budget.RatioConfig{Percent: 1000, MinPerSecond: 1e6, Window: time.Minute, TimeoutCost: 1000, TimeoutBonus: 1000}, 60_000_010},
 		{budget.RatioConfig{Percent: 33.3333, MinPerSecond: 0.0001, Window: 10 * time.Second, TimeoutCost: 1}, 0.334333},
 		{budget.RatioConfig{Percent: 0.57, MinPerSecond: 0.2999, Window: 1500 * time.Millisecond, TimeoutCost: 1}, 0.45555},
-		{budget.DefaultRatio(), 10.1},
+		{budget.DefaultRatio(), 4.1},
 	} {
 		b, err := budget.NewRatio(c.config)
 		if err != nil {

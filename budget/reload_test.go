@@ -174,10 +174,10 @@ func TestFresh(t *testing.T) {
 		when   time.Duration // it has forgotten
 	}{
 		"ratio, a call": {
-			budget.DefaultRatio(), func(b budget.Budget) { call(b, t0, budget.EndAtOnce) }, func(budget.Budget) {}, t0 + 10*time.Second,
+			budget.DefaultRatio(), func(b budget.Budget) { call(b, t0, budget.EndAtOnce) }, func(budget.Budget) {}, t0 + budget.DefaultRatio().Window,
 		},
 		"ratio, a charge": {
-			budget.DefaultRatio(), func(b budget.Budget) { spend(b, t0, 1) }, func(budget.Budget) {}, t0 + 10*time.Second,
+			budget.DefaultRatio(), func(b budget.Budget) { spend(b, t0, 1) }, func(budget.Budget) {}, t0 + budget.DefaultRatio().Window,
 		},
 		"throttle, a failure": {
 			budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.5},
@@ -310,7 +310,7 @@ func TestReloadOfOpenPermits(t *testing.T) {
 // A permit survives a reload of the same config: it gives back what it would have.
 func TestReloadOfTheSameConfig(t *testing.T) {
 	t.Parallel()
-	c := budget.DefaultRatio()
+	c := budget.RatioConfig{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5}
 	b := ratio(t, c.Percent, c.MinPerSecond)
 	p, _ := b.Withdraw(t0, charge(timeout))
 	for range 100 {

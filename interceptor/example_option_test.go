@@ -92,7 +92,8 @@ func ExampleMaxAttempts() {
 
 func ExampleWithMaxAttempts() {
 	retry := policy.DefaultRetry()
-	retry.MaxAttempts = 8 // without the option, 5 are made, and a warning says so
+	retry.MaxAttempts = 8          // without the option, 5 are made, and a warning says so
+	retry.Budget = policy.NoBudget // the default one has four extra attempts for a client without traffic
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
 		Spec:  policy.Spec{Retry: &retry},

@@ -28,7 +28,7 @@ func budgeted(spec policy.BudgetSpec) policy.Config {
 
 func reserve(perSecond float64) policy.BudgetSpec {
 	r := budget.DefaultRatio()
-	r.Percent, r.MinPerSecond = 0.0001, perSecond
+	r.Percent, r.MinPerSecond, r.Window = 0.0001, perSecond, 10*time.Second
 	return policy.BudgetSpec{Config: r}
 }
 

@@ -12,12 +12,12 @@ import (
 )
 
 func TestServiceConfigEntry_ListsOK(t *testing.T) {
-	lax := strings.Replace(retries("3", ""), `"UNAVAILABLE"`, `"UNAVAILABLE", "OK"`, 1)
+	lax := strings.Replace(retries("2", ""), `"UNAVAILABLE"`, `"UNAVAILABLE", "OK"`, 1)
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, lax, nil)
 		for range 3 {
-			l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
+			l.wants(t, "a call", get, 2, policy.ReasonAttemptsExhausted)
 			l.deliver(lax) // as DNS does, again and again
 		}
 		want := "service config of live:///orders: retryPolicy for " + get + ": OK: is no failure, and is passed over in retryableStatusCodes"

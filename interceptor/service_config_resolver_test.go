@@ -115,10 +115,10 @@ func TestServiceConfigResolver_FleetIsMissing(t *testing.T) {
 func TestServiceConfigResolver_RefusedByUs(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
-		lax := strings.Replace(retries("3", `, "retryThrottling": {"maxTokens": 1.5, "tokenRatio": 1}`), `"name"`, `"owner": "us", "timeout": "7s", "timeout": "9s", "name"`, 1)
+		lax := strings.Replace(retries("2", `, "retryThrottling": {"maxTokens": 1.5, "tokenRatio": 1}`), `"name"`, `"owner": "us", "timeout": "7s", "timeout": "9s", "name"`, 1)
 		l := dialLive(t, s, lax, s.retrier.Resolver)
 		for range 3 {
-			l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
+			l.wants(t, "a call", get, 2, policy.ReasonAttemptsExhausted)
 			l.deliver(lax)
 		}
 		const where = "service config of live:///orders:"

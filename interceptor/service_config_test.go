@@ -178,12 +178,14 @@ func TestServiceConfig_Change(t *testing.T) {
 		if err := <-done; s.Count(get) != 2 {
 			t.Errorf("a call that ran made %d attempts, %v; want the 2 that it began with", s.Count(get), err)
 		}
+		time.Sleep(10 * time.Second) // for the budget
 		l.wants(t, "after", get, 4, policy.ReasonAttemptsExhausted)
 		l.deliver(entryOf(`"waitForReady": true`, ""))
 		l.wants(t, "without a policy", get, 1, policy.ReasonNonRetryable)
 		l.deliver("{}")
 		l.wants(t, "without an entry", get, 1, policy.ReasonNonRetryable)
 		l.deliver(retries("3", ""))
+		time.Sleep(10 * time.Second) // for the budget
 		l.wants(t, "with one again", get, 3, policy.ReasonAttemptsExhausted)
 	})
 }
@@ -214,9 +216,9 @@ func TestServiceConfig_FileWins(t *testing.T) {
 func TestServiceConfig_ConnectionsShareTheBudget(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
-		one, two := dialLive(t, s, retries("2", ""), nil), dialLive(t, s, retries("4", ""), nil)
+		one, two := dialLive(t, s, retries("2", ""), nil), dialLive(t, s, retries("3", ""), nil)
 		one.wants(t, "one", get, 2, policy.ReasonAttemptsExhausted)
-		two.wants(t, "two", get, 4, policy.ReasonAttemptsExhausted)
+		two.wants(t, "two", get, 3, policy.ReasonAttemptsExhausted)
 		one.wants(t, "one again", get, 2, policy.ReasonAttemptsExhausted)
 		for range 20 {
 			_, _ = two.call(t.Context(), get)

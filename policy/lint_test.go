@@ -90,11 +90,11 @@ methodConfig:
 	const says = "warning f:5:24: methodConfig[0].retryPolicy.perAttemptTimeout: 1s: a client that makes few calls never sends another attempt " +
 		"after it: that costs "
 	const remedy = " for such a client; raise minPerSecond or window, or lower timeoutCost"
-	wantLinted(t, file("ratio: {minPerSecond: 0.5, window: 10s}", ", budget: b"))
-	wantLinted(t, file("ratio: {minPerSecond: 0.4, window: 10s}", ", budget: b"), says+"5, and budget b has 4.1"+remedy)
+	wantLinted(t, file("ratio: {minPerSecond: 0.4, window: 10s}", ", budget: b"))
+	wantLinted(t, file("ratio: {minPerSecond: 0.3, window: 10s}", ", budget: b"), says+"4, and budget b has 3.1"+remedy)
 	wantLinted(t, file("ratio: {minPerSecond: 1, window: 10s, timeoutCost: 10.2}", ", budget: b"), says+"10.2, and budget b has 10.1"+remedy)
 	wantLinted(t, strings.Replace(file("ratio: {}", ", budget: b, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), "[UNAV", "[DEADLINE_EXCEEDED, UNAV", 1),
-		says+"15, and budget b has 10.1"+remedy)
+		says+"12, and budget b has 4.1"+remedy)
 	wantLinted(t, file("refund: {}", ", budget: b"))
 	wantLinted(t, strings.Replace(file("ratio: {minPerSecond: 0.4}", ", budget: b"), "perAttemptTimeout: 1s", "jitter: FULL", 1))
 }
@@ -130,6 +130,6 @@ func TestLintPool(t *testing.T) {
 	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}", ", perAttemptTimeout: 1s"), note("0.5"))
 	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}, timeoutCost: 10.5", ""), note("0.5"))
 	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}, timeoutCost: 10.5", ", perAttemptTimeout: 1s"), note("0.5"), says("10.5", "10"))
-	wantLinted(t, file("fleet: {name: orders, perSecond: 14}", ", perAttemptTimeout: 1s, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), note("14"), says("15", "14"))
+	wantLinted(t, file("fleet: {name: orders, perSecond: 11}", ", perAttemptTimeout: 1s, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), note("11"), says("12", "11"))
 	wantLinted(t, file("fleet: {name: orders, perSecond: 15}", ", perCode: [{codes: [ABORTED], costFactor: 15.5}]"), note("15"), says("15.5", "15"))
 }

@@ -62,7 +62,7 @@ func TestParseDesignExample(t *testing.T) {
 		}
 	}
 	ratio := budget.DefaultRatio()
-	ratio.MinPerSecond = 5
+	ratio.MinPerSecond, ratio.Window = 5, 10*time.Second
 	if got := set.Budgets(); !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: policy.ScopeTarget, Config: ratio}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
@@ -133,7 +133,7 @@ func TestParseEveryKey(t *testing.T) {
 		{Name: "beside", Scope: policy.ScopeTarget, Config: budget.ConcurrentConfig{Percent: 12.5}},
 		{Name: "refund", Scope: policy.ScopeTarget, Config: budget.RefundConfig{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 		{Name: "pooled", Scope: policy.ScopeTarget, Config: budget.RatioConfig{
-			Percent: 5, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5, Fleet: budget.FleetConfig{Name: "orders.prod", PerSecond: 100},
+			Percent: 5, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3, Fleet: budget.FleetConfig{Name: "orders.prod", PerSecond: 100},
 		}},
 	}
 	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {

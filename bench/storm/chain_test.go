@@ -29,7 +29,7 @@ func TestChainOfRetries(t *testing.T) {
 		"no retries":      {1, 1, 1},
 		"grpc-middleware": {5, 25, 125},
 		"gRPC":            {5, 25, 125},
-		"stagger":         {1, 1, 3}, // nothing is earned yet but the reserve, half an attempt a second for 5 s
+		"stagger":         {1, 1, 5}, // one layer retries; nothing is earned yet but the reserve, four extra attempts
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

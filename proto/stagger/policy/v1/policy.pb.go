@@ -1341,7 +1341,7 @@ type RetryPolicy struct {
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
 	// stagger. The name of the budget that pays for this policy's extra attempts: one from budgets,
 	// or NONE for no limit. Absent: retryThrottling if the file has it, else the default budget
-	// (ratio of 10 %, 1 per second, 10 s, one for each target).
+	// (ratio of 10 %, 0.8 per second, 5 s, one for each target).
 	Budget string `protobuf:"bytes,1005,opt,name=budget,proto3" json:"budget,omitempty"`
 	// stagger. When an attempt counts as seen by the application and is not retried any more.
 	CommitOn CommitOn `protobuf:"varint,1006,opt,name=commit_on,json=commitOn,proto3,enum=stagger.policy.v1.CommitOn" json:"commit_on,omitempty"`
@@ -2101,18 +2101,18 @@ type RatioBudget struct {
 	// most four decimals; 10 when absent.
 	Percent *float64 `protobuf:"fixed64,1,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. Extra attempts per second that need no traffic, so that a client with few calls can
-	// retry at all. Not negative, at most 1000000, at most four decimals; 1 when absent.
+	// retry at all. Not negative, at most 1000000, at most four decimals; 0.8 when absent.
 	MinPerSecond *float64 `protobuf:"fixed64,2,opt,name=min_per_second,json=minPerSecond,proto3,oneof" json:"min_per_second,omitempty"`
-	// stagger. How long deposits and withdrawals count. 1s to 60s; 10s when absent.
+	// stagger. How long deposits and withdrawals count. 1s to 60s; 5s when absent.
 	Window *durationpb.Duration `protobuf:"bytes,3,opt,name=window,proto3" json:"window,omitempty"`
 	// stagger. What an extra attempt after an attempt timeout costs, where one after a failure costs
 	// 1: the timed-out attempt may still be running, so it is the dearest kind. 1 to 1000, at most four
-	// decimals; 5 when absent.
+	// decimals; 4 when absent.
 	TimeoutCost *float64 `protobuf:"fixed64,4,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
 	// stagger. What such an extra attempt earns on top of its cost if it succeeds within
 	// perAttemptTimeout; a later success gives nothing back. 0 to 1000, at most
-	// four decimals; 2.5 when absent. With 5 and 2.5 these attempts pay for themselves while more
-	// than two thirds of them succeed, and dry up below.
+	// four decimals; 3 when absent. With 4 and 3 these attempts pay for themselves while more
+	// than four of seven succeed, and dry up below.
 	TimeoutBonus *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
 	// stagger. A pool that the processes of a fleet share, which the reserve is leased from. Reserves of
 	// minPerSecond add up over clients; this is for fleets of many clients with little traffic each. Not
