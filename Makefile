@@ -43,8 +43,17 @@ demo: ## Show retries and their budget in a storm
 	@go run ./cmd/stagger demo
 
 .PHONY: storm
-storm: ## Play outages against stagger and its peers in real time: 9 minutes (STORM='-help' lists flags)
+storm: ## Play outages against stagger and its peers in real time, and the grid: 13 minutes (STORM='-help' lists flags)
 	@go run ./bench/storm $(STORM)
+	@$(MAKE) grid
+
+.PHONY: grid
+grid: ## Play every storm from many connections and processes, in virtual time: 4 minutes
+	@cd bench && $(OFF) go test -count=1 -timeout 30m -run Grid ./storm -args -grid
+
+.PHONY: overload
+overload: ## Draw the plots of docs/overload.md
+	@go run ./bench/overload
 
 .PHONY: compare
 compare: ## Measure what stagger costs beside its peers: 2 minutes (COMPARE='-help' lists flags)
@@ -56,7 +65,7 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 	@.ci/chromium
 	@$(call each,$(OFF) CGO_ENABLED=1 STAGGER_CHROMIUM=required go test -race -shuffle=on -count=1 ./...)
 	@echo '== comparisons, without the race detector'
-	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout
+	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout ./overload
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./balancer/ ./budget/ ./interceptor/
 

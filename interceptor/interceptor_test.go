@@ -50,7 +50,7 @@ func TestClose(t *testing.T) {
 			if took := time.Since(start); took != time.Second || s.Count(get) != 3 || s.retrier.Waiting() != 0 {
 				t.Errorf("ended after %v, %d attempts, %d wait", took, s.Count(get), s.retrier.Waiting())
 			}
-			if after := s.retrier.Budgets(); len(before) != 0 || len(after) != 1 || after[0].Balance < 9.9 {
+			if after := s.retrier.Budgets(); len(before) != 0 || len(after) != 1 || after[0].Balance < after[0].Capacity {
 				t.Errorf("budgets %+v", after)
 			}
 		})

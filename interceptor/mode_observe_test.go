@@ -53,7 +53,7 @@ func TestObserve_Unary(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		target := s.conn.Target()
-		want := []interceptor.BudgetState{{Target: target, Balance: 9.1, Capacity: 10.1, Granted: 1, Shadow: true}}
+		want := []interceptor.BudgetState{{Target: target, Balance: 3.1, Capacity: 4.1, Granted: 1, Shadow: true}}
 		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
@@ -69,10 +69,10 @@ func TestObserve_Hedges(t *testing.T) {
 		decided string
 		balance float64
 	}{
-		"fast":                     {text("1"), codes.OK, "", 10.1},
-		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 10.1},
-		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 9.1},
-		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 9.1},
+		"fast":                     {text("1"), codes.OK, "", 4.1},
+		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 4.1},
+		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 3.1},
+		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 3.1},
 	} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			t.Run(name+", "+kind, func(t *testing.T) {

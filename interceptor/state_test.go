@@ -54,7 +54,7 @@ func TestState_OrderOfNames(t *testing.T) {
 			_, _ = s.call(t.Context(), method)
 		}
 		want := []interceptor.BudgetState{
-			{Name: "", Target: s.conn.Target(), Balance: 10.1, Capacity: 10.1}, // a reserve of 1 a second for 10 s, and a tenth for the call
+			{Name: "", Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 0.8 a second for 5 s, and a tenth for the call
 			{Name: "mine", Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
 			{Name: "orders", Balance: 2, Capacity: 2},
 		}

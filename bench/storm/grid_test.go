@@ -69,7 +69,7 @@ func gridStorms(t *testing.T) []storm {
 }
 
 // floors is how many requests a call many processes may send in an outage: beside a tenth of an extra one for each
-// call, what the budget of each allows at least.
+// call, what the budget of each allows at least. A window counts for nine to ten tenths of its length.
 func floors(processes int, callsPerSecond float64) float64 {
-	return 1.1 + float64(processes)*budget.DefaultRatio().MinPerSecond/callsPerSecond
+	return 1.1 + float64(processes)*budget.DefaultRatio().MinPerSecond/0.9/callsPerSecond
 }

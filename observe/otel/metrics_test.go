@@ -282,9 +282,9 @@ func TestMetricsOfBudgets(t *testing.T) {
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)
 		want(t, s.lines(t, "stagger.budget"),
-			"stagger.budget.balance{budget=default mode=ENFORCE service= target=T} 10.1",
+			"stagger.budget.balance{budget=default mode=ENFORCE service= target=T} 4.1",
 			"stagger.budget.balance{budget=orders mode=ENFORCE service= target=} 0",
-			"stagger.budget.capacity{budget=default mode=ENFORCE service= target=T} 10.1",
+			"stagger.budget.capacity{budget=default mode=ENFORCE service= target=T} 4.1",
 			"stagger.budget.capacity{budget=orders mode=ENFORCE service= target=} 2",
 			"stagger.budget.denied{budget=default mode=ENFORCE service= target=T} 0",
 			"stagger.budget.denied{budget=orders mode=ENFORCE service= target=} 1",

@@ -1,0 +1,169 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Overload plays overloads in the simulator, and writes the plots and the table of docs/overload.md.
+//
+// usage: make overload
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, ".", filepath.Join("docs", "overload"))
+	stop()
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "overload:", err)
+		os.Exit(1)
+	}
+}
+
+// run reads the scenarios below root, the folder of the repository, and writes to folder.
+func run(ctx context.Context, root, folder string) error {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	for _, p := range pictures {
+		if err := p.write(ctx, root, folder); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return writeTable(ctx, root, filepath.Join(folder, "storms.csv"))
+}
+
+// picture is a scenario that is drawn.
+type picture struct {
+	name, scenario string
+	service        int // whose arrivals are drawn
+}
+
+var pictures = []picture{
+	{"gateway", "examples/simulate/overload.yaml", 0},
+	{"pulse", "bench/storm/storms/pulse.yaml", 0},
+	{"hedged-pulse", "bench/storm/storms/hedged-pulse.yaml", 0},
+	{"one-hangs", "bench/storm/storms/one-hangs.yaml", 0},
+}
+
+// write plays the scenario, and draws what arrives and what becomes of the calls.
+func (p picture) write(ctx context.Context, root, folder string) error {
+	s, err := sim.Load(filepath.Join(root, p.scenario))
+	if err != nil {
+		return err
+	}
+	s.Bucket = 250 * time.Millisecond
+	r, err := s.Run(ctx, sim.Options{})
+	if err != nil {
+		return err
+	}
+	arrivals := report.Plot{Title: "Requests", XLabel: "seconds from the beginning of the trouble", YLabel: "that arrive at the servers, per second", Kind: report.Line}
+	success := report.Plot{Title: "Success", XLabel: arrivals.XLabel, YLabel: "% of the calls that begin then", Kind: report.Line, YMax: 105}
+	perSecond := 1 / s.Bucket.Seconds()
+	var capacity report.Series
+	for _, played := range r.Runs {
+		service, fleet := played.Services[p.service], played.Fleets[0]
+		line, share := report.Series{Name: played.Name}, report.Series{Name: played.Name}
+		capacity = report.Series{Name: "capacity"}
+		for i, n := range service.Arrivals {
+			at := (time.Duration(i)*s.Bucket + s.Bucket/2 - s.TroubleStart()).Seconds()
+			if at < -2 {
+				continue
+			}
+			line.X, line.Y = append(line.X, at), append(line.Y, float64(n)*perSecond)
+			capacity.X, capacity.Y = append(capacity.X, at), append(capacity.Y, service.Capacity[i])
+			if fleet.Begun[i] > 0 {
+				share.X, share.Y = append(share.X, at), append(share.Y, 100*float64(fleet.Succeeded[i])/float64(fleet.Begun[i]))
+			}
+		}
+		arrivals.Series, success.Series = append(arrivals.Series, line), append(success.Series, share)
+	}
+	arrivals.Series = append(arrivals.Series, capacity)
+	return errors.Join(
+		draw(arrivals, filepath.Join(folder, p.name+"-requests.svg")),
+		draw(success, filepath.Join(folder, p.name+"-success.svg")),
+	)
+}
+
+func draw(p report.Plot, path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.WriteSVG(f), f.Close())
+}
+
+// seeds that the table is an average of.
+var seeds = []uint64{1, 2, 3}
+
+// writeTable plays every storm with every seed.
+func writeTable(ctx context.Context, root, path string) error {
+	files, err := filepath.Glob(filepath.Join(root, "bench", "storm", "storms", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(err, errors.New("there is no storm"))
+	}
+	rows := [][]string{{"storm", "what", "client", "success", "recoveryS", "requestsPerCall"}}
+	for _, file := range files {
+		s, err := sim.Load(file)
+		if err != nil {
+			return err
+		}
+		more, err := average(ctx, s)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
+}
+
+// average is a row for each client of a storm.
+func average(ctx context.Context, s *sim.Scenario) ([][]string, error) {
+	type sum struct{ success, recovery, perCall float64 }
+	var (
+		names []string
+		sums  []sum
+		state sim.RecoveryState
+	)
+	for i, seed := range seeds {
+		r, err := s.Run(ctx, sim.Options{Seed: seed})
+		if err != nil {
+			return nil, err
+		}
+		for k, played := range r.Runs {
+			if i == 0 {
+				names, sums = append(names, played.Name), append(sums, sum{})
+			}
+			fleet, last := played.Fleets[0], played.Services[len(played.Services)-1]
+			sums[k].success += fleet.Success
+			sums[k].recovery += fleet.Recovery.Took.Seconds()
+			sums[k].perCall += last.PerCall
+			state = fleet.Recovery.State
+		}
+	}
+	number := func(f float64, digits int) string { return strconv.FormatFloat(f/float64(len(seeds)), 'f', digits, 64) }
+	var rows [][]string
+	for k, name := range names {
+		recovery := "–"
+		if state == sim.RecoveryReturned {
+			recovery = number(sums[k].recovery, 2)
+		}
+		rows = append(rows, []string{s.Title, s.About, name, number(100*sums[k].success, 2), recovery, number(sums[k].perCall, 3)})
+	}
+	return rows, nil
+}
