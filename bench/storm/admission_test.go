@@ -1,0 +1,175 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+	"github.com/failsafe-go/failsafe-go/adaptivethrottler"
+	"github.com/failsafe-go/failsafe-go/failsafegrpc"
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// admission is the name of stagger with admission: REFUSE on every entry.
+const admission = "admission"
+
+// refusals count, by client, the calls that admission has refused.
+type refusals map[string]*atomic.Int64
+
+// admissionClients are those that admission is compared with: no retries, stagger without it, and failsafe-go's
+// limiter and throttler, which do not retry here.
+func admissionClients(seed uint64) ([]client, refusals) {
+	list := []client{{name: noRetriesName, connections: 1, options: noRetries}}
+	withOut := ours("stagger", wherePicked, seed)[0]
+	withOut.ours = false // its targets are the grid's
+	list = append(list, withOut)
+	counts := refusals{}
+	add := func(name string, c client) {
+		if c.ours {
+			refused := new(atomic.Int64)
+			counts[name] = refused
+			c.options = func(s storm) (outage.Options, error) { return admitting(s, seed, refused) }
+		}
+		c.name = name
+		list = append(list, c)
+	}
+	for _, c := range []client{
+		{name: admission, ours: true, onSlow: onSlowTimeout},
+		{name: "limiter", options: limiter},
+		{name: "throttler", options: throttler},
+	} {
+		c.connections = 1
+		add(c.name, c)
+		if c.ours {
+			c.connections = 10
+			add(c.name+", 10 conns", c)
+			c.connections = 100
+			add(c.name+", 100 conns", c)
+			c.connections, c.processes = 1, 10
+			add(c.name+", 10 processes", c)
+		}
+		c.connections, c.processes = 1, 100
+		add(c.name+", 100 processes", c)
+	}
+	return list, counts
+}
+
+// limiter is failsafe-go's adaptive limiter as it comes, which bounds the calls that run by their latency.
+func limiter(storm) (outage.Options, error) {
+	return intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivelimiter.NewWithDefaults[any]())), nil
+}
+
+// throttler is failsafe-go's adaptive throttler as it comes, which refuses more the more calls fail.
+func throttler(storm) (outage.Options, error) {
+	return intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivethrottler.NewWithDefaults[any]())), nil
+}
+
+// admittingPolicies are stagger's, with admission on every entry.
+func admittingPolicies() (*policy.Set, error) {
+	data, err := embedded.ReadFile(policyFile)
+	if err != nil {
+		return nil, err
+	}
+	return policy.Parse(policyFile, []byte(strings.ReplaceAll(string(data), "  - name:", "  - admission: REFUSE\n    name:")))
+}
+
+func admitting(s storm, seed uint64, refused *atomic.Int64) (outage.Options, error) {
+	set, err := admittingPolicies()
+	if err != nil {
+		return outage.Options{}, err
+	}
+	retrier, err := interceptor.New(set, interceptor.WithRandom(seeded(seed, s.process)), interceptor.WithObserver(interceptor.Observer{
+		Call: func(_ context.Context, e interceptor.CallEvent) {
+			if e.Reason == policy.ReasonOverloaded && e.Attempts == 0 {
+				refused.Add(1)
+			}
+		},
+	}))
+	if err != nil {
+		return outage.Options{}, err
+	}
+	return outage.Options{Dial: retrier.DialOptions(), Server: []grpc.ServerOption{grpc.ChainStreamInterceptor(retrier.StreamServer())}}, nil
+}
+
+// admissionStorms are the storms with the targets of admission. In those that are no overload, it refuses next to nothing.
+func admissionStorms(t *testing.T) (list []storm, calm []string) {
+	t.Helper()
+	succeeds := func(success float64) target { return target{success: success} }
+	for _, s := range []struct {
+		file           string
+		overload       bool
+		target, ofMany target
+	}{
+		{"pulse", true, succeeds(0.9), succeeds(0.87)},
+		{"pulse-10s", true, succeeds(0.75), succeeds(0.72)},
+		{"pulse-60s", true, succeeds(0.66), succeeds(0.66)},
+		{"on-and-off", true, target{share: 1}, target{share: 1}},
+		{"strong-pulse", true, target{share: 0.98}, target{}},
+		{"half-the-workers", true, target{}, target{}},
+		{"pulse-one-down", true, target{}, target{}},
+		{"patient-pulse", true, target{share: 1}, target{share: 1}},
+		{"chain-pulse", true, target{share: 1}, target{}},
+		{"blip", false, target{}, target{}},
+		{"random-failures", false, succeeds(0.999), succeeds(0.999)},
+		{oneFails, false, succeeds(0.995), succeeds(0.995)},
+		{"one-hangs", false, succeeds(0.99), target{}},
+		{"one-hangs-busy", false, succeeds(0.99), target{}},
+		{"outage", false, target{perCall: 1.12}, target{perCall: floors(100, 550)}},
+		{"slow-tail", false, succeeds(0.999), succeeds(0.999)},
+		{"all-slow", false, succeeds(0.999), succeeds(0.999)},
+	} {
+		read, err := load("storms/" + s.file + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read.target, read.ofMany = s.target, s.ofMany
+		if !s.overload {
+			calm = append(calm, read.Title)
+		}
+		read.Scenario = withAdmission(t, read.Scenario)
+		list = append(list, read)
+	}
+	return list, calm
+}
+
+// withAdmission adds what the simulator plays of it.
+func withAdmission(t *testing.T, s *sim.Scenario) *sim.Scenario {
+	t.Helper()
+	set, err := admittingPolicies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.With(admission, set, ""); err != nil {
+		t.Fatal(err)
+	}
+	last := s.Variants[len(s.Variants)-1]
+	for _, processes := range []int{10, 100} {
+		more := last
+		more.Name, more.Clients = fmt.Sprintf("%s, %d processes", admission, processes), processes
+		s.Variants = append(s.Variants, more)
+	}
+	return s
+}
+
+func TestAdmissionIsOnEveryEntry(t *testing.T) {
+	t.Parallel()
+	set, err := admittingPolicies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(set.Policies(), func(p *policy.Policy) bool { return !p.Refuses() }) || len(set.Policies()) < 4 {
+		t.Error("an entry has no admission")
+	}
+}

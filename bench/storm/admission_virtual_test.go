@@ -1,0 +1,72 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+// admissionPart are the storms that are played without -grid.
+var admissionPart = []string{"pulse", "all slow"}
+
+// mostRefused is the part of the calls that admission may refuse where there is no overload.
+const mostRefused = 0.0005
+
+// onAndOffLoss is what admission may cost in short overloads that would have been survived without.
+const onAndOffLoss = 0.025
+
+// Admission, from one connection and from many connections and processes, beside no retries, stagger without it, and
+// failsafe-go's adaptive limiter and throttler.
+//
+//	go test ./storm -run Admission -timeout 30m -v -args -grid -write "$(mktemp -d)"
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	all, calm := admissionStorms(t)
+	if !*whole {
+		all = slices.DeleteFunc(all, func(s storm) bool { return !slices.Contains(admissionPart, s.Title) })
+	}
+	outcomes := make([]*outcome, len(all))
+	t.Cleanup(func() { write(t, "admission", outcomes) })
+	for i, s := range all {
+		t.Run(s.Title, func(t *testing.T) {
+			t.Parallel()
+			who, refused := admissionClients(1)
+			o := playVirtually(t, s, who)
+			outcomes[i] = o
+			checkTargets(t, o)
+			checkSimulator(t, o)
+			for k, c := range o.clients {
+				if !c.ours {
+					continue
+				}
+				part := float64(refused[c.name].Load()) / float64(o.results[k].Calls)
+				t.Logf("%s: %.2f %% of the calls are refused", c.name, 100*part)
+				if slices.Contains(calm, s.Title) && part > mostRefused {
+					t.Errorf("%s: %.2f %% of the calls are refused without an overload", c.name, 100*part)
+				}
+				if without := o.results[1]; o.results[k].Success < without.Success-onAndOffLoss {
+					t.Errorf("%s: success %s; want no more than %v points below the %s without admission", c.name, percent(o.results[k]), 100*onAndOffLoss, percent(without))
+				}
+			}
+		})
+	}
+}
+
+// checkTargets fails the test for every target that admission misses. What its peers do better is shown.
+func checkTargets(t *testing.T, o *outcome) {
+	t.Helper()
+	for i, c := range o.clients {
+		if !c.ours {
+			continue
+		}
+		for _, v := range o.storm.targetOf(c).judge(o.results[i], o.without(c)) {
+			if v.judgement != pass {
+				t.Errorf("%s: %s: %s: %s, %s", c.name, v.judgement, v.claim, v.is, v.beside)
+			}
+		}
+	}
+}
