@@ -19,6 +19,7 @@ FUZZTIME ?= 30s
 COUNT    ?= 10
 BENCH    ?= .
 STORM    ?=
+GRID     ?= .
 COMPARE  ?=
 INTEROP  ?=
 SOAK     ?=
@@ -43,13 +44,13 @@ demo: ## Show retries and their budget in a storm
 	@go run ./cmd/stagger demo
 
 .PHONY: storm
-storm: ## Play outages against stagger and its peers in real time, and the grid: 13 minutes (STORM='-help' lists flags)
+storm: ## Play outages against stagger and its peers in real time, and the grid: 14 minutes (STORM='-help' lists flags)
 	@go run ./bench/storm $(STORM)
 	@$(MAKE) grid
 
 .PHONY: grid
-grid: ## Play every storm from many connections and processes, in virtual time: 4 minutes
-	@cd bench && $(OFF) go test -count=1 -timeout 30m -run Grid ./storm -args -grid
+grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one)
+	@cd bench && $(OFF) go test -count=1 -timeout 60m -run 'Grid|Admission' ./storm -args -grid '$(GRID)'
 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md

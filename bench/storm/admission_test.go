@@ -66,6 +66,11 @@ func admissionClients(seed uint64) ([]client, refusals) {
 	return list, counts
 }
 
+// peer reports whether it is failsafe-go's limiter or throttler.
+func (c client) peer() bool {
+	return strings.HasPrefix(c.name, "limiter") || strings.HasPrefix(c.name, "throttler")
+}
+
 // limiter is failsafe-go's adaptive limiter as it comes, which bounds the calls that run by their latency.
 func limiter(storm) (outage.Options, error) {
 	return intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivelimiter.NewWithDefaults[any]())), nil

@@ -6,25 +6,23 @@
 package main
 
 import (
+	"cmp"
 	"flag"
-	"slices"
+	"math"
 	"testing"
 )
 
-var whole = flag.Bool("grid", false, "play the grid over every storm, and not over a part of them")
-
-// part are the storms of the grid that are played without -grid: those whose targets a change would miss first.
-var part = []string{"pulse", "one hangs", "outage", "all slow"}
+var grid = flag.String("grid", "", "play the storms of the grid whose names match the expression, over all clients; without it, a small part")
 
 // The grid: every storm from 1, 10 and 100 connections of one process, and from 10 and 100 processes, each beside no
 // retries from as many connections. What stagger should reach has to be reached from everywhere.
 //
-//	go test ./storm -run Grid -timeout 30m -v -args -grid -write "$(mktemp -d)"
+//	go test ./storm -run Grid -timeout 30m -v -args -grid . -write "$(mktemp -d)"
 func TestGrid(t *testing.T) {
 	t.Parallel()
-	all := gridStorms(t)
-	if !*whole {
-		all = slices.DeleteFunc(all, func(s storm) bool { return !slices.Contains(part, s.Title) })
+	all, err := choose(gridStorms(t), cmp.Or(*grid, "^(outage|all slow)$"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	outcomes := make([]*outcome, len(all))
 	t.Cleanup(func() { write(t, "grid", outcomes) })
@@ -32,8 +30,41 @@ func TestGrid(t *testing.T) {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			outcomes[i] = playVirtually(t, s, gridClients(1))
-			checkClaims(t, outcomes[i])
+			checkTargets(t, outcomes[i])
 			checkSimulator(t, outcomes[i])
 		})
 	}
+}
+
+// checkTargets fails the test for every target that stagger misses by more than chance explains.
+func checkTargets(t *testing.T, o *outcome) {
+	t.Helper()
+	for i, c := range o.clients {
+		if !c.ours {
+			continue
+		}
+		r, without := o.results[i], o.without(c)
+		for _, v := range forgiving(o.storm.targetOf(c), r, without).judge(r, without) {
+			if v.judgement != pass {
+				t.Errorf("%s: %s: %s: %s, %s", c.name, v.judgement, v.claim, v.is, v.beside)
+			}
+		}
+	}
+}
+
+// forgiving is a target that can be reached in every run: from many connections, calls of the same instant come in an
+// order that only the scheduler knows. It forgives two standard deviations of the success, and in the recovery what one call
+// may do to either.
+func forgiving(t target, r, without result) target {
+	deviations := func(success float64) float64 { return 2 * math.Sqrt(success*(1-success)/float64(max(r.Calls, 1))) }
+	if t.success > 0 {
+		t.success -= deviations(t.success)
+	}
+	if t.share > 0 && without.Success > 0 {
+		t.share -= deviations(without.Success) / without.Success
+	}
+	if took := without.Recovery.Took.Seconds(); t.recovery > 0 && took > 0 {
+		t.recovery += slack / took
+	}
+	return t
 }
