@@ -5,6 +5,7 @@ package redisbudget_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -133,6 +134,33 @@ func TestFleet_WrongType(t *testing.T) {
 	err := fleet.Pools()[0].Err
 	if err == nil || !strings.Contains(err.Error(), "key stagger:{orders}: ") || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "the key holds something else") {
 		t.Errorf("%v; want the key, Redis' own error, and the advice", err)
+	}
+}
+
+// answering is a Redis that gives one answer, whatever it is asked.
+type answering struct {
+	redis.Scripter
+
+	values []any
+}
+
+func (a answering) EvalSha(context.Context, string, []string, ...any) *redis.Cmd {
+	return redis.NewCmdResult(a.values, nil)
+}
+
+// What the script has not returned is no answer: by a number of clients that somebody else has written there, this one
+// would ask all the time or never.
+func TestFleet_AbsurdAnswers(t *testing.T) {
+	for text, absurd := range map[string]bool{"0.000": false, "1000000000.000": false, "1e10": true, "inf": true, "nan": true, "-1": true, "": true} {
+		fleet := redisbudget.New(answering{values: []any{int64(0), text}}, redisbudget.WithLogger(slog.New(slog.DiscardHandler)))
+		if _, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 1}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the first report", func() bool { return fleet.Pools()[0].Requests > 0 })
+		fleet.Close()
+		if s := fleet.Pools()[0]; (s.Err != nil) != absurd {
+			t.Errorf("%q clients: %v; want an error: %v", text, s.Err, absurd)
+		}
 	}
 }
 

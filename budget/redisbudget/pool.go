@@ -88,6 +88,10 @@ func (p *pool) closed() bool {
 	}
 }
 
+// mostClients is more than there are: by a number that somebody else has written there, clients would ask all the time
+// or never.
+const mostClients = 1e9
+
 // request runs the script.
 func (p *pool) request(ctx context.Context, r lease.Request) (lease.Answer, error) {
 	p.mu.Lock()
@@ -104,7 +108,7 @@ func (p *pool) request(ctx context.Context, r lease.Request) (lease.Answer, erro
 	granted, _ := values[0].(int64)
 	text, _ := values[1].(string)
 	clients, err := strconv.ParseFloat(text, 64)
-	if err != nil || granted < 0 || granted > max(r.Tokens, 0) {
+	if err != nil || granted < 0 || granted > max(r.Tokens, 0) || !(clients >= 0 && clients <= mostClients) { // NaN too
 		return lease.Answer{}, fmt.Errorf("redisbudget: the script returned %v", values)
 	}
 	return lease.Answer{Tokens: granted, Clients: clients}, nil
