@@ -33,6 +33,8 @@ const (
 	longestWait = 100 * time.Millisecond
 	// token is an extra attempt, in millionths.
 	token = 1_000_000
+	// held is what a pool of any rate can hold.
+	held = 10 * token
 	// Never is a time that does not come.
 	Never = time.Duration(math.MaxInt64)
 )
@@ -139,6 +141,10 @@ func (l *Lease) take(now time.Duration, tokens int64) (d budget.Draw, ok, wake b
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
+	if tokens > max(l.rate, held) { // never granted: those who ask behind would wait in vain
+		l.counts.Denied++
+		return budget.Draw{}, false, false
+	}
 	l.use(now, tokens)
 	d.Tokens = tokens
 	switch d.Number = l.spend(now, tokens); {

@@ -469,3 +469,19 @@ func TestLease_ShareReturnedLate(t *testing.T) {
 		}
 	}
 }
+
+// What no pool of that rate can hold is refused at once, so that those behind get their tokens.
+func TestLease_MoreThanThePoolHolds(t *testing.T) {
+	t.Parallel()
+	for rate, most := range map[float64]int64{1: 10 * token, 20: 20 * token} {
+		l := New(rate, 0, func() {})
+		l.Answered(0, asked(t, l, 0), Answer{Clients: 1})
+		if d, ok := l.Take(time.Second, most+1); ok {
+			t.Errorf("%+v is promised of a pool that never holds it", d)
+		}
+		d, ok := l.Take(time.Second, most)
+		if !ok || !d.Asked {
+			t.Errorf("%+v, %v; want a promise", d, ok)
+		}
+	}
+}
