@@ -20,26 +20,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// blamedBudget panics where the world of panics says so, after it has counted.
-type blamedBudget struct{ panickingBudget }
-
-func (b blamedBudget) Start(now time.Duration) { b.till.Start(now); b.world.blame("start") }
-
-func (b blamedBudget) Finish(now time.Duration, e budget.End) {
-	b.till.Finish(now, e)
-	b.world.blame("finish")
-}
-
-func (b blamedBudget) Return(now time.Duration, p budget.Permit) {
-	b.till.Return(now, p)
-	b.world.blame("return")
-}
-
-func (b blamedBudget) Settle(now time.Duration, p budget.Permit, helped bool) {
-	b.till.Settle(now, p, helped)
-	b.world.blame("settle")
-}
-
 // Whatever of the user's panics in a stream comes up in the application's goroutine, and nothing is held then.
 func TestStreamPanic_Callbacks(t *testing.T) {
 	t.Parallel()
@@ -72,7 +52,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 				p := &panics{
 					fuse: &fuse{limit: 10}, till: &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}, culprit: culprit,
 				}
-				options := append(p.options(true), interceptor.WithBudget("", blamedBudget{panickingBudget{p.till, p}}), described(t))
+				options := append(p.options(true), described(t))
 				play(t, row.config, func(t *testing.T, s scene) {
 					s.On(get, row.steps...)
 					p.stream(t, s, row.desc)

@@ -95,7 +95,23 @@ type panickingBudget struct {
 	world *panics
 }
 
-func (b panickingBudget) Fail(now time.Duration) { b.till.Fail(now); b.world.blame("fail") }
+func (b panickingBudget) Start(now time.Duration) { b.till.Start(now); b.world.blame("start") }
+func (b panickingBudget) Fail(now time.Duration)  { b.till.Fail(now); b.world.blame("fail") }
+
+func (b panickingBudget) Return(now time.Duration, p budget.Permit) {
+	b.till.Return(now, p)
+	b.world.blame("return")
+}
+
+func (b panickingBudget) Settle(now time.Duration, p budget.Permit, helped bool) {
+	b.till.Settle(now, p, helped)
+	b.world.blame("settle")
+}
+
+func (b panickingBudget) Finish(now time.Duration, e budget.End) {
+	b.till.Finish(now, e)
+	b.world.blame("finish")
+}
 
 func (b panickingBudget) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
 	b.world.blame("withdraw")
@@ -129,7 +145,7 @@ func TestUnaryPanic(t *testing.T) {
 	inPlace.OnAttemptTimeout = policy.OnTimeoutRetry
 	culprits := []string{
 		"attempt 1", "attempt 2", "attempt 1, late", "attempts", "decisions", "calls", "options", "classifier",
-		"leave 1", "leave 2", "done", "state", "fail", "withdraw",
+		"leave 1", "leave 2", "done", "state", "fail", "withdraw", "start", "settle", "finish",
 	}
 	var reached sync.Map
 	t.Cleanup(func() {

@@ -68,7 +68,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b budget.Budget, admits *admission.Class, start time.Duration,
 ) (err error) {
-	started, returned := false, false
+	returned := false
 	defer func() {
 		if returned {
 			return
@@ -76,12 +76,9 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 		if admits != nil { // an inner interceptor panics, or the budget
 			admits.Leave()
 		}
-		if started {
-			b.Finish(budget.Now(), budget.EndFailed)
-		}
+		b.Finish(budget.Now(), budget.EndFailed)
 	}()
 	b.Start(start)
-	started = true
 	err = invoke(firstAttempt(ctx), method, req, reply, cc, options.forAttempt(a)...)
 	returned = true
 	if err != nil {
