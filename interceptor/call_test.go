@@ -108,7 +108,7 @@ func TestConnectionWait(t *testing.T) {
 					method = get
 				}
 				play(t, c, func(t *testing.T, s scene) {
-					s.Down()
+					s.leave()
 					if row.back != never {
 						time.AfterFunc(row.back, s.Up)
 					}

@@ -183,4 +183,12 @@ func speak(conn net.Conn, hear func(*http2.Framer, http2.Frame)) {
 	}
 }
 
+// leave has the server go away, and the connection know that: gRPC fails calls a moment before it shows its state, and a call
+// that sees no reason to wait asks again after its backoff.
+func (s scene) leave() {
+	s.Down()
+	s.conn.Connect()
+	synctest.Wait()
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

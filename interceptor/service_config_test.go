@@ -360,7 +360,7 @@ func TestServiceConfig_ConnectionWait(t *testing.T) {
 					}
 					const retry = `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "0.1s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}`
 					l := dialLive(t, s, entryOf(retry+row.keys, ""), wrap)
-					s.Down()
+					l.leave()
 					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 					defer cancel()
 					began := time.Now()

@@ -368,7 +368,7 @@ func TestStreamAttempt_TrailerOfLastAlone(t *testing.T) {
 // a stream (grpc.ClientConn.NewStream).
 func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 	hangs := []testserver.Step{failing(), testserver.Hang()}
-	fails := []testserver.Step{failing(), down()}
+	fails := []testserver.Step{failing(), testserver.Play(testserver.Receive(2)).Then(down())} // not while it is sent to
 	tooLarge := wrapperspb.String(string(make([]byte, 2000)))
 	for name, rule := range map[string]struct {
 		steps   []testserver.Step

@@ -45,7 +45,11 @@ func anyEnd() testserver.Step {
 
 // ten thousand streams are sent, seen and left in every way, while their attempts end in every order.
 func TestStreamLeak_Hedged(t *testing.T) {
-	const streams, batch, others = 10_000, 100, 9
+	const batch, others = 100, 9
+	streams := 10_000
+	if testing.Short() {
+		streams = 1000
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var calls, attempts, beside atomic.Int64
 		c := hedged(func(h *policy.HedgeSpec) { h.Delay = 2 * ms })
@@ -73,7 +77,7 @@ func TestStreamLeak_Hedged(t *testing.T) {
 				goroutines = runtime.NumGoroutine() // those of one connection
 			}
 		}
-		if calls.Load() != streams || attempts.Load() != 0 || beside.Load() < streams {
+		if calls.Load() != int64(streams) || attempts.Load() != 0 || beside.Load() < int64(streams) {
 			t.Errorf("%d calls of %d ended, %d attempts too many, %d ran beside others", calls.Load(), streams, attempts.Load(), beside.Load())
 		}
 		if r.Replayed() != 0 || runtime.NumGoroutine() > goroutines+others {
@@ -181,7 +185,11 @@ func lives() []life {
 func TestStreamLeak_Forgotten(t *testing.T) {
 	// The runtime and gRPC may start a few goroutines of their own meanwhile; one left by every
 	// thousandth stream would be more.
-	const streams, batch, others = 10_000, 250, 9
+	const batch, others = 250, 9
+	streams := 10_000
+	if testing.Short() {
+		streams = 1000
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
 		r := mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(interceptor.Observer{
@@ -212,7 +220,7 @@ func TestStreamLeak_Forgotten(t *testing.T) {
 				goroutines = runtime.NumGoroutine() // those of one connection
 			}
 		}
-		if calls.Load() != streams || r.Replayed() != 0 || runtime.NumGoroutine() > goroutines+others {
+		if calls.Load() != int64(streams) || r.Replayed() != 0 || runtime.NumGoroutine() > goroutines+others {
 			t.Errorf("%d calls of %d ended, %d bytes kept, %d goroutines; want no more than %d",
 				calls.Load(), streams, r.Replayed(), runtime.NumGoroutine(), goroutines+others)
 		}
