@@ -77,6 +77,7 @@ type Lease struct {
 	asking   bool
 	askedAt  time.Duration // the last request, or the beginning
 	took     time.Duration // as long as the last answers took
+	got      int64         // granted by the last answer
 	reported time.Duration // the last request that was answered
 	known    bool          // there was one
 	empty    time.Duration // until when the pool is taken for empty
@@ -230,14 +231,16 @@ func (l *Lease) Return(now time.Duration, d budget.Draw) {
 		}
 		return
 	}
-	l.forget(d.Number)
+	i := slices.IndexFunc(l.parts, func(p *part) bool { return p.number == d.Number })
 	p := l.granted[d.Number]
-	if i := slices.IndexFunc(l.parts, func(p *part) bool { return p.number == d.Number }); i >= 0 {
+	switch {
+	case i >= 0:
 		p = l.parts[i]
+	case p == nil:
+		l.forget(d.Number)
+		return
 	}
-	if p != nil {
-		p.left = min(p.left+d.Tokens, p.granted)
-	}
+	p.left = min(p.left+d.Tokens, p.granted)
 }
 
 // Balance implements [budget.Lease].

@@ -350,27 +350,43 @@ func TestLease_Whole(t *testing.T) {
 	}
 }
 
-// A busy client asks once a second for what it has used.
-func TestLease_Busy(t *testing.T) {
+// In steady state a client asks at most once a second, whatever its load, and whatever its part of the pool: for that
+// it gets what it needs, and wastes little.
+func TestLease_Steady(t *testing.T) {
 	t.Parallel()
-	l := New(100, 0, func() {})
-	requests, refused := 0, 0
-	answer := func(now time.Duration) {
-		if r, _, ok := l.Next(now); ok {
-			requests++
-			l.Answered(now, r, Answer{Tokens: r.Tokens, Clients: 1})
+	for _, clients := range []float64{1, 10, 100} {
+		for _, load := range []float64{0.1, 0.5, 1, 1.2, 1.4, 1.6, 1.9, 2, 3, 5, 10, 20, 50} {
+			l := New(100, 0, func() {})
+			requests, refused, calls, before := 0, 0, 0, int64(0)
+			answer := func(now time.Duration) {
+				if r, _, ok := l.Next(now); ok {
+					requests++
+					l.Answered(now, r, Answer{Tokens: r.Tokens, Clients: clients})
+				}
+			}
+			answer(0)
+			gap := time.Duration(float64(time.Second) / load)
+			const begin, end = 10 * time.Second, 130 * time.Second
+			for now := time.Duration(0); now < end; now += gap {
+				if now-gap < begin {
+					requests, calls, refused, before = 0, 0, 0, l.Counts().Leased
+				}
+				calls++
+				d, ok := l.Take(now, token)
+				answer(now)
+				if !ok || d.Asked && !l.Confirm(now, d) {
+					refused++
+				}
+				for at := now + 10*time.Millisecond; at < now+gap; at += 10 * time.Millisecond {
+					answer(at)
+				}
+			}
+			perSecond := float64(requests) / (end - begin).Seconds()
+			wasted := 1 - float64(calls-refused)*token/float64(l.Counts().Leased-before)
+			if perSecond > 1.01 || refused > 0 || wasted > 0.05 {
+				t.Errorf("%v clients, %v calls a second: %.2f requests a second, %d calls refused, %.0f %% wasted", clients, load, perSecond, refused, 100*wasted)
+			}
 		}
-	}
-	answer(0)
-	for now := time.Duration(0); now < time.Minute; now += 50 * time.Millisecond { // 20 a second
-		d, ok := l.Take(now, token)
-		answer(now)
-		if !ok || d.Asked && !l.Confirm(now, d) {
-			refused++
-		}
-	}
-	if requests > 130 || refused > 0 {
-		t.Errorf("%d requests a minute, %d refused; want about one a second", requests, refused)
 	}
 }
 

@@ -54,8 +54,8 @@ func (l *Lease) spread() time.Duration {
 }
 
 // request is what the pool is asked for: what calls wait for, and what they will use in two seconds, if they use
-// several tokens a second. It is never more than a second of the whole pool, nor, by much, than this client's part of that. It
-// requires mu.
+// several tokens a second. It is never more than a second of the whole pool, nor, by much, than this client's part of
+// that, unless it has got that and needed more soon: so that it asks once a second, and not for each call. It requires mu.
 func (l *Lease) request(now time.Duration) Request {
 	var least, wanted int64
 	for i, a := range l.waiting {
@@ -64,9 +64,17 @@ func (l *Lease) request(now time.Duration) Request {
 			least = a.tokens
 		}
 	}
-	most := whole(float64(l.rate))
+	second, since := whole(float64(l.rate)), now-l.askedAt
+	most := second
 	if l.clients > 1 {
 		most = whole(float64(l.rate) / l.clients * 4)
+	}
+	switch {
+	case since < Gap && l.got > 0:
+		most = min(max(most, 2*l.got), second)
+		wanted += l.cost
+	case since < 2*Gap:
+		most = max(most, l.got)
 	}
 	if l.used >= 2e6 {
 		wanted, least = max(wanted, whole(2*l.used-float64(l.left()))), max(least, l.cost)
@@ -89,7 +97,7 @@ func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 	if l.took = (3*l.took + now - l.askedAt) / 4; !l.known {
 		l.took = now - l.askedAt
 	}
-	l.asking, l.away, l.known, l.reported = false, false, true, l.askedAt
+	l.asking, l.away, l.known, l.reported, l.got = false, false, true, l.askedAt, a.Tokens
 	if a.Clients > 0 { // else the last that was known
 		l.clients = max(a.Clients, 1)
 	}
