@@ -87,3 +87,64 @@ func BenchmarkWithdraw(b *testing.B) {
 		})
 	})
 }
+
+// BenchmarkFleet is what a budget costs that leases its reserve, as a part of what one with a local reserve costs in the
+// same run: the median of parts that are measured in turn.
+func BenchmarkFleet(b *testing.B) {
+	const n = 10_000
+	took := func(one *budget.Ratio, op func(*budget.Ratio)) time.Duration {
+		begin := time.Now()
+		for range n {
+			op(one)
+		}
+		return time.Since(begin)
+	}
+	start := func(one *budget.Ratio) { one.Start(t0) }
+	withdraw := func(one *budget.Ratio) {
+		if p, ok := one.Withdraw(t0, charge(failure)); ok {
+			one.Return(t0, p)
+		}
+	}
+	for name, row := range map[string]struct {
+		op    func(*budget.Ratio)
+		calls int // that have earned
+	}{
+		"start":                      {start, 1},
+		"withdraw what calls earned": {withdraw, 100},
+		"withdraw what is leased":    {withdraw, 1},
+	} {
+		op := row.op
+		b.Run(name, func(b *testing.B) {
+			fleet := pools{}
+			leased, err := budget.NewFleetRatio(fleetConfig(), fleet)
+			if err != nil {
+				b.Fatal(err)
+			}
+			local := ratio(b, 10, 1)
+			for range 3 { // the first report; what a call waits for, and what it gives back
+				if p, ok := leased.Withdraw(t0, charge(failure)); ok {
+					fleet.answer("orders", t0, 5)
+					leased.Confirm(t0, p)
+					leased.Return(t0, p)
+				}
+			}
+			if leased.Balance(t0) < 1 {
+				b.Fatal("nothing is leased")
+			}
+			for range row.calls {
+				local.Start(t0)
+				leased.Start(t0)
+			}
+			var times, parts []float64
+			for b.Loop() {
+				base := took(local, op)
+				own := took(leased, op)
+				times, parts = append(times, float64(own)/n), append(parts, float64(own)/float64(base))
+			}
+			slices.Sort(times)
+			slices.Sort(parts)
+			b.ReportMetric(times[len(times)/2], "ns/call")
+			b.ReportMetric(parts[len(parts)/2], "x/local")
+		})
+	}
+}
