@@ -22,6 +22,7 @@ STORM    ?=
 GRID     ?= .
 COMPARE  ?=
 INTEROP  ?=
+REDIS    ?=
 SOAK     ?=
 MUTATION ?=
 
@@ -79,6 +80,11 @@ ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test da
 interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../docs/evidence-interop.md' writes the page)
 	@.ci/interop
 	@cd interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
+
+.PHONY: redis
+redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS=-v shows figures)
+	@.ci/redis
+	@cd budget/redisbudget && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
 
 .PHONY: soak
 soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1h'; '-help' lists flags)

@@ -6,7 +6,9 @@ package redisbudget_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +22,16 @@ import (
 	"github.com/stagger-go/stagger/budget/redisbudget"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(partKey); text != "" {
+		var p part
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			panic(err)
+		}
+		p.serve()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // states collects what an observer is told.
 type states struct {
