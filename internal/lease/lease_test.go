@@ -296,6 +296,28 @@ func TestLease_Counts(t *testing.T) {
 	}
 }
 
+// Clients of a large fleet that have begun together do not report together.
+func TestLease_Reports(t *testing.T) {
+	t.Parallel()
+	const clients, spread = 100_000, 200 * time.Second // 500 a second
+	var tenths [10]int
+	for i := range 1000 {
+		begin := start + time.Duration(i)*997
+		l := New(100, begin, func() {})
+		l.Answered(begin, asked(t, l, begin), Answer{Clients: clients})
+		at := quiet(t, l, begin) - begin
+		if at < spread/2 || at >= spread*3/2 {
+			t.Fatalf("the next report is after %v; want %v, half of that early to half of that late", at, spread)
+		}
+		tenths[(at-spread/2)*10/spread]++
+	}
+	for i, n := range tenths {
+		if n < 60 || n > 140 {
+			t.Errorf("%d of 1000 clients report in tenth %d of the time; want about 100", n, i)
+		}
+	}
+}
+
 // A call is told how long answers take, by those before: twice as long, and the time of the one that is on its way.
 func TestLease_Wait(t *testing.T) {
 	t.Parallel()

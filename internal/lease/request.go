@@ -39,8 +39,19 @@ func (l *Lease) due() time.Duration {
 	case !l.known:
 		return l.askedAt // the first report, so that the pool knows its clients before there is trouble
 	default:
-		return l.reported + l.beat()
+		return l.nextReport()
 	}
+}
+
+// nextReport is a beat after the last report. Clients of a large fleet that have begun together would report together for
+// ever, so each of theirs comes half a beat early to half a beat late: the last one's nanoseconds are as good as chance. It
+// requires mu.
+func (l *Lease) nextReport() time.Duration {
+	if l.spread() <= beat {
+		return l.reported + beat
+	}
+	chance := float64(uint64(l.reported)*0x9E3779B97F4A7C15>>11) / (1 << 53) // any odd number will do
+	return l.reported + time.Duration((0.5+chance)*float64(l.spread()))
 }
 
 // beat is the time between two reports. It requires mu.
