@@ -63,6 +63,7 @@ func TestBackoffDelay(t *testing.T) {
 		{"decorrelated caps before it draws", with(policy.GrowthExponential, policy.JitterDecorrelated, 2), 5, 900 * ms, 0.5, 550 * ms},
 		{"initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.JitterNone}, 0, 0, 0, ms},
 		{"decorrelated with initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.JitterDecorrelated}, 0, 0, 0.5, ms},
+		{"longest duration, as it is", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 1, Jitter: policy.JitterNone}, 0, 0, 0, math.MaxInt64},
 		{"longest duration", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 2, Jitter: policy.JitterProportional}, 9, 0, almostOne, math.MaxInt64},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -188,6 +188,7 @@ func TestDecide(t *testing.T) {
 		{"8 before 9", func(s *situation) { slowEverywhere(s); s.call.Deadline = noon }, policy.ReasonSlowEverywhere, 0, 0, 0},
 
 		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"9 no delay, and the attempt just fits", func(s *situation) { s.out = pushed(codes.Unavailable, "0"); s.call.Deadline = noon.Add(ms) }, policy.ReasonRetry, 0, 1, 1},
 		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 the least time an attempt needs", func(s *situation) {

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,7 +122,7 @@ func (t target) unleash(workers int) (found []mutant, err error) {
 	output := filepath.Join(dir, "mutants.json")
 	args := []string{
 		"unleash", "--output", output, "--output-statuses", "l", "--workers", strconv.Itoa(workers),
-		"--timeout-coefficient", "100", // ours of testTimeout comes first
+		"--timeout-coefficient", "100", // so that testTimeout comes first
 		"--invert-assignments", "--invert-bitwise", "--invert-bwassign", "--invert-logical", "--invert-loopctrl",
 		"--remove-self-assignments", "--invert-negatives=false", // the same as one of --arithmetic-base
 		"--exclude-files", "/", // folders below
@@ -134,7 +133,7 @@ func (t target) unleash(workers int) (found []mutant, err error) {
 	}
 	gremlins := exec.Command(filepath.Join(filepath.Dir(program), "gremlins"), append(args, "./"+t.folder)...)
 	gremlins.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+dir, goVariable+"="+goPath, folderVariable+"="+t.folder)
-	gremlins.Stdout, gremlins.Stderr = io.Discard, os.Stderr
+	gremlins.Stdout, gremlins.Stderr = os.Stderr, os.Stderr // what lives, as it is found
 	if err := gremlins.Run(); err != nil {
 		return nil, err
 	}

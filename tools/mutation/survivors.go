@@ -66,8 +66,8 @@ func (t target) report(mutants []mutant, explained map[string]bool) error {
 		unexplained++
 		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s: %s", filepath.Join(t.folder, m.file), m.Line, m.Column, strings.ToLower(m.Status), where))
 	}
-	fmt.Printf("%-18s %4d killed, of which %d by the time limit; %d lived, %d not covered, of which %d explained; %d do not compile\n",
-		t.folder, count["KILLED"]+count["TIMED OUT"], count["TIMED OUT"], count["LIVED"], count["NOT COVERED"], count["explained"], count["NOT VIABLE"])
+	fmt.Printf("%s: %d killed; %d lived and %d not covered, of which %d explained; %d do not compile\n", t.folder,
+		count["KILLED"]+count["TIMED OUT"], count["LIVED"], count["NOT COVERED"], count["explained"], count["NOT VIABLE"])
 	for _, line := range lines {
 		fmt.Println(line)
 	}
