@@ -76,6 +76,7 @@ func TestConfigCheck(t *testing.T) {
 			budget.RefundConfig{Capacity: 10, RetryCost: 11, TimeoutCost: 0, Success: math.Inf(1)},
 			"budget: RetryCost 11: must be 0.001 to 10\nbudget: TimeoutCost 0: must be 0.001 to 10\nbudget: Success +Inf: must be 0 to 10",
 		},
+		{budget.RefundConfig{Capacity: 1, RetryCost: 2, TimeoutCost: 1}, "budget: RetryCost 2: must be 0.001 to 1"},
 		{budget.RefundConfig{Capacity: 0.5, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 0.5: must be 1 to 1000000"},
 		{budget.RefundConfig{Capacity: 1.0001, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 1.0001: must have at most 3 decimals, such as 1"},
 	} {

@@ -79,6 +79,9 @@ func TestFleetRatio(t *testing.T) {
 	if got := b.Balance(0); got != 1 {
 		t.Errorf("balance %v; want the 1 that was not sent", got)
 	}
+	if got := b.Capacity(0); got != 2 {
+		t.Errorf("capacity %v; want the 1 that calls have earned and the 1 that is leased", got)
+	}
 	if _, ok = b.Withdraw(0, budget.Charge{Kind: budget.KindUnsent}); !ok {
 		t.Error("what is free is refused")
 	}

@@ -19,7 +19,7 @@ const (
 	goVariable     = "MUTATION_GO"     // the path of the real go command
 	folderVariable = "MUTATION_FOLDER" // the target
 
-	testTimeout = "60s"
+	testTimeout = "30s" // of tests that take two
 )
 
 // goCommand is what gremlins runs as go. gremlins knows no filter of tests, takes a change that does not compile for
