@@ -93,8 +93,6 @@ func (f Field) wrong() string {
 		return "must be " + f.bounds()
 	case f.Decimals < 0 || rounded == f.Value:
 		return ""
-	case f.Decimals == 0:
-		return "must be " + f.bounds()
 	default:
 		return fmt.Sprintf("must have at most %d decimals, such as %s", f.Decimals, f.print(rounded))
 	}

@@ -120,6 +120,13 @@ func TestFleetRatio_Reload(t *testing.T) {
 	p, _ := b.Withdraw(0, budget.Charge{})
 	fleet.answer("orders", 0, 1)
 	other := fleetConfig()
+	other.Percent = 20
+	if err := b.Reload(0, other); err != nil {
+		t.Fatal(err)
+	}
+	if b.Confirm(0, p) {
+		t.Error("confirms what its pool has granted before a reload")
+	}
 	other.Fleet.Name = "others"
 	if err := b.Reload(0, other); err != nil {
 		t.Fatal(err)

@@ -55,6 +55,15 @@ func TestKindUnsent(t *testing.T) {
 	}
 }
 
+func TestChargeFactor(t *testing.T) {
+	t.Parallel()
+	for factor, want := range map[float64]int64{budget.MaxFactor: 100e6, budget.MaxFactor + 1: 1e6, 0.5: 0.5e6, 0: 1e6, -1: 1e6} {
+		if p, ok := ratio(t, 10, 100).Withdraw(0, budget.Charge{Factor: factor}); !ok || p.Cost != want {
+			t.Errorf("factor %v: granted %v for %d; want %d", factor, ok, p.Cost, want)
+		}
+	}
+}
+
 func TestKindString(t *testing.T) {
 	t.Parallel()
 	for k, want := range map[budget.Kind]string{failure: "failure", timeout: "timeout", budget.KindHedge: "hedge", budget.KindUnsent: "unsent", 7: "Kind(7)"} {
