@@ -127,6 +127,9 @@ func TestFleetRatio_Reload(t *testing.T) {
 	if b.Confirm(0, p) {
 		t.Error("confirms what its pool has granted before a reload")
 	}
+	if b.Settle(0, p, true); b.Balance(0) != 0 {
+		t.Errorf("balance %v; want nothing of what was granted before a reload", b.Balance(0))
+	}
 	other.Fleet.Name = "others"
 	if err := b.Reload(0, other); err != nil {
 		t.Fatal(err)
