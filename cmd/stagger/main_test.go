@@ -20,7 +20,7 @@ import (
 func run(args ...string) (string, error) {
 	var out strings.Builder
 	c := command()
-	c.SetArgs(args)
+	c.SetArgs(append([]string{}, args...)) // not nil: cobra would take the arguments of the tests
 	c.SetIn(strings.NewReader(""))
 	c.SetOut(&out)
 	c.SetErr(&out)
