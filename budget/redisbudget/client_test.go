@@ -5,7 +5,7 @@ package redisbudget_test
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/gob"
 	"log/slog"
 	"math"
 	"os"
@@ -20,11 +20,11 @@ import (
 
 // part is the clients of one process.
 type part struct {
-	Addrs   []string // of Redis; the clients take them in turn
-	First   int      // the number of the first client
-	Clients int
-	Rate    float64
-	Spends  int // of each token; 1 is honest
+	Addrs   []string `json:"addrs"` // of Redis; the clients take them in turn
+	First   int      `json:"first"` // the number of the first client
+	Clients int      `json:"clients"`
+	Rate    float64  `json:"rate"`
+	Spends  int      `json:"spends"` // of each token; 1 is honest
 }
 
 // partKey is where a process of clients is told its part.
@@ -48,18 +48,20 @@ type line struct {
 // writer writes the lines of a process.
 type writer struct {
 	mu  sync.Mutex
-	enc *json.Encoder
+	enc *gob.Encoder
 }
 
 func (w *writer) write(l line) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.enc.Encode(l) // the parent is gone if that fails, and this process will be
+	if err := w.enc.Encode(l); err != nil { // the parent is gone
+		panic(err)
+	}
 }
 
 // serve is the process of a part: its clients spend what they can get until they are killed.
 func (p part) serve() {
-	w := &writer{enc: json.NewEncoder(os.Stdout)}
+	w := &writer{enc: gob.NewEncoder(os.Stdout)}
 	for i := range p.Clients {
 		number := p.First + i
 		client := redis.NewClient(&redis.Options{Addr: p.Addrs[number%len(p.Addrs)], MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 1})

@@ -6,7 +6,7 @@
 package redisbudget_test
 
 import (
-	"bufio"
+	"encoding/gob"
 	"encoding/json"
 	"io"
 	"os"
@@ -35,10 +35,10 @@ func (g *group) add(t *testing.T, p part) (kill func()) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		for lines := bufio.NewScanner(in); lines.Scan(); {
+		for lines := gob.NewDecoder(in); ; {
 			var l line
-			if json.Unmarshal(lines.Bytes(), &l) != nil {
-				return // the process was killed in the midst of it
+			if lines.Decode(&l) != nil {
+				return // the process was killed, maybe in the midst of it
 			}
 			g.mu.Lock()
 			g.list = append(g.list, entry{l.Client, l.At - g.began, l.Known - g.began, l.Tokens, l.Kind})

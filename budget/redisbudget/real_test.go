@@ -311,7 +311,7 @@ func TestRedis_Calls(t *testing.T) {
 	required(t)
 	s := newServer(t)
 	l := &link{Scripter: s.client(t)}
-	fleet := redisbudget.New(real{l}, redisbudget.WithLogger(slog.New(slog.DiscardHandler)))
+	fleet := redisbudget.New(through{l}, redisbudget.WithLogger(slog.New(slog.DiscardHandler)))
 	defer fleet.Close()
 	backend := testserver.Start(t)
 	backend.On(method, testserver.Fail(codes.Unavailable, "down"))
@@ -338,10 +338,10 @@ func TestRedis_Calls(t *testing.T) {
 	}
 }
 
-// real is a link that leads to a Redis.
-type real struct{ *link }
+// through is a link that leads to a Redis.
+type through struct{ *link }
 
-func (r real) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+func (r through) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	r.count()
 	return r.Scripter.EvalSha(ctx, sha, keys, args...)
 }

@@ -183,7 +183,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(m.granted, count(b.Granted), labels)
 		o.ObserveInt64(m.denied, count(b.Denied), labels)
 	}
-	m.collectPools(o, r.Pools())
+	m.collectPools(o, r)
 	p := r.Policy()
 	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", p.Mode.String())))
 	return nil
