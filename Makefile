@@ -24,6 +24,7 @@ COMPARE  ?=
 INTEROP  ?=
 REDIS    ?=
 SOAK     ?=
+FLEET    ?=
 MUTATION ?=
 
 # The API of the example, whose descriptor set stands beside it.
@@ -67,7 +68,7 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 	@.ci/chromium
 	@$(call each,$(OFF) CGO_ENABLED=1 STAGGER_CHROMIUM=required go test -race -shuffle=on -count=1 ./...)
 	@echo '== comparisons, without the race detector'
-	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout ./overload
+	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout ./overload ./fleet
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./balancer/ ./budget/ ./interceptor/
 
@@ -90,6 +91,10 @@ redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slo
 soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1h'; '-help' lists flags)
 	@.ci/cc
 	@cd bench && CGO_ENABLED=1 $(OFF) go run -race ./soak $(SOAK)
+
+.PHONY: fleet
+fleet: ## Play 10 to a million clients whose reserve is local or a pool's, in virtual time: 2 minutes (FLEET='-help' lists flags)
+	@cd bench && $(OFF) go run ./fleet $(FLEET)
 
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user, and the owner of an API

@@ -1,0 +1,79 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// took is how long the service takes for a request, whatever becomes of it.
+const took = 10 * time.Millisecond
+
+// call is one call. It drives the engine, as the interceptor does, in virtual time.
+type call struct {
+	world  *world
+	engine attempts.Call
+	into   *count // what it counts for; nil: nothing
+	timer  int    // the number of the event that wakes it; others are stale
+}
+
+// begin makes the first attempt.
+func (w *world) begin(c *client, into *count) {
+	own := &call{world: w, into: into}
+	own.do(own.engine.Start(attempts.Settings{
+		Policy: w.policy, Deadline: attempts.Never, Facts: own, Slots: own, Budget: w.budgetOf(c),
+	}, w.seen()))
+}
+
+// Safe implements [attempts.Facts].
+func (*call) Safe() bool { return true }
+
+// InRetry implements [attempts.Facts].
+func (*call) InRetry() bool { return false }
+
+// Off implements [attempts.Facts].
+func (*call) Off() policy.Reason { return "" }
+
+// Enter implements [attempts.Slots].
+func (*call) Enter() bool { return true }
+
+// Leave implements [attempts.Slots].
+func (*call) Leave() {}
+
+// do does what a step says. Attempts never run beside each other, so none is cancelled.
+func (c *call) do(step attempts.Step) {
+	w := c.world
+	c.timer++
+	if number := c.timer; step.Wake != attempts.Never {
+		w.at(max(step.Wake, w.now), func() {
+			if number == c.timer {
+				c.do(c.engine.Wake(w.seen()))
+			}
+		})
+	}
+	if step.Send != 0 {
+		w.after(took, func() { c.ended(step.Send) })
+	}
+	if step.Over {
+		end := c.engine.End()
+		c.into.add(end.Attempts, end.Err == nil)
+	}
+}
+
+var unavailable = status.New(codes.Unavailable, "fault")
+
+// ended reports how an attempt ended.
+func (c *call) ended(n int) {
+	var r attempts.Result
+	if c.world.fails() {
+		r.Status, r.Err = unavailable, unavailable.Err()
+	}
+	c.do(c.engine.Ended(n, r, c.world.seen()))
+}

@@ -1,0 +1,46 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/lease"
+)
+
+// ideal is a pool that every call reaches at once, and that gets back what has helped. No network has one.
+type ideal struct {
+	bucket lease.Bucket
+	rate   int64
+	back   int64 // was given back
+}
+
+func newIdeal(w *world) reserve {
+	if w.ideal == nil {
+		w.ideal = &ideal{rate: w.pool.rate}
+	}
+	return w.ideal
+}
+
+// Take implements [budget.Lease].
+func (p *ideal) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
+	if p.back >= tokens {
+		p.back -= tokens
+		return budget.Draw{Number: 1, Tokens: tokens}, true
+	}
+	a := p.bucket.Answer(now, p.rate, lease.Request{Tokens: tokens, Least: tokens})
+	return budget.Draw{Number: 1, Tokens: tokens}, a.Tokens == tokens
+}
+
+// Confirm implements [budget.Lease].
+func (*ideal) Confirm(time.Duration, budget.Draw) bool { return true }
+
+// Return implements [budget.Lease]. No more than a second of the pool lies there.
+func (p *ideal) Return(_ time.Duration, d budget.Draw) { p.back = min(p.back+d.Tokens, p.rate) }
+
+// Balance implements [budget.Lease].
+func (*ideal) Balance(time.Duration) int64 { return 0 }
+
+func (*ideal) tokens() *tokens { return &tokens{} }

@@ -1,0 +1,76 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/lease"
+)
+
+// onDemand is the scheme that is built: a [lease.Lease], driven as redisbudget does.
+type onDemand struct {
+	*lease.Lease
+
+	world *world
+	count tokens
+	next  time.Duration // when it looks again what to ask
+}
+
+func newOnDemand(w *world) reserve {
+	d := &onDemand{world: w, next: lease.Never}
+	d.Lease = lease.New(w.config.Fleet.PerSecond, w.now, d.look)
+	d.look()
+	return d
+}
+
+// look asks what there is to ask, or waits until there is.
+func (d *onDemand) look() {
+	w := d.world
+	r, at, ok := d.Next(w.now)
+	if !ok {
+		d.wait(at)
+		return
+	}
+	w.pool.ask(r, &d.count.granted, func(a lease.Answer) {
+		d.Answered(w.now, r, a)
+		d.look()
+	}, func() {
+		d.Failed(w.now)
+		d.look()
+	})
+}
+
+// wait looks at a time, unless it does so before.
+func (d *onDemand) wait(at time.Duration) {
+	if at >= d.next {
+		return
+	}
+	d.next = at
+	d.world.at(at, func() {
+		d.next = lease.Never
+		d.look()
+	})
+}
+
+// Take implements [budget.Lease].
+func (d *onDemand) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
+	draw, ok := d.Lease.Take(now, tokens)
+	if ok && !draw.Asked {
+		d.count.spent += tokens
+	}
+	return draw, ok
+}
+
+// Confirm implements [budget.Lease].
+func (d *onDemand) Confirm(now time.Duration, draw budget.Draw) bool {
+	ok := d.Lease.Confirm(now, draw)
+	if ok {
+		d.count.spent += draw.Tokens
+	}
+	return ok
+}
+
+func (d *onDemand) tokens() *tokens { return &d.count }

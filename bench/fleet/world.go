@@ -1,0 +1,104 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	_ "embed" // retry.yaml
+	"math/rand/v2"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+//go:embed retry.yaml
+var policyFile []byte
+
+const (
+	method = "/stagger.fleet.v1.Orders/GetOrder"
+	rate   = 1000.0 // calls in a second, of all clients together
+)
+
+// world is a fleet in virtual time. Calls come at times, and from clients, that are drawn from a seed alone, so that
+// they are the same in every scheme.
+type world struct {
+	queue
+
+	scheme  scheme
+	policy  *policy.Policy
+	config  budget.RatioConfig
+	clients []client
+	part    func() float64 // of the requests that fails now; nil: none
+	into    func() *count  // where a call counts that begins now; nil: nowhere
+	pool    pool
+	ideal   *ideal // in place of the pool; made with the first client
+
+	arrivals, who, faults, jitter *rand.Rand
+}
+
+// client is one process.
+type client struct {
+	budget *budget.Ratio // made with its first call, as a Retrier does
+	lease  reserve       // nil: its reserve is its own
+}
+
+// newWorld makes a fleet, whose clients have not begun.
+func newWorld(s scheme, clients int) (*world, error) {
+	set, err := policy.Parse("retry.yaml", policyFile)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{scheme: s, policy: set.Lookup(method), clients: make([]client, clients)}
+	w.config, _ = set.Budgets()[0].Config.(budget.RatioConfig)
+	if s.reserve == nil {
+		w.config.Fleet, w.config.MinPerSecond = budget.FleetConfig{}, s.perSecond
+	}
+	for i, r := range []**rand.Rand{&w.arrivals, &w.who, &w.faults, &w.jitter, &w.pool.chance} {
+		*r = rand.New(rand.NewPCG(1, uint64(i)))
+	}
+	w.pool.world, w.pool.latency, w.pool.loss = w, s.latency, s.loss
+	w.pool.rate = int64(w.config.Fleet.PerSecond * 1e6)
+	if _, err := budget.NewFleetRatio(w.config, fleetOf{}); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// budgetOf is what pays for a client's calls.
+func (w *world) budgetOf(c *client) *budget.Ratio {
+	if c.budget == nil {
+		c.budget, _ = budget.NewFleetRatio(w.config, fleetOf{c.lease}) // it has been tried
+	}
+	return c.budget
+}
+
+// fleetOf is the fleet as one client sees it.
+type fleetOf struct{ lease budget.Lease }
+
+// Lease implements [budget.Fleet].
+func (f fleetOf) Lease(budget.FleetConfig) (budget.Lease, error) { return f.lease, nil }
+
+// Pools implements [budget.Fleet]. Nobody reads them.
+func (fleetOf) Pools() []budget.PoolState { return nil }
+
+// call begins the next call, and so on.
+func (w *world) call() {
+	w.after(time.Duration(w.arrivals.ExpFloat64()/rate*float64(time.Second)), func() {
+		var into *count
+		if w.into != nil {
+			into = w.into()
+		}
+		w.begin(&w.clients[w.who.IntN(len(w.clients))], into)
+		w.call()
+	})
+}
+
+// fails draws whether a request fails.
+func (w *world) fails() bool { return w.part != nil && w.faults.Float64() < w.part() }
+
+// seen is what the engine sees.
+func (w *world) seen() attempts.Now {
+	return attempts.Now{At: w.now, Wall: time.Unix(0, int64(w.now)), Chance: w.jitter.Float64()}
+}

@@ -1,0 +1,67 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"math"
+	"time"
+)
+
+// The numbers of the pool's side.
+const (
+	leastBucket = 10 * token       // that the smallest pool can hold
+	slotLength  = 30 * time.Second // in which clients are counted
+)
+
+// Bucket is the pool's side of the protocol, for simulations: what the script of budget/redisbudget keeps on Redis, by
+// the same arithmetic. A test there holds the two together. The zero Bucket is a key that does not exist yet, and
+// Bucket knows nothing of keys that expire. It is not safe for concurrent use.
+type Bucket struct {
+	exists          bool
+	tokens          float64 // millionths
+	at, slot        int64   // milliseconds: of the last request, and since when clients are counted
+	covered         int64   // milliseconds that reports have covered since then
+	clients, before float64 // that the last slot has counted, and the one before
+}
+
+// Answer is what the pool says to a request, of so many millionths of a token per second, at a time of its own clock.
+func (b *Bucket) Answer(clock time.Duration, rate int64, r Request) Answer {
+	now := clock.Milliseconds()
+	if !b.exists {
+		b.exists, b.at, b.slot = true, now, now
+	}
+	earned := float64(rate) * float64(max(now-b.at, 0)) / 1000
+	b.tokens = min(b.tokens+earned, max(float64(rate), leastBucket))
+	b.at = now
+	var granted int64
+	if r.Tokens > 0 && b.tokens >= float64(r.Least) {
+		granted = int64(min(float64(r.Tokens), b.tokens))
+		if granted < r.Tokens {
+			granted = max(granted-granted%token, r.Least)
+		}
+	}
+	b.tokens = math.RoundToEven(b.tokens - float64(granted))
+	return Answer{Tokens: granted, Clients: b.count(now, r.Covered.Milliseconds())}
+}
+
+// count adds what a report covers, and returns the number of clients; 0 until the first slot has ended.
+func (b *Bucket) count(now, covered int64) float64 {
+	if now < b.slot {
+		b.slot, b.covered = now, 0
+	}
+	b.covered += covered
+	width, length := now-b.slot, slotLength.Milliseconds()
+	seen, clients := float64(b.covered)/float64(max(width, length)), b.clients
+	if width >= length {
+		clients = seen
+		b.clients, b.before, b.covered, b.slot = thousandths(seen), b.clients, 0, now
+	}
+	if clients == 0 {
+		return 0
+	}
+	return thousandths(max(clients, b.before, seen))
+}
+
+// thousandths rounds to what the script keeps.
+func thousandths(x float64) float64 { return math.RoundToEven(x*1000) / 1000 }
