@@ -17,6 +17,7 @@ var unsayable = []string{
 	"budgets/the name for no budget in small letters",
 	"budgets/two of one name",
 	"budgets/a ratio with too many decimals",
+	"budgets/a pool with two rates",
 	"channel/a merge where any key is taken",
 	"durations/longer than Go can count",
 	"hedging/a longest delay below the shortest",
