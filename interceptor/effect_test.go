@@ -356,8 +356,8 @@ func TestEffect_Keys(t *testing.T) {
 		}
 		return n
 	}
-	if got := float64(count(succeeded)) / float64(calls); got <= 0.999 {
-		t.Errorf("%.5f of the calls succeed; want more than .999", got)
+	if failed := calls - count(succeeded); failed > calls/1000+10 { // the first calls have earned nothing yet
+		t.Errorf("%d calls fail, want at most %d", failed, calls/1000+10)
 	}
 	if count(replayed) < calls/50 {
 		t.Errorf("%d answers came from the server's memory; want more", count(replayed))

@@ -66,9 +66,12 @@ func TestProxyStreams(t *testing.T) {
 	required(t)
 	const streams = 10
 	text := `
+budgets:
+  - name: streams
+    ratio: {percent: 10, minPerSecond: 4} # few calls, and all of them cut at once
 methodConfig:
   - name: [{service: interop.v1.OrderService, method: WatchOrders}]
-    retryPolicy: {maxAttempts: 5, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+    retryPolicy: {maxAttempts: 5, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: streams}
 `
 	clients := []struct {
 		name string
@@ -145,4 +148,5 @@ methodConfig:
 
 const proxyStreamText = `
 Streams of 30 messages, one each 30 ms, that are cut in their middle: how many came whole and in order. What was delivered is not sent
-again, so only ` + "`interceptor.Resume`" + ` goes on with a stream that was cut.`
+again, so only ` + "`interceptor.Resume`" + ` goes on with a stream that was cut. The budget has a reserve for all ten (` + "`minPerSecond: 4`" + `);
+the default one pays for about half of them when they are cut at once.`

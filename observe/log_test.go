@@ -36,6 +36,7 @@ methodConfig:
       retryableStatusCodes: [UNAVAILABLE]
       jitter: NONE
       perAttemptTimeout: 1s
+      budget: NONE
 `
 
 // logged runs one call against a script and returns what it logs, without time and target.
