@@ -411,6 +411,37 @@ func TestStreamPanic_LeavesNothing(t *testing.T) {
 	}
 }
 
+// lateSender panics when its attempt has ended already.
+type lateSender struct{ grpc.ClientStream }
+
+func (lateSender) SendMsg(any) error { time.Sleep(time.Second); panic("inner") }
+
+// The call ends when the attempts that run have ended, and observers are told of them before.
+func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
+	b := &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}
+	c := hedged()
+	paid(c)
+	play(t, c, func(t *testing.T, s scene) {
+		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return lateSender{stream}
+			}
+			return stream
+		})
+		s.On(get, testserver.Hang().Times(1), testserver.Play(say("a"), testserver.Pause(time.Hour)))
+		stream := s.open(t, t.Context(), bidiStream)
+		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
+		synctest.Wait()
+		if seen != "inner" || len(s.calls) != 1 || len(s.attempts) != s.calls[0].Attempts || s.calls[0].Attempts < 2 ||
+			s.calls[0].Reason != policy.ReasonNonRetryable {
+			t.Errorf("panics with %v; told of %d attempts, and of %+v", seen, len(s.attempts), s.calls)
+		}
+		if left := held(s.retrier, &fuse{}, b); left != "" {
+			t.Errorf("held for ever: %s", left)
+		}
+	}, interceptor.WithBudget("", b), described(t))
+}
+
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
 func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
 	t.Helper()

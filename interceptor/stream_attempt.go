@@ -261,7 +261,8 @@ func (s *stream) abort(p any) {
 // errPanicked is how an attempt has ended that has panicked, and a call whose observer has.
 var errPanicked = status.Error(codes.Unknown, "a panic has ended the call")
 
-// panicked ends the call since an inner interceptor has panicked with p in t, or a callback in an event.
+// panicked ends the call since an inner interceptor has panicked with p in t, which may have ended before, or an
+// observer.
 func (s *stream) panicked(t *streamAttempt, p any) {
 	s.mu.Lock()
 	again := s.caught.happened
@@ -276,7 +277,7 @@ func (s *stream) panicked(t *streamAttempt, p any) {
 	case first:
 		t.took = now.At - t.began
 		s.settle(t, attempts.Result{Err: errPanicked, Panicked: true}, now)
-	case !again && !s.over: // it is a callback that has panicked
-		s.act(s.call.engine.Abort(now), now)
+	case !again && !s.over:
+		s.act(s.call.engine.Panicked(now), now)
 	}
 }

@@ -205,6 +205,17 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 	return c.finish(step, now)
 }
 
+// Panicked reports that an inner interceptor, or an observer, has panicked, and not as the end of an attempt. The call is
+// over when those that run have ended.
+func (c *Call) Panicked(now Now) Step {
+	step := c.step()
+	if c.phase != over {
+		c.choose(&step, 0, errPanicked, policy.ReasonNonRetryable, now.At)
+		c.end.Panicked = true
+	}
+	return c.finish(step, now)
+}
+
 // Commit makes n the only attempt of the call, since the application is about to see what it brings. It
 // reports false if n has ended, or was cancelled for another: what it brought is then dropped.
 func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
@@ -269,7 +280,7 @@ func (c *Call) Abort(now Now) Step {
 	}
 	c.running = c.running[:0]
 	swallow(func() { c.set.Budget.Finish(now.At, budget.EndFailed) })
-	c.end = End{Panicked: true, Err: errPanicked, Attempts: c.sent, Hedges: c.end.Hedges}
+	c.end = End{Reason: policy.ReasonNonRetryable, Panicked: true, Err: errPanicked, Attempts: c.sent, Hedges: c.end.Hedges}
 	step.Over = true
 	return step
 }

@@ -524,6 +524,16 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S d:NotFound E-",
 	},
 	{
+		"an interceptor panics for an attempt that has ended", "hedge", "breaker",
+		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 110 end 2 UNAV → lost, (attempts_exhausted); 120 panicked → cancel 1 3; 121 end 1 cut → cancelled; 122 end 3 OK → lost, over panicked, = 0, last Unavailable; 123 panicked`,
+		"S Wh Wh - d:Unavailable F d:OK - d:OK E-",
+	},
+	{
+		"an interceptor panics while the next attempt is waited for", "retry", "breaker",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 panicked → over panicked, = 0, last Unavailable; 60 wake`,
+		"S d:Unavailable F ( Wf ) R E-",
+	},
+	{
 		"a breaker panics at an attempt's end", "hedge", "breaker panics=d:Unavailable",
 		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0; 70 end 1 OK`,
 		"S Wh - d:Unavailable d:Unknown E-",

@@ -283,7 +283,9 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		return ""
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
-	case "abort": // an observer has panicked
+	case "panicked":
+		step = p.call.Panicked(now)
+	case "abort": // a callback has panicked
 		step = p.call.Abort(now)
 	case "commit":
 		var ok bool
