@@ -21,14 +21,14 @@ func TestScript_Bucket(t *testing.T) {
 		var bucket lease.Bucket
 		granted := 0
 		for step := range 200 {
-			r.now = r.now.Add(pick(chance, 0, 1, 7, 300, 1500, 31_000, -2000) * time.Millisecond)
+			r.now = r.now.Add(time.Duration(pick(chance, 0, 1, 7, 300, 1500, 31_000, -2000)) * time.Millisecond)
 			r.SetTime(r.now)
 			if chance.IntN(20) == 0 {
 				r.pool.perSecond = []float64{0.0001, 0.7, 3, 100, 1e6}[chance.IntN(5)]
 			}
 			request := lease.Request{
-				Tokens: int64(pick(chance, 0, 1, 333_333, 1e6, 5e6, 250e6)), Least: int64(pick(chance, 0, 1, 1e6, 5e6)),
-				Covered: pick(chance, 0, 1, 20_000, 2_000_000) * time.Millisecond,
+				Tokens: pick(chance, 0, 1, 333_333, 1e6, 5e6, 250e6), Least: pick(chance, 0, 1, 1e6, 5e6),
+				Covered: time.Duration(pick(chance, 0, 1, 20_000, 2_000_000)) * time.Millisecond,
 			}
 			got, err := r.pool.request(context.Background(), request)
 			if err != nil {
@@ -49,6 +49,6 @@ func TestScript_Bucket(t *testing.T) {
 }
 
 // pick draws one of the values.
-func pick(chance *rand.Rand, values ...time.Duration) time.Duration {
+func pick(chance *rand.Rand, values ...int64) int64 {
 	return values[chance.IntN(len(values))]
 }

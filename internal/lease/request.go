@@ -50,7 +50,7 @@ func (l *Lease) nextReport() time.Duration {
 	if l.spread() <= beat {
 		return l.reported + beat
 	}
-	chance := float64(uint64(l.reported)*0x9E3779B97F4A7C15>>11) / (1 << 53) // any odd number will do
+	chance := math.Abs(float64(l.reported%time.Millisecond)) / float64(time.Millisecond)
 	return l.reported + time.Duration((0.5+chance)*float64(l.spread()))
 }
 
