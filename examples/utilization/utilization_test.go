@@ -1,0 +1,149 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package utilization_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/stagger-go/stagger/examples/utilization"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// service answers after a time that changes.
+type service struct {
+	grpc_health_v1.UnimplementedHealthServer
+
+	takes atomic.Int64 // nanoseconds
+}
+
+func (s *service) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	select {
+	case <-time.After(time.Duration(s.takes.Load())):
+		return new(grpc_health_v1.HealthCheckResponse), nil
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// dial starts a server of a service, and connects to it a client whose calls have a second and admission.
+func dial(t *testing.T, s *service, options []grpc.ServerOption) grpc_health_v1.HealthClient {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(options...)
+	grpc_health_v1.RegisterHealthServer(server, s)
+	served := make(chan error)
+	go func() { served <- server.Serve(listener) }()
+	set, err := policy.Parse("", []byte(`methodConfig: [{name: [{}], admission: REFUSE, timeout: 1s}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	retrier, err := interceptor.New(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///service", append(retrier.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return grpc_health_v1.NewHealthClient(conn)
+}
+
+// Answers that take 700 ms of a call's second mean a queue if all workers are busy, and a slow service if few are. A
+// server that reports nothing leaves that open, and admission takes it for a queue.
+func TestWorkers_Admission(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		workers int // 0: of a server that reports nothing
+		refused bool
+	}{
+		"all workers are busy":  {1, true},
+		"most workers are idle": {10, false},
+		"no report":             {0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := new(service)
+				var options []grpc.ServerOption
+				if row.workers > 0 {
+					options = utilization.NewWorkers(row.workers).ServerOptions()
+				}
+				client := dial(t, s, options)
+				call := func() error {
+					_, err := client.Check(t.Context(), new(grpc_health_v1.HealthCheckRequest))
+					return err
+				}
+				for i := range 6 {
+					if i == 2 {
+						s.takes.Store(int64(700 * time.Millisecond))
+					}
+					if err := call(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var running sync.WaitGroup
+				for range 2 { // as many as are answered in a second
+					running.Go(func() { _ = call() })
+				}
+				synctest.Wait()
+				err := call()
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if refused := e != nil && e.Reason == policy.ReasonOverloaded; refused != row.refused || refused && e.Attempts != 0 {
+					t.Errorf("%v, %+v; refused should be %v", err, e, row.refused)
+				}
+				running.Wait()
+			})
+		})
+	}
+}
+
+// A call that waits for a worker for too long is not worked on.
+func TestWorkers_Wait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(service)
+		s.takes.Store(int64(2 * time.Second))
+		client := dial(t, s, utilization.NewWorkers(1).ServerOptions())
+		var running sync.WaitGroup
+		start := time.Now()
+		for range 2 {
+			running.Go(func() {
+				if _, err := client.Check(t.Context(), new(grpc_health_v1.HealthCheckRequest)); status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("%v; want DEADLINE_EXCEEDED", err)
+				}
+			})
+		}
+		running.Wait()
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("ended after %v; want the timeout", took)
+		}
+	})
+}
