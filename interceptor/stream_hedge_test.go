@@ -611,7 +611,7 @@ func TestStreamHedge_SingleReplyIsTheEnd(t *testing.T) {
 	}
 }
 
-// What comes after the end is nobody's, whether we receive or the application does.
+// What comes after the end is dropped, whether we receive or the application does.
 func TestStreamHedge_NothingAfterTheEnd(t *testing.T) {
 	for name, commit := range map[string]func(grpc.ClientStream){
 		"uncommitted": func(grpc.ClientStream) {}, "committed": func(s grpc.ClientStream) { s.Context() },

@@ -11,8 +11,9 @@ import (
 )
 
 // LastAnswers says whether one of the last five answers of a method, at a target, took longer than the per-attempt
-// timeout, or for a method that is hedged, longer than the hedging delay and twice the usual latency. Then all servers are slow, since there is a queue, and one attempt more makes that longer. A server that hangs
-// does not answer, so a hang alone says nothing.
+// timeout; for a method that is hedged, longer than the hedging delay and twice the usual latency. Then all servers are
+// slow, since there is a queue, and one attempt more makes that longer. A server that hangs does not answer, so a hang
+// alone says nothing.
 //
 //	fast ── a slow answer ──► slow ── five fast answers in a row, or no slow one for answerAge ──► fast
 //

@@ -477,7 +477,7 @@ func TestLease_NeverOverspends(t *testing.T) {
 	})
 }
 
-// What was drawn on a share while the pool was away, and is given back after that, is nobody's.
+// What was drawn on a share while the pool was away, and is given back after that, is dropped.
 func TestLease_ShareReturnedLate(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(l *Lease, now time.Duration){
