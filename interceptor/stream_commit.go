@@ -28,6 +28,9 @@ func (s *stream) commit(t *streamAttempt, why policy.Commit) bool {
 	if ok {
 		s.chosen = t
 	}
+	if why == policy.CommitMessage || why == policy.CommitHeaders {
+		s.call.engine.Heard(t.number, now)
+	}
 	s.act(step, now)
 	s.handOver()
 	returned = true

@@ -118,7 +118,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
 	}
 	d := c.next(push, bo, p.atOnce(c, out, code, bo), r)
-	if p.spec.Hedge != nil || out.TimedOut && p.Parallel() && !c.InPlace {
+	if !c.InPlace && (p.spec.Hedge != nil || out.TimedOut && p.Parallel()) {
 		d.Reason = ReasonHedge
 	}
 	switch {

@@ -59,6 +59,7 @@ func TestDecideHedge(t *testing.T) {
 	}{
 		"a slow attempt of a hedging policy":  {hedged, slow, false, policy.ReasonHedge, 0},
 		"a failure of a hedging policy":       {hedged, failed(codes.Unavailable), false, policy.ReasonHedge, 0},
+		"a hedging policy, of attempts alone": {hedged, failed(codes.Unavailable), true, policy.ReasonRetry, 0},
 		"a cut stream of a hedging policy":    {hedged, cut, false, policy.ReasonHedge, 25 * ms},
 		"a timeout beside":                    {beside(policy.OnTimeoutHedge), slow, false, policy.ReasonHedge, 100 * ms},
 		"a timeout beside, of attempts alone": {beside(policy.OnTimeoutHedge), slow, true, policy.ReasonRetry, 100 * ms},

@@ -20,10 +20,11 @@ func (c *Call) left(at time.Duration) time.Duration {
 
 // countAnswer tells admission that an attempt was answered.
 func (c *Call) countAnswer(a *attempt, at time.Duration) {
-	if a.counted {
+	if a.counted && a.measures(at) {
 		a.counted = false
-		c.set.Admission.Answered(at, at-a.began)
+		c.set.Admission.Answered(at, a.took(at))
 	}
+	c.uncount(a)
 }
 
 // uncount tells admission that an attempt has ended or is given up.

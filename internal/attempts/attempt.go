@@ -15,7 +15,8 @@ type attempt struct {
 	number    int
 	began     time.Duration
 	slowAt    time.Duration // when it is slow; Never: nobody asks, or everybody was asked
-	heardAt   time.Duration // when its first message came, or its answer
+	paused    time.Duration // how much of its time no call of the application has waited
+	heardIn   time.Duration // after which time, less the pauses, its first message came, or its answer
 	permit    permit
 	done      func(error) // of the breaker
 	cancelled cancelled
@@ -76,7 +77,7 @@ func (c *Call) add(step *Step, paid permit, done func(error), at time.Duration) 
 // arm sets when an attempt is slow, if that could lead to anything.
 func (c *Call) arm(a *attempt) {
 	after, watched := c.slowAfter()
-	slowAt := later(a.began, after)
+	slowAt := later(a.began, later(a.paused, after))
 	if watched && !c.exhausted() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
@@ -85,11 +86,8 @@ func (c *Call) arm(a *attempt) {
 // slowAfter is the time after which an attempt is slow.
 func (c *Call) slowAfter() (after time.Duration, watched bool) {
 	p := c.set.Policy
-	if c.set.Alone && p.Parallel() {
-		return 0, false
-	}
 	if h := p.Hedge(); h != nil {
-		return c.hedgeAfter(h), true
+		return c.hedgeAfter(h), !c.set.Alone
 	}
 	return p.PerAttemptTimeout(), p.PerAttemptTimeout() > 0
 }
@@ -127,18 +125,7 @@ func (c *Call) accept(step *Step, a *attempt, now Now) {
 // extra attempts help: in an overload, it would pay for the next ones and deepen it.
 func (c *Call) late(a *attempt) bool {
 	timeout := c.set.Policy.PerAttemptTimeout()
-	return timeout > 0 && a.heardAt-a.began > timeout
-}
-
-// hear notes the first message of an attempt, or the end of one that brought none.
-func (c *Call) hear(a *attempt, at time.Duration) {
-	if a.heard {
-		return
-	}
-	a.heard, a.heardAt = true, at
-	if c.set.Latency != nil {
-		c.set.Latency.Record(at-a.began, at)
-	}
+	return timeout > 0 && a.heardIn > timeout
 }
 
 // failed decides what follows an attempt that has failed.

@@ -39,7 +39,7 @@ type Settings struct {
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	Wall        time.Time     // the same deadline; zero: none
 	ConnectWait time.Duration // the longest wait for a connection before an extra attempt; 0: none
-	Alone       bool          // attempts never run beside each other: no second reply can be made
+	Alone       bool          // attempts never run beside each other: a slow one makes way for the next, and a hedging policy sends that after a failure alone
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
 	Facts       Facts
 	Budget      budget.Budget
@@ -123,6 +123,7 @@ type Step struct {
 	Send     int             // the number of the attempt to send; 0: none
 	Wake     time.Duration   // when to call Wake, in place of any time given before; Never: only another event changes anything
 	Watch    bool            // call Wake also when the channel's state changes
+	Slow     bool            // at Wake an attempt is slow: nobody need call it while no call of the application waits, see Call.Paused
 	Over     bool            // nothing runs and all is settled; End says how. True once.
 	Place    Place           // of the attempt that the event has ended
 	Decided  int             // the attempt that Decision is about; 0: nothing was decided

@@ -111,7 +111,8 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 		return step
 	}
 	s.Breaker, s.Admission = c.set.Breaker, c.set.Admission
-	c.set, c.state.MaxAttempts, c.state.Deadline = s, s.MaxAttempts, s.Wall
+	c.set = s
+	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
 	for i := range c.running {
 		c.arm(&c.running[i])
 	}
@@ -121,7 +122,7 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 func (c *Call) begin(s Settings, at time.Duration) {
 	*c = Call{set: s, phase: open, began: at, floor: at, connect: Never, idle: Never, cancels: c.cancels[:0]}
 	c.running = c.first[:0]
-	c.state.MaxAttempts, c.state.Deadline = s.MaxAttempts, s.Wall
+	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
 }
 
 // Ended reports the end of attempt n, once, of those that were cancelled too.
@@ -156,7 +157,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		c.countAnswer(a, now.At)
 	}
 	c.uncount(a)
-	if c.state.Committed == policy.CommitNone && c.isAnswer(&r) {
+	if c.state.Committed == policy.CommitNone && c.isAnswer(&r) { // else its length is the application's business
 		c.answered(a, now.At)
 	}
 	switch {
@@ -217,7 +218,8 @@ func (c *Call) Panicked(now Now) Step {
 }
 
 // Commit makes n the only attempt of the call, since the application is about to see what it brings. It
-// reports false if n has ended, or was cancelled for another: what it brought is then dropped.
+// reports false if n has ended, or was cancelled for another: what it brought is then dropped. A message that has come
+// is another event, Heard.
 func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	step := c.step()
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
@@ -229,11 +231,6 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 		a.dropped = true
 		return c.finish(step, now), false
 	}
-	if why == policy.CommitMessage || why == policy.CommitHeaders {
-		c.answered(a, now.At)
-		c.hear(a, now.At)
-		c.countAnswer(a, now.At)
-	}
 	switch c.phase {
 	case open:
 		c.phase, c.state.Committed = committed, why
@@ -244,17 +241,6 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	}
 	c.cancelOthers(&step, n)
 	return c.finish(step, now), true
-}
-
-// Heard reports the first message of attempt n, to which the call was committed before that came.
-func (c *Call) Heard(n int, now Now) {
-	for i := range c.running {
-		if a := &c.running[i]; a.number == n {
-			c.answered(a, now.At)
-			c.hear(a, now.At)
-			c.countAnswer(a, now.At)
-		}
-	}
 }
 
 // Abort settles everything after a callback (budget, breaker, observer) has panicked inside of an event or
@@ -311,7 +297,7 @@ func (c *Call) finish(step Step, now Now) Step {
 		c.conclude(now.At)
 		step.Over = true
 	case c.phase == open:
-		step.Wake, step.Watch = c.wake()
+		step.Wake, step.Watch, step.Slow = c.wake()
 	}
 	return step
 }

@@ -200,8 +200,8 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"admission: a stream's first message", "retry", "admission",
-		`0 start → send 1; 10 commit 1 message → true; 20 heard 1; 900 end 1 OK → over succeeded, = 1`,
-		"< S a:10 E1",
+		`0 start → send 1; 10 commit 1 message → true; 20 heard 1; 30 heard 1; 900 end 1 OK → over succeeded, = 1`,
+		"< S a:20 E1",
 	},
 	{
 		"admission: a stream's first message after it was committed", "retry", "admission",
@@ -480,8 +480,68 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"stream: in place, the message comes too late", "inplace", "",
-		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 251 end 1 cut → abandoned, send 2, wake 451; 260 commit 2 message → true; 900 end 2 OK → over succeeded, = 2`,
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 250 heard 1; 251 end 1 cut → abandoned, send 2, wake 451; 260 commit 2 message → true; 260 heard 2; 900 end 2 OK → over succeeded, = 2`,
 		"S ( Wt F ) + E+",
+	},
+	{
+		"stream: committed before the first message, which came in time", "beside", "admission",
+		`0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 context → true; 160 heard 2; 20000 end 2 OK → over succeeded, = 2`,
+		"< S > F ( Wf < ) a:100 + E+",
+	},
+	{
+		"stream: committed before the first message, which came too late", "beside", "",
+		`0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 headers → true; 270 heard 2; 20000 end 2 OK → over succeeded, = 2`,
+		"S F ( Wf ) - E+",
+	},
+	{
+		"stream: an attempt whose first message has come is not slow", "beside", "",
+		`0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1`,
+		"S E1",
+	},
+	{
+		"stream: an attempt is slow when it was waited for so long", "beside", "",
+		`0 start → send 1, wake 200; 120 paused 100 → wake 300; 200 wake → wake 300; 300 wake → (hedge), wake 350; 340 paused 40 → wake 350; 350 wake → send 2, wake 550; 500 paused 500 → wake 700; 510 end 2 OK → won, cancel 1; 511 end 1 cut → cancelled, over succeeded, = 2`,
+		"S ( Wt ) + F E+",
+	},
+	{
+		"stream: an attempt that was waited for too late to be slow before the deadline", "hedge", "deadline=1000",
+		`0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1`,
+		"S E1",
+	},
+	{
+		"stream: time always counts while nothing runs", "retry", "",
+		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 50 paused 50 → wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2`,
+		"S F ( Wf ) + E+",
+	},
+	{
+		"stream: an attempt that was left alone for an eighth of its time is a measure", "retry", "admission",
+		`0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1`,
+		"< S a:70 E1",
+	},
+	{
+		"stream: an attempt that was left alone for longer is none", "retry", "admission",
+		`0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1`,
+		"< S > E1",
+	},
+	{
+		"alone: a slow attempt makes way", "beside", "alone",
+		`0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → abandoned, send 2, wake 451; 260 end 2 OK → over succeeded, = 2`,
+		"S ( Wt F ) + E+",
+	},
+	{
+		"alone: a slow attempt goes on if no other may follow", "beside", "alone grants=0",
+		`0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1`,
+		"S ( w ) E1",
+	},
+	{
+		"alone: a hedging policy sends the next attempt after a failure", "hedge", "alone",
+		`0 start → send 1; 60 end 1 UNAV → (retry), send 2; 70 end 2 UNAV → (retry), send 3; 900 end 3 OK → over succeeded, = 3`,
+		"S F Wf - F Wf + E+",
+	},
+	{
+		"alone: a hedging policy, fatal", "hedge", "alone",
+		`0 start → send 1; 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1`,
+		"S E-",
 	},
 	{
 		"stream: buffer full", "retry", "",
@@ -517,6 +577,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"a policy that comes late", "none", "",
 		`0 start → send 1; 50 adapt beside → wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 1 UNAV → lost, (followed), wake 450; 270 end 2 OK → won, over succeeded, = 2`,
 		"S ( Wt ) F + E+",
+	},
+	{
+		"a policy that comes late, to an attempt that was not waited for", "none", "",
+		`0 start → send 1; 50 paused 50; 50 adapt beside → wake 250; 250 wake → (hedge), wake 300; 260 end 1 OK → over succeeded, = 1`,
+		"S ( Wt ) R E1",
 	},
 	{
 		"a policy that comes too late", "none", "breaker",
@@ -642,17 +707,17 @@ func TestHedge(t *testing.T) {
 	}
 }
 
-// An attempt that was answered in time pays its permit back, whatever became of it later. What commits by being
-// shown is an answer, what the application does by itself is none.
-func TestCommitIsAnswer(t *testing.T) {
+// An attempt that was answered in time pays its permit back, whatever became of it later. The answer is its first message,
+// and not what has committed the call to it.
+func TestHeardIsAnswer(t *testing.T) {
 	t.Parallel()
-	for why, helped := range map[policy.Commit]bool{
-		policy.CommitMessage: true, policy.CommitHeaders: true, policy.CommitContext: false, policy.CommitBufferFull: false,
-	} {
-		p := newPlay(policies(t)["beside"], "", 0)
-		p.run("0 start; 10 end 1 UNAV; 60 wake; 70 commit 2 " + string(why) + "; 900 end 2 OK")
-		if got := p.told[len(p.told)-2]; (got == "+") != helped {
-			t.Errorf("committed by %s: the permit is settled with %s", why, got)
+	for _, why := range []policy.Commit{policy.CommitMessage, policy.CommitHeaders, policy.CommitContext, policy.CommitBufferFull} {
+		for events, want := range map[string]string{"": "-", "; 80 heard 2": "+", "; 261 heard 2": "-"} {
+			p := newPlay(policies(t)["beside"], "", 0)
+			p.run("0 start; 10 end 1 UNAV; 60 wake; 70 commit 2 " + string(why) + events + "; 900 end 2 OK")
+			if got := p.told[len(p.told)-2]; got != want {
+				t.Errorf("committed by %s%s: the permit is settled with %s; want %s", why, events, got, want)
+			}
 		}
 	}
 }

@@ -58,8 +58,8 @@ func (l *LastAnswers) Slow(now time.Duration) bool {
 
 // answered notes an answer at its first message, or at its end if that is the first: how long it took.
 func (c *Call) answered(a *attempt, at time.Duration) {
-	if limit := c.slowLimit(); c.set.LastAnswers != nil && limit > 0 && !a.heard {
-		c.set.LastAnswers.Record(at-a.began, limit, at)
+	if limit := c.slowLimit(); c.set.LastAnswers != nil && limit > 0 && !a.heard && a.measures(at) {
+		c.set.LastAnswers.Record(a.took(at), limit, at)
 	}
 }
 

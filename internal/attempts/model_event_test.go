@@ -25,7 +25,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	d := dice(data)
 	w := &modelWorld{dice: &d}
 	w.world = world{grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{}}
-	m := &model{modelWorld: w, call: call, wake: Never, idleSince: Never, now: Now{At: at(1000)}}
+	m := &model{modelWorld: w, call: call, wake: Never, idleSince: Never, now: Now{At: at(1000)}, waiting: at(1000)}
 	m.set = Settings{Policy: list[d.roll(256)], Deadline: Never, Facts: w, Budget: w, Slots: w}
 	if d.one(3) {
 		w.grants = d.roll(4)
@@ -111,7 +111,7 @@ func (m *model) calm() {
 
 // happen lets one thing happen.
 func (m *model) happen() {
-	switch m.dice.roll(12) {
+	switch m.dice.roll(14) {
 	case 0, 1, 2:
 		m.wakeAt(0)
 	case 3, 4, 5, 6:
@@ -130,6 +130,10 @@ func (m *model) happen() {
 		}
 	case 10:
 		m.rare()
+	case 11:
+		m.pause()
+	case 12:
+		m.hear(m.dice.roll(len(m.attempts) + 2))
 	default:
 		m.wakeAt(at(1 + m.dice.roll(100)))
 	}
@@ -137,7 +141,7 @@ func (m *model) happen() {
 
 // rare is what seldom happens.
 func (m *model) rare() {
-	switch m.dice.roll(6) {
+	switch m.dice.roll(5) {
 	case 0:
 		m.stop([]policy.Reason{policy.ReasonCancelled, policy.ReasonClosed}[m.dice.roll(2)])
 	case 1: // what makes no sense any more
@@ -157,26 +161,57 @@ func (m *model) rare() {
 		m.off, m.flipped = []policy.Reason{policy.ReasonClosed, policy.ReasonModeOff}[m.dice.roll(2)], true
 		m.note("nothing may be sent any more: %s", m.off)
 		m.wakeUp()
-	case 4:
-		m.hear()
 	default:
 		m.stop(policy.ReasonCancelled)
 	}
 }
 
-// hear is the first message of an attempt that the call was committed to for another reason.
-func (m *model) hear() {
-	n := m.committed
-	if n == 0 || !m.attempts[n-1].running || m.attempts[n-1].cancelled != no {
-		return
+// hear is the first message of attempt n, which may be any number.
+func (m *model) hear(n int) {
+	want := 0
+	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == no {
+		a := &m.attempts[n-1]
+		if a.slowAt = Never; !a.heard {
+			a.heard, a.heardIn = true, m.now.At-a.began-a.paused
+			want = m.measured(a)
+		}
 	}
-	if a := &m.attempts[n-1]; !a.heard {
-		a.heard, a.heardAt = true, m.now.At
-	}
-	m.event(no, func() Step {
+	recorded := len(m.recorded)
+	_, ok := m.event(no, func() Step {
 		m.call.Heard(n, m.now)
-		return Step{Wake: m.wake, Watch: m.watch}
+		return m.call.Paused(0, m.now)
 	}, nil, "heard %d", n)
+	if got := len(m.recorded) - recorded; ok && got != want {
+		m.failf("5: %d latencies of attempt %d; want %d", got, n, want)
+	}
+}
+
+// measured is how many latencies are recorded of an attempt that is answered now: none if the application left it alone.
+func (m *model) measured(a *modelAttempt) int {
+	if m.set.Latency == nil || a.paused > (m.now.At-a.began)/8 {
+		return 0
+	}
+	return 1
+}
+
+// pause says that the application did not wait until now, for some of the time since that was last said.
+func (m *model) pause() {
+	d := (m.now.At - m.waiting) * time.Duration(m.dice.roll(17)) / 16
+	m.waiting = m.now.At
+	for i := range m.attempts {
+		a := &m.attempts[i]
+		if !a.running || a.heard {
+			continue
+		}
+		p := min(d, m.now.At-a.began)
+		a.paused += p
+		if a.slowAt != Never {
+			if a.slowAt += p; a.slowAt >= m.set.Deadline {
+				a.slowAt = Never
+			}
+		}
+	}
+	m.event(no, func() Step { return m.call.Paused(d, m.now) }, nil, "paused %v", d)
 }
 
 // wakeAt lets time pass until the call wants to wake, and so much longer.
@@ -229,6 +264,7 @@ func (m *model) start() {
 	m.event(no, func() Step { return m.call.Start(m.set, m.now) }, nil, "start %s", describe(late))
 	if m.set.Policy == lateFirst && !m.over {
 		m.pass()
+		m.pause()
 		if m.over {
 			return
 		}
@@ -332,26 +368,26 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if fails := m.fails - was.fails; fails > 1 || hung && !r.Panicked && fails != 1 {
 		m.failf("5: %d failures at the end of attempt %d", fails, n)
 	}
-	in := m.now.At
+	in := m.now.At - a.began - a.paused
 	if a.heard {
-		in = a.heardAt
+		in = a.heardIn
 	}
 	timeout := m.set.Policy.PerAttemptTimeout()
 	if m.set.Observe {
 		timeout = 0 // a shadow has helped if the call succeeds
 	}
-	if helped := slices.Contains(told, "+"); helped && (lost || !accepts(r) || timeout > 0 && in-a.began > timeout) {
+	if helped := slices.Contains(told, "+"); helped && (lost || !accepts(r) || timeout > 0 && in > timeout) {
 		m.failf("5: the permit of attempt %d has helped", n)
 	}
-	if accepts(r) && !lost && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in-a.began <= timeout) {
+	if accepts(r) && !lost && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
 	if r.Unsent && !r.Panicked && m.shadows == 0 && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
 	answers := accepts(r) && !lost || lost && (r.Err == nil && !r.Local || r.Local && a.slow)
-	want := m.set.Latency != nil && !r.Panicked && !a.heard && answers
-	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != m.now.At-a.began {
+	want := m.measured(a) == 1 && !r.Panicked && !a.heard && answers
+	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != in {
 		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)
 	}
 }
@@ -463,7 +499,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 14:
 		return Result{Outcome: policy.Outcome{As: codes.Unavailable}}, "OK as=UNAV"
 	case 15, 16, 17:
-		if a.heard && a.cancelled == no {
+		if a.committed != "" && a.cancelled == no {
 			progress := m.dice.one(2)
 			return unavailable(func(r *Result) { r.Resumes, r.Progress = true, progress }), fmt.Sprintf("UNAV resumes progress=%v", progress)
 		}
@@ -509,11 +545,6 @@ func (m *model) commit(n int, why policy.Commit) {
 			fallthrough
 		case m.committed == 0 && m.stopped == "" && m.answer == 0:
 			m.committed, a.committed = n, why
-			fallthrough
-		default:
-			if why != policy.CommitBufferFull && !a.heard {
-				a.heard, a.heardAt = true, m.now.At
-			}
 		}
 	}
 	got := false

@@ -55,6 +55,7 @@ type model struct {
 	over      bool
 	began     time.Duration
 	idleSince time.Duration
+	waiting   time.Duration // since when no pause was reported
 	waited    time.Duration
 	last      int // the attempt whose end is the answer so far; 0: none
 	lastErr   error
@@ -65,12 +66,13 @@ type model struct {
 
 type modelAttempt struct {
 	began     time.Duration
-	heardAt   time.Duration
+	paused    time.Duration // how long no call of the application has waited for it
+	heardIn   time.Duration // after which time, less the pauses
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
 	slow      bool          // it has asked
 	beside    bool          // another ran beside it
 	running   bool
-	heard     bool // it has brought headers or a message
+	heard     bool // it has brought a message
 	cancelled cancelled
 	dropped   bool // a message came too late
 	committed policy.Commit
@@ -119,6 +121,7 @@ func (m *model) unheard() int {
 //  13. A call of which nothing runs wakes up or is over.
 //  14. The same events give the same steps.
 //  15. A call that is observed has one attempt, no wait slot, and one decision to send another.
+//  16. An attempt's clock stands still while no call of the application waits, and a step says whether it wakes for that.
 func (m *model) check(step Step, by cancelled) {
 	wasOver := m.over
 	if wasOver && (len(step.Cancel) > 0 || step.Send != 0 || step.Wake != Never || step.Over || step.Decided != 0) {
@@ -173,7 +176,18 @@ func (m *model) check(step Step, by cancelled) {
 			m.failf("13: nobody asks at %v what follows attempt %d", a.slowAt, n)
 		}
 	}
+	m.checkSlow(step)
 	m.wake, m.watch = step.Wake, step.Watch
+}
+
+// checkSlow checks whether a step says rightly what the call wakes for.
+func (m *model) checkSlow(step Step) {
+	switch n := len(m.attempts); {
+	case step.Slow && (step.Wake != m.attempts[n-1].slowAt || !m.attempts[n-1].running || m.running == 0):
+		m.failf("16: at %v attempt %d is slow; want %v", step.Wake, n, m.attempts[n-1].slowAt)
+	case !step.Slow && step.Wake != Never && !m.may:
+		m.failf("16: the call wakes at %v for an attempt that is slow then, and does not say so", step.Wake)
+	}
 }
 
 // isOpen reports whether attempts may be sent.
@@ -265,7 +279,7 @@ func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	after := p.PerAttemptTimeout()
 	switch {
-	case m.since >= m.limit(), m.forbidden, m.set.Alone && p.Parallel():
+	case m.since >= m.limit(), m.forbidden, m.set.Alone && p.Hedge() != nil:
 		return
 	case p.Hedge() != nil:
 		after = p.Hedge().Delay
@@ -275,8 +289,8 @@ func (m *model) arm(a *modelAttempt) {
 	case after == 0:
 		return
 	}
-	if a.began+after < m.set.Deadline {
-		a.slowAt = a.began + after
+	if a.began+a.paused+after < m.set.Deadline {
+		a.slowAt = a.began + a.paused + after
 	}
 }
 

@@ -149,7 +149,7 @@ func (c *Call) confirmed(at time.Duration) bool {
 
 // inTheWay is the attempt that must end before the pending one is sent, if they must not run beside each other.
 func (c *Call) inTheWay() *attempt {
-	if c.set.Policy.Parallel() {
+	if c.set.Policy.Parallel() && !c.set.Alone {
 		return nil
 	}
 	return c.newest()
@@ -212,21 +212,21 @@ func (c *Call) spread(now Now) time.Duration {
 	return time.Duration((least + (1-least)*now.Chance) * float64(longest))
 }
 
-// wake is when time alone changes anything, and whether the channel does.
-func (c *Call) wake() (at time.Duration, watch bool) {
+// wake is when time alone changes anything, whether the channel does, and whether it is an attempt that is slow then.
+func (c *Call) wake() (at time.Duration, watch, slow bool) {
 	switch p, newest := &c.pending, c.newest(); {
 	case p.replaces != 0:
-		return Never, false
+		return Never, false, false
 	case p.down && newest != nil: // nobody waits for the channel while attempts run
-		return min(c.connect, p.look), false
+		return min(c.connect, p.look), false, false
 	case p.down:
-		return c.connect, true
+		return c.connect, true, false
 	case p.decided:
-		return p.due, false
+		return p.due, false, false
 	case newest != nil && newest.number == c.sent: // an older one is not asked about again
-		return newest.slowAt, false
+		return newest.slowAt, false, newest.slowAt != Never
 	default:
-		return Never, false
+		return Never, false, false
 	}
 }
 

@@ -281,6 +281,8 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	case "heard":
 		p.call.Heard(number(args[0]), now)
 		return ""
+	case "paused":
+		step = p.call.Paused(at(number(args[0])), now)
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
 	case "panicked":
