@@ -58,8 +58,15 @@ type Task struct {
 	Commit  policy.Commit // SendMsg of a message that could not be kept: why
 	Makes   bool          // RecvMsg: a message like the one that it receives into can be made
 
-	begun bool // it has asked before
-	state taskState
+	begun   bool // it has asked before
+	over    bool // it is to return Returns
+	returns Returns
+	did     Do       // the order that it does; Wait: none
+	on      *attempt // on which
+	beside  bool     // GetHeader: beside the receiver, without its role
+	index   int      // SendMsg: the number of the message in the buffer, counted from 0
+	sent    bool     // SendMsg: the message was sent before
+	reply   *attempt // RecvMsg: the one reply is that of this attempt, if that is the answer
 }
 
 // Do is what a task does next.
@@ -128,9 +135,7 @@ type Acts struct {
 	Over     bool // the answer is known: fix it, and let callbacks run without the lock. True once.
 	Moved    bool // those who wait are to ask again
 	Released bool // the replay buffer is not needed any more
+	Overdue  int  // call Overdue for this attempt in a second, if the call is not over then; 0: none
 	Sends    int  // the attempt that SendMsg and CloseSend may call without asking; 0: none
 	Receives int  // the attempt that RecvMsg and Header may call without asking; 0: none
 }
-
-// taskState is what a task has done so far.
-type taskState struct{}

@@ -1,0 +1,97 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streams
+
+import (
+	"slices"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+)
+
+// Finish notes that gRPC has ended attempt n, as OnFinish says. If there is an end, the caller reports it.
+func (c *Call) Finish(n int, err error) End {
+	a := c.find(n)
+	if a == nil || a.finished {
+		return End{}
+	}
+	a.finished, a.record, c.acts.Moved = true, err, true
+	return c.end(a, false)
+}
+
+// Overdue claims the end of attempt n, if nobody has come back with it since Acts.Overdue. An inner interceptor
+// may receive ahead, and the application may have left.
+func (c *Call) Overdue(n int) End {
+	a := c.find(n)
+	if a == nil || a.claimed || a.held() || a.record == nil && !c.set.ServerStreams {
+		return End{}
+	}
+	return a.claim(End{Err: a.record})
+}
+
+// Gone has the ends reported of attempts that nobody will hear of: the call's context is over for some time, and
+// an inner interceptor keeps gRPC's options to itself.
+func (c *Call) Gone() {
+	for _, a := range c.running {
+		if !a.claimed && !a.held() {
+			c.report(a.claim(End{Err: a.record, GivenUp: a.record == nil}))
+		}
+	}
+}
+
+// Ended tells the engine how an attempt has ended. Rest says that the request for the rest of a stream has replaced
+// what was kept. Of the step, the driver reads the place and the decision only.
+func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
+	a := c.find(e.Attempt)
+	if a == nil || c.engine.Over() {
+		return attempts.Step{Wake: attempts.Never}
+	}
+	c.running = slices.DeleteFunc(c.running, func(other *attempt) bool { return other == a })
+	if rest {
+		c.kept, c.closed, c.resumed = 1, true, true
+	}
+	if r.Err != nil && !r.Local {
+		c.failure = r.Err
+	}
+	c.elapse()
+	step := c.engine.Ended(a.number, r, c.now)
+	if c.engine.End().Answer == a.number {
+		c.answer = a
+	}
+	if a == c.committed && step.Decided == a.number && step.Decision.Retry {
+		c.committed = nil // the call is resumed
+	}
+	c.take(step)
+	return step
+}
+
+// Abort ends the call since a callback of the user's has panicked.
+func (c *Call) Abort() {
+	c.acts.Moved = true
+	if c.over {
+		return
+	}
+	c.schedule(c.engine.Abort(c.now))
+	for _, a := range c.running {
+		a.claimed = true
+		if !a.cancelled {
+			a.cancelled = true
+			c.acts.Cancel = append(c.acts.Cancel, a.number)
+		}
+	}
+	c.committed = nil
+	c.finish()
+}
+
+// panicked ends the call with an attempt of which an inner interceptor has panicked. If that was reported before,
+// the call ends without an answer.
+func (c *Call) panicked(a *attempt) End {
+	if a != nil && !a.claimed {
+		return a.claim(End{Panicked: true})
+	}
+	if !c.over {
+		c.elapse()
+		c.take(c.engine.Panicked(c.now))
+	}
+	return End{}
+}

@@ -1,0 +1,209 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streams
+
+import (
+	"io"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+func (c *Call) askRecvMsg(t *Task) Order {
+	switch a := c.committed; {
+	case t.over:
+		return Order{Do: Return, Returns: t.returns}
+	case c.eof:
+		return Order{Do: Return, Returns: EOF}
+	case c.over:
+		return c.recvAfterEnd(t)
+	case a != nil:
+		return c.recvCommitted(t, a)
+	case !c.set.Races:
+		return c.recvFrom(t, c.newest())
+	case !t.Makes:
+		return c.recvOldest(t)
+	default:
+		return Order{Do: Wait} // attempts' goroutines receive
+	}
+}
+
+// recvFrom has RecvMsg receive from an attempt by itself, if nobody else receives from it.
+func (c *Call) recvFrom(t *Task, a *attempt) Order {
+	if a == nil || !a.receiver.free() {
+		return Order{Do: Wait}
+	}
+	a.receiver, a.beside = app, RecvMsg
+	return t.order(Receive, a)
+}
+
+func (c *Call) recvCommitted(t *Task, a *attempt) Order {
+	switch {
+	case a.brought && c.set.ServerStreams:
+		a.brought = false
+		return Order{Do: Return, Returns: Brought, Attempt: a.number}
+	case a.claimed, a.brought:
+		return Order{Do: Wait}
+	default:
+		return c.recvFrom(t, a)
+	}
+}
+
+// recvOldest commits the call to its oldest attempt, since no message can be made for another.
+func (c *Call) recvOldest(t *Task) Order {
+	for _, a := range c.running {
+		if a.live() && a.opened() && c.commit(a, policy.CommitMessage) {
+			return c.recvCommitted(t, a)
+		}
+	}
+	return Order{Do: Wait}
+}
+
+// recvAfterEnd has RecvMsg take what the call's attempt had brought before the end, outside of all accounts. Its
+// messages and its io.EOF are the application's; an error is the call's own.
+func (c *Call) recvAfterEnd(t *Task) Order {
+	for _, a := range []*attempt{c.committed, c.answer} {
+		if a != nil && a.brought {
+			a.brought, c.eof = false, !c.set.ServerStreams
+			return Order{Do: Return, Returns: Brought, Attempt: a.number}
+		}
+	}
+	if t.reply != nil && t.reply == c.answer {
+		c.eof = true
+		return Order{Do: Return}
+	}
+	if d := c.drain; d != nil && !d.cancelled && d.receiver.free() {
+		return c.recvFrom(t, d)
+	}
+	return Order{Do: Return, Returns: Final}
+}
+
+// shows reports whether what an attempt brings is the application's.
+func (c *Call) shows(a *attempt) bool {
+	return a == c.committed || c.over && a == c.drain && !a.cancelled
+}
+
+// received takes in what the application has received from an attempt.
+func (c *Call) received(t *Task, a *attempt, err error) End {
+	a.receiver = idle
+	switch {
+	case err != nil:
+		a.receiver, a.deaf = ended, true
+		if a.sender.free() {
+			a.sender = ended
+		}
+		if a.claimed && err == io.EOF && c.shows(a) {
+			c.eof = true
+		}
+		return a.claimOnce(End{Err: err, Received: true})
+	case a.claimed && c.shows(a):
+		t.over = true
+		if !c.set.ServerStreams {
+			a.receiver, c.eof = ended, true
+		}
+	case a.claimed:
+	case !c.set.ServerStreams:
+		a.receiver, t.reply = ended, a
+		return a.claim(End{Received: true})
+	case c.commit(a, policy.CommitMessage):
+		c.heard(a)
+		t.over = true
+	}
+	return c.end(a, false)
+}
+
+// brought takes in what the goroutine of an attempt has received.
+func (c *Call) brought(a *attempt, err error) End {
+	a.receiver = idle
+	switch {
+	case err != nil:
+		a.receiver, a.deaf = ended, true
+		return a.claimOnce(End{Err: err})
+	case a.claimed:
+	case !c.set.ServerStreams:
+		a.receiver, a.brought = ended, true
+		return a.claim(End{})
+	case c.commit(a, policy.CommitMessage):
+		c.heard(a)
+		a.brought = true
+	}
+	return c.end(a, false)
+}
+
+func (c *Call) askHeader(t *Task) Order {
+	if t.over || c.over {
+		return c.show()
+	}
+	if a := c.committed; a != nil {
+		return c.headerOf(t, a)
+	}
+	for _, a := range c.running {
+		if a.live() && (a.headed || a.asked && a.receiver == idle) && c.commit(a, policy.CommitHeaders) {
+			return Order{Do: Return, Attempt: a.number}
+		}
+	}
+	if a := c.newest(); a != nil && !c.set.Races {
+		return c.headerOf(t, a)
+	}
+	return Order{Do: Wait}
+}
+
+// show has a call return what it asks for of the attempt that the call shows.
+func (c *Call) show() Order {
+	if a := c.committed; a != nil && !c.over {
+		return Order{Do: Return, Attempt: a.number}
+	}
+	return Order{Do: Return, Attempt: c.Answer()}
+}
+
+// headerOf has Header ask an attempt, beside RecvMsg if that receives from it.
+func (c *Call) headerOf(t *Task, a *attempt) Order {
+	switch {
+	case a == c.committed && a.asked:
+		return Order{Do: Return, Attempt: a.number}
+	case a.claimed, a.asked:
+		return Order{Do: Wait}
+	case a.receiver.free():
+		a.receiver, a.beside = app, Header
+		return t.order(GetHeader, a)
+	case a.receiver == app && a.beside == RecvMsg:
+		o := t.order(GetHeader, a)
+		t.beside = true
+		return o
+	default:
+		return Order{Do: Wait}
+	}
+}
+
+// gotHeader takes in that an attempt has brought headers, or has none. Headers that the application has asked for
+// commit the call; so does that there are none, if nobody says how the attempt has ended.
+func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
+	if !t.beside {
+		a.receiver = idle
+	}
+	a.asked, a.headed = true, a.headed || r.Headers
+	if r.Err != nil {
+		return a.claimOnce(End{Err: r.Err})
+	}
+	e := c.end(a, t.Kind != Goroutine)
+	switch {
+	case t.Kind == Goroutine, a.claimed, c.over:
+	case t.Kind == Header && (r.Headers || a.receiver == idle):
+		t.over = c.commit(a, policy.CommitHeaders)
+	}
+	return e
+}
+
+func (c *Call) askContext() Order {
+	if c.over || c.committed != nil {
+		return c.show()
+	}
+	for _, deaf := range []bool{false, true} {
+		for _, a := range c.running {
+			if a.live() && a.opened() && a.deaf == deaf && c.commit(a, policy.CommitContext) {
+				return Order{Do: Return, Attempt: a.number}
+			}
+		}
+	}
+	return Order{Do: Wait}
+}

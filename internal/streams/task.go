@@ -1,0 +1,233 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streams
+
+import (
+	"io"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Ask says what a task does next.
+func (c *Call) Ask(t *Task) Order {
+	if t.Kind == Goroutine {
+		return c.askGoroutine(t)
+	}
+	c.begin(t)
+	var o Order
+	switch t.Kind {
+	case NewStream:
+		o = c.askNewStream(t)
+	case SendMsg:
+		o = c.askSendMsg(t)
+	case CloseSend:
+		o = c.askCloseSend(t)
+	case RecvMsg:
+		o = c.askRecvMsg(t)
+	case Header:
+		o = c.askHeader(t)
+	default:
+		o = c.askContext()
+	}
+	if o.Do == Return {
+		c.leave(t)
+	}
+	return o
+}
+
+// begin counts a call of the application, once.
+func (c *Call) begin(t *Task) {
+	if t.begun || t.Kind == Goroutine {
+		return
+	}
+	t.begun = true
+	c.elapse()
+	c.calls++
+	if t.Kind == SendMsg && t.Kept {
+		t.index = c.kept
+		c.kept++
+		c.acts.Moved = true
+	}
+	if t.Kind == RecvMsg && t.Makes {
+		c.receiving, c.acts.Moved = true, true
+	}
+}
+
+// leave ends a call of the application.
+func (c *Call) leave(t *Task) {
+	if t.Kind == RecvMsg {
+		c.receiving = false
+	}
+	if c.calls--; c.calls == 0 {
+		c.idleSince = c.now.At
+	}
+}
+
+// Done takes in what has come of a task's order, or of a call that needed none. The caller reports the end, if
+// there is one, before it asks again.
+func (c *Call) Done(t *Task, r Result) End {
+	if !t.begun && t.Kind != Goroutine {
+		c.found(t)
+	}
+	a, did := t.on, t.did
+	t.on, t.did = nil, Wait
+	c.acts.Moved = true
+	if r.Panicked {
+		return c.cutShort(t, a, did)
+	}
+	if a == nil {
+		return End{}
+	}
+	switch did {
+	case Open:
+		return c.opened(a, r.Err)
+	case Send:
+		return c.sent(t, a, r)
+	case Close:
+		a.sender = idle
+		t.over, t.returns = true, Own
+		return c.end(a, false)
+	case GetHeader:
+		return c.gotHeader(t, a, r)
+	case Receive:
+		if t.Kind == Goroutine {
+			return c.brought(a, r.Err)
+		}
+		return c.received(t, a, r.Err)
+	default:
+		return End{}
+	}
+}
+
+// found is a call that has gone to an attempt without asking, and has found something.
+func (c *Call) found(t *Task) {
+	c.begin(t)
+	t.on = c.find(t.Attempt)
+	switch t.Kind {
+	case SendMsg:
+		t.did = Send
+	case RecvMsg:
+		t.did = Receive
+	default:
+		t.did, t.beside = GetHeader, true
+	}
+}
+
+// cutShort takes in that an inner interceptor has panicked: its task does not ask again.
+func (c *Call) cutShort(t *Task, a *attempt, did Do) End {
+	switch {
+	case a == nil:
+	case did == Open:
+		a.sender, a.receiver = ended, ended
+	case did == Send, did == Close:
+		a.sender = ended
+	case !t.beside:
+		a.receiver = ended
+	}
+	if t.Kind == Goroutine && a != nil {
+		a.goroutines--
+	}
+	if t.Kind != Goroutine {
+		c.leave(t)
+	}
+	return c.panicked(a)
+}
+
+// askNewStream opens the first attempt, or waits until one that follows can be used.
+func (c *Call) askNewStream(t *Task) Order {
+	switch a := c.newest(); {
+	case c.usable, c.set.Races && !c.over:
+		return Order{Do: Return}
+	case c.over:
+		return Order{Do: Return, Returns: Final}
+	case a != nil && a.sender == shut && !a.opening && a.goroutines == 0:
+		return t.open(a)
+	default:
+		return Order{Do: Wait}
+	}
+}
+
+// open has a task open an attempt.
+func (t *Task) open(a *attempt) Order {
+	a.opening = true
+	return t.order(Open, a)
+}
+
+func (c *Call) opened(a *attempt, err error) End {
+	if err != nil {
+		a.sender, a.receiver = ended, ended
+		return a.claimOnce(End{Err: err})
+	}
+	a.sender, a.receiver = idle, idle
+	c.usable = true
+	if c.set.Single {
+		c.commit(a, policy.CommitNone)
+	}
+	return c.end(a, false)
+}
+
+// claimOnce is claim, unless somebody else has claimed the end.
+func (a *attempt) claimOnce(e End) End {
+	if a.claimed {
+		return End{}
+	}
+	if e.Err == io.EOF {
+		e.Err = nil
+	}
+	return a.claim(e)
+}
+
+// order has a task do something on an attempt.
+func (t *Task) order(do Do, a *attempt) Order {
+	t.did, t.on, t.beside = do, a, false
+	return Order{Do: do, Attempt: a.number}
+}
+
+// askGoroutine does for an attempt what the application does not do by itself: it opens the attempt, sends it what
+// was sent to those before it, and finds out how it has ended if it takes no more. Where attempts race, it also
+// asks for headers, and receives a message when RecvMsg waits for one.
+func (c *Call) askGoroutine(t *Task) Order {
+	a := c.find(t.Attempt)
+	if a == nil {
+		return Order{Do: Return}
+	}
+	switch {
+	case a.sender == shut && a.opening:
+		return Order{Do: Wait}
+	case a.sender == shut && !c.over:
+		return t.open(a)
+	case a.sender == shut:
+		a.sender, a.receiver = ended, ended
+	case c.over, !a.live():
+	case !a.deaf && a.sender == idle && c.behind(a):
+		return c.giveKept(t, a)
+	case c.committed != nil, !a.deaf && !c.set.Races:
+	case a.receiver == idle && !a.asked:
+		a.receiver = own
+		return t.order(GetHeader, a)
+	case !c.set.Races:
+	case a.receiver == idle && a.asked && c.receiving:
+		a.receiver = own
+		return t.order(Receive, a)
+	case a.receiver == own: // another goroutine is inside
+	default:
+		return Order{Do: Wait}
+	}
+	a.goroutines--
+	return Order{Do: Return}
+}
+
+// giveKept sends an attempt the next of what is kept, or the close.
+func (c *Call) giveKept(t *Task, a *attempt) Order {
+	a.sender = own
+	if a.given == c.kept {
+		a.closed = true
+		return t.order(Close, a)
+	}
+	o := t.order(Send, a)
+	o.Message = a.given
+	t.index = a.given
+	a.given++
+	return o
+}
