@@ -16,7 +16,7 @@ import (
 )
 
 func ExampleNew() {
-	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true}) // or a cluster, or a ring
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}) // or a cluster
 	defer client.Close()
 	fleet := redisbudget.New(client)
 	defer fleet.Close()
@@ -30,7 +30,7 @@ func ExampleNew() {
 }
 
 func ExampleWithObserver() {
-	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
 	defer client.Close()
 	fleet := redisbudget.New(client,
 		redisbudget.WithTimeout(200*time.Millisecond),

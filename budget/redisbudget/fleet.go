@@ -10,7 +10,7 @@
 //
 // in the policy file, and
 //
-//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
 //	fleet := redisbudget.New(client)
 //	defer fleet.Close()
 //	retrier, err := interceptor.Load("retry.yaml", interceptor.WithFleet(fleet))
@@ -53,9 +53,9 @@ type Fleet struct {
 	logger  *slog.Logger
 	timeout time.Duration
 	changed func(budget.PoolState)
-	wrong   error         // with client or options
-	done    chan struct{} // is closed with the Fleet
-	running sync.WaitGroup
+	wrong   error          // with client or options
+	done    chan struct{}  // is closed with the Fleet
+	asking  sync.WaitGroup // requests that are on their way
 
 	mu     sync.Mutex // guards all below
 	closed bool
@@ -66,14 +66,15 @@ var _ budget.Fleet = (*Fleet)(nil)
 
 // New makes a Fleet of pools on Redis. The client stays the caller's, who closes it after the Fleet. It must have
 //
-//	&redis.Options{…, MaxRetries: -1, ContextTimeoutEnabled: true}
+//	&redis.Options{…, ContextTimeoutEnabled: true}
 //
-// or the like of a cluster or ring, since what is asked again is granted twice, and since only then a request ends in
-// time. What is wrong with client or options says [Fleet.Lease], and so whoever makes or reloads a Retrier. A Redis that
-// cannot be reached is no error: it is logged, and asked again.
+// or the same of a cluster, since only then a request ends in time. A Ring is refused: its shards would each have the pool.
+// Requests are sent once, whatever the client's MaxRetries, since a request that is sent again is granted again. What is
+// wrong with client or options says [Fleet.Lease], and so whoever makes or reloads a Retrier. A Redis that cannot be
+// reached is no error: it is logged, and asked again.
 func New(client redis.Scripter, options ...Option) *Fleet {
 	f := &Fleet{
-		client: client, timeout: DefaultTimeout, logger: slog.Default(), changed: func(budget.PoolState) {},
+		client: onceOnly(client), timeout: DefaultTimeout, logger: slog.Default(), changed: func(budget.PoolState) {},
 		wrong: checkClient(client), done: make(chan struct{}), pools: map[string]*pool{},
 	}
 	for i, option := range options {
@@ -100,14 +101,14 @@ func (f *Fleet) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	if p == nil {
 		p = newPool(f, c)
 		f.pools[c.Name] = p
-		f.running.Go(p.run)
+		go p.run()
 	}
 	p.setRate(c.PerSecond)
 	return p.lease, nil
 }
 
 // Close ends the pools' goroutines. What is leased is spent no more, and ends by itself. It waits for a request that is
-// on its way, no longer than its timeout.
+// on its way, no longer than its timeout, and for no observer or logger: these may call it.
 func (f *Fleet) Close() {
 	f.mu.Lock()
 	if !f.closed {
@@ -115,14 +116,31 @@ func (f *Fleet) Close() {
 		close(f.done)
 	}
 	f.mu.Unlock()
-	f.running.Wait()
+	f.asking.Wait()
+	for _, p := range f.all() {
+		p.lease.End()
+	}
+}
+
+// begin begins a request, unless the Fleet is closed.
+func (f *Fleet) begin() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.asking.Add(1)
+	}
+	return !f.closed
+}
+
+func (f *Fleet) all() []*pool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.pools))
 }
 
 // Pools implements [budget.Fleet].
 func (f *Fleet) Pools() []budget.PoolState {
-	f.mu.Lock()
-	pools := slices.Collect(maps.Values(f.pools))
-	f.mu.Unlock()
+	pools := f.all()
 	list := make([]budget.PoolState, len(pools))
 	for i, p := range pools {
 		list[i] = p.state()

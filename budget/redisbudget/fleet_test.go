@@ -66,7 +66,7 @@ func until(t *testing.T, what string, is func() bool) {
 func start(t *testing.T, options ...redisbudget.Option) (*miniredis.Miniredis, *redisbudget.Fleet, budget.Lease) {
 	t.Helper()
 	server := miniredis.RunT(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	fleet := redisbudget.New(client, append([]redisbudget.Option{redisbudget.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	t.Cleanup(fleet.Close)
@@ -130,6 +130,29 @@ func TestFleet_Away(t *testing.T) {
 	}
 }
 
+// An observer may close the Fleet that it is told of.
+func TestFleet_ClosedByItsObserver(t *testing.T) {
+	var fleet *redisbudget.Fleet
+	closed := make(chan struct{})
+	server, fleet, lease := start(t, redisbudget.WithObserver(func(budget.PoolState) {
+		fleet.Close()
+		close(closed)
+	}))
+	server.Close()
+	until(t, "that Redis is away is seen", func() bool {
+		_, _ = lease.Take(budget.Now(), 1e6)
+		return fleet.Pools()[0].Err != nil
+	})
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("Close waits for the observer that calls it")
+	}
+	if _, ok := lease.Take(budget.Now(), 1e6); ok {
+		t.Error("a closed fleet promises")
+	}
+}
+
 // What Redis says against the key is said once, with what to do about it.
 func TestFleet_WrongType(t *testing.T) {
 	var told states
@@ -179,11 +202,11 @@ func TestNew_Wrong(t *testing.T) {
 	var none *redis.Client
 	plain := redis.NewClient(&redis.Options{})
 	defer plain.Close()
-	good := redis.NewClient(&redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true})
+	good := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true})
 	defer good.Close()
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:1"}, MaxRetries: 2, ContextTimeoutEnabled: true})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:1"}})
 	defer cluster.Close()
-	ring := redis.NewRing(&redis.RingOptions{MaxRetries: -1})
+	ring := redis.NewRing(&redis.RingOptions{ContextTimeoutEnabled: true})
 	defer ring.Close()
 	for name, row := range map[string]struct {
 		client redis.Scripter
@@ -192,9 +215,9 @@ func TestNew_Wrong(t *testing.T) {
 	}{
 		"no client":         {nil, redisbudget.WithTimeout(time.Second), []string{"New(nil): must be a client of Redis"}},
 		"a nil client":      {none, redisbudget.WithTimeout(time.Second), []string{"New(nil): must be a client of Redis"}},
-		"a client as it is": {plain, redisbudget.WithTimeout(time.Second), []string{"MaxRetries is 3: must be -1", "ContextTimeoutEnabled is false: must be true"}},
-		"a cluster":         {cluster, redisbudget.WithTimeout(time.Second), []string{"MaxRetries is 2: must be -1"}},
-		"a ring":            {ring, redisbudget.WithTimeout(time.Second), []string{"ContextTimeoutEnabled is false"}},
+		"a client as it is": {plain, redisbudget.WithTimeout(time.Second), []string{"ContextTimeoutEnabled is false: must be true"}},
+		"a cluster":         {cluster, redisbudget.WithTimeout(time.Second), []string{"ContextTimeoutEnabled is false: must be true"}},
+		"a ring":            {ring, redisbudget.WithTimeout(time.Second), []string{"the client is a Ring", "use redis.NewClient, NewFailoverClient (Sentinel) or NewClusterClient"}},
 		"a nil option":      {good, nil, []string{"option 0 is nil"}},
 		"no time":           {good, redisbudget.WithTimeout(0), []string{"WithTimeout(0s): must be 1ms to 5s"}},
 		"too long a time":   {good, redisbudget.WithTimeout(6 * time.Second), []string{"WithTimeout(6s): must be 1ms to 5s"}},

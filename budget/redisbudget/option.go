@@ -47,7 +47,7 @@ func WithTimeout(d time.Duration) Option {
 }
 
 // WithObserver has f called, in the pool's goroutine, when the pool can be used no more, for another reason than
-// before, or again. It must not block.
+// before, or again. It must not block; it may close the Fleet.
 func WithObserver(f func(budget.PoolState)) Option {
 	return func(fleet *Fleet) error {
 		if f == nil {
@@ -58,39 +58,28 @@ func WithObserver(f func(budget.PoolState)) Option {
 	}
 }
 
-// checkClient refuses a client that asks again by itself, or longer than it is told to. What is no client of go-redis
-// is taken as it is.
+// checkClient refuses a client that goes on asking for longer than it is told to, and one that has several Redis for one
+// pool. A Scripter that is no client of go-redis is taken as it is.
 func checkClient(client redis.Scripter) error {
-	var (
-		retries int
-		ends    = true
-		is      = true
-	)
+	is, ends := client != nil, true
 	switch c := client.(type) {
-	case nil:
-		is = false
 	case *redis.Client:
 		if is = c != nil; is {
-			retries, ends = c.Options().MaxRetries, c.Options().ContextTimeoutEnabled
+			ends = c.Options().ContextTimeoutEnabled
 		}
 	case *redis.ClusterClient:
 		if is = c != nil; is {
-			retries, ends = c.Options().MaxRetries, c.Options().ContextTimeoutEnabled
+			ends = c.Options().ContextTimeoutEnabled
 		}
 	case *redis.Ring:
-		if is = c != nil; is {
-			retries, ends = c.Options().MaxRetries, c.Options().ContextTimeoutEnabled
-		}
+		return errors.New("redisbudget: New: the client is a Ring: while a shard is down, or seems so to some clients, a pool " +
+			"has a second life on another, and grants its rate twice; use redis.NewClient, NewFailoverClient (Sentinel) or NewClusterClient")
 	}
-	if !is {
+	switch {
+	case !is:
 		return errors.New("redisbudget: New(nil): must be a client of Redis")
+	case !ends:
+		return errors.New("redisbudget: New: the client's ContextTimeoutEnabled is false: must be true, so that requests end in time")
 	}
-	var errs []error
-	if retries > 0 {
-		errs = append(errs, fmt.Errorf("redisbudget: New: the client's MaxRetries is %d: must be -1, since what is asked again is granted twice", retries))
-	}
-	if !ends {
-		errs = append(errs, errors.New("redisbudget: New: the client's ContextTimeoutEnabled is false: must be true, so that requests end in time"))
-	}
-	return errors.Join(errs...)
+	return nil
 }

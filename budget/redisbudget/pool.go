@@ -48,7 +48,6 @@ func (p *pool) setRate(perSecond float64) {
 
 // run asks until the Fleet is closed.
 func (p *pool) run() {
-	defer p.lease.End()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for !p.closed() {
@@ -66,8 +65,16 @@ func (p *pool) run() {
 	}
 }
 
-// ask makes one request, and tells the lease.
+// ask makes one request, and says what has changed by it.
 func (p *pool) ask(r lease.Request) {
+	if p.fleet.begin() {
+		p.note(p.exchange(r))
+	}
+}
+
+// exchange makes one request that has begun, and tells the lease.
+func (p *pool) exchange(r lease.Request) error {
+	defer p.fleet.asking.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), p.fleet.timeout)
 	defer cancel()
 	a, err := p.request(ctx, r)
@@ -76,7 +83,7 @@ func (p *pool) ask(r lease.Request) {
 	} else {
 		p.lease.Answered(budget.Now(), r, a)
 	}
-	p.note(err)
+	return err
 }
 
 func (p *pool) closed() bool {

@@ -80,7 +80,8 @@ type Lease struct {
 	got      int64         // granted by the last answer
 	reported time.Duration // the last request that was answered
 	known    bool          // there was one
-	empty    time.Duration // until when the pool is taken for empty
+	empty    time.Duration // until when the pool is taken for empty, by those that want lacks or more
+	lacks    int64         // what the pool did not have
 	clients  float64       // as the pool last said; 0: not known
 	away     bool          // the last request has failed
 	share    int64         // of this client's, unspent, while the pool is away
@@ -151,7 +152,7 @@ func (l *Lease) take(now time.Duration, tokens int64) (d budget.Draw, ok, wake b
 	switch d.Number = l.spend(now, tokens); {
 	case d.Number != 0:
 		return d, true, !l.asking && l.low()
-	case l.away, now < l.empty:
+	case l.away, now < l.empty && tokens >= l.lacks:
 		l.counts.Denied++
 		return budget.Draw{}, false, false
 	default:
@@ -173,11 +174,8 @@ func (l *Lease) wait() time.Duration {
 
 // spend takes tokens from a part, or from the share, and returns its number; 0 if none has them. It requires mu.
 func (l *Lease) spend(now time.Duration, tokens int64) uint64 {
-	for _, p := range l.parts {
-		if p.left >= tokens && len(l.waiting) == 0 {
-			p.left -= tokens
-			return p.number
-		}
+	if p := l.pay(tokens); p != nil {
+		return p.number
 	}
 	if !l.away {
 		return 0
@@ -188,6 +186,17 @@ func (l *Lease) spend(now time.Duration, tokens int64) uint64 {
 	}
 	l.share -= tokens
 	return ofShare
+}
+
+// pay takes tokens from the oldest part that has them; nil: none has. It requires mu.
+func (l *Lease) pay(tokens int64) *part {
+	for _, p := range l.parts {
+		if p.left >= tokens {
+			p.left -= tokens
+			return p
+		}
+	}
+	return nil
 }
 
 // earnShare adds what this client's share of the pool has grown by. A second of it, or one token, may lie there. It

@@ -92,6 +92,62 @@ func TestLease_Empty(t *testing.T) {
 	}
 }
 
+// A pool that does not have what a dear retry costs may have what others cost.
+func TestLease_EmptyForTheDear(t *testing.T) {
+	t.Parallel()
+	l := New(100, 0, func() {})
+	l.Answered(0, asked(t, l, 0), Answer{})
+	dear, _ := l.Take(0, 4*token)
+	r := asked(t, l, 0)
+	behind, _ := l.Take(0, token)
+	l.Answered(time.Millisecond, r, Answer{})
+	if l.Confirm(time.Millisecond, dear) {
+		t.Error("confirms what the pool has refused")
+	}
+	if _, ok := l.Take(time.Millisecond, 4*token); ok {
+		t.Error("promises again what the pool has refused a moment ago")
+	}
+	later, ok := l.Take(time.Millisecond, token)
+	if !ok || !later.Asked {
+		t.Fatalf("%+v, %v; want a promise of less", later, ok)
+	}
+	if r = asked(t, l, time.Millisecond); r.Tokens < 2*token || r.Least != token {
+		t.Errorf("asks %+v; want what the two others wait for", r)
+	}
+	l.Answered(2*time.Millisecond, r, Answer{Tokens: token})
+	if !l.Confirm(2*time.Millisecond, behind) {
+		t.Error("who stood behind the dear one gets nothing")
+	}
+	l.Answered(3*time.Millisecond, asked(t, l, 2*time.Millisecond), Answer{})
+	if l.Confirm(3*time.Millisecond, later) {
+		t.Error("confirms what the pool has refused")
+	}
+	if _, ok := l.Take(4*time.Millisecond, token); ok {
+		t.Error("promises again what the pool has refused a moment ago")
+	}
+	quiet(t, l, 4*time.Millisecond)
+}
+
+// The cheap do not wait for the dear.
+func TestLease_ThoseThatCanBePaid(t *testing.T) {
+	t.Parallel()
+	l := New(100, 0, func() {})
+	l.Answered(0, asked(t, l, 0), Answer{})
+	dear, _ := l.Take(0, 4*token)
+	cheap, _ := l.Take(0, token)
+	l.Answered(0, asked(t, l, 0), Answer{Tokens: 3 * token})
+	if !l.Confirm(0, cheap) {
+		t.Error("one token of three is not granted")
+	}
+	if d, ok := l.Take(0, token); !ok || d.Asked {
+		t.Errorf("%+v, %v; want one of the two that are left", d, ok)
+	}
+	l.Answered(0, asked(t, l, 0), Answer{Tokens: 4 * token})
+	if !l.Confirm(0, dear) {
+		t.Error("four tokens of five are not granted")
+	}
+}
+
 func TestLease_Away(t *testing.T) {
 	t.Parallel()
 	l := New(100, 0, func() {})
@@ -178,7 +234,7 @@ func TestLease_Request(t *testing.T) {
 		takes         []int64
 		want, least   int64
 	}{
-		"what calls wait for": {100, 1, 0, []int64{0.7 * token, 0.6 * token}, 1.3 * token, 0.7 * token},
+		"what calls wait for": {100, 1, 0, []int64{0.7 * token, 0.6 * token}, 1.3 * token, 0.6 * token},
 		"twice what they use": {100, 1, 0, []int64{token, token}, 4 * token, token},
 		"less what is left":   {100, 1, token, []int64{2 * token}, 3 * token, 2 * token},
 		"no more than a second of the pool, in whole tokens": {1.5, 1, 0, []int64{token, token}, 2 * token, token},
@@ -290,7 +346,7 @@ func TestLease_Counts(t *testing.T) {
 	refused, _ := l.Take(0, 5*token)
 	l.Answered(0, asked(t, l, 0), Answer{})
 	l.Confirm(0, refused)
-	l.Take(0, token) // while the pool is taken for empty
+	l.Take(0, 5*token) // while the pool is taken for empty
 	if got, want := l.Counts(), (Counts{Requests: 3, Asked: token + 12*token, Leased: token, Denied: 2}); got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}

@@ -5,6 +5,7 @@ package lease
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -32,8 +33,8 @@ func (l *Lease) due() time.Duration {
 	switch {
 	case l.away: // not all clients at once, if there are many
 		return l.askedAt + max(Gap, l.spread())
-	case len(l.waiting) > 0:
-		return l.empty // since when it is not taken for empty; long ago, as a rule
+	case len(l.waiting) > 0: // none of them for what the pool lacks
+		return l.askedAt
 	case l.low():
 		return max(l.askedAt+Gap, l.empty)
 	case !l.known:
@@ -68,10 +69,11 @@ func (l *Lease) spread() time.Duration {
 // several tokens a second. It is never more than a second of the whole pool, nor, by much, than this client's part of
 // that, unless it has got that and needed more soon: so that it asks once a second, and not for each call. It requires mu.
 func (l *Lease) request(now time.Duration) Request {
-	var least, wanted int64
+	var wanted int64
+	least := l.cost
 	for i, a := range l.waiting {
 		wanted += a.tokens
-		if i == 0 {
+		if i == 0 || a.tokens < least {
 			least = a.tokens
 		}
 	}
@@ -88,7 +90,10 @@ func (l *Lease) request(now time.Duration) Request {
 		most = max(most, l.got)
 	}
 	if l.used >= 2e6 {
-		wanted, least = max(wanted, whole(2*l.used-float64(l.left()))), max(least, l.cost)
+		wanted = max(wanted, whole(2*l.used-float64(l.left())))
+	}
+	if wanted == 0 { // a report only
+		least = 0
 	}
 	r := Request{Least: least, Tokens: max(min(wanted, most), least), Covered: l.beat()}
 	if l.known { // who could not report for long does not count for many
@@ -112,22 +117,27 @@ func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 	if a.Clients > 0 { // else the last that was known
 		l.clients = max(a.Clients, 1)
 	}
-	if a.Tokens <= 0 {
-		if asked.Tokens > 0 {
-			l.empty = now + Gap
-			l.waiting = nil
+	switch {
+	case a.Tokens > 0:
+		l.counts.Leased += a.Tokens
+		l.number++
+		l.parts = append(l.parts, &part{number: l.number, granted: a.Tokens, left: a.Tokens, end: l.askedAt + Length})
+		l.payWaiting()
+	case asked.Tokens > 0: // who wants less may find it
+		l.empty, l.lacks = now+Gap, asked.Least
+		l.waiting = slices.DeleteFunc(l.waiting, func(w ask) bool { return w.tokens >= l.lacks })
+	}
+}
+
+// payWaiting pays for what calls wait for, the oldest first, as far as there are tokens. It requires mu.
+func (l *Lease) payWaiting() {
+	l.waiting = slices.DeleteFunc(l.waiting, func(w ask) bool {
+		p := l.pay(w.tokens)
+		if p != nil {
+			l.granted[w.number] = p
 		}
-		return
-	}
-	l.counts.Leased += a.Tokens
-	l.number++
-	p := &part{number: l.number, granted: a.Tokens, left: a.Tokens, end: l.askedAt + Length}
-	for len(l.waiting) > 0 && p.left >= l.waiting[0].tokens {
-		p.left -= l.waiting[0].tokens
-		l.granted[l.waiting[0].number] = p
-		l.waiting = l.waiting[1:]
-	}
-	l.parts = append(l.parts, p)
+		return p != nil
+	})
 }
 
 // Failed reports that the pool has not answered. Calls that wait for it get no other attempt.

@@ -1,0 +1,78 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbudget_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/budget/redisbudget"
+)
+
+// lossy loses the connection each time that Redis has run a script, before its answer is read.
+type lossy struct {
+	net.Conn
+
+	scripts *atomic.Int64 // that Redis was sent, of all connections
+	asked   atomic.Bool
+}
+
+func (l *lossy) Write(p []byte) (int, error) {
+	if bytes.Contains(bytes.ToLower(p), []byte("\r\nevalsha\r\n")) {
+		l.scripts.Add(1)
+		l.asked.Store(true)
+	}
+	return l.Conn.Write(p)
+}
+
+func (l *lossy) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if l.asked.Load() && err == nil {
+		l.Conn.Close()
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// A request that may have been granted is not sent again, by no kind of client.
+func TestFleet_AsksOnce(t *testing.T) {
+	t.Parallel()
+	type dial = func(context.Context, string, string) (net.Conn, error)
+	for name, open := range map[string]func(addr string, dial dial) redis.UniversalClient{
+		"a client": func(addr string, dial dial) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: addr, Dialer: dial, ContextTimeoutEnabled: true})
+		},
+		"a cluster": func(addr string, dial dial) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, Dialer: dial, ContextTimeoutEnabled: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scripts := new(atomic.Int64)
+			client := open(miniredis.RunT(t).Addr(), func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+				return &lossy{Conn: conn, scripts: scripts}, err
+			})
+			defer client.Close()
+			fleet := redisbudget.New(client, redisbudget.WithLogger(slog.New(slog.DiscardHandler)))
+			if _, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 100}); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the connection is lost", func() bool { return fleet.Pools()[0].Err != nil })
+			fleet.Close()
+			if got, asked := scripts.Load(), fleet.Pools()[0].Requests; got != int64(asked) {
+				t.Errorf("%d scripts were sent for %d requests", got, asked)
+			}
+		})
+	}
+}
