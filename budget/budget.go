@@ -35,7 +35,8 @@ import (
 	"time"
 )
 
-// Budget is shared by calls; all of its methods are safe for concurrent use and none waits.
+// Budget is shared by calls; all of its methods are safe for concurrent use and none waits. They run under the lock of a
+// call, so they must not use the Retrier or make calls.
 //
 // A call tells it of its start and end, of failed attempts in between, and asks before each
 // attempt but the first:

@@ -52,6 +52,8 @@ func NewFleetRatio(c RatioConfig, f Fleet) (*Ratio, error) {
 // Fleet leads to pools that processes share. Module budget/redisbudget has one on Redis. Its methods are safe for
 // concurrent use.
 type Fleet interface {
+	// Check says why Lease would refuse c; nil if it would not. It changes nothing.
+	Check(c FleetConfig) error
 	// Lease returns this process's part of a pool: one for each name, whose rate is that of the last call.
 	Lease(c FleetConfig) (Lease, error)
 	// Pools reads the pools that this process has leased from, by name.
@@ -71,8 +73,8 @@ type PoolState struct {
 	Err       error   // why the last one has failed: the pool is away; nil: it is not
 }
 
-// Lease is the part of a pool that a process may spend. Its methods are safe for concurrent use, and none waits
-// or does I/O: what a lease lacks is asked for in the background, so that Take may promise what only Confirm grants, once
+// Lease is the part of a pool that a process may spend. Its methods are safe for concurrent use and, as those of a
+// [Budget], neither wait nor use the Retrier nor make calls. None does I/O: what a lease lacks is asked for in the background, so that Take may promise what only Confirm grants, once
 // [Draw] says that it can be known.
 //
 //	Take ─┬─► refused

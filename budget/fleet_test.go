@@ -16,6 +16,8 @@ import (
 // pools is a fleet whose pools a test answers for.
 type pools map[string]*lease.Lease
 
+func (pools) Check(budget.FleetConfig) error { return nil }
+
 func (p pools) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	if c.Name == "broken" {
 		return nil, errors.New("no such pool")

@@ -15,7 +15,8 @@ import (
 
 // Breaker is a circuit breaker with two steps: leave to send, and word of how it went. S says in what
 // state the circuit is, "open" while it lets nothing through. *gobreaker.TwoStepCircuitBreaker[any] of
-// github.com/sony/gobreaker/v2 is one, with S = gobreaker.State.
+// github.com/sony/gobreaker/v2 is one, with S = gobreaker.State. Its methods run under the lock of a call: they must not
+// block, use the Retrier or make calls.
 type Breaker[S fmt.Stringer] interface {
 	// Allow is asked before every attempt. If it returns an error, the attempt is not sent; else done
 	// is called once, with the attempt's error: which of them speak against the server is for the

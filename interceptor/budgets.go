@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,9 +19,9 @@ import (
 
 // budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
-	given map[string]budget.Budget // by name, from WithBudget; fixed after New
-	fleet budget.Fleet             // nil: none; fixed after New
-	table sync.Map                 // budgetKey → *balance; changed under Retrier.reloading
+	given  map[string]budget.Budget // by name, from WithBudget; fixed after New
+	leases leases
+	table  sync.Map // budgetKey → *balance; changed under Retrier.reloading
 
 	rules   map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
 	drained map[string]bool       // names whose new balances begin with nothing; the same
@@ -96,8 +97,8 @@ func (r *Retrier) findBudget(of *rules, p *policy.Policy, target, method string,
 
 // make makes a balance.
 func (b *budgets) make(c budget.Config) (budget.Reloadable, error) {
-	if ratio, ok := c.(budget.RatioConfig); ok && b.fleet != nil {
-		return budget.NewFleetRatio(ratio, b.fleet)
+	if ratio, ok := c.(budget.RatioConfig); ok && b.leases.fleet != nil {
+		return budget.NewFleetRatio(ratio, &b.leases)
 	}
 	return budget.New(c)
 }
@@ -107,16 +108,29 @@ func (b *budgets) check(name string, c budget.Config) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
 	}
-	ratio, _ := c.(budget.RatioConfig)
+	pool := poolOf(c)
 	switch {
-	case ratio.Fleet.Name == "" || b.given[name] != nil:
+	case pool.Name == "" || b.given[name] != nil:
 		return nil
-	case b.fleet == nil:
+	case b.leases.fleet == nil:
 		return fmt.Errorf("interceptor: budget %q: its reserve is leased from the pool %q, and nothing says where that is; "+
-			"add interceptor.WithFleet(redisbudget.New(client))", name, ratio.Fleet.Name)
+			"add interceptor.WithFleet(redisbudget.New(client))", name, pool.Name)
 	}
-	if _, err := b.fleet.Lease(ratio.Fleet); err != nil {
-		return fmt.Errorf("interceptor: budget %q: pool %q: %w", name, ratio.Fleet.Name, err)
+	if err := b.leases.Check(pool); err != nil {
+		return fmt.Errorf("interceptor: budget %q: pool %q: %w", name, pool.Name, err)
+	}
+	return nil
+}
+
+// lease leases the pools that budgets name. No lock may be held.
+func (b *budgets) lease(rules map[string]budgetRule) error {
+	for name, rule := range rules {
+		if b.given[name] != nil {
+			continue
+		}
+		if err := b.leases.take(rule.config); err != nil {
+			return fmt.Errorf("interceptor: budget %q: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -124,32 +138,60 @@ func (b *budgets) check(name string, c budget.Config) error {
 // newBudget makes a balance, or gives one that is there the settings that a service config has delivered.
 // It follows the newest rules: a reload may have come since the call read its own.
 func (r *Retrier) newBudget(of *rules, name, target, method string, shadow bool) budget.Budget {
+	for {
+		of = of.newest(r.rules.Load())
+		key, rule := of.budgetKey(name, target, method, shadow)
+		settings := rule.settings(shadow)
+		var b budget.Budget
+		var err error
+		if of.delivered() { // the pools of a file are leased when it is loaded
+			err = r.budgets.leases.take(settings)
+		}
+		if err == nil {
+			b, err = r.addBudget(of, key, settings)
+		}
+		switch {
+		case errors.Is(err, errReloaded):
+		case err != nil: // of a service config: those of a file have been checked
+			r.warnBudget(name, err)
+			return budget.Empty
+		default:
+			return b
+		}
+	}
+}
+
+// errReloaded says that there are newer rules.
+var errReloaded = errors.New("interceptor: there are newer rules")
+
+// addBudget does under the lock what newBudget says. Nothing of the user's runs in it. The error is errReloaded, or that
+// no balance can have these settings.
+func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config) (budget.Budget, error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	of = of.newest(r.rules.Load())
-	key, rule := of.budgetKey(name, target, method, shadow)
+	if of.newest(r.rules.Load()) != of {
+		return nil, errReloaded
+	}
 	b := r.budgets.hold(key)
 	switch {
 	case b == nil:
-		fresh, err := r.budgets.make(rule.settings(shadow))
-		if err != nil { // of a service config: those of a file have been checked
-			r.warnBudget(name, err)
-			return budget.Empty
+		fresh, err := r.budgets.make(settings)
+		if err != nil {
+			return nil, err
 		}
 		if r.budgets.drained[key.name] || of.delivered() && r.budgets.ofAnotherKind(key) {
 			fresh.Drain(budget.Now())
 		}
 		b = r.budgets.add(key, fresh)
 	case of.delivered():
-		if err := b.Reload(budget.Now(), rule.settings(shadow)); err != nil { // it has no fleet
-			r.warnBudget(name, err)
-			return budget.Empty
+		if err := b.Reload(budget.Now(), settings); err != nil { // it has no fleet
+			return nil, err
 		}
 	}
 	if of.delivered() {
 		of.applied.Store(key, true)
 	}
-	return b
+	return b, nil
 }
 
 // find returns the balance for a key; nil if there is none, or it is idle.

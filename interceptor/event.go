@@ -18,7 +18,7 @@ import (
 // Functions run inside the call that they are told of, one at a time for each call, from any
 // goroutine; they must be safe for concurrent use, and must not block, nor panic: a panic may come up
 // in a timer's goroutine, where nobody can recover it. What they are given holds nothing that changes
-// later.
+// later. They may use the Retrier, to reload it or to set its mode, and make calls: no lock of the Retrier is held.
 type Observer struct {
 	// Attach is given the Retrier when that is made: its readings ([Retrier.Budgets], [Retrier.Waiting],
 	// [Retrier.Policy]) are there for whoever shows them.

@@ -29,6 +29,8 @@ type distant struct {
 	lease *lease.Lease
 }
 
+func (*distant) Check(budget.FleetConfig) error { return nil }
+
 func (d *distant) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	if d.lease == nil {
 		d.lease = lease.New(c.PerSecond, budget.Now(), func() { go d.ask() })

@@ -116,6 +116,9 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}
+	if err := r.budgets.lease(fresh.budgets); err != nil {
+		return nil, err
+	}
 	r.follow(fresh)
 	r.watched = r.tellsAttempts || r.breaker != nil || r.classifier != nil
 	for _, w := range r.warnings() {

@@ -80,7 +80,7 @@ func WithFleet(f budget.Fleet) Option {
 		if f == nil {
 			return errors.New("interceptor: WithFleet(nil): must be a fleet; for no pool leave the option out")
 		}
-		r.budgets.fleet = f
+		r.budgets.leases.fleet = f
 		return nil
 	}
 }

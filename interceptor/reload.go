@@ -41,8 +41,24 @@ func (r *Retrier) reload(set *policy.Set) ([]policy.Change, error) {
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}
+	if err := r.budgets.lease(fresh.budgets); err != nil {
+		return nil, err
+	}
 	before := r.follow(fresh)
+	r.setRates()
 	return set.ChangesSince(before.set), nil
+}
+
+// setRates gives the pools the rates of the newest rules: another reload may have set its own since this one's pools
+// were leased.
+func (r *Retrier) setRates() {
+	for {
+		newest := r.rules.Load()
+		_ = r.budgets.lease(newest.budgets) // it has leased them before
+		if r.rules.Load() == newest {
+			return
+		}
+	}
 }
 
 // follow puts rules in the place of those that the Retrier follows, which it returns, and gives the balances their

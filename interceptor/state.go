@@ -56,12 +56,7 @@ func (r *Retrier) Budgets() []BudgetState {
 
 // Pools reads the pools of the Retrier's fleet ([WithFleet]), by name; nil without one. Whoever else uses the fleet
 // reads the same. It is safe for concurrent use.
-func (r *Retrier) Pools() []budget.PoolState {
-	if r.budgets.fleet == nil {
-		return nil
-	}
-	return r.budgets.fleet.Pools()
-}
+func (r *Retrier) Pools() []budget.PoolState { return r.budgets.leases.Pools() }
 
 // shadows is 1 for a shadow.
 func shadows(b BudgetState) int {

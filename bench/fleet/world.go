@@ -77,6 +77,9 @@ func (w *world) budgetOf(c *client) *budget.Ratio {
 // fleetOf is the fleet as one client sees it.
 type fleetOf struct{ lease budget.Lease }
 
+// Check implements [budget.Fleet].
+func (fleetOf) Check(budget.FleetConfig) error { return nil }
+
 // Lease implements [budget.Fleet].
 func (f fleetOf) Lease(budget.FleetConfig) (budget.Lease, error) { return f.lease, nil }
 

@@ -87,15 +87,27 @@ func New(client redis.Scripter, options ...Option) *Fleet {
 	return f
 }
 
+// Check implements [budget.Fleet].
+func (f *Fleet) Check(budget.FleetConfig) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.usable()
+}
+
+// usable says why nothing can be leased; nil if it can. It requires mu.
+func (f *Fleet) usable() error {
+	if f.closed {
+		return errors.New("redisbudget: the Fleet is closed")
+	}
+	return f.wrong
+}
+
 // Lease implements [budget.Fleet]. It starts the goroutine of the pool when it is named first.
 func (f *Fleet) Lease(c budget.FleetConfig) (budget.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return nil, errors.New("redisbudget: the Fleet is closed")
-	}
-	if f.wrong != nil {
-		return nil, f.wrong
+	if err := f.usable(); err != nil {
+		return nil, err
 	}
 	p := f.pools[c.Name]
 	if p == nil {

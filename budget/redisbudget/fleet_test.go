@@ -100,6 +100,19 @@ func TestFleet(t *testing.T) {
 	if names := server.Keys(); len(names) != 1 || names[0] != "stagger:{orders}" {
 		t.Errorf("keys %q", names)
 	}
+	before := fleet.Pools()[0].PerSecond
+	for _, name := range []string{"orders", "others"} {
+		if err := fleet.Check(budget.FleetConfig{Name: name, PerSecond: 7 * before}); err != nil {
+			t.Error(err)
+		}
+	}
+	if pools := fleet.Pools(); len(pools) != 1 || pools[0].PerSecond != before {
+		t.Errorf("Check changes the pools: %+v", pools)
+	}
+	fleet.Close()
+	if err := fleet.Check(budget.FleetConfig{Name: "orders", PerSecond: 1}); err == nil || !strings.Contains(err.Error(), "is closed") {
+		t.Errorf("Check of a closed Fleet: %v", err)
+	}
 }
 
 func TestFleet_Away(t *testing.T) {

@@ -1,0 +1,203 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// meddler calls everything that a Retrier has, once from each callback. A callback that runs under a lock of the Retrier
+// never returns, and the test ends with the stacks of all goroutines.
+type meddler struct {
+	t       *testing.T
+	set     *policy.Set
+	retrier *interceptor.Retrier
+	conn    *grpc.ClientConn
+
+	mu   sync.Mutex // guards all below
+	from map[string]int
+}
+
+func (m *meddler) meddle(from string) {
+	m.mu.Lock()
+	m.from[from]++
+	first := m.from[from] == 1
+	m.mu.Unlock()
+	if m.retrier == nil || !first { // it is being made, or this is heard of what is done below
+		return
+	}
+	r := m.retrier
+	if err := r.Reload(m.set); err != nil {
+		m.t.Errorf("Reload in %s: %v", from, err)
+	}
+	_ = r.Reload(nil)
+	for _, mode := range []policy.Mode{policy.ModeOff, policy.ModeEnforce} {
+		if err := r.SetMode(mode); err != nil {
+			m.t.Errorf("SetMode in %s: %v", from, err)
+		}
+	}
+	r.Policy()
+	r.Budgets()
+	r.Pools()
+	r.Admission()
+	r.Warnings()
+	r.Waiting()
+	r.Decisions()
+	_ = r.Err()
+	_ = m.conn.Invoke(context.Background(), get, wrapperspb.String("order 7"), new(wrapperspb.StringValue))
+	if stream, err := m.conn.NewStream(context.Background(), serverStream, get); err == nil {
+		_ = stream.SendMsg(wrapperspb.String("order 7"))
+		_ = stream.CloseSend()
+		_ = stream.RecvMsg(new(wrapperspb.StringValue))
+	}
+}
+
+func (m *meddler) observer() interceptor.Observer {
+	return interceptor.Observer{
+		CallStart: func(ctx context.Context, _ interceptor.CallStartEvent) context.Context {
+			m.meddle("CallStart")
+			return ctx
+		},
+		Attempt:  func(context.Context, interceptor.AttemptEvent) { m.meddle("Attempt") },
+		Decision: func(context.Context, interceptor.DecisionEvent) { m.meddle("Decision") },
+		Call:     func(context.Context, interceptor.CallEvent) { m.meddle("Call") },
+		Reload:   func(interceptor.ReloadEvent) { m.meddle("Reload") },
+		Mode:     func(interceptor.ModeEvent) { m.meddle("Mode") },
+		Warning:  func(d policy.Diagnostic) { m.meddle("Warning " + strings.SplitN(d.Message, ",", 2)[0]) },
+	}
+}
+
+// lending is a fleet that calls the Retrier.
+type lending struct {
+	*distant
+	meddle func(from string)
+}
+
+func (l lending) Check(c budget.FleetConfig) error {
+	l.meddle("Fleet.Check")
+	return l.distant.Check(c)
+}
+
+func (l lending) Lease(c budget.FleetConfig) (budget.Lease, error) {
+	l.meddle("Fleet.Lease")
+	return l.distant.Lease(c)
+}
+
+func TestCallbacksMayUseTheRetrier(t *testing.T) {
+	m := &meddler{t: t, from: map[string]int{}}
+	playLive(t, nil, func(t *testing.T, s scene) {
+		m.set = mustSet(t, policy.Config{Budgets: pooled().Budgets})
+		s.Default(down())
+		config := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"fleet": {"name": "others", "perSecond": 5}}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
+		l := dialLive(t, s, config, s.retrier.Resolver)
+		m.retrier, m.conn = s.retrier, l.conn
+		_, _ = l.call(t.Context(), get)
+		stream := l.open(t, t.Context(), serverStream, interceptor.Resume(func(last proto.Message) (proto.Message, bool) {
+			m.meddle("Resume")
+			return nil, false
+		}))
+		send(t, stream, "order 7")
+		_, _ = receive(stream)
+		if err := s.retrier.SetMode(policy.ModeObserve); err != nil {
+			t.Error(err)
+		}
+		for _, from := range []string{"CallStart", "Attempt", "Decision", "Call", "Reload", "Mode", "Fleet.Check", "Fleet.Lease", "classifier"} {
+			if m.from[from] == 0 {
+				t.Errorf("%s was not called; of %v", from, m.from)
+			}
+		}
+	}, interceptor.WithObserver(m.observer()), interceptor.WithFleet(lending{&distant{left: 5}, m.meddle}),
+		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
+			m.meddle("classifier")
+			return interceptor.VerdictByCode
+		}))
+}
+
+// A call makes the balance of a budget that a service config has delivered.
+func TestCallbacksMayUseTheRetrier_DeliveredBudget(t *testing.T) {
+	for name, row := range map[string]struct {
+		option  func(m *meddler) interceptor.Option
+		warning string
+	}{
+		"warning": {func(m *meddler) interceptor.Option {
+			return interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) { m.meddle("Warning") }})
+		}, "cannot be used, so its calls get no other attempt: "},
+		"fleet": {func(m *meddler) interceptor.Option {
+			return interceptor.WithFleet(lending{&distant{left: 5}, m.meddle})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &meddler{t: t, from: map[string]int{}, set: mustSet(t, policy.Config{})}
+			playLive(t, nil, func(t *testing.T, s scene) {
+				s.Default(down())
+				config := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"fleet": {"name": "others", "perSecond": 5}}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
+				l := dialLive(t, s, config, s.retrier.Resolver)
+				m.retrier, m.conn = s.retrier, l.conn
+				_, _ = l.call(t.Context(), get)
+				if got := strings.Join(s.warnings, "\n"); !strings.Contains(got, row.warning) || len(m.from) == 0 {
+					t.Errorf("warned: %s; called from %v", got, m.from)
+				}
+			}, row.option(m))
+		})
+	}
+}
+
+// lessor is a fleet that notes what is leased.
+type lessor struct {
+	distant
+	leased []string
+}
+
+func (l *lessor) Check(c budget.FleetConfig) error {
+	if c.Name == "broken" {
+		return errors.New("no such pool")
+	}
+	return nil
+}
+
+func (l *lessor) Lease(c budget.FleetConfig) (budget.Lease, error) {
+	if err := l.Check(c); err != nil {
+		return nil, err
+	}
+	l.leased = append(l.leased, fmt.Sprint(c.Name, " ", c.PerSecond))
+	return l.distant.Lease(c)
+}
+
+func TestReload_RefusedChangesNoRate(t *testing.T) {
+	t.Parallel()
+	pools := func(rate float64, names ...string) *policy.Set {
+		c := policy.Config{}
+		for _, name := range names {
+			ratio := budget.DefaultRatio()
+			ratio.MinPerSecond, ratio.Fleet = 0, budget.FleetConfig{Name: name, PerSecond: rate}
+			c.Budgets = append(c.Budgets, policy.BudgetSpec{Name: name, Config: ratio})
+		}
+		return mustSet(t, c)
+	}
+	fleet := &lessor{distant: distant{left: 5}}
+	r := mustNew(t, pools(100, "a", "b", "c", "d", "e"), interceptor.WithFleet(fleet), quiet)
+	fleet.leased = nil
+	if err := r.Reload(pools(7, "a", "b", "c", "d", "e", "broken")); err == nil || !strings.Contains(err.Error(), "no such pool") {
+		t.Errorf("Reload: %v; want a refusal", err)
+	}
+	if len(fleet.leased) > 0 {
+		t.Errorf("a Reload that is refused leases %q", fleet.leased)
+	}
+	if err := r.Reload(pools(7, "a")); err != nil || len(fleet.leased) == 0 || fleet.leased[len(fleet.leased)-1] != "a 7" {
+		t.Errorf("Reload: %v, leases %q; want a with 7", err, fleet.leased)
+	}
+}
