@@ -555,5 +555,5 @@ func TestCallCodec_NotDecodableBesideAnother(t *testing.T) {
 		if s.sent() != "[0s 100ms]" || s.ends() != "[1 won 2 cancelled]" {
 			t.Errorf("sent %s: %s", s.sent(), s.ends())
 		}
-	})
+	}, interceptor.WithNewReply(func(string, any) func() any { return func() any { return new(note) } }))
 }

@@ -37,8 +37,8 @@ func WithDescriptors(path string) Option {
 	}
 }
 
-// newReply is an empty reply of a method, by its descriptor; nil if nobody knows that.
-func (r *Retrier) newReply(method string) any {
+// describedReply is an empty reply of a method, by its descriptor; nil if nobody knows that.
+func (r *Retrier) describedReply(method string) any {
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
 	for _, files := range append(slices.Clip(r.descriptors), protoregistry.GlobalFiles) {
 		found, err := files.FindDescriptorByName(name)

@@ -74,6 +74,7 @@ type Retrier struct {
 	breaker                   func(target, method string) attempts.Breaker // nil: none
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
+	newReply                  func(method string, reply any) func() any    // nil: none
 	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
 	setMode                   atomic.Pointer[policy.Mode]                  // by SetMode
 	closed                    atomic.Bool

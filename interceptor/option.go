@@ -99,6 +99,21 @@ func WithMaxReplayBytes(n int64) Option {
 	}
 }
 
+// WithNewReply declares how replies are made for attempts that run in parallel, where stagger doesn't know that by
+// itself: a codec that isn't protobuf's, a reply that the application prepares. docs/hedging.md has the table. Before
+// the first attempt of a call, newReply is given the method and the application's reply. It returns a function that
+// makes another one of the same type, and may be called by several goroutines; or nil, if it knows of none. The winner's
+// reply is copied over the application's, as by an assignment.
+func WithNewReply(newReply func(method string, reply any) func() any) Option {
+	return func(r *Retrier) error {
+		if newReply == nil {
+			return errors.New("interceptor: WithNewReply(nil): must be a function")
+		}
+		r.newReply = newReply
+		return nil
+	}
+}
+
 // WithMaxWaiting sets how many calls of the Retrier may wait in a backoff at a time, in place of the
 // policy file's maxWaiting; over it a call ends with its error, and the reason too_many_waiting. Calls to one
 // target take at most half of n, so that a dead one does not starve the others. n is at least 1; the default is

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -43,6 +44,8 @@ type replayBuffer struct {
 	chunk    []byte // the bytes of the last messages, one after the other
 	closed   bool   // the application has closed its side
 
+	over bool // the call is over, and nothing is kept any more
+
 	used     int           // of limit: the bytes and a header for each message
 	reserved int           // of total: for used, and up to an eighth more, so that few messages write to it
 	limit    int           // of this call, in bytes
@@ -53,19 +56,32 @@ type replayBuffer struct {
 // replayed is a message that is kept.
 type replayed struct {
 	data []byte // never changed
-	kind *kind
+	of   *messageKind
+}
+
+// messageKind is what a kept message is made of again.
+type messageKind struct {
+	message protoreflect.MessageType // protobuf's own
+	other   reflect.Type             // of the codec's
+}
+
+func kindOf(m any) messageKind {
+	if t := protobufType(m); t != nil {
+		return messageKind{message: t}
+	}
+	return messageKind{other: reflect.TypeOf(m)}
 }
 
 // encode returns the bytes of a message, in the memory of buffer if they fit; or what the call is committed by,
 // since the message cannot be kept.
 func (r *replayBuffer) encode(m any, buffer []byte) (data []byte, why policy.Commit) {
-	var err error
-	switch m := m.(type) {
-	case *grpc.PreparedMsg:
+	if _, prepared := m.(*grpc.PreparedMsg); prepared {
 		return nil, policy.CommitPreparedMessage // nobody knows its bytes
-	case proto.Message:
-		data, err = proto.MarshalOptions{}.MarshalAppend(buffer[:0], m)
-	default:
+	}
+	var err error
+	if message, ok := m.(proto.Message); ok && protobufType(m) != nil {
+		data, err = proto.MarshalOptions{}.MarshalAppend(buffer[:0], message)
+	} else {
 		data, err = r.encodeOther(m, buffer)
 	}
 	if err != nil {
@@ -79,16 +95,18 @@ func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer data.Free()
 	buffer = slices.Grow(buffer[:0], data.Len())[:data.Len()]
 	data.CopyTo(buffer)
+	if !mayHoldBuffers(m) {
+		data.Free() // else it may be what m holds, which gRPC needs when it encodes m itself
+	}
 	return buffer, nil
 }
 
 // add keeps m, whose bytes are data. It reports false if that does not fit.
 func (r *replayBuffer) add(m any, data []byte) bool {
 	size := len(data) + messageHeader
-	if r.used+size > r.limit || r.used+size > r.reserved && !r.reserve(size) {
+	if r.over || r.used+size > r.limit || r.used+size > r.reserved && !r.reserve(size) {
 		return false
 	}
 	r.used += size
@@ -102,10 +120,10 @@ func (r *replayBuffer) add(m any, data []byte) bool {
 }
 
 // kindOf is the kind of a message; most streams send one.
-func (r *replayBuffer) kindOf(m any) *kind {
+func (r *replayBuffer) kindOf(m any) *messageKind {
 	k := kindOf(m)
-	if n := len(r.messages); n > 0 && *r.messages[n-1].kind == k {
-		return r.messages[n-1].kind
+	if n := len(r.messages); n > 0 && *r.messages[n-1].of == k {
+		return r.messages[n-1].of
 	}
 	return new(k)
 }
@@ -117,20 +135,22 @@ func (r *replayBuffer) decode(kept replayed) (m any, err error) {
 			err = fmt.Errorf("the codec has panicked: %v", p)
 		}
 	}()
-	bytes, k := mem.BufferSlice{mem.SliceBuffer(kept.data)}, kept.kind
-	switch m := k.fresh().(type) {
-	case proto.Message:
-		return m, proto.Unmarshal(kept.data, m)
-	case nil:
-	default:
-		return m, r.codec.Unmarshal(bytes, m)
+	if t := kept.of.message; t != nil {
+		made := t.New().Interface()
+		return made, proto.Unmarshal(kept.data, made)
 	}
-	if k.other == nil {
+	bytes, t := mem.BufferSlice{mem.SliceBuffer(kept.data)}, kept.of.other
+	switch {
+	case t == nil:
 		return nil, errors.New("nothing is known of the message's type")
+	case t.Kind() == reflect.Pointer:
+		m = reflect.New(t.Elem()).Interface()
+		return m, r.codec.Unmarshal(bytes, m)
+	default:
+		value := reflect.New(t) // codecs decode into a pointer what they may encode without
+		err = r.codec.Unmarshal(bytes, value.Interface())
+		return value.Elem().Interface(), err
 	}
-	value := reflect.New(k.other) // codecs decode into a pointer what they may encode without
-	err = r.codec.Unmarshal(bytes, value.Interface())
-	return value.Elem().Interface(), err
 }
 
 // reserve takes size bytes more of the Retrier's, and some of those that may follow, if there are.
@@ -157,11 +177,17 @@ func (r *replayBuffer) release() {
 	r.messages, r.chunk, r.used, r.reserved = nil, nil, 0, 0
 }
 
+// close forgets the messages, and keeps none from now on.
+func (r *replayBuffer) close() {
+	r.release()
+	r.over = true
+}
+
 // replayLimit is what the call's options allow to keep, in bytes.
 func replayLimit(opts []grpc.CallOption) int {
 	limit := maxReplayBytesPerCall
 	for _, o := range opts {
-		if o, ok := o.(grpc.MaxRetryRPCBufferSizeCallOption); ok {
+		if o, ok := promoted(o).(grpc.MaxRetryRPCBufferSizeCallOption); ok {
 			limit = o.MaxRetryRPCBufferSize
 		}
 	}

@@ -7,43 +7,11 @@ import (
 	"reflect"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
-
-// kind is what replies are made of. It is read off the caller's reply before an attempt decodes into
-// that.
-type kind struct {
-	message protoreflect.MessageType // of protobuf
-	other   reflect.Type             // of other codecs
-}
-
-func kindOf(reply any) kind {
-	if m, ok := reply.(proto.Message); ok {
-		return kind{message: m.ProtoReflect().Type()}
-	}
-	return kind{other: reflect.TypeOf(reply)}
-}
-
-// copies reports whether there can be a second reply.
-func (k kind) copies() bool {
-	return k.message != nil || k.other != nil && k.other.Kind() == reflect.Pointer
-}
-
-// fresh is an empty reply; nil if none can be made.
-func (k kind) fresh() any {
-	switch {
-	case k.message != nil:
-		return k.message.New().Interface()
-	case k.other != nil && k.other.Kind() == reflect.Pointer:
-		return reflect.New(k.other.Elem()).Interface()
-	default:
-		return nil
-	}
-}
 
 // copyReply puts src, which nobody else has, in place of what is in dst, of the same type.
 func copyReply(dst, src any) {
-	if to, ok := dst.(proto.Message); ok {
+	if to, ok := dst.(proto.Message); ok && protobufType(dst) != nil {
 		from, _ := src.(proto.Message) // the same type
 		proto.Reset(to)
 		proto.Merge(to, from)
@@ -61,12 +29,24 @@ func clearReply(reply any) {
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return
 	}
-	switch m := reply.(type) {
-	case proto.Message:
-		proto.Reset(m)
-	case interface{ Reset() }: // messages of older protobuf generators
-		m.Reset()
-	default:
-		v.Elem().SetZero()
+	if m, ok := reply.(interface{ Reset() }); ok {
+		resetMessage(m)
+		return
 	}
+	if m, ok := reply.(proto.Message); ok {
+		proto.Reset(m)
+		return
+	}
+	v.Elem().SetZero()
+}
+
+// resetMessage calls Reset. Of a type that embeds a message by a pointer or an interface, that panics while the message
+// is nil, and then there is nothing to clear.
+func resetMessage(m interface{ Reset() }) {
+	defer func() {
+		if protobufType(m) == nil {
+			_ = recover()
+		}
+	}()
+	m.Reset()
 }

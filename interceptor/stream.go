@@ -53,16 +53,17 @@ type stream struct {
 	chosen    *streamAttempt   // the call is committed to it; nil before that, and when it is to be resumed
 	answer    *streamAttempt   // the last that has ended and may be the call's answer; nil if there is none
 	replay    replayBuffer
-	into      any      // what RecvMsg waits to receive into; nil if it does not wait
-	asking    int      // how many Header calls wait
-	usable    bool     // an attempt could be opened
-	failure   error    // the last that an attempt has ended with, and is no end of a context
-	over      bool     // the engine is done with the call
-	done      bool     // everybody was told so, and final is set
-	final     error    // what RecvMsg returns then: io.EOF after success
-	caught    caught   // of inner interceptors
-	events    []func() // what observers are still to be told
-	notifying bool     // somebody tells them
+	into      any         // what RecvMsg waits to receive into; nil if it does not wait
+	replies   messageType // of into, where attempts race
+	asking    int         // how many Header calls wait
+	usable    bool        // an attempt could be opened
+	failure   error       // the last that an attempt has ended with, and is no end of a context
+	over      bool        // the engine is done with the call
+	done      bool        // everybody was told so, and final is set
+	final     error       // what RecvMsg returns then: io.EOF after success
+	caught    caught      // of inner interceptors
+	events    []func()    // what observers are still to be told
+	notifying bool        // somebody tells them
 	first     streamAttempt
 	array     [2]*streamAttempt // of running, for most calls
 }
@@ -88,6 +89,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			options: o, flags: flags, with: with, start: budget.Now(),
 			admits: r.admissionFor(of, p, cc, method, &o),
 		}
+		s.call.alone = !r.streamsInParallel(codec)
 		s.resume = resumptionOf(desc, opts)
 		s.simple = desc.ServerStreams && s.resume.next == nil && s.call.admits == nil
 		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
@@ -135,7 +137,7 @@ func (s *stream) start() *streamAttempt {
 // learn takes from the policy what attempts there may be. It requires mu.
 func (s *stream) learn() {
 	s.single = min(s.call.policy.MaxAttempts(), s.call.options.maxAttempts) < 2 || s.call.options.mode == policy.ModeOff
-	s.races = s.call.policy.Parallel() && !s.single
+	s.races = s.call.policy.Parallel() && !s.single && !s.call.alone
 }
 
 // act does what the engine asks for. It requires mu.
@@ -207,7 +209,7 @@ func (s *stream) queueDecision(step *attempts.Step, ended *attempt, err error) {
 // finish lets go of everything that the call holds, and has everybody told how it has ended. It requires mu.
 func (s *stream) finish() {
 	s.over = true
-	s.replay.release()
+	s.replay.close()
 	if s.call.engine.End().Answer == 0 {
 		s.answer = nil
 	}

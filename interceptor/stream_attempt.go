@@ -36,6 +36,7 @@ type streamAttempt struct {
 	closed     bool              // it was sent the close
 	sendFailed bool              // it takes nothing more: it has ended
 	refused    bool              // a message could not be sent to it for a reason on this side
+	finished   error             // what OnFinish has said of its end; nil before that, and after success
 	abandoned  bool              // it was cancelled for another, or since the call is over
 	over       bool              // its end is known
 }
@@ -126,10 +127,12 @@ func (s *stream) abandon(t *streamAttempt) {
 // ended runs when gRPC has ended an attempt, in any goroutine. It is all that is heard of a stream whose
 // application cancels it, or closes the connection, and never calls again.
 func (s *stream) ended(t *streamAttempt, err error) {
+	s.mu.Lock()
+	t.finished = err
 	if err == nil || answered(err) {
+		s.mu.Unlock()
 		return // somebody is receiving that, and reports it
 	}
-	s.mu.Lock()
 	gone := t.stream != nil && s.call.gone(s.call.now()) != ""
 	if gone && t.reading {
 		t.cut, gone = err, false

@@ -47,6 +47,9 @@ func (s *stream) await(m any) (*streamAttempt, error) {
 	s.mu.Lock()
 	defer s.unlock()
 	s.into = m
+	if s.races {
+		s.replies = s.call.retrier.replyType(s.call.method, m)
+	}
 	defer func() { s.into = nil }()
 	for used := false; ; {
 		t := s.chosen
@@ -68,7 +71,7 @@ func (s *stream) await(m any) (*streamAttempt, error) {
 		switch t := s.unread(); {
 		case t == nil:
 			s.wait()
-		case s.races && kindOf(m).fresh() == nil:
+		case s.races && !s.replies.makes():
 			s.commit(t, policy.CommitMessage) // only one attempt can receive into it
 		case s.races:
 			t.reading = true
@@ -135,22 +138,44 @@ var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")
 func (s *stream) target(t *streamAttempt) (m any, shown bool) {
 	s.mu.Lock()
 	defer s.unlock()
+	grpcs := isGRPCs(s.replay.codec)
 	switch {
 	case t.abandoned, s.into == nil && t.ended.Load():
-		return new(emptypb.Empty), false // no message counts: only the end
+		if grpcs {
+			return new(emptypb.Empty), false // no message counts: only the end
+		}
+		s.reportUnread(t)
+		return nil, false
 	case t == s.chosen:
 	case s.into != nil && !s.races:
 		t.delivered = true
 		return s.into, true
 	case s.into != nil:
-		return kindOf(s.into).fresh(), true
-	case s.races, t.sendFailed:
-		m = s.call.retrier.newReply(s.call.method)
+		return s.replies.newMessage(), true
+	case grpcs && (s.races || t.sendFailed):
+		m = s.call.retrier.describedReply(s.call.method)
 	}
 	if m == nil {
 		s.leave(t)
 	}
 	return m, true
+}
+
+// reportUnread reports the end of an attempt that nobody receives from, since the user's codec would take no message of
+// ours. It requires mu.
+func (s *stream) reportUnread(t *streamAttempt) {
+	err := t.finished
+	switch {
+	case t.abandoned:
+		err = errGivenUp
+	case err == nil:
+		s.leave(t)
+		return
+	}
+	s.outside(func() {
+		_, _ = s.headerOf(t) // gRPC has written peer and trailer when it returns
+		s.report(t, err)
+	})
 }
 
 // leave ends somebody's waiting for the answer of an attempt. It requires mu.

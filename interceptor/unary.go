@@ -299,7 +299,7 @@ func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 	}
 	switch {
 	case !here:
-		a.reply, a.own = u.hedging.kind.fresh(), true
+		a.reply, a.own = u.hedging.replies.newMessage(), true
 	case n > 1:
 		clearReply(u.reply)
 		fallthrough

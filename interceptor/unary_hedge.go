@@ -12,7 +12,7 @@ import (
 
 // hedging is what a unary call has that sends attempts beside others. The call's lock guards it.
 type hedging struct {
-	kind       kind        // of the replies
+	replies    messageType // of attempts beside others
 	fires      func()      // what the timer runs
 	timer      *time.Timer // wakes the engine while attempts run; nil while it is not set
 	seen       bool        // a goroutine of the timer's may see the call
@@ -25,9 +25,11 @@ type hedging struct {
 func (u *unary) prepareHedging() {
 	u.hedging.changed.L = &u.mu
 	if u.policy.Parallel() {
-		u.hedging.kind = kindOf(u.reply)
+		u.hedging.replies = u.retrier.replyType(u.method, u.reply)
 	}
-	u.alone = !u.hedging.kind.copies()
+	if u.alone = !u.hedging.replies.makes(); u.alone && u.policy.Parallel() {
+		u.warnInSequence(u.reply)
+	}
 }
 
 // setTimer lets the timer wake the engine when that is due, as long as attempts run. It requires mu.

@@ -117,6 +117,20 @@ func (r *Retrier) warnOpaque(option grpc.CallOption) {
 	}
 }
 
+// warnInSequence reports, once for each method, a policy whose attempts cannot run in parallel, since no second reply like
+// the caller's can be made.
+func (c *call) warnInSequence(reply any) {
+	if c.options.mode == policy.ModeOff || c.options.maxAttempts < 2 || !c.retrier.warned.first("in sequence "+c.method) {
+		return
+	}
+	field := "perAttemptTimeout"
+	if c.policy.Hedge() != nil {
+		field = "hedgingPolicy"
+	}
+	c.retrier.warn(policy.Diagnostic{Field: field, Value: c.method, Message: fmt.Sprintf("attempts don't run in parallel: stagger can't tell how "+
+		"to make another reply like the caller's, a %T, for the codec of the call. interceptor.WithNewReply declares it", reply)})
+}
+
 // warnCut reports, once for each number, a policy of a single call that wants more attempts than the
 // Retrier allows.
 func (r *Retrier) warnCut(attempts int) {
