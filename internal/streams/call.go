@@ -86,11 +86,11 @@ func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	}
 }
 
-// only is the attempt that runs and was not cancelled; nil if there are none or more.
+// only is the attempt that is open and was not cancelled; nil if there are none or more.
 func (c *Call) only() (only *attempt) {
 	for _, a := range c.running {
 		switch {
-		case a.cancelled:
+		case a.cancelled, !a.opened():
 		case only != nil:
 			return nil
 		default:
@@ -204,11 +204,17 @@ func (c *Call) cancel(a *attempt) {
 // finish ends the call. What the attempt holds that the application has seen, or would have seen, is still its own.
 func (c *Call) finish() {
 	c.over, c.acts.Over = true, true
-	if c.committed != nil {
-		c.drain = c.committed
-	}
-	if c.engine.End().Answer == 0 {
+	end := c.engine.End()
+	if end.Answer == 0 {
 		c.answer = nil
+	}
+	switch {
+	case end.Panicked:
+		c.drain = nil // the panic goes on in the application's next call
+	case c.committed != nil:
+		c.drain = c.committed
+	case c.stopped && (c.drain == nil || end.Err == nil):
+		c.drain = c.answer
 	}
 }
 
@@ -285,8 +291,8 @@ func (c *Call) Over() bool { return c.over }
 
 // Answer is the attempt that the call shows once it is over: its headers, trailer and peer; 0: none.
 func (c *Call) Answer() int {
-	for _, a := range []*attempt{c.answer, c.committed, c.drain} {
-		if a != nil && a.opened() {
+	for _, a := range []*attempt{c.committed, c.drain, c.answer} {
+		if a != nil {
 			return a.number
 		}
 	}

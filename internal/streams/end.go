@@ -79,7 +79,6 @@ func (c *Call) Abort() {
 			c.acts.Cancel = append(c.acts.Cancel, a.number)
 		}
 	}
-	c.committed = nil
 	c.finish()
 }
 

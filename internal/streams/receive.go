@@ -62,7 +62,7 @@ func (c *Call) recvOldest(t *Task) Order {
 // recvAfterEnd has RecvMsg take what the call's attempt had brought before the end, outside of all accounts. Its
 // messages and its io.EOF are the application's; an error is the call's own.
 func (c *Call) recvAfterEnd(t *Task) Order {
-	for _, a := range []*attempt{c.committed, c.answer} {
+	for _, a := range []*attempt{c.committed, c.answer, c.drain} {
 		if a != nil && a.brought {
 			a.brought, c.eof = false, !c.set.ServerStreams
 			return Order{Do: Return, Returns: Brought, Attempt: a.number}
@@ -72,7 +72,7 @@ func (c *Call) recvAfterEnd(t *Task) Order {
 		c.eof = true
 		return Order{Do: Return}
 	}
-	if d := c.drain; d != nil && !d.cancelled && d.receiver.free() {
+	if d := c.drain; d != nil && !d.cancelled && d.receiver != ended {
 		return c.recvFrom(t, d)
 	}
 	return Order{Do: Return, Returns: Final}
@@ -120,6 +120,7 @@ func (c *Call) brought(a *attempt, err error) End {
 		a.receiver, a.deaf = ended, true
 		return a.claimOnce(End{Err: err})
 	case a.claimed:
+		a.brought = c.shows(a)
 	case !c.set.ServerStreams:
 		a.receiver, a.brought = ended, true
 		return a.claim(End{})

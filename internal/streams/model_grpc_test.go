@@ -1,0 +1,223 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package streams
+
+import (
+	"io"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// What attempts of the model end with.
+var (
+	errContext     = status.Error(codes.Canceled, "context canceled")
+	errUnavailable = status.Error(codes.Unavailable, "unavailable")
+	errFatal       = status.Error(codes.InvalidArgument, "invalid")
+	errTooLarge    = status.Error(codes.ResourceExhausted, "message too large")
+	errNoReply     = status.Error(codes.Internal, "cardinality violation: received no response message")
+	errNoCopy      = status.Error(codes.Internal, "a message cannot be made again")
+	errGivenUp     = status.Error(codes.Canceled, "given up for another attempt")
+)
+
+// grpcStream is an attempt as gRPC sees it.
+type grpcStream struct {
+	n         int
+	first     int  // the number of messages that the application had when it was sent: a resumption goes on there
+	resumes   bool // it was sent the request for the rest
+	opened    bool
+	cancelled bool // its context was
+	sent      []int
+	closed    bool // CloseSend was called
+	headers   bool // have arrived
+	arrived   int  // messages, with those that were received
+	received  int  // of those
+	ended     bool // the server's end has arrived
+	err       error
+	taken     bool // RecvMsg has returned the end
+	finished  bool // OnFinish was called, or would have been
+	heard     bool // the machine has heard that
+	reported  int  // ends
+	sender    *actor
+	receivers []*actor
+	openers   int
+	before    int // messages that had arrived when the call's context ended; -1: it has not, or another had its place
+}
+
+// done reports whether the attempt's context is over.
+func (m *model) done(s *grpcStream) bool { return s.cancelled || m.gone != "" }
+
+// active reports whether the server can still do something.
+func (m *model) active(s *grpcStream) bool { return s.opened && !s.ended && !m.done(s) && !s.finished }
+
+// serve lets the server do something.
+func (m *model) serve(s *grpcStream, what int) {
+	switch {
+	case what < 2 || m.silent:
+		m.note("attempt %d: headers arrive", s.n)
+		s.headers = true
+	case what < 5 && (m.set.ServerStreams || s.arrived == 0):
+		m.note("attempt %d: message %d arrives", s.n, s.arrived)
+		s.headers = true
+		s.arrived++
+	default:
+		m.endStream(s, what)
+	}
+}
+
+func (m *model) endStream(s *grpcStream, what int) {
+	s.ended = true
+	switch {
+	case what == 7:
+		s.err = errFatal
+	case what > 7, !s.headers && what != 6:
+		s.err = errUnavailable
+	}
+	m.note("attempt %d: ends with %v", s.n, status.Code(s.err))
+}
+
+// finish is gRPC's own finish: OnFinish is called once, in whatever goroutine.
+func (m *model) finish(s *grpcStream, err error) {
+	if s.finished {
+		return
+	}
+	s.finished = true
+	if m.swallows {
+		return
+	}
+	s.heard = true
+	m.note("attempt %d: OnFinish %v", s.n, status.Code(err))
+	m.enter()
+	e := m.call.Finish(s.n, err)
+	m.exit()
+	m.spawnReport("OnFinish", e)
+}
+
+// ready reports whether an order comes back from gRPC now.
+func (m *model) ready(a *actor) bool {
+	s := a.stream
+	switch a.order.Do {
+	case Receive:
+		if s.received < s.arrived && m.set.ServerStreams {
+			return true
+		}
+		return s.ended || m.done(s) || s.finished
+	case GetHeader:
+		return s.headers || s.ended || m.done(s) || s.finished
+	default:
+		return true
+	}
+}
+
+// perform is what gRPC does for an order, and what comes of it.
+func (m *model) perform(a *actor) Result {
+	s := a.stream
+	if m.dice.one(60) {
+		m.panicked = true
+		return Result{Panicked: true}
+	}
+	switch a.order.Do {
+	case Open:
+		return m.open(s)
+	case Send:
+		return m.send(a, s)
+	case Close:
+		if s.closed && !a.direct {
+			m.failf("1: attempt %d is closed twice", s.n)
+		}
+		s.closed = true
+		return Result{}
+	case GetHeader:
+		if s.headers {
+			return Result{Headers: true}
+		}
+		m.finish(s, m.endOf(s))
+		return Result{}
+	default:
+		return m.receive(s)
+	}
+}
+
+func (m *model) open(s *grpcStream) Result {
+	switch {
+	case m.done(s):
+		m.finish(s, errContext)
+		return Result{Err: errContext}
+	case m.dice.one(6):
+		m.finish(s, errUnavailable)
+		return Result{Err: errUnavailable}
+	}
+	s.opened = true
+	return Result{}
+}
+
+// endOf is how gRPC says that a stream has ended.
+func (m *model) endOf(s *grpcStream) error {
+	if s.ended {
+		return s.err
+	}
+	return errContext
+}
+
+func (m *model) send(a *actor, s *grpcStream) Result {
+	id := a.id
+	if a.task.Kind == Goroutine {
+		if m.dice.one(40) {
+			return Result{Err: errNoCopy, Unsendable: true}
+		}
+		id = m.bytes
+	}
+	if s.closed {
+		m.finish(s, errFatal)
+		return Result{Err: errFatal}
+	}
+	if s.ended || m.done(s) || s.finished {
+		if !m.set.ClientStreams {
+			return Result{}
+		}
+		return Result{Err: io.EOF}
+	}
+	if m.dice.one(40) {
+		m.finish(s, errTooLarge)
+		return Result{Err: errTooLarge}
+	}
+	s.sent = append(s.sent, id)
+	m.checkSent(s)
+	return Result{}
+}
+
+func (m *model) receive(s *grpcStream) Result {
+	if s.received < s.arrived && (m.set.ServerStreams || s.ended && s.err == nil) {
+		s.received++
+		if !m.set.ServerStreams {
+			s.taken = true
+			m.finish(s, nil)
+		}
+		return Result{}
+	}
+	err := m.endOf(s)
+	if err == nil && !m.set.ServerStreams && s.arrived == 0 {
+		err = errNoReply
+	}
+	s.taken = true
+	m.finish(s, err)
+	if err == nil {
+		err = io.EOF
+	}
+	return Result{Err: err}
+}
+
+// checkSent checks that an attempt was sent a beginning of what the application has sent.
+func (m *model) checkSent(s *grpcStream) {
+	want := m.sent
+	if s.resumes {
+		want = []int{requestForRest}
+	}
+	if len(s.sent) > len(want) || !slices.Equal(s.sent, want[:len(s.sent)]) {
+		m.failf("4: attempt %d was sent %v of %v", s.n, s.sent, want)
+	}
+}

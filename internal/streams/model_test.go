@@ -1,0 +1,566 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package streams
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// model is a stream to which random things happen, over the real engine, and what is known of it from orders and
+// acts alone. The numbers of what it finds are those of this list:
+//
+//  1. At most one goroutine sends to an attempt, and one receives from it. CloseSend is sent once.
+//  2. Each attempt is reported exactly once, and released, also if OnFinish never comes. Only then Gone reports it.
+//  3. The call is over once; permits, breaker, admission and wait slot are settled once.
+//  4. What an attempt was sent is a beginning of what the application has sent, in order; all of it, before the close.
+//  5. What the application receives is of one attempt, in order; after io.EOF all of it. Headers and context are too.
+//  6. When nothing can move, nobody waits, but for a server or a timer, and waking everybody changes nothing.
+//  7. When the call's context is over, every call returns without any help of the server.
+//  8. Being given up never looks like success.
+//  9. What is kept is not asked for after it was released.
+//  10. What had arrived before the call's context ended is still handed out.
+type model struct {
+	accounts
+
+	dice      *dice
+	log       *strings.Builder // nil: silent
+	engine    attempts.Call
+	engineSet attempts.Settings
+	call      Call
+	set       Settings
+	at        time.Duration
+	makes     bool // RecvMsg's message can be made
+	swallows  bool // an inner interceptor keeps OnFinish to itself
+	late      bool // the policy comes late
+	limit     int  // of messages that are kept
+
+	streams  []*grpcStream
+	actors   []*actor
+	receiver *actor
+	buffer   []int
+	released bool
+	copies   map[*actor]int
+	bytes    int
+	stored   map[int]int // what goroutines have received
+	sends    int
+	receives int
+	wake     time.Duration
+	overdue  int
+	gone     policy.Reason
+	usable   bool
+	refused  bool // NewStream has returned an error
+	panicked bool // or aborted: anything may be lost
+	resumed  bool
+	overs    int
+	final    error
+	silent   bool // servers do nothing more
+	nextID   int
+	sent     []int
+	shown    int   // the attempt that the application has seen
+	received []int // by the application
+	recvErr  error
+}
+
+func (m *model) failf(format string, args ...any) { m.violate(fmt.Sprintf(format, args...)) }
+
+func (m *model) note(format string, args ...any) {
+	if m.log != nil {
+		fmt.Fprintf(m.log, format+"\n", args...)
+	}
+}
+
+func (m *model) now() attempts.Now {
+	return attempts.Now{At: m.at, Wall: time.Unix(0, int64(m.at)), Chance: 0.5}
+}
+
+func (m *model) enter() { m.call.Enter(m.now(), m.gone) }
+
+// exit does what the machine asks for.
+func (m *model) exit() {
+	acts := m.call.Exit()
+	for _, n := range acts.Cancel {
+		if n > len(m.streams) {
+			m.failf("attempt %d is cancelled and was not sent", n)
+			continue
+		}
+		m.note("cancel %d", n)
+		m.streams[n-1].cancelled = true
+	}
+	if acts.Over {
+		m.overs++
+		end := m.engine.End()
+		m.note("over: %+v", end)
+		if m.final = end.Err; end.Answer == 0 && end.Err == nil {
+			m.final = errContext
+		}
+		if m.final == nil && !end.Panicked {
+			m.checkSuccess(end.Answer)
+		}
+	}
+	m.released = m.released && !m.resumed || acts.Released
+	for _, n := range acts.Go {
+		for len(m.streams) < n {
+			m.addStream()
+		}
+		a := m.spawn(fmt.Sprintf("goroutine %d", n))
+		a.task, a.phase = &Task{Kind: Goroutine, Attempt: n}, asking
+	}
+	for _, e := range acts.Report {
+		m.spawnReport("report", e)
+	}
+	m.wake, m.sends, m.receives = acts.Wake, acts.Sends, acts.Receives
+	if acts.Overdue != 0 {
+		m.overdue = acts.Overdue
+	}
+	if acts.Released && !m.resumed {
+		m.buffer = nil
+	}
+	if acts.Moved {
+		for _, a := range m.actors {
+			if a.phase == waiting {
+				a.phase = asking
+			}
+		}
+	}
+}
+
+func (m *model) addStream() {
+	m.streams = append(m.streams, &grpcStream{n: len(m.streams) + 1, first: len(m.received), resumes: m.resumed, before: -1})
+}
+
+func (m *model) begin0() {
+	m.at = ms(1000)
+	m.copies, m.stored = map[*actor]int{}, map[int]int{}
+	m.wake = attempts.Never
+	set, engineSet := m.set, m.engineSet
+	if m.late {
+		set.Races, set.Single = false, false
+		engineSet.Policy, engineSet.Alone = modelPolicies[len(modelPolicies)-1], true
+	}
+	step := m.engine.Start(engineSet, m.now())
+	m.call.Start(&m.engine, set, m.now(), step)
+	m.addStream()
+	m.exit()
+	m.spawn("opener", NewStream)
+}
+
+func (m *model) adapt() {
+	m.note("the policy comes")
+	m.call.Adapt(m.set, m.engine.Adapt(m.engineSet, m.now()))
+}
+
+// see notes that the application has seen part of an attempt.
+func (m *model) see(n int) {
+	if n == 0 {
+		return
+	}
+	if m.shown != 0 && m.shown != n {
+		m.failf("5: the application sees attempt %d after %d", n, m.shown)
+	}
+	m.shown = n
+}
+
+// take takes in a message of an attempt that the application has received.
+func (m *model) take(a *actor, n, seq int) {
+	m.see(n)
+	m.note("%s: has message %d of attempt %d", a.name, seq, n)
+	if seq != len(m.received) {
+		m.failf("5: message %d of attempt %d after %v", seq, n, m.received)
+	}
+	m.received = append(m.received, n)
+}
+
+// checkWhole checks that the application has received everything when it is told so.
+func (m *model) checkWhole() {
+	n := m.shown
+	if n == 0 {
+		n = m.call.Answer()
+	}
+	if n == 0 {
+		m.failf("5: io.EOF of nothing")
+		return
+	}
+	s := m.streams[n-1]
+	if !s.ended || s.err != nil {
+		m.failf("8: io.EOF of attempt %d, which has not succeeded", n)
+	}
+	if want := s.first + s.arrived; len(m.received) != want && m.set.ServerStreams {
+		m.failf("5: io.EOF after %d of %d messages", len(m.received), want)
+	}
+}
+
+// checkSuccess checks that a call that has succeeded has an attempt that has.
+func (m *model) checkSuccess(n int) {
+	if s := m.streams[n-1]; !s.ended || s.err != nil {
+		m.failf("8: the call succeeds by attempt %d, which has not", n)
+	}
+}
+
+// play lets things happen until the bytes are used up, and then lets the call end.
+func (m *model) play() {
+	m.choose()
+	m.begin0()
+	m.script()
+	ends := m.dice.roll(3)
+	for m.fault == "" && len(*m.dice) > 0 {
+		m.happen()
+	}
+	m.silent = ends == 1
+	m.calm()
+	if m.fault == "" && m.gone == "" {
+		m.cancelCall()
+		m.calm()
+	}
+	if m.fault == "" {
+		m.checkReturned("7")
+		m.sweep()
+		m.checkEnd()
+	}
+}
+
+// happen lets one thing happen.
+func (m *model) happen() {
+	switch m.dice.roll(16) {
+	case 0, 1:
+		m.at += ms(m.dice.roll(30))
+	case 2:
+		if m.wake != attempts.Never {
+			m.fire()
+		}
+	case 3, 4, 5, 6:
+		if s := m.pick(); s != nil && m.active(s) {
+			m.serve(s, m.dice.roll(9))
+		}
+	case 7:
+		if m.dice.one(6) && m.gone == "" {
+			m.cancelCall()
+		}
+	case 8:
+		if s := m.pick(); s != nil && s.opened && m.done(s) && !s.ended {
+			m.finish(s, errContext)
+		}
+	case 9:
+		m.rare()
+	default:
+		var can []*actor
+		for _, a := range m.actors {
+			if m.can(a) {
+				can = append(can, a)
+			}
+		}
+		if len(can) > 0 {
+			m.stepOf(can[m.dice.roll(len(can))])
+		}
+	}
+}
+
+func (m *model) stepOf(a *actor) {
+	m.bytes = m.copies[a]
+	m.step(a)
+	if len(m.actors) > 20 {
+		m.actors = slices.DeleteFunc(m.actors, func(a *actor) bool { return a.phase == gone })
+	}
+}
+
+// rare is what seldom happens.
+func (m *model) rare() {
+	switch m.dice.roll(12) {
+	case 0:
+		m.note("a callback panics")
+		m.panicked = true
+		m.enter()
+		m.call.Abort()
+		m.exit()
+	case 1:
+		if m.overdue != 0 {
+			m.isOverdue()
+		}
+	case 2: // the connection's state has changed
+		m.enter()
+		m.call.Wake()
+		m.exit()
+	}
+}
+
+func (m *model) isOverdue() {
+	m.note("attempt %d is overdue", m.overdue)
+	m.enter()
+	e := m.call.Overdue(m.overdue)
+	m.overdue = 0
+	m.exit()
+	m.spawnReport("overdue", e)
+}
+
+func (m *model) pick() *grpcStream {
+	if len(m.streams) == 0 {
+		return nil
+	}
+	return m.streams[m.dice.roll(len(m.streams))]
+}
+
+// fire lets time pass until the machine wants to wake.
+func (m *model) fire() {
+	m.at = max(m.at, m.wake)
+	m.wake = attempts.Never
+	m.note("wake at %v", m.at)
+	m.enter()
+	m.call.Wake()
+	m.exit()
+}
+
+// cancelCall ends the call's context.
+func (m *model) cancelCall() {
+	m.note("the call's context ends")
+	m.gone = policy.ReasonCancelled
+	for _, s := range m.streams {
+		if !s.cancelled {
+			s.before = s.arrived
+		}
+	}
+	m.enter()
+	m.exit()
+}
+
+// calm lets everything go on that can, one after the other, until nothing can.
+func (m *model) calm() {
+	for range 2000 {
+		if m.fault != "" {
+			return
+		}
+		switch a := m.next(); {
+		case a != nil:
+			m.stepOf(a)
+		case m.watch():
+		case !m.quiet():
+			return
+		case m.wake != attempts.Never:
+			m.fire()
+		case !m.silent && m.serveLast():
+		case m.overdue != 0:
+			m.isOverdue()
+		default:
+			if !m.silent || m.gone != "" {
+				m.checkReturned("6")
+			}
+			return
+		}
+	}
+	m.failf("6: the call does not come to rest")
+}
+
+func (m *model) next() *actor {
+	for _, a := range m.actors {
+		if m.can(a) {
+			return a
+		}
+	}
+	return nil
+}
+
+// watch is gRPC's own goroutine of each stream, which ends it with its context.
+func (m *model) watch() bool {
+	for _, s := range m.streams {
+		if s.opened && m.done(s) && !s.finished {
+			m.finish(s, errContext)
+			return true
+		}
+	}
+	return false
+}
+
+// quiet checks what must hold when nothing moves by itself.
+func (m *model) quiet() bool {
+	if m.call.over && len(m.call.running) > 0 && !m.panicked {
+		m.failf("2: the call is over, and an attempt was not reported")
+	}
+	for _, a := range m.actors {
+		if a.phase != waiting {
+			continue
+		}
+		m.enter()
+		if o := m.call.Ask(a.task); o.Do != Wait {
+			m.failf("6: %s waits for what it was not told of: %+v", a.name, o)
+			return false
+		}
+		if acts := m.call.Exit(); len(acts.Go)+len(acts.Report)+len(acts.Cancel) > 0 || acts.Over {
+			m.failf("6: waking %s changes something", a.name)
+			return false
+		}
+		if a.task.Kind != Goroutine && m.wake == attempts.Never && !m.blocked() {
+			m.failf("6: %s (%d) waits, and nobody waits for a server", a.name, a.task.Kind)
+			return false
+		}
+	}
+	return true
+}
+
+// blocked reports whether somebody is inside of gRPC, where only a server can help.
+func (m *model) blocked() bool {
+	return slices.ContainsFunc(m.actors, func(a *actor) bool { return a.phase == inside })
+}
+
+// serveLast lets the servers end what still runs.
+func (m *model) serveLast() bool {
+	for i, s := range m.streams {
+		if m.active(s) {
+			m.endStream(s, 5+i%4)
+			return true
+		}
+	}
+	return false
+}
+
+// checkReturned checks that no call of the application waits any more.
+func (m *model) checkReturned(rule string) {
+	for _, a := range m.actors {
+		if a.phase == waiting && a.task.Kind != Goroutine || a.phase == inside {
+			m.failf("%s: %s (%d) does not return: %+v", rule, a.name, a.task.Kind, a.order)
+		}
+	}
+}
+
+// sweep has those ends reported that nobody has heard of, when the context is over for some time.
+func (m *model) sweep() {
+	m.enter()
+	m.call.Gone()
+	acts := m.call.acts
+	for _, e := range acts.Report {
+		if s := m.streams[e.Attempt-1]; s.heard && !m.panicked {
+			m.failf("2: only Gone reports attempt %d, though OnFinish has come", s.n)
+		}
+	}
+	m.exit()
+	m.calm()
+}
+
+// checkEnd checks what must hold when everything is over.
+func (m *model) checkEnd() {
+	if m.fault != "" {
+		return
+	}
+	if m.overs != 1 {
+		m.failf("3: the call is over %d times", m.overs)
+	}
+	m.violateIf(m.settled())
+	for _, s := range m.streams {
+		if s.reported != 1 && !m.panicked {
+			m.failf("2: attempt %d is reported %d times", s.n, s.reported)
+		}
+		if s.openers != 0 && !s.cancelled && !s.finished {
+			m.failf("2: attempt %d is not released", s.n)
+		}
+	}
+	m.checkDrained()
+}
+
+func (m *model) violateIf(what string) {
+	if what != "" {
+		m.violate(what)
+	}
+}
+
+// checkDrained checks that the application was given what had arrived when its context ended.
+func (m *model) checkDrained() {
+	n := m.shown
+	if n == 0 && len(m.streams) == 1 {
+		n = 1
+	}
+	if n == 0 || m.panicked || m.recvErr == nil || m.refused {
+		return
+	}
+	s := m.streams[n-1]
+	if s.before < 0 {
+		return
+	}
+	if m.set.ServerStreams && len(m.received) < s.first+s.before {
+		m.failf("10: %d of %d messages were lost at the end of the call's context", s.first+s.before-len(m.received), s.first+s.before)
+	}
+}
+
+// playBytes lets the bytes happen to a call. It returns what is wrong, and writes down all events if there is a log.
+func playBytes(data []byte, log *strings.Builder) (err error) {
+	d := dice(data)
+	m := &model{dice: &d, log: log}
+	defer func() {
+		if p := recover(); p != nil && log == nil {
+			err = fmt.Errorf("panic: %v", p)
+		} else if p != nil {
+			m.note("panic: %v", p)
+			panic(fmt.Sprint(p, "\n", log.String()))
+		}
+	}()
+	m.play()
+	if m.fault != "" {
+		return errors.New(m.fault)
+	}
+	return nil
+}
+
+// report tells of the way to a failure, by the fewest bytes that lead there.
+func report(data []byte) string {
+	data = shrink(data, func(data []byte) bool { return playBytes(data, nil) != nil })
+	var log strings.Builder
+	err := playBytes(data, &log)
+	return fmt.Sprintf("%v\n%sbytes: %q", err, log.String(), data)
+}
+
+// shrink leaves out bytes, and makes them 0, as long as they fail.
+func shrink(data []byte, fails func([]byte) bool) []byte {
+	for again := true; again; {
+		again = false
+		for size := len(data); size > 0; size /= 2 {
+			for i := 0; i+size <= len(data); {
+				if less := slices.Delete(slices.Clone(data), i, i+size); fails(less) {
+					data, again = less, true
+					continue
+				}
+				if zero := slices.Clone(data); slices.Max(data[i:i+size]) > 0 {
+					clear(zero[i : i+size])
+					if fails(zero) {
+						data, again = zero, true
+					}
+				}
+				i += size
+			}
+		}
+	}
+	return data
+}
+
+var modelCalls = flag.Int("model.calls", 30_000, "`number` of random calls that the model makes")
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(rand.Uint64(), 0)) // a failure prints its bytes
+	buffer := make([]byte, 400)
+	for range *modelCalls {
+		data := buffer[:random.IntN(len(buffer))]
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		if playBytes(data, nil) != nil {
+			t.Fatal(report(data))
+		}
+	}
+}
+
+func FuzzCalls(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if playBytes(data[:min(len(data), 1000)], nil) != nil {
+			t.Fatal(report(data))
+		}
+	})
+}

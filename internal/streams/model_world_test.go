@@ -1,0 +1,210 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+// The model has one goroutine: the race detector would say nothing, ten times as slowly.
+
+package streams
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// dice makes choices from bytes, and chooses 0 when there are none left.
+type dice []byte
+
+// roll is a number less than n, which is at most 256.
+func (d *dice) roll(n int) int {
+	if len(*d) == 0 {
+		return 0
+	}
+	b := (*d)[0]
+	*d = (*d)[1:]
+	return int(b) % n
+}
+
+// one reports true in one of n cases, and false when there are no bytes left.
+func (d *dice) one(n int) bool { return d.roll(n) == n-1 }
+
+// accounts are what a call is settled with: budget, wait slot, breaker, admission. They note what no call may do.
+type accounts struct {
+	fault    string
+	permits  int64
+	open     map[int64]bool // permits that are neither settled nor returned
+	started  int
+	finished int
+	slots    int // held
+	allowed  int // by the breaker, and not done
+	counted  int // attempts that admission counts
+	answers  int // that admission has heard of
+}
+
+func (w *accounts) violate(what string) {
+	if w.fault == "" {
+		w.fault = what
+	}
+}
+
+func (w *accounts) Safe() bool         { return true }
+func (w *accounts) InRetry() bool      { return false }
+func (w *accounts) Off() policy.Reason { return "" }
+
+func (w *accounts) Start(time.Duration) { w.started++ }
+func (w *accounts) Fail(time.Duration)  {}
+func (w *accounts) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool) {
+	w.permits++
+	w.open[w.permits] = true
+	return budget.Permit{Kind: c.Kind, Cost: w.permits}, true
+}
+func (w *accounts) Return(_ time.Duration, p budget.Permit)         { w.close(p) }
+func (w *accounts) Settle(_ time.Duration, p budget.Permit, _ bool) { w.close(p) }
+func (w *accounts) Finish(time.Duration, budget.End)                { w.finished++ }
+
+func (w *accounts) Balance(time.Duration) float64  { return 100 }
+func (w *accounts) Capacity(time.Duration) float64 { return 100 }
+
+func (w *accounts) Granted() uint64 { return 0 }
+func (w *accounts) Denied() uint64  { return 0 }
+
+func (w *accounts) close(p budget.Permit) {
+	if !w.open[p.Cost] {
+		w.violate("3: a permit is settled twice")
+	}
+	delete(w.open, p.Cost)
+}
+
+// slots are the accounts as wait limit.
+type slots struct{ *accounts }
+
+func (s slots) Enter() bool { s.slots++; return true }
+func (s slots) Leave() {
+	if s.slots--; s.slots < 0 {
+		s.violate("3: a wait slot is left twice")
+	}
+}
+
+// breaker is the accounts as breaker.
+type breaker struct{ *accounts }
+
+func (b breaker) Open() bool { return false }
+func (b breaker) Allow() (func(error), error) {
+	b.allowed++
+	return func(error) { b.allowed-- }, nil
+}
+
+// load is the accounts as admission.
+type load struct{ *accounts }
+
+func (l load) Enter(time.Duration, time.Duration) bool  { l.counted++; return true }
+func (l load) Queued(time.Duration, time.Duration) bool { return false }
+func (l load) Add()                                     { l.counted++ }
+func (l load) Leave()                                   { l.counted-- }
+func (l load) Reported(time.Duration, float64)          {}
+func (l load) Answered(_, took time.Duration) {
+	l.counted--
+	l.answers++
+	if took < 0 {
+		l.violate("an attempt was answered in less than no time")
+	}
+}
+
+// settled is what is still held; "" if nothing is.
+func (w *accounts) settled() string {
+	switch {
+	case len(w.open) > 0:
+		return "3: a permit is not settled"
+	case w.slots > 0:
+		return "3: a wait slot is still held"
+	case w.allowed > 0:
+		return "3: the breaker has not heard of an attempt's end"
+	case w.counted != 0:
+		return "3: admission still counts an attempt"
+	case w.started != 1 || w.finished != 1:
+		return "3: the budget's call was not started and finished once"
+	default:
+		return ""
+	}
+}
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// modelPolicies are policies of all kinds.
+var modelPolicies = func() (list []*policy.Policy) {
+	backoff := policy.Backoff{Initial: ms(10), Max: ms(50), Multiplier: 2}
+	retry := func(timeout time.Duration, then policy.OnTimeout) policy.Spec {
+		r := policy.DefaultRetry()
+		r.MaxAttempts, r.Backoff, r.Codes = 3, backoff, policy.Codes(codes.Unavailable)
+		r.PerAttemptTimeout, r.OnAttemptTimeout = timeout, then
+		return policy.Spec{Retry: &r}
+	}
+	hedge := func(delay time.Duration) policy.Spec {
+		return policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, Delay: delay, NonFatal: policy.Codes(codes.Unavailable)}}
+	}
+	specs := []policy.Spec{
+		retry(0, 0), retry(ms(20), policy.OnTimeoutHedge), retry(ms(20), policy.OnTimeoutRetry), hedge(ms(20)), hedge(0), {},
+	}
+	for _, s := range specs {
+		p, err := policy.New(s)
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, p)
+	}
+	return list
+}()
+
+// choose makes a random call: its policy, kind, and what its inner interceptors do.
+func (m *model) choose() {
+	p := modelPolicies[m.dice.roll(len(modelPolicies))]
+	kind := m.dice.roll(4)
+	m.set = Settings{ClientStreams: kind&1 != 0, ServerStreams: kind&2 != 0}
+	makes := !m.dice.one(4)
+	m.makes = makes && !m.dice.one(4)
+	m.swallows = m.dice.one(8)
+	m.limit = m.dice.roll(4)
+	if m.limit == 3 {
+		m.limit = 100
+	}
+	m.set.Resumes = kind == 2 && m.dice.one(3)
+	w := &m.accounts
+	w.open = map[int64]bool{}
+	m.engineSet = attempts.Settings{Policy: p, Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Breaker: breaker{w}}
+	if m.dice.one(2) {
+		m.engineSet.Admission = load{w}
+	}
+	m.set.Races = p.Parallel() && !m.set.ClientStreams && makes && p.MaxAttempts() > 1
+	m.set.Single = p.MaxAttempts() < 2
+	m.engineSet.Alone = !m.set.Races
+	m.late = m.dice.one(6)
+}
+
+// script is what the application does: its senders, its receiver, and others that look.
+func (m *model) script() {
+	var sends []Kind
+	n := 1
+	if m.set.ClientStreams {
+		n = m.dice.roll(4)
+	}
+	for range n {
+		sends = append(sends, SendMsg)
+	}
+	if !m.dice.one(6) {
+		sends = append(sends, CloseSend)
+	}
+	m.spawn("sender", sends...)
+	m.receiver = m.spawn("receiver", slices.Repeat([]Kind{RecvMsg}, 1+m.dice.roll(8))...)
+	for range m.dice.roll(3) {
+		m.spawn("header", Header)
+	}
+	if m.dice.one(3) {
+		m.spawn("context", Context)
+	}
+}
