@@ -6,6 +6,7 @@ package interceptor
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -93,9 +94,29 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 	return slices.Clip(append(opts, more...))
 }
 
-// deliver gives the caller what gRPC reported of the attempt whose answer is the call's, and tells it of the
-// call's end. It is called once, when no attempt runs any more.
-func (o *callOptions) deliver(a *attemptOptions, err error) {
+// asGiven returns the options that gRPC gets for the only attempt of a call: the caller's as they are, and ours.
+func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
+	if o.mode == policy.ModeEnforce {
+		a.retrier = o.retrier
+	}
+	opts := append(a.array[:own], o.shared...)
+	for _, option := range o.caller {
+		_, callback := option.(grpc.OnFinishCallOption)
+		switch promoted(option).(type) {
+		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+			opts = append(opts, option)
+		default:
+			if callback {
+				opts = append(opts, option)
+			}
+		}
+	}
+	return slices.Clip(opts)
+}
+
+// deliver gives the caller what gRPC reported of the attempt whose answer is the call's. It is called once, when no
+// attempt runs any more.
+func (o *callOptions) deliver(a *attemptOptions) {
 	if !o.notify {
 		return
 	}
@@ -109,6 +130,13 @@ func (o *callOptions) deliver(a *attemptOptions, err error) {
 			*target.PeerAddr = a.from()
 		}
 	}
+}
+
+// finished tells the caller of the call's end, once.
+func (o *callOptions) finished(err error) {
+	if !o.notify {
+		return
+	}
 	for _, option := range o.caller {
 		if option, ok := option.(grpc.OnFinishCallOption); ok {
 			option.OnFinish(err)
@@ -121,12 +149,16 @@ type attemptOptions struct {
 	header  metadata.MD // nil if none arrived, or nobody asks (callOptions.header)
 	trailer metadata.MD
 	peer    peer.Peer
-	ended   atomic.Bool // gRPC has ended the attempt, in any goroutine, and writes here no more
-	retrier *Retrier    // is told if gRPC ends more than one attempt with these options
-	onEnd   func(error) // is called when gRPC has ended the attempt; may be nil
+	ended   atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and writes here no more
+	retrier *Retrier                      // is told if gRPC ends more than one attempt with these options
+	onEnd   endListener                   // is called when gRPC has ended the attempt; may be nil
+	waiter  atomic.Pointer[chan struct{}] // is closed when gRPC has ended the attempt; nil if nobody waits
 
 	array [own + 12]grpc.CallOption // our own, then room for those of the call
 }
+
+// endListener is told when gRPC has ended an attempt, in any goroutine.
+type endListener interface{ ended(err error) }
 
 // own is the number of options that every attempt gets from us.
 const own = 4
@@ -163,8 +195,34 @@ func (a *attemptOptions) end(err error) {
 	if a.ended.Swap(true) && a.retrier != nil && (err == nil || answered(err)) {
 		a.retrier.warnInnerRetries()
 	}
+	if waiter := a.waiter.Swap(nil); waiter != nil {
+		close(*waiter)
+	}
 	if a.onEnd != nil {
-		a.onEnd(err)
+		a.onEnd.ended(err)
+	}
+}
+
+// longestEnd is how long the end of an attempt waits for gRPC's OnFinish. Only an inner interceptor that does not pass
+// its options on lets that time pass.
+const longestEnd = 100 * time.Millisecond
+
+// awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may do that, and
+// write trailer and peer meanwhile. One goroutine may call it.
+func (a *attemptOptions) awaitEnd() {
+	if a.ended.Load() {
+		return
+	}
+	waiter := make(chan struct{})
+	a.waiter.Store(&waiter)
+	if a.ended.Load() {
+		return
+	}
+	timer := time.NewTimer(longestEnd)
+	defer timer.Stop()
+	select {
+	case <-waiter:
+	case <-timer.C:
 	}
 }
 

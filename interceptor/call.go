@@ -218,11 +218,24 @@ func (c *call) ended(a *attempt, r attempts.Result, now attempts.Now) attempts.S
 // finish tells everybody that the call is over, and returns its error. The caller gets what was reported of the
 // attempt that is the answer.
 func (c *call) finish(reported *attemptOptions) error {
-	end := c.engine.End()
-	var err error
-	if failure := c.failure(end); failure != nil {
-		err = failure
+	err := c.answer(reported)
+	c.notifyEnd(err)
+	return err
+}
+
+// answer returns the error of a call that is over, and gives the caller what was reported of the attempt that is the
+// answer. It calls nothing of the user's.
+func (c *call) answer(reported *attemptOptions) error {
+	c.options.deliver(reported)
+	if failure := c.failure(c.engine.End()); failure != nil {
+		return failure
 	}
+	return nil
+}
+
+// notifyEnd runs the callbacks of a call that has ended with err.
+func (c *call) notifyEnd(err error) {
+	end := c.engine.End()
 	if err != nil && c.mayGiveUp(end) {
 		noteGaveUp(c.ctx, end.Reason)
 	}
@@ -230,8 +243,7 @@ func (c *call) finish(reported *attemptOptions) error {
 		c.notifyCall(end, err)
 	}
 	c.logEnd(end, err)
-	c.options.deliver(reported, err)
-	return err
+	c.options.finished(err)
 }
 
 // mayGiveUp reports whether the call could have had more attempts, or the server has stopped it: one that has one

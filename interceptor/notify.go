@@ -116,7 +116,8 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 		e.Budget, e.Mode, e.StaticMethod = p.Budget(), o.mode, o.static()
 		r.notifyCall(ctx, e)
 	}
-	o.deliver(a, nil)
+	o.deliver(a)
+	o.finished(nil)
 }
 
 // logEnd adds the end of a call that has failed to the log of decisions, if no decision stands there for it.

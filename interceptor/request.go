@@ -85,10 +85,6 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	return of, p, opts, flags
 }
 
-// sendOnce has gRPC keep no message, so that it cannot send one again after a server has refused the stream. It stands
-// behind the caller's own option, which bounds what stagger keeps.
-var sendOnce = grpc.MaxRetryRPCBufferSize(0)
-
 // criticality is what a caller says, or 0 if that means nothing.
 func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
 	if c > policy.CriticalityCritical {

@@ -64,7 +64,7 @@ type stream struct {
 	caught    caught      // of inner interceptors
 	events    []func()    // what observers are still to be told
 	notifying bool        // somebody tells them
-	first     streamAttempt
+	first     *streamAttempt
 	array     [2]*streamAttempt // of running, for most calls
 }
 
@@ -72,9 +72,9 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (grpc.ClientStream, error) {
-		s := &stream{desc: desc, open: open}
-		s.first.init()
-		of, p, o, flags := r.read(cc, method, opts, &s.first.attemptOptions)
+		first := new(streamAttempt)
+		first.init()
+		of, p, o, flags := r.read(cc, method, opts, &first.attemptOptions)
 		codec := codecOf(opts)
 		if flags&disabled != 0 || codec == nil {
 			return open(ctx, desc, cc, method, opts...)
@@ -83,13 +83,17 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			ctx = r.startCall(ctx, method, cc)
 		}
 		ctx = r.withBackends(ctx, cc, p, o.maxAttempts, flags)
-		o.header = true
-		s.call = call{
+		c := call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, o.mode),
 			options: o, flags: flags, with: with, start: budget.Now(),
 			admits: r.admissionFor(of, p, cc, method, &o),
 		}
-		s.call.alone = !r.streamsInParallel(codec)
+		if single(p, &o, flags) {
+			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
+			return s.openSingle(open)
+		}
+		s := &stream{desc: desc, open: open, call: c, first: first}
+		s.call.options.header, s.call.alone = true, !r.streamsInParallel(codec)
 		s.resume = resumptionOf(desc, opts)
 		s.simple = desc.ServerStreams && s.resume.next == nil && s.call.admits == nil
 		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
@@ -128,10 +132,10 @@ func (s *stream) start() *streamAttempt {
 		s.act(step, now)
 		return nil
 	}
-	s.add(&s.first, step.Send, now)
+	s.add(s.first, step.Send, now)
 	step.Send = 0
 	s.act(step, now)
-	return &s.first
+	return s.first
 }
 
 // learn takes from the policy what attempts there may be. It requires mu.

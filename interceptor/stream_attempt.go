@@ -20,6 +20,8 @@ import (
 type streamAttempt struct {
 	attempt
 
+	call *stream
+
 	// The stream's lock guards all below. The client stream does not change once it is there.
 	options    []grpc.CallOption // that gRPC gets
 	stream     grpc.ClientStream // nil if it is not open yet, or could not be opened
@@ -47,8 +49,11 @@ func (t *streamAttempt) open() bool { return t.stream != nil && !t.over && !t.ab
 // add adds the attempt with the number n, which is about to be opened. It requires mu.
 func (s *stream) add(t *streamAttempt, n int, now attempts.Now) {
 	t.options = s.call.assign(&t.attempt, n, now)
+	if s.call.flags&sentOnce != 0 {
+		t.options = s.call.options.withSendOnce(t.options)
+	}
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
-	t.onEnd = func(err error) { s.ended(t, err) }
+	t.call, t.onEnd = s, t
 	s.running = append(s.running, t)
 }
 
@@ -76,7 +81,7 @@ func (s *stream) openAttempt(t *streamAttempt) {
 	switch {
 	case s.single:
 		s.commit(t, policy.CommitNone) // nothing need be kept, but that is not why no other follows
-	case s.races, t.abandoned, t.ended.Load():
+	case s.races, t.abandoned, t.attempt.ended.Load():
 		t.reading = true
 		go s.listen(t)
 	}
@@ -88,9 +93,6 @@ func (s *stream) openGuarded(t *streamAttempt) (grpc.ClientStream, error) {
 	returned := false
 	defer s.guard(t, &returned)
 	stream, err := s.open(t.ctx, s.desc, s.call.cc, s.call.method, t.options...)
-	if err == nil && s.call.flags&sentOnce != 0 {
-		stream.Context() // commits gRPC to this stream, whose handler may run before any message arrives
-	}
 	returned = true
 	return stream, err
 }
@@ -126,7 +128,8 @@ func (s *stream) abandon(t *streamAttempt) {
 
 // ended runs when gRPC has ended an attempt, in any goroutine. It is all that is heard of a stream whose
 // application cancels it, or closes the connection, and never calls again.
-func (s *stream) ended(t *streamAttempt, err error) {
+func (t *streamAttempt) ended(err error) {
+	s := t.call
 	s.mu.Lock()
 	t.finished = err
 	if err == nil || answered(err) {

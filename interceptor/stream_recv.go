@@ -140,7 +140,7 @@ func (s *stream) target(t *streamAttempt) (m any, shown bool) {
 	defer s.unlock()
 	grpcs := isGRPCs(s.replay.codec)
 	switch {
-	case t.abandoned, s.into == nil && t.ended.Load():
+	case t.abandoned, s.into == nil && t.attempt.ended.Load():
 		if grpcs {
 			return new(emptypb.Empty), false // no message counts: only the end
 		}

@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"errors"
 	"io"
 	"slices"
 
@@ -128,7 +129,7 @@ func (s *stream) sendOnce(m any, data []byte, why policy.Commit) error {
 		}
 		last = t
 		err := s.sendAside(t, m)
-		if err == nil && t != s.chosen && t.ended.Load() {
+		if err == nil && t != s.chosen && t.attempt.ended.Load() {
 			err = io.EOF // an inner interceptor hides it
 			s.noteSendFailed(t)
 		}
@@ -162,7 +163,7 @@ func (s *stream) unsent(t *streamAttempt) error {
 // if that is not so, or if the call goes on with other attempts, which are sent the message, or is over already: who
 // receives may have heard first. It requires mu.
 func (s *stream) unsendable(t *streamAttempt, err error) bool {
-	if err == nil || err == io.EOF {
+	if err == nil || err == io.EOF || errors.Is(err, errSentOnce) {
 		return false
 	}
 	t.refused = true
@@ -223,7 +224,7 @@ func (s *stream) took(t *streamAttempt, err error) {
 	if err == nil {
 		t.accepted = t.sent
 	}
-	if err == io.EOF {
+	if err == io.EOF || errors.Is(err, errSentOnce) {
 		s.noteSendFailed(t)
 	}
 	s.resumeSenders()

@@ -108,6 +108,7 @@ func TestTransparentRetry(t *testing.T) {
 		method   string
 		opts     []grpc.CallOption
 		server   behaviour
+		wrapped  bool // by an inner interceptor, with a context of its own
 		kinds    []string
 		ran      int
 		attempts int
@@ -129,6 +130,20 @@ func TestTransparentRetry(t *testing.T) {
 		{name: "before any message, allowed", method: create, server: behaviour{onHeaders: true}, kinds: []string{"client", "bidi"}, ran: 2, attempts: 1},
 		{
 			name: "before any message, denied", entry: deny, method: create, server: behaviour{onHeaders: true}, kinds: []string{"server", "client", "bidi"},
+			ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent,
+		},
+		{
+			name: "before any message, denied, in a wrapped stream", entry: deny, method: create, server: behaviour{onHeaders: true}, wrapped: true,
+			kinds: []string{"server", "client", "bidi"}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent,
+		},
+		{
+			name: "before any message, denied without an entry, in a wrapped stream", file: deny, method: "/acme.stock.v1.StockService/Sell",
+			server: behaviour{onHeaders: true}, wrapped: true,
+			kinds: []string{"server", "client", "bidi"}, ran: 1, attempts: 1, reason: policy.ReasonNonRetryable,
+		},
+		{
+			name: "denied, with credentials", entry: deny, method: create, server: behaviour{onHeaders: true}, wrapped: true,
+			opts: []grpc.CallOption{grpc.PerRPCCredentials(bearer("t"))}, kinds: []string{"server", "client", "bidi"},
 			ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent,
 		},
 		{name: "then no connection, allowed", method: create, server: behaviour{leaves: true}, ran: 1, attempts: 1, reason: policy.ReasonNotIdempotent},
@@ -154,6 +169,14 @@ func TestTransparentRetry(t *testing.T) {
 					j := new(journal)
 					conn, err := grpc.NewClient("passthrough:///proxy", append(mustNew(t, mustSet(t, c), withJournal(j)).DialOptions(),
 						grpc.WithTransportCredentials(insecure.NewCredentials()),
+						grpc.WithChainStreamInterceptor(
+							func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+								stream, err := open(ctx, desc, cc, method, opts...)
+								if row.wrapped && err == nil {
+									stream = ownContext{stream, ctx}
+								}
+								return stream, err
+							}),
 						grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx, lis) }))...)
 					if err != nil {
 						t.Fatal(err)
@@ -172,6 +195,24 @@ func TestTransparentRetry(t *testing.T) {
 		}
 	}
 }
+
+// ownContext is a stream with a context of an inner interceptor's.
+type ownContext struct {
+	grpc.ClientStream
+
+	ctx context.Context
+}
+
+func (s ownContext) Context() context.Context { return s.ctx }
+
+// bearer are credentials that are sent with each stream.
+type bearer string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": string(b)}, nil
+}
+
+func (bearer) RequireTransportSecurity() bool { return false }
 
 // callOf makes a call of any kind with one message in each direction. The server has answered to the headers before
 // the message of a stream is sent.

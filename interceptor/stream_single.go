@@ -1,0 +1,354 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// singleStream is a stream that has one attempt at most, by its policy, its mode or its options. It is gRPC's own
+// stream, with the caller's own options: gRPC fills the caller's targets and calls OnFinish. It returns what gRPC
+// returns, also after the call's accounts are settled: at a deadline, gRPC still holds the messages that it has received.
+//
+// The attempt's end is reported once. A call of the application that is inside of gRPC reports it when it returns: what
+// it has found itself, else what OnFinish has said. If no call is inside, OnFinish reports the end of a context or of the
+// connection at once. Any other end that no call has found was found by an inner interceptor that receives ahead; the
+// application has a second to find it, too.
+type singleStream struct {
+	grpc.ClientStream
+
+	desc    *grpc.StreamDesc
+	call    call
+	attempt *attempt
+	heard   bool         // the first message has come; RecvMsg alone uses it
+	inside  atomic.Int32 // calls that report the end when they return; opening the stream is one of them
+	timed   atomic.Bool  // somebody learns from how long the first message takes, which has not come
+
+	mu       sync.Mutex  // guards the engine and all below
+	changed  sync.Cond   // is told when the answer is known
+	unwatch  func() bool // ends the watch over the call's context
+	recorded bool        // OnFinish has come
+	last     error       // with this
+	claimed  bool        // somebody reports the end
+	known    bool        // the answer, and final with it
+	final    error
+	shown    error         // the same, or what gRPC has said to the application since
+	caught   caught        // of a callback
+	waiting  int           // calls that wait; only while timed
+	idle     time.Duration // since when none does
+}
+
+// single reports whether a call whose policy is known has one attempt at most.
+func single(p *policy.Policy, o *callOptions, flags callFlags) bool {
+	return flags&configPending == 0 && (min(p.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff)
+}
+
+// openSingle opens a stream of one attempt.
+func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error) {
+	s.changed.L = &s.mu
+	if err, refused := s.start(); refused {
+		return nil, err
+	}
+	returned := false
+	defer s.leave(&returned)
+	a := s.attempt
+	opts := s.call.options.asGiven(&a.attemptOptions)
+	if s.call.flags&sentOnce != 0 {
+		opts = s.call.options.withSendOnce(opts)
+	}
+	stream, err := open(a.ctx, s.desc, s.call.cc, s.call.method, opts...)
+	s.ClientStream = stream
+	returned = true
+	if err == nil {
+		return s, nil
+	}
+	if s.claim() {
+		s.settle(err, false)
+	}
+	return nil, s.outcome(err)
+}
+
+// start starts the engine. It reports whether the call is refused, and how it has ended then.
+func (s *singleStream) start() (err error, refused bool) {
+	now := s.call.now()
+	var step attempts.Step
+	s.guard(func() { step = s.call.begin(now) })
+	if s.caught.rethrow(); step.Over {
+		s.call.release()
+		return s.call.finish(&unreported), true
+	}
+	a := s.attempt
+	a.number, a.began, a.ctx, a.onEnd = 1, now.At, firstAttempt(s.call.ctx), s
+	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
+	s.idle = now.At
+	s.timed.Store(s.call.admits != nil || s.call.policy.PerAttemptTimeout() > 0 || s.call.policy.Hedge() != nil)
+	s.enter()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unwatch = context.AfterFunc(s.call.ctx, s.gone)
+	return nil, false
+}
+
+// RecvMsg receives a message.
+func (s *singleStream) RecvMsg(m any) error {
+	returned := false
+	s.enter()
+	defer s.leave(&returned)
+	err := s.ClientStream.RecvMsg(m)
+	returned = true
+	switch {
+	case err == nil && s.desc.ServerStreams:
+		s.hear()
+		return nil
+	case err == nil, err == io.EOF:
+		_ = s.report(nil)
+		return err
+	default:
+		return s.report(err)
+	}
+}
+
+// hear tells the engine of the first message.
+func (s *singleStream) hear() {
+	if s.heard {
+		return
+	}
+	s.heard = true
+	if !s.timed.Load() {
+		return
+	}
+	now := s.call.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.call.engine.Heard(1, now)
+	s.timed.Store(false)
+}
+
+// enter begins a call that reports the end of the attempt when it returns.
+func (s *singleStream) enter() {
+	s.inside.Add(1)
+	s.count(1)
+}
+
+// count counts the calls that wait: the time in which none does is not the server's.
+func (s *singleStream) count(n int) {
+	if !s.timed.Load() {
+		return
+	}
+	now := s.call.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pause(now)
+	s.waiting += n
+}
+
+// pause tells the engine for how long no call has waited. s.mu must be held.
+func (s *singleStream) pause(now attempts.Now) {
+	if s.timed.Load() && s.waiting == 0 {
+		s.call.engine.Paused(now.At-s.idle, now)
+	}
+	s.idle = now.At
+}
+
+// SendMsg sends a message.
+func (s *singleStream) SendMsg(m any) error {
+	returned := false
+	s.enter()
+	defer s.leave(&returned)
+	err := s.ClientStream.SendMsg(m)
+	returned = true
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return s.report(err)
+}
+
+// Header returns the headers; nil if the stream has ended without.
+func (s *singleStream) Header() (metadata.MD, error) {
+	returned := false
+	s.enter()
+	defer s.leave(&returned)
+	header, err := s.ClientStream.Header()
+	returned = true
+	if err != nil {
+		return header, s.report(err)
+	}
+	if header == nil {
+		s.mu.Lock()
+		recorded, last := s.recorded, s.last
+		s.mu.Unlock()
+		if recorded && (last != nil || s.desc.ServerStreams) { // else RecvMsg says that there is no reply
+			_ = s.report(last)
+		}
+	}
+	return header, nil
+}
+
+// leave ends a call that was inside. If that has not returned, an inner interceptor has panicked, or called Goexit.
+func (s *singleStream) leave(returned *bool) {
+	if !*returned && s.claim() {
+		s.settle(errPanicked, true)
+	}
+	s.count(-1)
+	if s.inside.Add(-1) == 0 && s.attempt.ended.Load() {
+		s.reportRecorded()
+	}
+}
+
+// ended is gRPC's OnFinish, in any goroutine.
+func (s *singleStream) ended(err error) {
+	s.mu.Lock()
+	if !s.recorded {
+		s.recorded, s.last = true, err
+	}
+	s.mu.Unlock()
+	if s.inside.Load() == 0 {
+		s.reportRecorded()
+	}
+}
+
+// gone runs when the call's context is over: OnFinish says so a moment later, unless an inner interceptor does not pass
+// its options on.
+func (s *singleStream) gone() {
+	if !s.attempt.ended.Load() {
+		time.AfterFunc(longestEnd, func() { s.ended(status.FromContextError(s.call.ctx.Err()).Err()) })
+	}
+}
+
+// leftTime is how long an application may take to find what an inner interceptor has found before it.
+const leftTime = time.Second
+
+// reportRecorded reports what OnFinish has said, since no call is inside.
+func (s *singleStream) reportRecorded() {
+	s.mu.Lock()
+	recorded, last, claimed := s.recorded, s.last, s.claimed
+	s.mu.Unlock()
+	switch {
+	case claimed, !recorded:
+	case last == nil, answered(last):
+		time.AfterFunc(leftTime, func() { s.settleRecorded(last) })
+	default:
+		s.settleRecorded(last)
+	}
+}
+
+func (s *singleStream) settleRecorded(last error) {
+	if s.claim() {
+		s.settle(last, false)
+	}
+}
+
+// report reports the end of the attempt for a call of the application, and returns what that is to return instead of
+// err: the same, with what is known of the call.
+func (s *singleStream) report(err error) error {
+	if s.claim() {
+		if err != nil && !answered(err) {
+			s.attempt.awaitEnd()
+		}
+		s.settle(err, false)
+	}
+	return s.outcome(err)
+}
+
+// outcome waits for the answer, and returns what a call of the application returns that gRPC has ended with err.
+func (s *singleStream) outcome(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.known {
+		s.changed.Wait()
+	}
+	s.caught.rethrow()
+	known, failed := errors.AsType[*Error](s.shown)
+	switch {
+	case err == nil, !failed:
+		return err
+	case status.Code(known.err) != status.Code(err): // what gRPC still holds may say more than the call's end
+		again := *known
+		again.err = err
+		s.shown = &again
+	}
+	return s.shown
+}
+
+// claim makes the caller the one who reports the end of the attempt; false if somebody has done so.
+func (s *singleStream) claim() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.claimed
+	s.claimed = true
+	return first
+}
+
+// settle has the engine take in that the attempt has ended with err, nil after success, or has panicked, and then
+// everybody be told. Who calls it has claimed the end. What a callback panics with comes up in the application's next
+// call, since nobody can recover it in a goroutine of gRPC's.
+func (s *singleStream) settle(err error, panicked bool) {
+	var step attempts.Step
+	s.guard(func() { step = s.conclude(err, panicked) })
+	s.call.release()
+	s.guard(func() {
+		s.call.notifyAttempt(s.attempt, err, step.Place)
+		s.call.notifyDecision(step, s.attempt, err)
+		s.call.notifyEnd(s.final)
+	})
+}
+
+// conclude makes the answer of the call known.
+func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
+	now := s.call.now()
+	r := attempts.Result{Err: errPanicked, Panicked: true}
+	if s.attempt.took = now.At - s.attempt.began; !panicked {
+		r = s.call.result(s.attempt, nil, err, now)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unwatch()
+	s.pause(now)
+	step := s.call.ended(s.attempt, r, now)
+	s.know()
+	return step
+}
+
+// know makes the answer known. s.mu must be held.
+func (s *singleStream) know() {
+	s.known, s.final = true, s.call.answer(s.attempt.report())
+	s.shown = s.final
+	s.changed.Broadcast()
+}
+
+// guard runs a function that calls what the user has given. If that panics, or calls Goexit, nothing is held any more.
+func (s *singleStream) guard(f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.abort(recover())
+		}
+	}()
+	f()
+	returned = true
+}
+
+// abort ends the call since a callback has panicked with p.
+func (s *singleStream) abort(p any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.caught.note(p)
+	if !s.known {
+		s.call.engine.Abort(s.call.now())
+		s.call.release()
+		s.know()
+	}
+}

@@ -1,0 +1,311 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// singles are the ways in which a stream has one attempt at most.
+func singles() map[string]func() (policy.Config, []interceptor.Option) {
+	return map[string]func() (policy.Config, []interceptor.Option){
+		"no policy": func() (policy.Config, []interceptor.Option) { return policy.Config{}, nil },
+		"by the Retrier": func() (policy.Config, []interceptor.Option) {
+			return config(plain()), []interceptor.Option{interceptor.WithMaxAttempts(1)}
+		},
+		"mode OFF": func() (policy.Config, []interceptor.Option) {
+			c := config(plain())
+			c.Mode = policy.ModeOff
+			return c, nil
+		},
+		"a timeout": func() (policy.Config, []interceptor.Option) {
+			return policy.Config{Methods: []policy.MethodConfig{{
+				Names: []policy.Name{{Service: "acme.orders.v1.OrderService"}}, Spec: policy.Spec{Timeout: time.Hour},
+			}}}, nil
+		},
+	}
+}
+
+// outsideOf is what an application sees of a stream.
+type outsideOf struct {
+	got      []string
+	end      error
+	trailer  []string
+	finished []codes.Code
+	from     bool
+}
+
+// A server has answered whole before its slow reader's deadline passes, before it cancels, or closes the connection:
+// what gRPC has received, and the end, reach the application as without a Retrier.
+func TestStreamSingle_SlowReader(t *testing.T) {
+	ways := map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled, "close": codes.Canceled}
+	for name, of := range singles() {
+		for way, code := range ways {
+			for kind, desc := range kinds() {
+				t.Run(name+"/"+way+"/"+kind, func(t *testing.T) {
+					c, options := of()
+					play(t, c, func(t *testing.T, s scene) {
+						answer := say("a", "b", "c")
+						if !desc.ServerStreams {
+							answer = say("a")
+						}
+						s.On(get, testserver.Play(testserver.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
+						bare := s.slowly(t, s.Dial(t), way, desc)
+						ours := s.slowly(t, s.Dial(t, s.retrier.DialOptions()...), way, desc)
+						if fmt.Sprint(ours) != fmt.Sprint(bare) || bare.end != io.EOF {
+							t.Errorf("%v; bare gRPC %v", ours, bare)
+						}
+						s.overOnce(t, code, 2)
+					}, options...)
+				})
+			}
+		}
+	}
+}
+
+// slowly makes a stream whose answer has come whole when its call ends in the given way, and only then receives.
+func (s scene) slowly(t *testing.T, conn *grpc.ClientConn, way string, desc *grpc.StreamDesc) (seen outsideOf) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, desc, get, grpc.OnFinish(func(err error) { seen.finished = append(seen.finished, status.Code(err)) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, stream, "x")
+	_ = stream.CloseSend()
+	synctest.Wait()
+	switch way {
+	case "deadline":
+		time.Sleep(time.Second)
+	case "cancel":
+		cancel()
+	case "close":
+		_ = conn.Close()
+	}
+	synctest.Wait()
+	for seen.end == nil {
+		m := new(wrapperspb.StringValue)
+		if seen.end = stream.RecvMsg(m); seen.end == nil {
+			seen.got = append(seen.got, m.GetValue())
+			if !desc.ServerStreams {
+				seen.end = io.EOF
+			}
+		}
+	}
+	seen.trailer = stream.Trailer()["end"]
+	return seen
+}
+
+// A server's error that has come before the deadline is what RecvMsg returns after it, too.
+func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
+	play(t, policy.Config{}, func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(testserver.Fail(codes.NotFound)))
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "x")
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		got, err := receive(stream)
+		_, again := receive(stream)
+		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.NotFound || again != err || reasonOf(err) != policy.ReasonCancelled {
+			t.Errorf("%v, %v (%s), then %v", got, err, reasonOf(err), again)
+		}
+	})
+}
+
+// The context ends while an inner interceptor opens the only attempt, and nobody calls the stream any more.
+func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
+	for name, of := range singles() {
+		t.Run(name, func(t *testing.T) {
+			c, options := of()
+			f, b := &fuse{limit: 10}, &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}
+			p := &panics{fuse: f, till: b}
+			play(t, c, func(t *testing.T, s scene) {
+				ctx, cancel := context.WithCancel(t.Context())
+				conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					cancel()
+					synctest.Wait()
+					return stream
+				})
+				s.On(get, testserver.Hang())
+				if _, err := conn.NewStream(ctx, bidiStream, get); err != nil {
+					t.Error(err)
+				}
+				s.overOnce(t, codes.Canceled, 1)
+				if left := held(s.retrier, f, b); left != "" {
+					t.Error(left)
+				}
+			}, append(options, p.options(true)...)...)
+		})
+	}
+}
+
+// OnFinish runs before RecvMsg returns, and may ask the stream.
+func TestStreamSingle_OnFinishAsks(t *testing.T) {
+	play(t, policy.Config{}, func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
+		var stream grpc.ClientStream
+		var asked []string
+		stream = s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) {
+			header, _ := stream.Header()
+			asked = append(asked, fmt.Sprint(header["from"], stream.Trailer()["end"], stream.Context().Err()))
+		}))
+		send(t, stream, "x")
+		if got, err := receive(stream); err != io.EOF || fmt.Sprint(got, asked) != "[a] [[1] [1] <nil>]" {
+			t.Errorf("%v, %v; OnFinish has seen %v", got, err, asked)
+		}
+		s.overOnce(t, codes.OK, 1)
+	})
+}
+
+// hoarder is an inner interceptor that receives ahead.
+type hoarder struct {
+	grpc.ClientStream
+
+	messages chan string
+	end      error
+}
+
+func hoard(stream grpc.ClientStream) *hoarder {
+	h := &hoarder{stream, make(chan string, 10), nil}
+	go func() {
+		defer close(h.messages)
+		for {
+			m := new(wrapperspb.StringValue)
+			if h.end = stream.RecvMsg(m); h.end != nil {
+				return
+			}
+			h.messages <- m.GetValue()
+		}
+	}()
+	return h
+}
+
+func (h *hoarder) RecvMsg(m any) error {
+	text, ok := <-h.messages
+	if !ok {
+		return h.end
+	}
+	m.(*wrapperspb.StringValue).Value = text
+	return nil
+}
+
+// The accounts of a stream that an inner interceptor has received to its end are settled, also if the application never
+// looks.
+func TestStreamSingle_ReceivedAhead(t *testing.T) {
+	for name, row := range map[string]struct {
+		step testserver.Step
+		code codes.Code
+		end  error
+	}{
+		"success": {testserver.Play(say("a", "b")), codes.OK, io.EOF},
+		"failure": {testserver.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound)), codes.NotFound, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, policy.Config{}, func(t *testing.T, s scene) {
+				s.On(get, row.step)
+				conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return hoard(stream) })
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream, err := conn.NewStream(ctx, serverStream, get)
+				if err != nil {
+					t.Fatal(err)
+				}
+				send(t, stream, "x")
+				time.Sleep(2 * time.Second)
+				s.overOnce(t, row.code, 1)
+				if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || row.end != nil && err != row.end || row.end == nil && status.Code(err) != row.code {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
+// An inner interceptor does not pass the options on, so that OnFinish never comes.
+func TestStreamSingle_OptionsKept(t *testing.T) {
+	play(t, policy.Config{}, func(t *testing.T, s scene) {
+		s.On(get, testserver.Hang())
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				return open(ctx, desc, cc, method)
+			}))...)
+		ctx, cancel := context.WithCancel(t.Context())
+		stream, err := conn.NewStream(ctx, bidiStream, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, stream, "x")
+		cancel()
+		time.Sleep(time.Second)
+		s.overOnce(t, codes.Canceled, 1)
+	})
+}
+
+// Headers are asked for, there are none, and the application leaves.
+func TestStreamSingle_NoHeaders(t *testing.T) {
+	play(t, policy.Config{}, func(t *testing.T, s scene) {
+		s.On(get, testserver.Play().Then(testserver.Fail(codes.NotFound)))
+		stream := s.open(t, t.Context(), bidiStream)
+		if header, err := stream.Header(); header != nil || err != nil {
+			t.Errorf("%v, %v", header, err)
+		}
+		s.overOnce(t, codes.NotFound, 1)
+		if _, err := receive(stream); status.Code(err) != codes.NotFound || reasonOf(err) == "" {
+			t.Error(err)
+		}
+	})
+}
+
+// What a slow reader does not wait for is not the server's time: it does not fill up admission, which would refuse others.
+func TestStreamSingle_Admission(t *testing.T) {
+	c := policy.Config{Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: "acme.orders.v1.OrderService"}}, Spec: policy.Spec{Admission: policy.AdmissionRefuse},
+	}}}
+	play(t, c, func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "x")
+		time.Sleep(time.Minute)
+		if got := s.retrier.Admission()[0].Running; got != 1 {
+			t.Errorf("%d attempts run; want 1", got)
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.retrier.Admission()[0].Running; got != 0 {
+			t.Errorf("%d attempts run after the first message; want 0", got)
+		}
+		for range 20 {
+			stream := s.open(t, t.Context(), bidiStream)
+			send(t, stream, "x")
+			if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := s.conn.NewStream(ctx, bidiStream, get); err != nil {
+			t.Errorf("a call in time is refused: %v", err)
+		}
+	})
+}
