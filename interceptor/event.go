@@ -31,6 +31,9 @@ type Observer struct {
 	// Decision is told what follows an attempt that failed, or that has used up its per-attempt
 	// timeout and may still be running.
 	Decision func(context.Context, DecisionEvent)
+	// Sent is told of every extra attempt when it is sent, with the decision that has allowed it: at once, or after the
+	// wait. A call may end while it waits, and a budget or the connection may still refuse then.
+	Sent func(context.Context, DecisionEvent)
 	// Call is told of every call when it has ended.
 	Call func(context.Context, CallEvent)
 	// Reload is told of every change of the policies, and of every one that was refused. It runs in the

@@ -223,6 +223,60 @@ func TestWithStatsHandler(t *testing.T) {
 	}
 }
 
+// What observers hear of as sent is what the server sees, of calls of all kinds.
+func TestObserverSent(t *testing.T) {
+	for name, row := range map[string]struct {
+		config policy.Config
+		script []testserver.Step
+		want   []string
+	}{
+		"two retries":       {config(plain()), []testserver.Step{down().Times(2), text("")}, []string{"1 retry 100ms", "2 retry 200ms"}},
+		"none":              {config(plain()), []testserver.Step{text("")}, nil},
+		"one of two hedges": {hedged(), []testserver.Step{testserver.Hang().Times(1), text("")}, []string{"1 hedge 0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var sent []string
+			note := interceptor.WithObserver(interceptor.Observer{Sent: func(_ context.Context, e interceptor.DecisionEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				sent = append(sent, fmt.Sprint(e.Attempt, " ", e.Decision.Reason, " ", e.Decision.Delay))
+			}})
+			play(t, row.config, func(t *testing.T, s scene) {
+				s.On(get, row.script...)
+				calls := []func(context.Context) error{func(ctx context.Context) error { _, err := s.call(ctx, get); return err }}
+				for _, desc := range kinds() {
+					calls = append(calls, func(ctx context.Context) error { _, _, err := s.whole(t, desc); return err })
+				}
+				for i, call := range calls {
+					sent = nil
+					s.Reset()
+					s.On(get, row.script...)
+					_ = call(t.Context())
+					synctest.Wait()
+					if !slices.Equal(sent, row.want) {
+						t.Errorf("kind %d: heard of %q; want %q", i, sent, row.want)
+					}
+				}
+			}, note)
+		})
+	}
+}
+
+// A call that ends in its backoff has sent nothing.
+func TestObserverSent_EndsInTheBackoff(t *testing.T) {
+	sent := 0
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(250*ms, cancel) // the first backoff takes 100 ms, the second 200
+		_, err := s.call(ctx, get)
+		if sent != 1 || len(s.decisions) != 2 || reasonOf(err) != policy.ReasonCancelled {
+			t.Errorf("%d sent of %d decided, %v; want one of two", sent, len(s.decisions), err)
+		}
+	}, interceptor.WithObserver(interceptor.Observer{Sent: func(context.Context, interceptor.DecisionEvent) { sent++ }}))
+}
+
 func TestEvent(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(30*ms).Times(2), text(""))

@@ -59,6 +59,7 @@ type Retrier struct {
 	decisions                 decisionLog
 	tellsStarts               bool // to any observer
 	tellsAttempts, tellsCalls bool
+	tellsSent                 bool
 	stats                     []stats.Handler
 	watched                   bool // somebody has a say in every attempt
 	maxAttempts               int

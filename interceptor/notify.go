@@ -54,10 +54,39 @@ func (r *Retrier) notifyAttempt(ctx context.Context, e AttemptEvent) {
 func (r *Retrier) hearsDecisions() bool { return len(r.observers) > 0 || r.decisions.on.Load() }
 
 // notifyDecision tells observers what the engine has decided in a step, if it has: about an attempt that has ended
-// with err, or one that is slow. ended is the attempt whose end was the event; nil: none.
+// with err, or one that is slow. ended is the attempt whose end was the event; nil: none. Then it tells them of an extra
+// attempt that the step sends.
 func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
-	if step.Decided > 0 && c.retrier.hearsDecisions() {
-		c.retrier.notifyDecision(c.ctx, c.decisionEvent(step, ended, err), err)
+	if tell := c.eventsOf(step, ended, err); tell != nil {
+		tell()
+	}
+}
+
+// eventsOf returns what tells observers of a step; nil if there is nothing to tell.
+func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell func()) {
+	r, ctx := c.retrier, c.ctx
+	var decision *DecisionEvent
+	if step.Decided > 0 && r.hearsDecisions() {
+		e := c.decisionEvent(step, ended, err)
+		decision = &e
+		if e.Decision.Retry && r.tellsSent {
+			c.allowed = decision
+		}
+	}
+	var sent *DecisionEvent
+	if step.Send > 1 {
+		sent, c.allowed = c.allowed, nil
+	}
+	if decision == nil && sent == nil {
+		return nil
+	}
+	return func() {
+		if decision != nil {
+			r.notifyDecision(ctx, *decision, err)
+		}
+		if sent != nil {
+			r.notifySent(ctx, *sent)
+		}
 	}
 }
 
@@ -83,6 +112,15 @@ func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent, err error
 	for _, o := range r.observers {
 		if o.Decision != nil {
 			o.Decision(ctx, e)
+		}
+	}
+}
+
+// notifySent tells observers of an extra attempt that is sent.
+func (r *Retrier) notifySent(ctx context.Context, e DecisionEvent) {
+	for _, o := range r.observers {
+		if o.Sent != nil {
+			o.Sent(ctx, e)
 		}
 	}
 }

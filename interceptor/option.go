@@ -41,6 +41,7 @@ func WithObserver(o Observer) Option {
 		r.tellsStarts = r.tellsStarts || o.CallStart != nil
 		r.tellsAttempts = r.tellsAttempts || o.Attempt != nil
 		r.tellsCalls = r.tellsCalls || o.Call != nil
+		r.tellsSent = r.tellsSent || o.Sent != nil
 		return nil
 	}
 }

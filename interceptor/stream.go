@@ -202,11 +202,10 @@ func (s *stream) look() {
 	}
 }
 
-// queueDecision has the observers told what was decided, if anything was. It requires mu.
+// queueDecision has the observers told what was decided and sent, if anything was. It requires mu.
 func (s *stream) queueDecision(step *attempts.Step, ended *attempt, err error) {
-	if r := s.call.retrier; step.Decided > 0 && r.hearsDecisions() {
-		e := s.call.decisionEvent(*step, ended, err)
-		s.events = append(s.events, func() { r.notifyDecision(s.call.ctx, e, err) })
+	if tell := s.call.eventsOf(*step, ended, err); tell != nil {
+		s.events = append(s.events, tell)
 	}
 }
 

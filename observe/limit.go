@@ -15,9 +15,14 @@ import (
 // Option configures [Slog] and [Log].
 type Option func(*logger)
 
-// Limit lets the first n lines a second for each method and reason through. When the second is over, one line says
-// how many more there were, in a field of that name: an outage does not fill the disk. With 0 there are only those.
-// The second begins with the first line after the one before. Changes of the policies and warnings are not limited.
+// DefaultLimit is how many lines a second there are for each method and reason, unless [Limit] says otherwise.
+const DefaultLimit = 10
+
+// Limit lets the first n lines a second for each method and reason through, in place of [DefaultLimit]. When the second
+// is over, one line says how many more there were, in a field of that name: an outage does not fill the disk. With 0
+// there are only those, with [math.MaxUint] there are none. The second begins with the first line after the one before.
+// Methods beyond the first hundred in a second are counted together, as "other". Changes of the policies and warnings are
+// not limited.
 func Limit(n uint) Option {
 	return func(l *logger) { l.limit = &limit{most: n} }
 }
@@ -29,6 +34,9 @@ type limit struct {
 	mu    sync.Mutex // guards all below
 	lines map[topic]*tally
 }
+
+// mostTopics bounds the topics of a second: names of methods may come from users.
+const mostTopics = 100
 
 // topic is what lines are counted for.
 type topic struct {
@@ -45,14 +53,14 @@ type tally struct {
 
 // admit reports whether a line may be written now, and begins a second if none runs: then flush is called at its end.
 func (l *limit) admit(about topic, level slog.Level, message string, flush func()) bool {
-	if l == nil {
-		return true
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.lines) == 0 {
 		l.lines = map[topic]*tally{}
 		time.AfterFunc(time.Second, flush)
+	}
+	if l.lines[about] == nil && len(l.lines) >= mostTopics {
+		about.method = "other"
 	}
 	t := l.lines[about]
 	if t == nil {

@@ -38,7 +38,7 @@ func TestLimit(t *testing.T) {
 		}
 		retry := func(method string, n int) {
 			for range n {
-				o.Decision(t.Context(), interceptor.DecisionEvent{Method: method, Decision: policy.Decision{Retry: true, Reason: policy.ReasonRetry}})
+				o.Sent(t.Context(), interceptor.DecisionEvent{Method: method, Decision: policy.Decision{Retry: true, Reason: policy.ReasonRetry}})
 			}
 		}
 		const failed = `level=WARN msg="stagger: call failed" method=`
@@ -71,6 +71,37 @@ func TestLimit(t *testing.T) {
 	})
 }
 
+// Without an option, an outage writes some lines a second, and a stranger who invents names does too.
+func TestLimitByDefault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out synced
+		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+		fail := func(method string) {
+			o.Call(t.Context(), interceptor.CallEvent{Method: method, Reason: policy.ReasonBudgetExhausted, Attempts: 1, Code: codes.Unavailable, Err: errors.New("down")})
+		}
+		for range 1000 {
+			fail("/acme.orders.v1.OrderService/GetOrder")
+		}
+		if got := strings.Count(out.take(), "\n"); got != observe.DefaultLimit {
+			t.Errorf("%d lines of 1000 failed calls; want %d", got, observe.DefaultLimit)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := out.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "more=990") {
+			t.Errorf("after a second: %s", got)
+		}
+		for i := range 1000 {
+			fail(fmt.Sprintf("/invented/%d", i))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := out.take(); strings.Count(got, "\n") != 100+observe.DefaultLimit+1 || !strings.Contains(got, "method=other") || !strings.Contains(got, "more=890") {
+			t.Errorf("%d lines of 1000 invented methods; want one of each of the first 100, 10 of the others, and how many more", strings.Count(got, "\n"))
+		}
+	})
+}
+
 // Changes of the policies and warnings are always told.
 func TestLimitOfNothing(t *testing.T) {
 	t.Parallel()
@@ -78,7 +109,7 @@ func TestLimitOfNothing(t *testing.T) {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)), observe.Limit(0))
 		for range 3 {
-			o.Call(context.Background(), interceptor.CallEvent{Attempts: 2, Reason: policy.ReasonSucceeded})
+			o.Call(context.Background(), interceptor.CallEvent{Attempts: 2, Retries: 1, Reason: policy.ReasonSucceeded})
 			o.Reload(interceptor.ReloadEvent{})
 			o.Warning(policy.Diagnostic{})
 		}

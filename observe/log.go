@@ -20,15 +20,16 @@ import (
 
 // Slog logs what deserves a person's attention:
 //
-//   - a retry or a hedge, at level info: silent retries hide faults
+//   - a retry or a hedge that is sent, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
-//   - a call that succeeded after retries, at level info
+//   - a call that succeeded after retries or hedges, at level info
 //   - in mode OBSERVE, at level info: the retry or hedge that would have followed
 //   - a mode that was set, at level info; one that lets no retries be sent is a warning
 //   - a change of the policies, at level info, with the names of what has changed; one that is refused is a warning
 //   - a warning of the Retrier, at level warn
 //
-// A call that succeeds at once, or fails for good at once, logs nothing. Fields: method, target,
+// A call that succeeds at once, or fails for good at once, logs nothing. Of each method and reason there are
+// [DefaultLimit] lines a second, and one that says how many more there were; [Limit] changes that. Fields: method, target,
 // attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, mode unless it is ENFORCE, error;
 // source, hash, changes; mode, before; more ([Limit]).
 func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
@@ -45,16 +46,17 @@ func Log(l logging.Logger, options ...Option) interceptor.Observer {
 // logger writes lines.
 type logger struct {
 	write func(ctx context.Context, level slog.Level, message string, fields ...any)
-	limit *limit // nil: none
+	limit *limit
 }
 
 func observer(write func(context.Context, slog.Level, string, ...any), options []Option) interceptor.Observer {
-	l := &logger{write: write}
+	l := &logger{write: write, limit: &limit{most: DefaultLimit}}
 	for _, option := range options {
 		option(l)
 	}
 	return interceptor.Observer{
 		Decision: l.decision,
+		Sent:     l.sent,
 		Call:     l.call,
 		Reload: func(e interceptor.ReloadEvent) {
 			if e.Err == nil { // else there is a warning
@@ -83,14 +85,19 @@ func changes(list []policy.Change) string {
 	return strings.Join(names, ", ")
 }
 
+// decision writes what would have followed an attempt in mode OBSERVE. What follows is written when it is sent, and why
+// nothing does at the end of the call.
 func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
-	if !e.Decision.Retry && !e.Decision.Shadow() {
-		return // the end of the call says it
-	}
-	message := "stagger: " + string(e.Decision.Reason)
 	if e.Decision.Shadow() {
-		message = "stagger: would " + string(e.Decision.Reason)
+		l.extraAttempt(ctx, e, "stagger: would "+string(e.Decision.Reason))
 	}
+}
+
+func (l *logger) sent(ctx context.Context, e interceptor.DecisionEvent) {
+	l.extraAttempt(ctx, e, "stagger: "+string(e.Decision.Reason))
+}
+
+func (l *logger) extraAttempt(ctx context.Context, e interceptor.DecisionEvent, message string) {
 	if !l.limit.admit(topic{e.Method, e.Decision.Reason}, slog.LevelInfo, message, l.flush) {
 		return
 	}
@@ -131,12 +138,16 @@ func wantedRetry(e interceptor.CallEvent) bool {
 }
 
 func (l *logger) call(ctx context.Context, e interceptor.CallEvent) {
-	if e.Attempts < 2 && !wantedRetry(e) {
+	if e.Attempts < 2 && e.Waited == 0 && !wantedRetry(e) {
 		return
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"
-	if e.Err == nil {
+	switch {
+	case e.Err != nil:
+	case e.Retries > 0:
 		level, message = slog.LevelInfo, "stagger: call succeeded after retries"
+	default:
+		level, message = slog.LevelInfo, "stagger: call succeeded after hedges"
 	}
 	if !l.limit.admit(topic{e.Method, e.Reason}, level, message, l.flush) {
 		return

@@ -118,6 +118,32 @@ func TestSlog(t *testing.T) {
 	}
 }
 
+// What is not sent is no retry.
+func TestSlogOfARetryThatIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out synced
+		set, err := policy.Parse("retry.yaml", []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		retrier, err := interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := testserver.Start(t)
+		srv.Default(testserver.Fail(codes.Unavailable, "down"))
+		conn := srv.Dial(t, retrier.DialOptions()...)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel) // in the backoff of 100 ms
+		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+		got := out.take()
+		if strings.Contains(got, `msg="stagger: retry"`) || !strings.Contains(got, `msg="stagger: call failed"`) || !strings.Contains(got, "reason=cancelled") {
+			t.Errorf("logged %s; want the failure only, of a call that was cancelled in its backoff", got)
+		}
+	})
+}
+
 func TestSlogModes(t *testing.T) {
 	t.Parallel()
 	const method = "method=/acme.orders.v1.OrderService/GetOrder "
