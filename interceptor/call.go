@@ -40,6 +40,7 @@ type call struct {
 	alone   bool // no second reply can be made, so that attempts never run beside each other
 	with    coexistence
 	key     string        // the idempotency key; "" for none
+	keyless bool          // an attempt without it may have reached a server, since the policy has come late
 	start   time.Duration // on the budgets' clock
 
 	codes   []codes.Code   // of the attempts that have ended, for observers
@@ -139,7 +140,16 @@ func (c *call) learn(s *attempts.Settings) {
 
 // Safe implements [attempts.Facts].
 func (c *call) Safe() bool {
-	return c.flags&safe != 0 || c.key != "" || c.retrier.rules.Load().set.Safe(c.policy, c.method)
+	switch {
+	case c.flags&safe != 0:
+		return true
+	case c.keyless:
+		return false
+	case c.key != "" && keyCounts(c.policy):
+		return true
+	default:
+		return c.retrier.rules.Load().set.Safe(c.policy, c.method)
+	}
 }
 
 // InRetry implements [attempts.Facts].
@@ -210,6 +220,9 @@ func (c *call) ended(a *attempt, r attempts.Result, now attempts.Now) attempts.S
 	if reason := c.gone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
+	if r.Unsent && a.number == 1 {
+		c.keyless = false // those that follow carry the key
+	}
 	if c.retrier.hearsDecisions() {
 		c.codes = append(c.codes, status.Code(r.Err))
 	}
@@ -268,7 +281,13 @@ func (c *call) catchUp() bool {
 	}
 	c.flags &^= configPending
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
-	c.options.mode = max(c.options.mode, c.retrier.modeOf(f.rules, f.policy, c.method, &c.options.draw))
+	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use what stands behind them
+	c.flags = c.options.follow(f.rules, c.policy, c.method, c.flags)
+	if header := c.policy.IdempotencyKey(); header != "" {
+		before := c.ctx
+		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
+		c.keyless = !carries(before, header, c.key)
+	}
 	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method, c.options.mode); b != c.budget {
 		b.Start(c.start)
 		c.budget.Finish(budget.Now(), budget.EndFailed)

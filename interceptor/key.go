@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -21,10 +22,22 @@ type keyOption struct {
 }
 
 // IdempotencyKey sends key with every attempt of one call, in the header that the policy names, else in
-// "idempotency-key", and so declares the call safe to repeat: the server must know by it that two
-// attempts are one call. Make it for each thing that is to happen once, and keep it when the application
-// itself tries again. If key is "", a random one is made.
+// "idempotency-key", and so declares the call safe to repeat, unless its policy says idempotency NONE: the server must
+// know by the key that two attempts are one call. Make it for each thing that is to happen once, and keep it when the
+// application itself tries again. If key is "", a random one is made.
 func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
+
+// keyCounts reports whether a key makes the calls of a policy safe to repeat. What an entry declares unsafe is so with a
+// key that the caller sends, too: nobody has said that the server heeds it.
+func keyCounts(p *policy.Policy) bool {
+	return p.IdempotencyKey() != "" || p.Spec().Idempotency != policy.IdempotencyNone
+}
+
+// carries reports whether attempts made in a context carry the key in the header.
+func carries(ctx context.Context, header, key string) bool {
+	md, _ := metadata.FromOutgoingContext(ctx)
+	return slices.Contains(md.Get(header), key)
+}
 
 // withKey returns the context of a call that sends an idempotency key in the given header, or, if that is "", in
 // the default one when the caller has asked for a key; and the key, "" if the call sends none. The key is the

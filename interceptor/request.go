@@ -17,7 +17,7 @@ type callFlags uint8
 const (
 	disabled      callFlags = 1 << iota // the call passes by, untouched
 	safe                                // the caller declares it safe to repeat
-	keyed                               // the call sends an idempotency key
+	keyed                               // the caller has it send an idempotency key
 	fast                                // nothing is to be done before an attempt fails
 	configPending                       // the connection may have received no service config yet
 	sentOnce                            // gRPC does not send an attempt again by itself
@@ -52,7 +52,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		case idempotentOption:
 			flags |= safe
 		case keyOption:
-			flags |= safe | keyed
+			flags |= keyed
 		}
 	}
 	if own < 1 {
@@ -66,23 +66,34 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	if p == nil {
 		p = r.single
 	}
-	opts.mode = r.modeOf(of, p, method, &opts.draw)
+	flags = opts.follow(of, p, method, flags)
 	if opts.foreign && flags&disabled == 0 && opts.mode == policy.ModeEnforce {
 		r.warnForeignOptions(method)
 	}
-	if !p.FastPath() {
-		opts.shared = appendLimits(opts.shared, caller, p.Spec())
-	} else if flags&keyed == 0 {
+	if p.FastPath() && flags&keyed == 0 {
 		flags |= fast
 	}
-	if p.CommitsOnHeaders() {
-		opts.header = true
-	}
-	if flags&safe == 0 && r.rules.Load().set.DeniesTransparentRetry(p, method) {
-		flags |= sentOnce
-		opts.shared = append(opts.shared, sendOnce)
-	}
 	return of, p, opts, flags
+}
+
+// follow gives the options of a call's attempts what a policy says. A policy that comes late holds for the attempts that
+// follow; of a call that may get one, the first attempt is made so that the strictest would hold.
+func (o *callOptions) follow(of *rules, p *policy.Policy, method string, flags callFlags) callFlags {
+	r := o.retrier
+	o.mode = max(o.mode, r.modeOf(of, p, method, &o.draw))
+	if !p.FastPath() {
+		o.shared = appendLimits(o.shared, o.caller, p.Spec())
+	}
+	pending := flags&configPending != 0
+	if pending || p.CommitsOnHeaders() {
+		o.header = true
+	}
+	declared := flags&safe != 0 || flags&keyed != 0 && keyCounts(p)
+	if !declared && flags&sentOnce == 0 && (pending && r.resolves() || r.rules.Load().set.DeniesTransparentRetry(p, method)) {
+		flags |= sentOnce
+		o.shared = append(o.shared, sendOnce)
+	}
+	return flags
 }
 
 // criticality is what a caller says, or 0 if that means nothing.

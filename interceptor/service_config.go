@@ -31,7 +31,9 @@ import (
 // own keys, is carried out if the resolver is wrapped in [Retrier.Resolver]. Policies that an xDS server
 // delivers are not seen.
 //
-// A call that begins before the resolver has answered takes its policy when its first attempt has failed.
+// A call that begins before the resolver has answered takes its policy when its first attempt has failed. If that asks for
+// an idempotency key, which the attempt did not carry, no other attempt follows. With [Retrier.Resolver], gRPC does not
+// send the first attempt of such a call once more by itself (transparentRetry), since the policy may deny it.
 // Problems are reported once for each config: to the observers, and in [Retrier.Warnings]. For every call,
 // gRPC's read lock is taken to see the config of the moment.
 func FromServiceConfig() Option {
@@ -46,6 +48,7 @@ type serviceConfigs struct {
 	entries     entries // as gRPC shows them
 	targets     targets // whole, from wrapped resolvers
 	diagnostics diagnostics
+	whole       atomic.Bool // a resolver was wrapped
 }
 
 // configSet is a set of policies that was delivered.
@@ -68,6 +71,9 @@ func (c *configSet) beside(file *rules) *rules {
 	return r
 }
 
+// resolves reports whether service configs may come whole, with keys that gRPC does not know.
+func (r *Retrier) resolves() bool { return r.serviceConfigs != nil && r.serviceConfigs.whole.Load() }
+
 // found is what lookup finds for a call.
 type found struct {
 	rules       *rules         // that the policy belongs to
@@ -87,7 +93,7 @@ func (r *Retrier) lookup(cc *grpc.ClientConn, method string, again bool) found {
 	mc := cc.GetMethodConfig(method)
 	c := r.received(cc, method, &mc, again)
 	if c == nil {
-		f.pending = f.policy == nil
+		f.pending = f.policy == nil && cc.GetState() != connectivity.Ready // a READY one has received what there is
 		return f
 	}
 	p := c.set.Lookup(method)

@@ -24,6 +24,9 @@ import (
 // policies and timeouts of its own, as gRPC has read them. So does the connection whose config has problems that
 // gRPC does not mind.
 func (r *Retrier) Resolver(b resolver.Builder) resolver.Builder {
+	if r.serviceConfigs != nil {
+		r.serviceConfigs.whole.Store(true)
+	}
 	w := configBuilder{b, r}
 	if o, ok := b.(resolver.AuthorityOverrider); ok {
 		return authorityBuilder{w, o}

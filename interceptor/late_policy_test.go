@@ -1,0 +1,91 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// delivered is a service config whose entry has a key more, in its retryPolicy or beside that.
+func delivered(place, key string) string {
+	return strings.Replace(retries("3", ""), place, key+", "+place, 1)
+}
+
+// The first call of a connection begins before its service config has come. What that says of the first attempt holds
+// for it all the same.
+func TestLatePolicy_CommitOnHeaders(t *testing.T) {
+	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{}), "unseen": callsOnly} {
+		t.Run(name, func(t *testing.T) {
+			playLive(t, nil, func(t *testing.T, s scene) {
+				s.Default(down().Header(metadata.Pairs("a", "b")))
+				l := dialLive(t, s, delivered(`"maxAttempts"`, `"commitOn": "HEADERS"`), s.retrier.Resolver)
+				l.wants(t, "the first call", get, 1, policy.ReasonCommitted)
+				l.wants(t, "the second", get, 1, policy.ReasonCommitted)
+			}, option)
+		})
+	}
+}
+
+// A server that refuses the stream of the first call may have carried that out. Until the service config has come, nobody
+// knows whether gRPC may send it again.
+func TestLatePolicy_TransparentRetry(t *testing.T) {
+	for name, row := range map[string]struct {
+		config string
+		opts   []grpc.CallOption
+		ran    int
+		reason policy.Reason
+	}{
+		"denied":                          {delivered(`"retryPolicy"`, `"idempotency": "NONE", "transparentRetry": "DENY"`), nil, 1, policy.ReasonNotIdempotent},
+		"declared by the caller":          {delivered(`"retryPolicy"`, `"idempotency": "NONE", "transparentRetry": "DENY"`), []grpc.CallOption{interceptor.Idempotent()}, 2, ""},
+		"allowed, and retried by stagger": {retries("3", ""), nil, 2, ""},
+	} {
+		for _, kind := range []string{"unary", "server", "client", "bidi"} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					lis := bufconn.Listen(1 << 16)
+					defer lis.Close()
+					p := new(refusingProxy)
+					go p.serve(lis)
+					r := mustNew(t, nil, interceptor.FromServiceConfig(), half, callsOnly)
+					conn := dialDelivered(t, r, row.config, func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx, lis) })
+					err := callOf(t.Context(), conn, kind, create, row.opts...)
+					if p.ran != row.ran || reasonOf(err) != row.reason {
+						t.Errorf("%v (%s): the handler ran %d times; want %q, %d times", err, reasonOf(err), p.ran, row.reason, row.ran)
+					}
+					_ = conn.Close()
+				})
+			})
+		}
+	}
+}
+
+// dialDelivered connects through a resolver of r's that delivers a service config with the addresses.
+func dialDelivered(t *testing.T, r *interceptor.Retrier, config string, dial func(context.Context, string) (net.Conn, error)) *grpc.ClientConn {
+	t.Helper()
+	m := manual.NewBuilderWithScheme("late")
+	m.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
+		m.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "backend"}}, ServiceConfig: cc.ParseServiceConfig(config)})
+	}
+	conn, err := grpc.NewClient("late:///orders", append(r.DialOptions(), grpc.WithResolvers(r.Resolver(m)),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
