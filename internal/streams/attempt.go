@@ -32,7 +32,6 @@ type attempt struct {
 	sender     role
 	receiver   role
 	beside     Kind  // whose call the receiver is, if that is app
-	opening    bool  // somebody was told to open it
 	goroutines int   // that will ask again
 	given      int   // kept messages that it was sent, or is being sent
 	taken      int   // of those, how many it has taken

@@ -76,28 +76,11 @@ func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 		return
 	}
 	c.stopped = true
-	if c.committed == nil {
-		c.drain = c.only()
-	}
 	c.elapse()
 	c.take(c.engine.Stop(gone, c.now))
 	for _, a := range c.running {
 		c.report(c.end(a, true))
 	}
-}
-
-// only is the attempt that is open and was not cancelled; nil if there are none or more.
-func (c *Call) only() (only *attempt) {
-	for _, a := range c.running {
-		switch {
-		case a.cancelled, !a.opened():
-		case only != nil:
-			return nil
-		default:
-			only = a
-		}
-	}
-	return only
 }
 
 // Exit ends an entrance of the driver's lock, and says what else the driver has to do.
@@ -213,7 +196,7 @@ func (c *Call) finish() {
 		c.drain = nil // the panic goes on in the application's next call
 	case c.committed != nil:
 		c.drain = c.committed
-	case c.stopped && (c.drain == nil || end.Err == nil):
+	case c.stopped:
 		c.drain = c.answer
 	}
 }

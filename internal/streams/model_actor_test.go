@@ -145,10 +145,16 @@ func (m *model) ask(a *actor) {
 		}
 		m.copies[a] = m.buffer[o.Message]
 	}
+	if o.Do == Receive && a.task.Kind == Goroutine && !m.call.receiving {
+		m.failf("R7: %s receives ahead", a.name)
+	}
 	m.exit()
 	switch o.Do {
 	case Wait:
 		a.phase = waiting
+		if a.task.Kind == SendMsg && a.task.Kept && !m.set.Races {
+			m.failf("R11: SendMsg waits with a message that is kept")
+		}
 	case Return:
 		m.note("%s: %d returns %v of %d", a.name, a.task.Kind, o.Returns, o.Attempt)
 		m.returned(a, o)
@@ -222,6 +228,7 @@ func (m *model) tell(a *actor) {
 	if a.order.Do == Receive && a.task.Kind == Goroutine && a.result.Err == nil {
 		m.stored[a.stream.n] = a.gotSeq
 	}
+	a.stream.heardAt = append(a.stream.heardAt, a.stream.waited)
 	e := m.call.Done(a.task, a.result)
 	m.exit()
 	a.phase = asking
@@ -270,6 +277,7 @@ func (m *model) report(a *actor) {
 	a.end = End{}
 	s := m.streams[e.Attempt-1]
 	s.reported++
+	s.heardAt = append(s.heardAt, s.waited)
 	if s.reported > 1 {
 		m.failf("2: attempt %d is reported twice", s.n)
 	}
@@ -295,10 +303,13 @@ func (m *model) report(a *actor) {
 	m.note("%s: reports attempt %d: %v, resumes %v", a.name, e.Attempt, status.Code(err), r.Resumes)
 	was := m.call.committed
 	step := m.call.Ended(e, r, r.Resumes)
+	m.look(step)
+	if step.Decision.Retry && err == errTooLarge && step.Decided == s.n {
+		m.failf("attempt %d is retried, though a message could not be sent for a reason on this side", s.n)
+	}
 	if was != nil && m.call.committed == nil && !m.call.Over() {
 		m.shown = 0
 	}
-	_ = step
 	m.exit()
 	a.phase = gone
 	if a.loops {
@@ -342,7 +353,7 @@ func (m *model) returned(a *actor, o Order) {
 	case Header, Context:
 		m.see(o.Attempt)
 	case SendMsg:
-		if err == nil && !a.task.Kept && o.Returns == Nil && !m.resumed && m.set.ClientStreams && !slices.ContainsFunc(m.streams, func(s *grpcStream) bool { return slices.Contains(s.sent, a.id) }) {
+		if err == nil && !a.task.Kept && o.Returns == Nil && !m.resumed && !m.hidden && m.set.ClientStreams && !slices.ContainsFunc(m.streams, func(s *grpcStream) bool { return slices.Contains(s.sent, a.id) }) {
 			m.failf("4: SendMsg returns nil, and message %d is neither kept nor sent", a.id)
 		}
 	}
@@ -360,6 +371,9 @@ func (m *model) back(a *actor, err error) {
 			m.failf("5: RecvMsg returns %v after %v", err, m.recvErr)
 		}
 		m.recvErr = err
+		if m.wraps && m.gone == "" && !m.panicked && !m.wasOverdue && err == errFatal && len(m.received) > 0 && m.streams[m.shown-1].err == errFatal {
+			m.failf("5: RecvMsg returns gRPC's word in place of an inner interceptor's")
+		}
 		if err == io.EOF {
 			m.checkWhole()
 		}

@@ -8,6 +8,7 @@ package streams
 import (
 	"io"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -18,7 +19,8 @@ var (
 	errContext     = status.Error(codes.Canceled, "context canceled")
 	errUnavailable = status.Error(codes.Unavailable, "unavailable")
 	errFatal       = status.Error(codes.InvalidArgument, "invalid")
-	errTooLarge    = status.Error(codes.ResourceExhausted, "message too large")
+	errTooLarge    = status.Error(codes.Unavailable, "message too large") // a code that the policies retry
+	errWrapped     = status.Error(codes.Internal, "an inner interceptor's word")
 	errNoReply     = status.Error(codes.Internal, "cardinality violation: received no response message")
 	errNoCopy      = status.Error(codes.Internal, "a message cannot be made again")
 	errGivenUp     = status.Error(codes.Canceled, "given up for another attempt")
@@ -45,7 +47,10 @@ type grpcStream struct {
 	sender    *actor
 	receivers []*actor
 	openers   int
-	before    int // messages that had arrived when the call's context ended; -1: it has not, or another had its place
+	waited    time.Duration   // for which a call of the application has waited since it was sent
+	heardAt   []time.Duration // of that, when the machine was told of something
+	endBefore bool            // the end had arrived when the call's context ended
+	before    int             // messages that had arrived when the call's context ended; -1: it has not, or another had its place
 }
 
 // done reports whether the attempt's context is over.
@@ -176,7 +181,8 @@ func (m *model) send(a *actor, s *grpcStream) Result {
 		return Result{Err: errFatal}
 	}
 	if s.ended || m.done(s) || s.finished {
-		if !m.set.ClientStreams {
+		if !m.set.ClientStreams || m.hides {
+			m.hidden = true
 			return Result{}
 		}
 		return Result{Err: io.EOF}
@@ -205,8 +211,11 @@ func (m *model) receive(s *grpcStream) Result {
 	}
 	s.taken = true
 	m.finish(s, err)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = io.EOF
+	case m.wraps && s.ended && err != errUnavailable:
+		err = errWrapped
 	}
 	return Result{Err: err}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -35,43 +36,48 @@ import (
 type model struct {
 	accounts
 
-	dice      *dice
-	log       *strings.Builder // nil: silent
-	engine    attempts.Call
-	engineSet attempts.Settings
-	call      Call
-	set       Settings
-	at        time.Duration
-	makes     bool // RecvMsg's message can be made
-	swallows  bool // an inner interceptor keeps OnFinish to itself
-	late      bool // the policy comes late
-	limit     int  // of messages that are kept
+	dice       *dice
+	log        *strings.Builder // nil: silent
+	engine     attempts.Call
+	engineSet  attempts.Settings
+	call       Call
+	set        Settings
+	at         time.Duration
+	makes      bool // RecvMsg's message can be made
+	wraps      bool // an inner interceptor has errors of its own
+	hides      bool // an inner interceptor returns nil in place of io.EOF
+	prefetches bool // an inner interceptor receives ahead
+	swallows   bool // an inner interceptor keeps OnFinish to itself
+	late       bool // the policy comes late
+	limit      int  // of messages that are kept
 
-	streams  []*grpcStream
-	actors   []*actor
-	receiver *actor
-	buffer   []int
-	released bool
-	copies   map[*actor]int
-	bytes    int
-	stored   map[int]int // what goroutines have received
-	sends    int
-	receives int
-	wake     time.Duration
-	overdue  int
-	gone     policy.Reason
-	usable   bool
-	refused  bool // NewStream has returned an error
-	panicked bool // or aborted: anything may be lost
-	resumed  bool
-	overs    int
-	final    error
-	silent   bool // servers do nothing more
-	nextID   int
-	sent     []int
-	shown    int   // the attempt that the application has seen
-	received []int // by the application
-	recvErr  error
+	streams    []*grpcStream
+	actors     []*actor
+	receiver   *actor
+	buffer     []int
+	released   bool
+	copies     map[*actor]int
+	bytes      int
+	stored     map[int]int // what goroutines have received
+	sends      int
+	receives   int
+	wake       time.Duration
+	overdue    int
+	gone       policy.Reason
+	usable     bool
+	refused    bool // NewStream has returned an error
+	panicked   bool // or aborted: anything may be lost
+	resumed    bool
+	wasOverdue bool
+	hidden     bool // a message went to an attempt that had ended
+	overs      int
+	final      error
+	silent     bool // servers do nothing more
+	nextID     int
+	sent       []int
+	shown      int   // the attempt that the application has seen
+	received   []int // by the application
+	recvErr    error
 }
 
 func (m *model) failf(format string, args ...any) { m.violate(fmt.Sprintf(format, args...)) }
@@ -181,6 +187,9 @@ func (m *model) take(a *actor, n, seq int) {
 		m.failf("5: message %d of attempt %d after %v", seq, n, m.received)
 	}
 	m.received = append(m.received, n)
+	if a := m.call.find(n); m.engineSet.Admission != nil && !m.call.over && !a.claimed && m.counted >= m.engine.Running() {
+		m.failf("R5: admission has not heard of the first message of attempt %d", n)
+	}
 }
 
 // checkWhole checks that the application has received everything when it is told so.
@@ -235,7 +244,7 @@ func (m *model) play() {
 func (m *model) happen() {
 	switch m.dice.roll(16) {
 	case 0, 1:
-		m.at += ms(m.dice.roll(30))
+		m.pass(ms(m.dice.roll(30)))
 	case 2:
 		if m.wake != attempts.Never {
 			m.fire()
@@ -290,16 +299,47 @@ func (m *model) rare() {
 		}
 	case 2: // the connection's state has changed
 		m.enter()
-		m.call.Wake()
+		m.look(m.call.Wake())
 		m.exit()
+	case 3, 4:
+		if s := m.pick(); s != nil && m.prefetches && s.ended {
+			m.finish(s, s.err)
+		}
 	}
+}
+
+// pass lets time pass.
+func (m *model) pass(d time.Duration) {
+	m.at += d
+	if !slices.ContainsFunc(m.actors, func(a *actor) bool {
+		return a.task != nil && a.task.begun && a.task.Kind != Goroutine && a.phase != between && a.phase != gone
+	}) {
+		return
+	}
+	for _, s := range m.streams {
+		s.waited += d
+	}
+}
+
+// look checks that an attempt was slow only if somebody has waited for it for so long.
+func (m *model) look(step attempts.Step) {
+	if step.TimedOut && m.streams[step.Decided-1].waited < m.slowAfter() {
+		m.failf("R8: attempt %d is slow after %v", step.Decided, m.streams[step.Decided-1].waited)
+	}
+}
+
+func (m *model) slowAfter() time.Duration {
+	if h := m.engineSet.Policy.Hedge(); h != nil {
+		return h.Delay
+	}
+	return m.engineSet.Policy.PerAttemptTimeout()
 }
 
 func (m *model) isOverdue() {
 	m.note("attempt %d is overdue", m.overdue)
 	m.enter()
 	e := m.call.Overdue(m.overdue)
-	m.overdue = 0
+	m.overdue, m.wasOverdue = 0, true
 	m.exit()
 	m.spawnReport("overdue", e)
 }
@@ -313,11 +353,11 @@ func (m *model) pick() *grpcStream {
 
 // fire lets time pass until the machine wants to wake.
 func (m *model) fire() {
-	m.at = max(m.at, m.wake)
+	m.pass(max(m.wake-m.at, 0))
 	m.wake = attempts.Never
 	m.note("wake at %v", m.at)
 	m.enter()
-	m.call.Wake()
+	m.look(m.call.Wake())
 	m.exit()
 }
 
@@ -327,7 +367,7 @@ func (m *model) cancelCall() {
 	m.gone = policy.ReasonCancelled
 	for _, s := range m.streams {
 		if !s.cancelled {
-			s.before = s.arrived
+			s.before, s.endBefore = s.arrived, s.ended
 		}
 	}
 	m.enter()
@@ -373,8 +413,13 @@ func (m *model) next() *actor {
 // watch is gRPC's own goroutine of each stream, which ends it with its context.
 func (m *model) watch() bool {
 	for _, s := range m.streams {
-		if s.opened && m.done(s) && !s.finished {
+		switch {
+		case !s.opened, s.finished:
+		case m.done(s):
 			m.finish(s, errContext)
+			return true
+		case m.prefetches && s.ended:
+			m.finish(s, s.err)
 			return true
 		}
 	}
@@ -385,6 +430,23 @@ func (m *model) watch() bool {
 func (m *model) quiet() bool {
 	if m.call.over && len(m.call.running) > 0 && !m.panicked {
 		m.failf("2: the call is over, and an attempt was not reported")
+	}
+	if a := m.call.committed; a != nil && !m.call.over && a.live() && !m.blocked() && !a.deaf {
+		if !m.released || m.sends != a.number {
+			m.failf("9: what was kept is not released, or SendMsg still asks, though nothing is left")
+		}
+		if m.set.ServerStreams && !m.set.Resumes && a.heard && m.receives != a.number {
+			m.failf("9: RecvMsg still asks")
+		}
+	}
+	for _, a := range m.call.running {
+		switch {
+		case a.claimed, a.held():
+		case a.finished && a.record != nil && a != m.call.committed:
+			m.failf("R2: nobody reports attempt %d, which has ended", a.number)
+		case a.live() && !a.deaf && m.call.behind(a):
+			m.failf("R10: nobody sends to attempt %d, which is behind", a.number)
+		}
 	}
 	for _, a := range m.actors {
 		if a.phase != waiting {
@@ -463,6 +525,16 @@ func (m *model) checkEnd() {
 			m.failf("2: attempt %d is not released", s.n)
 		}
 	}
+	for _, took := range m.answered {
+		if !slices.ContainsFunc(m.streams, func(s *grpcStream) bool { return slices.Contains(s.heardAt, took) }) {
+			m.failf("R8: an answer took %v", took)
+		}
+	}
+	for _, a := range m.actors {
+		if a.phase == waiting {
+			m.failf("2: %s has not ended", a.name)
+		}
+	}
 	m.checkDrained()
 }
 
@@ -484,6 +556,9 @@ func (m *model) checkDrained() {
 	s := m.streams[n-1]
 	if s.before < 0 {
 		return
+	}
+	if s.endBefore && s.err == nil && m.recvErr != io.EOF && (m.set.ServerStreams || s.before > 0) {
+		m.failf("10: the end had arrived before that of the call's context, and RecvMsg returns %v", m.recvErr)
 	}
 	if m.set.ServerStreams && len(m.received) < s.first+s.before {
 		m.failf("10: %d of %d messages were lost at the end of the call's context", s.first+s.before-len(m.received), s.first+s.before)

@@ -41,10 +41,10 @@ type accounts struct {
 	open     map[int64]bool // permits that are neither settled nor returned
 	started  int
 	finished int
-	slots    int // held
-	allowed  int // by the breaker, and not done
-	counted  int // attempts that admission counts
-	answers  int // that admission has heard of
+	slots    int             // held
+	allowed  int             // by the breaker, and not done
+	counted  int             // attempts that admission counts
+	answered []time.Duration // how long answers took that admission has heard of
 }
 
 func (w *accounts) violate(what string) {
@@ -110,7 +110,7 @@ func (l load) Leave()                                   { l.counted-- }
 func (l load) Reported(time.Duration, float64)          {}
 func (l load) Answered(_, took time.Duration) {
 	l.counted--
-	l.answers++
+	l.answered = append(l.answered, took)
 	if took < 0 {
 		l.violate("an attempt was answered in less than no time")
 	}
@@ -169,6 +169,8 @@ func (m *model) choose() {
 	makes := !m.dice.one(4)
 	m.makes = makes && !m.dice.one(4)
 	m.swallows = m.dice.one(8)
+	m.wraps = m.dice.one(4)
+	m.prefetches, m.hides = m.dice.one(8), m.dice.one(8)
 	m.limit = m.dice.roll(4)
 	if m.limit == 3 {
 		m.limit = 100

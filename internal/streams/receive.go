@@ -42,8 +42,6 @@ func (c *Call) recvCommitted(t *Task, a *attempt) Order {
 	case a.brought && c.set.ServerStreams:
 		a.brought = false
 		return Order{Do: Return, Returns: Brought, Attempt: a.number}
-	case a.claimed, a.brought:
-		return Order{Do: Wait}
 	default:
 		return c.recvFrom(t, a)
 	}
@@ -132,7 +130,7 @@ func (c *Call) brought(a *attempt, err error) End {
 }
 
 func (c *Call) askHeader(t *Task) Order {
-	if t.over || c.over {
+	if c.over {
 		return c.show()
 	}
 	if a := c.committed; a != nil {
@@ -176,8 +174,8 @@ func (c *Call) headerOf(t *Task, a *attempt) Order {
 	}
 }
 
-// gotHeader takes in that an attempt has brought headers, or has none. Headers that the application has asked for
-// commit the call; so does that there are none, if nobody says how the attempt has ended.
+// gotHeader takes in that an attempt has brought headers, or has none. The application's call asks again then: headers
+// commit it, and so does that there are none, if nobody has said how the attempt has ended.
 func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
 	if !t.beside {
 		a.receiver = idle
@@ -186,13 +184,7 @@ func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
 	if r.Err != nil {
 		return a.claimOnce(End{Err: r.Err})
 	}
-	e := c.end(a, t.Kind != Goroutine)
-	switch {
-	case t.Kind == Goroutine, a.claimed, c.over:
-	case t.Kind == Header && (r.Headers || a.receiver == idle):
-		t.over = c.commit(a, policy.CommitHeaders)
-	}
-	return e
+	return c.end(a, !r.Headers && t.Kind != Goroutine)
 }
 
 func (c *Call) askContext() Order {

@@ -154,8 +154,6 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 		a.sender, a.deaf = ended, true // an inner interceptor hides that it has ended
 	case c.commit(a, c.why(t)):
 		t.over = true
-	case c.over && (a == c.answer || a == c.drain):
-		t.over = true
 	}
 	return c.end(a, false)
 }

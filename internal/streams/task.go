@@ -141,17 +141,11 @@ func (c *Call) askNewStream(t *Task) Order {
 		return Order{Do: Return}
 	case c.over:
 		return Order{Do: Return, Returns: Final}
-	case a != nil && a.sender == shut && !a.opening && a.goroutines == 0:
-		return t.open(a)
+	case a != nil && a.sender == shut && a.goroutines == 0:
+		return t.order(Open, a)
 	default:
 		return Order{Do: Wait}
 	}
-}
-
-// open has a task open an attempt.
-func (t *Task) open(a *attempt) Order {
-	a.opening = true
-	return t.order(Open, a)
 }
 
 func (c *Call) opened(a *attempt, err error) End {
@@ -193,10 +187,8 @@ func (c *Call) askGoroutine(t *Task) Order {
 		return Order{Do: Return}
 	}
 	switch {
-	case a.sender == shut && a.opening:
-		return Order{Do: Wait}
 	case a.sender == shut && !c.over:
-		return t.open(a)
+		return t.order(Open, a)
 	case a.sender == shut:
 		a.sender, a.receiver = ended, ended
 	case c.over, !a.live():
