@@ -90,10 +90,9 @@ func (c *call) release() {
 // now is what the engine is told of the present.
 func (c *call) now() attempts.Now {
 	wall := time.Now()
-	return attempts.Now{
-		At: budget.At(wall), Wall: wall, Chance: c.retrier.random(),
-		Down: c.cc != nil && c.cc.GetState() == connectivity.TransientFailure,
-	}
+	now := attempts.Now{At: budget.At(wall), Wall: wall, Chance: c.retrier.random()}
+	now.Down, now.Outage = c.retrier.outages.look(c.cc, now.At)
+	return now
 }
 
 // settings are what the engine starts with.
@@ -102,10 +101,10 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
 		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone, Observe: c.options.mode == policy.ModeObserve,
-		ConnectWait: c.policy.MaxConnectionWait(),
+		ConnectWait: c.policy.MaxConnectionWait(), MaxOutage: r.outages.maxOutage(c.policy),
 	}
-	if c.saysWaitForReady() {
-		s.ConnectWait = 0
+	if waits, says := c.saysWaitForReady(); says {
+		s.ConnectWait, s.FailFast = 0, !waits
 	}
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.maxAttempts {
 		r.warnCut(c.policy.MaxAttempts())
@@ -318,15 +317,18 @@ func (c *call) assign(a *attempt, n int, now attempts.Now) []grpc.CallOption {
 // waitsForReady reports whether gRPC lets attempts after the first wait for a connection.
 func (c *call) waitsForReady() bool {
 	_, limited := c.ctx.Deadline()
-	return limited && c.policy.WaitForReadyOnRetry() && !c.saysWaitForReady()
+	_, says := c.saysWaitForReady()
+	return limited && c.policy.WaitForReadyOnRetry() && !says
 }
 
-// saysWaitForReady reports whether the caller has said whether gRPC waits for a connection.
-func (c *call) saysWaitForReady() bool {
-	return slices.ContainsFunc(c.options.caller, func(o grpc.CallOption) bool {
-		_, says := promoted(o).(grpc.FailFastCallOption)
-		return says
-	})
+// saysWaitForReady is what the caller has said of whether gRPC waits for a connection, if anything. The last option applies.
+func (c *call) saysWaitForReady() (waits, says bool) {
+	for _, o := range slices.Backward(c.options.caller) {
+		if o, ok := promoted(o).(grpc.FailFastCallOption); ok {
+			return !o.FailFast, true
+		}
+	}
+	return false, false
 }
 
 // sleep returns when the time has come, when the call's context ends or its connection is closed, when the mode or the

@@ -72,8 +72,12 @@ func TestConnectionWait(t *testing.T) {
 			change: func(s *policy.Spec) { s.WaitForReady = new(false) },
 		},
 		{
-			name: "not if the call says otherwise", back: 500 * ms, attempts: 4, reason: policy.ReasonAttemptsExhausted, atMost: 70 * ms,
+			name: "not if the call says otherwise: it fails at once", back: 500 * ms, attempts: 1, reason: policy.ReasonNotConnected,
 			opts: []grpc.CallOption{grpc.WaitForReady(false)},
+		},
+		{
+			name: "in gRPC if the call says so", back: 5 * time.Second, attempts: 1, atLeast: 5 * time.Second, atMost: 10 * time.Second,
+			opts: []grpc.CallOption{grpc.WaitForReady(false), grpc.WaitForReady(true)},
 		},
 		{
 			name: "in gRPC if waitForReadyOnRetry is true", back: 5 * time.Second, attempts: 2, atLeast: 5 * time.Second, atMost: 10 * time.Second,
@@ -84,7 +88,7 @@ func TestConnectionWait(t *testing.T) {
 			change: func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(true) },
 		},
 		{
-			name: "in gRPC only if the call agrees", back: 500 * ms, attempts: 4, reason: policy.ReasonAttemptsExhausted, atMost: 70 * ms,
+			name: "in gRPC only if the call agrees", back: 500 * ms, attempts: 1, reason: policy.ReasonNotConnected,
 			change: func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(true) },
 			opts:   []grpc.CallOption{grpc.WaitForReady(false)},
 		},

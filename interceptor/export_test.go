@@ -3,6 +3,8 @@
 
 package interceptor
 
+import "time"
+
 // Replayed is how many bytes streams keep for replay now.
 func (r *Retrier) Replayed() int64 { return r.replayed.Load() }
 
@@ -15,4 +17,13 @@ func (r *Retrier) Delivered() (texts, conns int) {
 		conns += len(list)
 	}
 	return len(t.texts), conns
+}
+
+// SetMaxOutage lets calls stop waiting for a connection when that has not been usable for so long.
+func (r *Retrier) SetMaxOutage(d time.Duration) { r.outages.bound = d }
+
+// Outages is how many connections are known to be unable to connect.
+func (r *Retrier) Outages() (n int) {
+	r.outages.since.Range(func(any, any) bool { n++; return true })
+	return n
 }

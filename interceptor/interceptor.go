@@ -46,8 +46,8 @@ import (
 )
 
 // Retrier retries calls as its policies say. One Retrier serves any number of connections, which
-// then share its budgets. It starts no goroutine, needs no closing ([Retrier.Close] is for a service that
-// stops), and is safe for concurrent use.
+// then share its budgets. It starts no goroutine but for connections that cannot connect, one each until they can or are
+// closed; it needs no closing ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
 	rules                     atomic.Pointer[rules]
 	reloading                 sync.Mutex // held by a reload, and to add a balance
@@ -80,6 +80,7 @@ type Retrier struct {
 	setMode                   atomic.Pointer[policy.Mode]                  // by SetMode
 	closed                    atomic.Bool
 	waits                     waits
+	outages                   outages
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has

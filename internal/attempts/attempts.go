@@ -30,6 +30,7 @@ type Now struct {
 	Wall   time.Time     // the same moment
 	Chance float64       // in [0, 1)
 	Down   bool          // the channel is in TRANSIENT_FAILURE
+	Outage time.Duration // how long it has not been usable, if it is Down
 }
 
 // Settings are what a call starts with. Breaker, Latency, LastAnswers and Admission may be nil.
@@ -39,6 +40,8 @@ type Settings struct {
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	Wall        time.Time     // the same deadline; zero: none
 	ConnectWait time.Duration // the longest wait for a connection before an extra attempt; 0: none
+	MaxOutage   time.Duration // that the channel has not been usable when nobody waits for it any more; 0: it does not matter
+	FailFast    bool          // while the channel is down, no extra attempt is sent, nor waits
 	Alone       bool          // attempts never run beside each other: a slow one makes way for the next, and a hedging policy sends that after a failure alone
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
 	Facts       Facts

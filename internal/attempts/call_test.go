@@ -389,6 +389,31 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( ) E-",
 	},
 	{
+		"in an outage of 8 s, a connection is waited for until that is 9 s old", "retry", "connect=3000 outage=9000",
+		`0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 1000 wake → over not_connected, = 1`,
+		"S F ( ) E-",
+	},
+	{
+		"in an outage of 9 s, no connection is waited for", "retry", "connect=3000 outage=9000",
+		`0 start → send 1; 0 set down 8999; 1 end 1 UNAV unsent → (retry), over not_connected, = 1`,
+		"S F ( ) E-",
+	},
+	{
+		"connected before the outage is that old", "retry", "connect=3000 outage=9000",
+		`0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 581; 581 wake → send 2; 590 end 2 OK → over succeeded, = 2`,
+		"S F ( ) E+",
+	},
+	{
+		"the caller wants no wait for a connection", "retry", "failfast=1",
+		`0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), over not_connected, = 1`,
+		"S F ( ) E-",
+	},
+	{
+		"nor that, and the channel is up", "retry", "failfast=1",
+		`0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 60 end 2 OK → over succeeded, = 2`,
+		"S F ( Wf ) + E+",
+	},
+	{
 		"a loser's end does not forget that a connection is waited for", "hedge", "connect=1000",
 		`0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 1 message → true, cancel 2; 60 set down; 70 end 1 UNAV resumes → lost, (hedge), wake 1070 or connected; 80 end 2 cut → cancelled, wake 1070 or connected; 1070 wake → over not_connected, = 1`,
 		"S Wh F ( Wf - ) R E-",

@@ -166,10 +166,11 @@ func (c *Call) newest() *attempt {
 }
 
 // connected reports whether the channel can take the pending attempt. While it cannot, the attempt waits here
-// and not in gRPC: with a slot, for so long, and spread at the end, so that calls do not come back together.
+// and not in gRPC: with a slot, for so long, and spread at the end, so that calls do not come back together. The wait is
+// for restarts: nobody waits in an outage that is older than one.
 func (c *Call) connected(now Now) bool {
 	p := &c.pending
-	if c.set.ConnectWait == 0 {
+	if c.set.ConnectWait == 0 && !c.set.FailFast {
 		return true
 	}
 	if !now.Down {
@@ -180,7 +181,11 @@ func (c *Call) connected(now Now) bool {
 		return true
 	}
 	if c.connect == Never {
-		c.connect = min(later(now.At, c.set.ConnectWait), c.latest())
+		wait := c.set.ConnectWait
+		if c.set.MaxOutage > 0 {
+			wait = min(wait, max(c.set.MaxOutage-now.Outage, 0))
+		}
+		c.connect = min(later(now.At, wait), c.latest())
 	}
 	if !p.down {
 		p.down, p.since, p.look = true, now.At, now.At

@@ -223,6 +223,7 @@ type play struct {
 	set      Settings
 	policies map[string]*policy.Policy // for adapt
 	down     bool
+	outage   int // when it began; "set down 8000": 8 s ago
 	steps    []string
 }
 
@@ -243,7 +244,10 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	if len(args) > 0 && event == "set" || event == "wake" && len(args) > 0 {
 		switch args[0] {
 		case "down":
-			p.down = true
+			p.down, p.outage = true, ms
+			if len(args) > 1 {
+				p.outage -= number(args[1])
+			}
 		case "up":
 			p.down = false
 		case "refuse":
@@ -260,6 +264,9 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		}
 	}
 	now := p.now(ms, p.down)
+	if p.down {
+		now.Outage = at(ms - p.outage)
+	}
 	prefix := ""
 	defer func() {
 		if v := recover(); v != nil {
@@ -434,6 +441,10 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			w.median = at(number(value))
 		case "connect":
 			pl.set.ConnectWait = at(number(value))
+		case "outage":
+			pl.set.MaxOutage = at(number(value))
+		case "failfast":
+			pl.set.FailFast = true
 		case "deadline":
 			pl.set.Deadline = origin + at(number(value))
 			pl.set.Wall = time.Unix(0, int64(pl.set.Deadline))

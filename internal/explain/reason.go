@@ -98,7 +98,7 @@ var Meanings = []Meaning{
 		Remedy: "Close connections after their last calls.",
 	},
 	{
-		Reason: policy.ReasonNotConnected, Means: "No connection could be made for as long as a call may wait for one.",
+		Reason: policy.ReasonNotConnected, Means: "No connection could be made for as long as a call may wait for one, or the outage is older than 10 s.",
 		Remedy: "Look at address, name resolution, certificates and network: the error is that of the last connection. maxConnectionWait is the longest wait.",
 	},
 	{

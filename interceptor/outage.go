@@ -1,0 +1,59 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// outages are the connections that cannot connect, and since when. An outage begins when a call first sees the channel
+// in TRANSIENT_FAILURE, and is over when the channel is usable, idle or closed: a goroutine follows it until then. So a
+// connection that works costs nothing, and none is kept that is gone.
+type outages struct {
+	since sync.Map      // time.Duration by *grpc.ClientConn
+	bound time.Duration // in tests, in place of the policies' maxOutage
+}
+
+// maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it: 10 s, if they wait
+// for 3 s (maxConnectionWait), and in proportion. The wait is for restarts: with gRPC's backoff, a client sees the end of
+// one that has taken 5 s after 5 to 10 s. TestOutage_Bound has the table that this was chosen by.
+func (o *outages) maxOutage(p *policy.Policy) time.Duration {
+	return cmp.Or(o.bound, min(p.MaxConnectionWait(), math.MaxInt64/10)*10/3)
+}
+
+// look reports whether a connection cannot connect, and for how long that has been so. The time is on the budgets' clock.
+func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age time.Duration) {
+	if cc == nil || cc.GetState() != connectivity.TransientFailure {
+		return false, 0
+	}
+	since, known := o.since.Load(cc)
+	if !known {
+		if since, known = o.since.LoadOrStore(cc, at); !known {
+			go o.follow(cc)
+		}
+	}
+	began, _ := since.(time.Duration)
+	return true, max(at-began, 0)
+}
+
+// follow forgets the outage of a connection when it is over.
+func (o *outages) follow(cc *grpc.ClientConn) {
+	defer o.since.Delete(cc)
+	for {
+		state := cc.GetState()
+		lasts := state == connectivity.TransientFailure || state == connectivity.Connecting
+		if !lasts || !cc.WaitForStateChange(context.Background(), state) {
+			return
+		}
+	}
+}

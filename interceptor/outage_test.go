@@ -1,0 +1,296 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// playOutage plays a test whose calls are safe and wait for connections as they do by default.
+func playOutage(t *testing.T, test func(t *testing.T, s scene)) {
+	t.Helper()
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.Default(text("here"))
+		test(t, s)
+	})
+}
+
+// took is how long a call takes, and how it ends.
+func (s scene) took(t *testing.T, kind string) (time.Duration, error) {
+	t.Helper()
+	began := time.Now()
+	err := s.once(t.Context(), kind, get)
+	return time.Since(began), err
+}
+
+// mustWait makes a call that succeeds when the server is back, after half a second: the call waits for that.
+func (s scene) mustWait(t *testing.T) {
+	t.Helper()
+	time.AfterFunc(500*ms, s.Up)
+	if took, err := s.took(t, "unary"); err != nil || took > 4*time.Second {
+		t.Errorf("%v after %v; want a call that waits until the server is back", err, took)
+	}
+}
+
+// mustFail makes calls of both kinds that fail at once.
+func (s scene) mustFail(t *testing.T) {
+	t.Helper()
+	for _, kind := range []string{"unary", "stream"} {
+		if took, err := s.took(t, kind); reasonOf(err) != policy.ReasonNotConnected || took > 300*ms {
+			t.Errorf("%s: %v (%s) after %v; want not_connected within 300 ms", kind, err, reasonOf(err), took)
+		}
+	}
+}
+
+func TestOutage_Old(t *testing.T) {
+	playOutage(t, func(t *testing.T, s scene) {
+		s.leave()
+		if took, err := s.took(t, "unary"); reasonOf(err) != policy.ReasonNotConnected || took != 3*time.Second {
+			t.Errorf("%v after %v; want the first call to wait for 3 s", err, took)
+		}
+		time.Sleep(6 * time.Second)
+		if took, err := s.took(t, "unary"); reasonOf(err) != policy.ReasonNotConnected || took < 900*ms || took > time.Second {
+			t.Errorf("%v after %v; want no wait past the age of 10 s", err, took)
+		}
+		for range 100 { // calls keep the channel from becoming idle
+			time.Sleep(time.Minute)
+			s.mustFail(t)
+		}
+	})
+}
+
+// Each outage has an age of its own, even if no call was made between the two.
+func TestOutage_Twice(t *testing.T) {
+	for _, apart := range []time.Duration{10 * time.Second, time.Hour} {
+		t.Run(apart.String(), func(t *testing.T) {
+			playOutage(t, func(t *testing.T, s scene) {
+				s.leave()
+				_, _ = s.took(t, "unary")
+				time.Sleep(7 * time.Second)
+				s.mustFail(t)
+				s.Up()
+				for s.conn.GetState() != connectivity.Ready {
+					s.conn.WaitForStateChange(t.Context(), s.conn.GetState())
+				}
+				time.Sleep(apart)
+				s.leave()
+				s.mustWait(t)
+			})
+		})
+	}
+}
+
+func TestOutage_Idle(t *testing.T) {
+	for name, before := range map[string]func(t *testing.T, s scene){
+		"after a call": func(t *testing.T, s scene) { _, _ = s.took(t, "unary") },
+		"after an outage": func(t *testing.T, s scene) {
+			s.leave()
+			_, _ = s.took(t, "unary")
+			time.Sleep(7 * time.Second)
+			s.mustFail(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			playOutage(t, func(t *testing.T, s scene) {
+				before(t, s)
+				time.Sleep(time.Hour)
+				if state := s.conn.GetState(); state != connectivity.Idle {
+					t.Fatalf("the channel is %v; want IDLE", state)
+				}
+				s.Down()
+				s.mustWait(t)
+			})
+		})
+	}
+}
+
+// A channel that has another backend is usable: nobody waits.
+func TestOutage_OneOfTwo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		r := mustNew(t, mustSet(t, config(plain())), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
+		servers, conn := testserver.Backends(t, 2, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))...)
+		for _, s := range servers {
+			s.Default(text("here"))
+		}
+		conn.Connect()
+		time.Sleep(time.Second)
+		servers[0].Down()
+		for range 100 {
+			if took, err := (scene{conn: conn}).took(t, "unary"); err != nil || took > 100*ms {
+				t.Errorf("%v after %v; want no wait for a connection", err, took)
+			}
+			time.Sleep(100 * ms)
+		}
+		if n := r.Outages(); n != 0 {
+			t.Errorf("%d outages; want none", n)
+		}
+	})
+}
+
+// Many channels to one target have outages of their own, none of which is kept when its channel works again, or is closed.
+func TestOutage_Channels(t *testing.T) {
+	const channels = 300
+	playOutage(t, func(t *testing.T, s scene) {
+		s.Down()
+		conns := make([]*grpc.ClientConn, channels)
+		call := func(i int) (time.Duration, error) { return scene{conn: conns[i]}.took(t, "unary") }
+		var calls sync.WaitGroup
+		for i := range conns {
+			conns[i] = s.Dial(t, s.retrier.DialOptions()...)
+			calls.Go(func() {
+				if took, err := call(i); reasonOf(err) != policy.ReasonNotConnected || took > 3100*ms {
+					t.Errorf("%v after %v; want not_connected by 3 s", err, took)
+				}
+			})
+		}
+		calls.Wait()
+		time.Sleep(7 * time.Second)
+		for i := range conns {
+			if took, err := call(i); reasonOf(err) != policy.ReasonNotConnected || took > 0 {
+				t.Fatalf("%v after %v; want not_connected at once", err, took)
+			}
+		}
+		if n := s.retrier.Outages(); n != channels {
+			t.Errorf("%d outages; want %d", n, channels)
+		}
+		for _, conn := range conns[:channels/2] {
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		if n := s.retrier.Outages(); n != channels/2 {
+			t.Errorf("%d outages after half of the channels were closed; want %d", n, channels/2)
+		}
+		s.Up()
+		time.Sleep(time.Minute)
+		if n := s.retrier.Outages(); n != 0 {
+			t.Errorf("%d outages after the end; want none", n)
+		}
+	})
+}
+
+// A backend that says by its health service that it does not serve is no better than one that is away.
+func TestOutage_NotServing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		checked := health.NewServer()
+		server := testserver.Start(t, testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, checked) }))
+		server.On(get, text("here"))
+		r := mustNew(t, mustSet(t, config(plain())), quiet, interceptor.WithRandom(func() float64 { return 0 }))
+		s := scene{Server: server, conn: server.Dial(t, append(r.DialOptions(), grpc.WithDefaultServiceConfig(
+			`{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`))...)}
+		if took, err := s.took(t, "unary"); err != nil || took != 0 {
+			t.Fatalf("%v after %v", err, took)
+		}
+		checked.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+		synctest.Wait()
+		time.AfterFunc(time.Second, func() { checked.SetServingStatus("", healthpb.HealthCheckResponse_SERVING) })
+		if took, err := s.took(t, "unary"); err != nil || took < time.Second || took > 4*time.Second {
+			t.Errorf("%v after %v; want a call that waits until the server serves again", err, took)
+		}
+		checked.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+		synctest.Wait()
+		_, _ = s.took(t, "unary")
+		time.Sleep(7 * time.Second)
+		s.mustFail(t)
+	})
+}
+
+// TestOutage_Bound prints the table by which maxOutage was chosen: the seconds of calls that fail, on average, when a
+// server is away for so long, if calls wait for up to 3 s but never past an age of the outage. All clients use one
+// channel, which connects again by gRPC's default backoff, about 1, 2.6, 5.2 and 9.3 s after its first failure. With ten
+// calls a second and 100 restarts of each length (STAGGER_OUTAGE_RUNS):
+//
+//	restart | gRPC alone | 3 s   | 6 s   | 9 s   | 9.5 s | 10 s  | no bound
+//	0.3 s   |  1.10      |  0    |  0    |  0    |  0    |  0    |  0
+//	1 s     |  1.78      |  0    |  0    |  0    |  0    |  0    |  0
+//	3 s     |  5.17      |  5.17 |  2.17 |  2.17 |  2.17 |  2.17 |  2.17
+//	5 s     |  6.64      |  6.64 |  4.66 |  4.24 |  3.82 |  3.64 |  3.64
+//	10 s    | 15.06      | 15.06 | 15.06 | 15.06 | 15.06 | 15.06 | 12.06
+func TestOutage_Bound(t *testing.T) {
+	t.Parallel()
+	runs, err := strconv.Atoi(os.Getenv("STAGGER_OUTAGE_RUNS"))
+	if err != nil {
+		runs = 2
+	}
+	bounds := []time.Duration{3 * time.Second, 6 * time.Second, 9 * time.Second, 9500 * ms, 10 * time.Second, time.Hour}
+	for _, away := range []time.Duration{300 * ms, time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second} {
+		t.Run(away.String(), func(t *testing.T) {
+			t.Parallel()
+			failed := make([]int, 1+len(bounds)) // of gRPC alone, and for each bound
+			for range runs {
+				synctest.Test(t, func(t *testing.T) { restart(t, away, bounds, failed) })
+			}
+			var row strings.Builder
+			for _, n := range failed {
+				fmt.Fprintf(&row, " | %.2f", float64(n)/10/float64(runs))
+			}
+			t.Logf("%v%s", away, row.String())
+			if chosen, unbounded := failed[len(bounds)-1], failed[len(bounds)]; away <= 5*time.Second && float64(chosen) > 1.1*float64(unbounded)+1 {
+				t.Errorf("%d calls fail, %d without a bound; want at most a tenth more", chosen, unbounded)
+			}
+		})
+	}
+}
+
+// restart plays one restart, and counts the calls that fail: of gRPC alone, then for each bound.
+func restart(t *testing.T, away time.Duration, bounds []time.Duration, failed []int) {
+	server := testserver.Start(t)
+	server.Default(text("here"))
+	conn := server.Dial(t, grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 20 * time.Second})) // with jitter
+	clients := []grpc.UnaryClientInterceptor{func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}}
+	for _, bound := range bounds {
+		r := mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet)
+		r.SetMaxOutage(bound)
+		clients = append(clients, r.Unary())
+	}
+	invoke := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+		return cc.Invoke(ctx, method, req, reply, opts...)
+	}
+	var (
+		calls sync.WaitGroup
+		mu    sync.Mutex
+	)
+	conn.Connect()
+	time.Sleep(time.Second)
+	server.Down()
+	time.AfterFunc(away, server.Up)
+	for range 10 * int(2*away/time.Second+2) {
+		for i, intercept := range clients {
+			calls.Go(func() {
+				if intercept(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue), conn, invoke) != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					failed[i]++
+				}
+			})
+		}
+		time.Sleep(100 * ms)
+	}
+	calls.Wait()
+}
