@@ -9,9 +9,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Watch makes a Retrier as [Load] does, and has it follow the file as that changes, until ctx ends: when it
-// is written or replaced, and when Kubernetes swaps a ConfigMap ([policy.Watch], [Retrier.Reload]). A file that
-// is bad is refused: the last good one holds, the observers are warned, and [Retrier.Err] says why.
+// Watch makes a Retrier as [Load] does, and has it follow the file until ctx ends, within five seconds of a change
+// ([policy.Watch], [Retrier.Reload]). A file that is bad is refused: the last good one holds, the observers are told, and
+// [Retrier.Err] says why. The error is that the file is bad now; then there is no Retrier.
 func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
 	set, err := policy.Load(path)
 	if err != nil {
@@ -21,7 +21,7 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 	if err != nil {
 		return nil, err
 	}
-	return r, policy.Watch(ctx, path, set, func(set *policy.Set, err error) {
+	policy.Watch(ctx, path, set, func(set *policy.Set, err error) {
 		if err == nil {
 			err = r.Reload(set)
 		} else {
@@ -29,6 +29,7 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 		}
 		r.refused(err)
 	})
+	return r, nil
 }
 
 // Err is what is wrong with the policy file since it was changed last; nil if the Retrier follows it.

@@ -58,7 +58,7 @@ func TestLoadErrors(t *testing.T) {
 func TestLoadFS(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
-		"retry.yaml": {Data: attemptsFile("3")},
+		"retry.yaml": {Data: []byte(attemptsFile("3"))},
 		"bad.yaml":   {Data: []byte("retryPolicy: {}")},
 		"large.yaml": {Data: bytes.Repeat([]byte("#"), 2<<20)},
 	}

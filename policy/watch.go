@@ -6,99 +6,133 @@ package policy
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// A changed file is read when nothing in its folder has changed for rest, since editors and ConfigMaps change
-// it in several steps; but at the latest after maxRest, since other files in the folder may change all the time.
+// The file is read every pollInterval, and a change counts when two readings in a row agree: a file that is half written
+// may be a valid one with fewer entries. So a change is followed within two intervals and the time of a reading.
 const (
-	rest    = 100 * time.Millisecond
-	maxRest = time.Second
+	pollInterval = 2 * time.Second
+	maxHung      = 2  // intervals that a reading may take before that is reported
+	maxRestless  = 15 // readings in a row that may differ before that is reported
 )
 
 // Watch calls changed after each change of a policy file, with the new set, or with what is wrong with it or
 // in reading it; what the file said before then still holds. loaded is what [Load] made of the file: a change
-// since then is a change, too. With nil, the file as it is now counts as the first change. Watch
-// notices files that are written in place or put in the place of another, and the swap of links by which
-// Kubernetes changes a ConfigMap. A file that says the same as before is no change.
+// since then is a change, too. With nil, the file as it is now counts as the first change. A file that says the same as
+// before is no change, unless an error was reported since.
 //
-// It reports an error if the folder cannot be watched. Otherwise it returns when watching has begun; changed
-// is called, one at a time, until ctx ends.
-func Watch(ctx context.Context, path string, loaded *Set, changed func(*Set, error)) error {
-	w, err := fsnotify.NewWatcher()
+// Watch reads the file every two seconds, and a change counts when two readings in a row agree: within five seconds. It
+// does not matter how the file changes: it may be written in place or slowly, be replaced with or without its folder, or
+// stand behind links, as where Kubernetes mounts a ConfigMap. Only a ConfigMap that is mounted by subPath never changes,
+// says Kubernetes. A file that is gone, that cannot be read or whose reading hangs is reported once.
+//
+// Watch returns at once. changed is called, one at a time, until ctx ends.
+func Watch(ctx context.Context, path string, loaded *Set, changed func(*Set, error)) {
+	where, err := filepath.Abs(path) // which keeps a link that leads to the working directory
 	if err != nil {
-		return err
+		where = path
 	}
-	// The folder, since a file that is replaced is not the one that was watched.
-	if err := w.Add(filepath.Dir(path)); err != nil {
-		return errors.Join(err, w.Close())
-	}
-	f := &follower{path: path, changed: changed}
+	f := &follower{path: path, changed: changed, read: func() ([]byte, error) { return document.ReadFile(where) }}
 	if loaded != nil {
-		f.known, f.digest = true, loaded.digest
+		f.followed = reading{digest: loaded.digest}
+		f.last = f.followed
 	}
-	go func() {
-		f.run(ctx, w.Events, w.Errors)
-		_ = w.Close() // nothing is left to be done
-	}()
-	return nil
+	go f.run(ctx)
 }
 
-// follower reads a file again when its folder has changed.
+// follower reads a file again and again.
 type follower struct {
-	path    string
-	changed func(*Set, error)
-	digest  [sha256.Size]byte // of what the file said
-	known   bool              // digest holds
-	failed  bool              // the file could not be read
+	path     string
+	changed  func(*Set, error)
+	read     func() ([]byte, error)
+	followed reading // what was reported last
+	last     reading
+	hung     int // intervals that a reading has taken
+	restless int // readings in a row that differed from the one before
 }
 
-func (f *follower) run(ctx context.Context, events <-chan fsnotify.Event, failures <-chan error) {
-	timer := time.NewTimer(rest) // the file may have changed before watching began
-	defer timer.Stop()
-	latest := time.Now().Add(maxRest)
+// reading is what two readings of a file are compared by.
+type reading struct {
+	digest [sha256.Size]byte // of what the file says
+	failed bool
+}
+
+// result is what a reading has brought.
+type result struct {
+	data []byte
+	err  error
+}
+
+func (f *follower) run(ctx context.Context) {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	results := make(chan result, 1) // a reading that hangs ends alone, if ever
+	reads := false                  // one is under way, and no other
 	for {
+		if !reads {
+			reads = true
+			go func() {
+				data, err := f.read()
+				results <- result{data, err}
+			}()
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case err := <-failures:
-			if !errors.Is(err, fsnotify.ErrEventOverflow) { // after which anything may have changed
-				f.changed(nil, err)
-				continue
-			}
-		case <-events:
-		case <-timer.C:
-			latest = time.Time{}
-			f.read()
+		case <-ticker.C:
+			f.waitLonger()
 			continue
+		case r := <-results:
+			reads = false
+			f.take(r)
 		}
-		if latest.IsZero() {
-			latest = time.Now().Add(maxRest)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
 		}
-		timer.Reset(min(rest, time.Until(latest)))
 	}
 }
 
-// read tells of a change, and once of a file that cannot be read: one that is being replaced may be away for a
-// moment.
-func (f *follower) read() {
-	data, err := document.ReadFile(f.path)
-	if err != nil {
-		if !f.failed {
-			f.changed(nil, err)
-		}
-		f.failed, f.known = true, false
-		return
+// waitLonger reports a reading that hangs.
+func (f *follower) waitLonger() {
+	if f.hung++; f.hung == maxHung {
+		f.fail(fmt.Errorf("%s: cannot be read: reading has taken %v, and goes on", f.path, maxHung*pollInterval))
 	}
-	f.failed = false
-	if digest := sha256.Sum256(data); !f.known || digest != f.digest {
-		f.known, f.digest = true, digest
-		f.changed(Parse(f.path, data))
+}
+
+// take reports a change that two readings agree on, and a file that changes all the time.
+func (f *follower) take(r result) {
+	now := reading{failed: r.err != nil}
+	if !now.failed {
+		now.digest = sha256.Sum256(r.data)
+	}
+	before := f.last
+	f.last, f.hung = now, 0
+	switch {
+	case now != before:
+		if f.restless++; f.restless == maxRestless {
+			f.fail(fmt.Errorf("%s: is not followed: it has changed again and again for %v", f.path, maxRestless*pollInterval))
+		}
+		return
+	case now.failed:
+		f.fail(r.err)
+	case now != f.followed:
+		f.followed = now
+		f.changed(Parse(f.path, r.data))
+	}
+	f.restless = 0
+}
+
+// fail reports an error, unless one was reported last.
+func (f *follower) fail(err error) {
+	if !f.followed.failed {
+		f.followed = reading{failed: true}
+		f.changed(nil, err)
 	}
 }

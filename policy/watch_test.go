@@ -7,142 +7,279 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stagger-go/stagger/policy"
 )
 
-func attemptsFile(n string) []byte {
-	return []byte("methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: " + n +
-		", initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n")
+func attemptsFile(n string) string {
+	return "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: " + n +
+		", initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+}
+
+// watch is a policy file that is watched in virtual time.
+type watch struct {
+	t    *testing.T
+	dir  string // of the test
+	path string
+
+	mu  sync.Mutex // guards all below
+	now []change   // since they were looked at last
 }
 
 type change struct {
+	at       time.Time
 	attempts int // of /a.B/C
 	err      error
 }
 
-// watched watches a file and hands on what Watch says.
-func watched(t *testing.T, path string) <-chan change {
+// watchFile watches a file that prepare has made, with two attempts, until the test is over.
+func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *watch)) {
 	t.Helper()
-	changes := make(chan change, 10)
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	loaded, err := policy.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = policy.Watch(ctx, path, loaded, func(s *policy.Set, err error) {
-		c := change{err: err}
-		if err == nil {
-			c.attempts = s.Lookup("/a.B/C").MaxAttempts()
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &watch{t: t, dir: dir, path: filepath.Join(dir, path)}
+		prepare(w)
+		loaded, err := policy.Load(w.path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		changes <- c
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		policy.Watch(ctx, w.path, loaded, w.changed)
+		if now := w.after(time.Minute + 700*time.Millisecond); len(now) > 0 {
+			t.Errorf("before any change: %+v", now)
+		}
+		test(w)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return changes
 }
 
-func put(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
+func (w *watch) changed(s *policy.Set, err error) {
+	c := change{at: time.Now(), err: err}
+	if p := lookup(s); p != nil {
+		c.attempts = p.MaxAttempts()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = append(w.now, c)
+}
+
+// after lets time pass, and returns the changes since it was called last.
+func (w *watch) after(d time.Duration) []change {
+	time.Sleep(d)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.now
+	w.now = nil
+	return list
+}
+
+func lookup(s *policy.Set) *policy.Policy {
+	if s == nil {
+		return nil
+	}
+	return s.Lookup("/a.B/C")
+}
+
+// put writes a file of the test, with its folders.
+func (w *watch) put(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// point points a link to something else, as ln -sfn does or in one step.
+func (w *watch) point(link, to string) {
+	w.t.Helper()
+	if err := os.Symlink(to, filepath.Join(w.dir, link+".new")); err != nil {
+		w.t.Fatal(err)
+	}
+	w.rename(link+".new", link)
+}
+
+func (w *watch) rename(from, to string) {
+	w.t.Helper()
+	if err := os.Rename(filepath.Join(w.dir, from), filepath.Join(w.dir, to)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// wants waits and compares what was reported: the attempts of a set, or a part of an error, within five seconds of now.
+func (w *watch) wants(what string, attempts int, wrong string) {
+	w.t.Helper()
+	began := time.Now()
+	now := w.after(time.Minute)
+	if len(now) != 1 || now[0].attempts != attempts || (now[0].err == nil) != (wrong == "") {
+		w.t.Fatalf("%s: %+v; want %d attempts, or the error %q", what, now, attempts, wrong)
+	}
+	c := now[0]
+	if took := c.at.Sub(began); took > 5*time.Second {
+		w.t.Errorf("%s: reported after %v; want 5s at most", what, took)
+	}
+	if wrong != "" && !strings.Contains(c.err.Error(), wrong) {
+		w.t.Errorf("%s: %v; want %q", what, c.err, wrong)
 	}
 }
 
 func TestWatch(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "retry.yaml")
-	put(t, path, attemptsFile("2"))
-	changes := watched(t, path)
-	put(t, path, attemptsFile("3"))
-	if c := <-changes; c.attempts != 3 {
-		t.Errorf("written in place: %+v", c)
-	}
-	put(t, path+".new", attemptsFile("4"))
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
-	if c := <-changes; c.attempts != 4 {
-		t.Errorf("replaced: %+v", c)
-	}
-	put(t, path, attemptsFile("one"))
-	if c := <-changes; c.err == nil {
-		t.Errorf("a bad file: %+v", c)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if c := <-changes; c.err == nil {
-		t.Errorf("no file: %+v", c)
-	}
-	put(t, path, attemptsFile("5"))
-	if c := <-changes; c.attempts != 5 {
-		t.Errorf("back again: %+v", c)
-	}
+	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
+		w.put("retry.yaml", attemptsFile("3"))
+		w.wants("written in place", 3, "")
+		w.put("new", attemptsFile("4"))
+		w.rename("new", "retry.yaml")
+		w.wants("replaced", 4, "")
+		w.put("retry.yaml", attemptsFile("one"))
+		w.wants("a bad file", 0, "retry.yaml:3:")
+		w.put("retry.yaml", attemptsFile("4"))
+		w.wants("as before", 4, "")
+		w.rename("retry.yaml", "away")
+		w.wants("gone", 0, "no such file")
+		w.rename("away", "retry.yaml")
+		w.wants("back", 4, "")
+	})
+}
+
+func TestWatch_FolderReplaced(t *testing.T) {
+	watchFile(t, "conf/retry.yaml", func(w *watch) { w.put("conf/retry.yaml", attemptsFile("2")) }, func(w *watch) {
+		w.put("conf.new/retry.yaml", attemptsFile("3"))
+		w.rename("conf", "conf.old")
+		w.rename("conf.new", "conf")
+		w.wants("replaced once", 3, "")
+		w.put("conf/retry.yaml", attemptsFile("4"))
+		w.wants("written in the new one", 4, "")
+	})
+}
+
+func TestWatch_ReleaseLink(t *testing.T) {
+	watchFile(t, "current/conf/retry.yaml", func(w *watch) {
+		w.put("releases/1/conf/retry.yaml", attemptsFile("2"))
+		w.put("releases/2/conf/retry.yaml", attemptsFile("3"))
+		w.point("current", "releases/1")
+	}, func(w *watch) {
+		w.point("current", "releases/2")
+		w.wants("pointed to the next release", 3, "")
+		w.put("releases/2/conf/retry.yaml", attemptsFile("4"))
+		w.wants("written there", 4, "")
+	})
+}
+
+func TestWatch_LinkToFile(t *testing.T) {
+	watchFile(t, "retry.yaml", func(w *watch) {
+		w.put("elsewhere/policy", attemptsFile("2"))
+		w.point("retry.yaml", "elsewhere/policy")
+	}, func(w *watch) {
+		w.put("elsewhere/policy", attemptsFile("3"))
+		w.wants("written where the link leads to", 3, "")
+	})
 }
 
 // Kubernetes keeps a ConfigMap in a folder of its own, which a link ..data leads to, and puts another link in
-// the place of that one.
-func TestWatchConfigMap(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	version := func(name, attempts string) {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
+// the place of that one. Then it removes the old folder.
+func TestWatch_ConfigMap(t *testing.T) {
+	watchFile(t, "retry.yaml", func(w *watch) {
+		w.put("..1/retry.yaml", attemptsFile("2"))
+		w.point("..data", "..1")
+		w.point("retry.yaml", filepath.Join("..data", "retry.yaml"))
+	}, func(w *watch) {
+		for _, n := range []string{"3", "4"} {
+			w.put("..v"+n+"/retry.yaml", attemptsFile(n))
+			w.point("..data", "..v"+n)
+			if err := os.RemoveAll(filepath.Join(w.dir, "..1")); err != nil {
+				t.Fatal(err)
+			}
+			w.wants("swapped", int(n[0]-'0'), "")
 		}
-		put(t, filepath.Join(dir, name, "retry.yaml"), attemptsFile(attempts))
-	}
-	link := func(to, name string) {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
+	})
+}
+
+// The first half of a file is a valid one.
+func TestWatch_SlowWriter(t *testing.T) {
+	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
+		text := ""
+		for _, line := range strings.SplitAfter("maxWaiting: 7\n"+attemptsFile("3")+strings.Repeat("# more\n", 20), "\n") {
+			text += line
+			w.put("retry.yaml", text)
+			time.Sleep(time.Second)
 		}
-	}
-	version("..1", "2")
-	link("..1", "..data")
-	link(filepath.Join("..data", "retry.yaml"), "retry.yaml")
-	changes := watched(t, filepath.Join(dir, "retry.yaml"))
-	version("..2", "3")
-	link("..2", "..data_tmp")
-	if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
-		t.Fatal(err)
-	}
-	if c := <-changes; c.attempts != 3 {
-		t.Errorf("%+v", c)
-	}
+		if now := w.after(0); len(now) > 0 {
+			w.t.Errorf("while it is written: %+v", now)
+		}
+		w.wants("written", 3, "")
+	})
+}
+
+func TestWatch_AwayForAMoment(t *testing.T) {
+	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
+		w.rename("retry.yaml", "away")
+		time.Sleep(1900 * time.Millisecond)
+		w.rename("away", "retry.yaml")
+		if now := w.after(time.Minute); len(now) > 0 {
+			w.t.Errorf("away for less than two readings: %+v", now)
+		}
+	})
+}
+
+func TestWatch_Restless(t *testing.T) {
+	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
+		text := attemptsFile("3")
+		for range 70 {
+			text += "# more\n"
+			w.put("retry.yaml", text)
+			time.Sleep(time.Second)
+		}
+		if now := w.after(0); len(now) != 1 || now[0].err == nil || !strings.Contains(now[0].err.Error(), "retry.yaml: is not followed: it has changed again and again for 30s") {
+			w.t.Errorf("while it changes: %+v", now)
+		}
+		w.put("retry.yaml", attemptsFile("2"))
+		w.wants("as at first", 2, "")
+	})
 }
 
 // Another program may change the file after it was loaded and before it is watched.
-func TestWatchChangeSinceLoad(t *testing.T) {
+func TestWatch_ChangeSinceLoad(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "retry.yaml")
-	put(t, path, attemptsFile("2"))
-	loaded, err := policy.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, path, attemptsFile("3"))
-	attempts := make(chan int, 10)
-	err = policy.Watch(t.Context(), path, loaded, func(s *policy.Set, err error) {
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		attempts <- s.Lookup("/a.B/C").MaxAttempts()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := <-attempts; got != 3 {
-		t.Errorf("%d attempts; want 3", got)
+	dir := t.TempDir()
+	for name, forget := range map[string]bool{"loaded": false, "not loaded": true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &watch{t: t, dir: dir, path: filepath.Join(dir, "retry.yaml")}
+			w.put("retry.yaml", attemptsFile("2"))
+			loaded, err := policy.Load(w.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.put("retry.yaml", attemptsFile("3"))
+			if forget {
+				loaded = nil
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			policy.Watch(ctx, w.path, loaded, w.changed)
+			w.wants(name, 3, "")
+		})
 	}
 }
 
-func TestWatchMissingFolder(t *testing.T) {
+func TestWatch_MissingFolder(t *testing.T) {
 	t.Parallel()
-	if err := policy.Watch(t.Context(), filepath.Join(t.TempDir(), "none", "retry.yaml"), nil, nil); err == nil {
-		t.Error("watches a folder that is not there")
-	}
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &watch{t: t, dir: dir, path: filepath.Join(dir, "none", "retry.yaml")}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		policy.Watch(ctx, w.path, nil, w.changed)
+		w.wants("nothing there", 0, "no such file")
+		w.put("none/retry.yaml", attemptsFile("3"))
+		w.wants("made", 3, "")
+	})
 }

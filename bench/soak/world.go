@@ -166,7 +166,8 @@ func (w *world) repeat(ctx context.Context, each time.Duration, do func()) {
 // trouble are the things that happen while calls go on.
 func (w *world) trouble(ctx context.Context) []func() {
 	return []func(){
-		func() { w.repeat(ctx, 400*time.Millisecond, w.changePolicies) },
+		func() { w.repeat(ctx, 400*time.Millisecond, w.reload) },
+		func() { w.repeat(ctx, 5*time.Second, w.changeFile) },
 		func() { w.repeat(ctx, time.Second, w.loseServer) },
 		func() { w.repeat(ctx, 1500*time.Millisecond, w.replaceConn) },
 		func() {
@@ -180,12 +181,16 @@ func (w *world) trouble(ctx context.Context) []func() {
 	}
 }
 
-// changePolicies writes another file, which now and then is wrong: then the policies before it hold.
-func (w *world) changePolicies() {
+// changeFile writes another file, which now and then is wrong: then the policies before it hold.
+func (w *world) changeFile() {
 	if w.of(0.2) {
 		w.breakFile()
 	}
 	w.writeFile(w.document())
+}
+
+// reload gives the Retrier other policies, which now and then are none: then those before them hold.
+func (w *world) reload() {
 	if w.of(0.3) {
 		set, err := policy.Parse("reload.yaml", []byte(w.document()))
 		if err == nil {
@@ -212,7 +217,7 @@ func (w *world) breakFile() {
 	w.loads.Lock()
 	defer w.loads.Unlock()
 	w.writeFile(w.document() + "nonsense: true\n")
-	timer := time.NewTimer(300 * time.Millisecond) // long enough for a watch to see it
+	timer := time.NewTimer(5 * time.Second) // long enough for a watch to follow it
 	defer timer.Stop()
 	<-timer.C
 	w.writeFile(w.document())

@@ -179,23 +179,27 @@ func TestPageAdmission(t *testing.T) {
 func TestPageRefusedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
-	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	refused := make(chan struct{}, 1)
-	r, err := interceptor.Watch(t.Context(), path, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) { refused <- struct{}{} }}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := Handler(r)
-	if body := get(h, "").Body.String(); strings.Contains(body, "refused") {
-		t.Errorf("nothing is refused:\n%s", body)
-	}
-	if err := os.WriteFile(path, []byte("maxWaiting: <many>"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	<-refused
-	wants(t, get(h, "").Body.String(), "The newest file is refused", "maxWaiting", "&lt;many&gt;")
+	synctest.Test(t, func(t *testing.T) {
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		refused := make(chan struct{}, 1)
+		r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) { refused <- struct{}{} }}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := Handler(r)
+		if body := get(h, "").Body.String(); strings.Contains(body, "refused") {
+			t.Errorf("nothing is refused:\n%s", body)
+		}
+		if err := os.WriteFile(path, []byte("maxWaiting: <many>"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		<-refused
+		wants(t, get(h, "").Body.String(), "The newest file is refused", "maxWaiting", "&lt;many&gt;")
+	})
 }
 
 func TestPageEscapes(t *testing.T) {

@@ -412,32 +412,34 @@ func TestMetricsBadOptions(t *testing.T) {
 func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
-	provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
-	named := func(name string) interceptor.Option {
-		return otel.Metrics(provider, otel.WithAttributes(attribute.String("retrier", name)))
-	}
-	refused := make(chan string, 1)
-	_, err := interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
-		Warning: func(d policy.Diagnostic) { refused <- d.String() },
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	newRetrier(t, named("b"))
-	if err := os.WriteFile(path, []byte("maxWaiting: many"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	<-refused
-	want(t, s.lines(t, "stagger.policy.reloads", "stagger.client.waiting"),
-		"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
-		"stagger.policy.reloads{result=followed retrier=a} 0", "stagger.policy.reloads{result=followed retrier=b} 0",
-		"stagger.policy.reloads{result=refused retrier=a} 1", "stagger.policy.reloads{result=refused retrier=b} 0")
+	synctest.Test(t, func(t *testing.T) {
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
+		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
+		named := func(name string) interceptor.Option {
+			return otel.Metrics(provider, otel.WithAttributes(attribute.String("retrier", name)))
+		}
+		refused := make(chan string, 1)
+		_, err := interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
+			Warning: func(d policy.Diagnostic) { refused <- d.String() },
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		newRetrier(t, named("b"))
+		if err := os.WriteFile(path, []byte("maxWaiting: many"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		<-refused
+		want(t, s.lines(t, "stagger.policy.reloads", "stagger.client.waiting"),
+			"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
+			"stagger.policy.reloads{result=followed retrier=a} 0", "stagger.policy.reloads{result=followed retrier=b} 0",
+			"stagger.policy.reloads{result=refused retrier=a} 1", "stagger.policy.reloads{result=refused retrier=b} 0")
+	})
 }
 
 func TestMetricsAreCollectedWhileCallsRun(t *testing.T) {
