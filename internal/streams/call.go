@@ -115,7 +115,7 @@ func (c *Call) handOver() {
 	if a.sender == idle && !a.deaf && !c.behind(a) {
 		a.sender = direct
 	}
-	if a.receiver == idle && a.heard && !a.brought && c.set.ServerStreams && !c.set.Resumes {
+	if a.receiver == idle && a.heard && c.set.ServerStreams && !c.set.Resumes {
 		a.receiver = direct
 	}
 	if a.sender == direct {

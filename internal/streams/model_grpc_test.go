@@ -1,8 +1,6 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !race
-
 package streams
 
 import (

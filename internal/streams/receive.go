@@ -94,12 +94,11 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 			c.eof = true
 		}
 		return a.claimOnce(End{Err: err, Received: true})
-	case a.claimed && c.shows(a):
+	case a.claimed:
 		t.over = true
 		if !c.set.ServerStreams {
 			a.receiver, c.eof = ended, true
 		}
-	case a.claimed:
 	case !c.set.ServerStreams:
 		a.receiver, t.reply = ended, a
 		return a.claim(End{Received: true})

@@ -1,0 +1,75 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streams
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+)
+
+// started is a call of the given kind that has begun, with one of the model's policies.
+func started(t *testing.T, set Settings, policy int) *Call {
+	t.Helper()
+	w := &accounts{open: map[int64]bool{}}
+	engine, now := new(attempts.Call), attempts.Now{At: ms(1000)}
+	step := engine.Start(attempts.Settings{
+		Policy: modelPolicies[policy], Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Alone: !set.Races,
+	}, now)
+	c := new(Call)
+	c.Start(engine, set, now, step)
+	c.Exit()
+	return c
+}
+
+// want checks the next order of a task.
+func want(t *testing.T, c *Call, task *Task, do Do, n int) {
+	t.Helper()
+	if o := c.Ask(task); o.Do != do || o.Attempt != n {
+		t.Fatalf("task of kind %d: order %+v; want %d of attempt %d", task.Kind, o, do, n)
+	}
+}
+
+// A hedge whose goroutine waits for headers is still sent a message that comes later: by another goroutine.
+func TestMessageAfterHeaderWaits(t *testing.T) {
+	t.Parallel()
+	c := started(t, Settings{ServerStreams: true, Races: true}, 4)
+	c.Wake()
+	for n := range 2 {
+		task := &Task{Kind: Goroutine, Attempt: n + 1}
+		want(t, c, task, Open, n+1)
+		c.Done(task, Result{})
+		want(t, c, task, GetHeader, n+1)
+	}
+	c.Exit()
+	want(t, c, &Task{Kind: SendMsg, Kept: true}, Send, 1)
+	if acts := c.Exit(); !slices.Equal(acts.Go, []int{2}) {
+		t.Errorf("goroutines for %v; want one for attempt 2", acts.Go)
+	}
+	want(t, c, &Task{Kind: Goroutine, Attempt: 2}, Send, 2)
+}
+
+// A message that is not kept does not commit the call to an attempt that has ended, if an inner interceptor hides that
+// from SendMsg.
+func TestHiddenEndDoesNotCommit(t *testing.T) {
+	t.Parallel()
+	c := started(t, Settings{ClientStreams: true}, 0)
+	opener, sender, receiver := &Task{Kind: NewStream}, &Task{Kind: SendMsg}, &Task{Kind: RecvMsg}
+	want(t, c, opener, Open, 1)
+	c.Done(opener, Result{})
+	want(t, c, receiver, Receive, 1)
+	want(t, c, sender, Send, 1)
+	c.Finish(1, errUnavailable)
+	c.Done(sender, Result{})
+	want(t, c, sender, Wait, 0)
+	e := c.Done(receiver, Result{Err: errUnavailable})
+	r := attempts.Result{Err: e.Err}
+	r.Status = status.Convert(e.Err)
+	if step := c.Ended(e, r, false); !step.Decision.Retry {
+		t.Errorf("decision %+v; want a retry", step.Decision)
+	}
+}
