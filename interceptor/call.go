@@ -249,23 +249,14 @@ func (c *call) answer(reported *attemptOptions) error {
 // notifyEnd runs the callbacks of a call that has ended with err.
 func (c *call) notifyEnd(err error) {
 	end := c.engine.End()
-	if err != nil && c.mayGiveUp(end) {
-		noteGaveUp(c.ctx, end.Reason)
+	if err != nil {
+		c.noteGaveUp(end)
 	}
 	if c.retrier.tellsCalls {
 		c.notifyCall(end, err)
 	}
 	c.logEnd(end, err)
 	c.options.finished(err)
-}
-
-// mayGiveUp reports whether the call could have had more attempts, or the server has stopped it: one that has one
-// attempt by its policy or its mode has not given up.
-func (c *call) mayGiveUp(end attempts.End) bool {
-	if end.Attempts != 1 || end.Reason == policy.ReasonPushbackStop {
-		return true
-	}
-	return end.Reason != policy.ReasonAttemptsExhausted && c.options.mode == policy.ModeEnforce
 }
 
 // catchUp looks again for the policy of a call that began before its connection had received any service config,

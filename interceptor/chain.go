@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -20,8 +21,8 @@ type inboundCall struct{ gaveUp atomic.Bool } // one of those has given up
 type inboundKey struct{}
 
 // UnaryServer returns the interceptor for the server of a service that is also a client: when a call
-// that was made in the context of an incoming one has given up after its retries, and the incoming one
-// fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6). Every gRPC
+// that was made in the context of an incoming one has given up after its retries, or after it has waited for a connection
+// in vain, and the incoming one fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6). Every gRPC
 // client then leaves its own retries, so that the layers of a chain do not multiply.
 //
 //	grpc.NewServer(grpc.ChainUnaryInterceptor(retrier.UnaryServer()), grpc.ChainStreamInterceptor(retrier.StreamServer()))
@@ -64,17 +65,35 @@ func (c *inboundCall) stops(err error) bool { return err != nil && c.gaveUp.Load
 
 func (*inboundCall) trailer() metadata.MD { return metadata.Pairs(policy.PushbackTrailer, "-1") }
 
-// noteGaveUp remembers, for the answer to the incoming call that this one was made in, that a retryable
-// failure was the last word here. A call that nobody would have retried says nothing of that, nor does one
-// that has left its retries to the caller above (policy.ReasonChainStop): he would leave them, too.
-func noteGaveUp(ctx context.Context, reason policy.Reason) {
-	switch reason {
-	case policy.ReasonAttemptsExhausted, policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere,
-		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
-		if in, ok := ctx.Value(inboundKey{}).(*inboundCall); ok {
-			in.gaveUp.Store(true)
-		}
+// inbound is the incoming call that a call is made in; nil if there is none.
+func inbound(ctx context.Context) *inboundCall {
+	in, _ := ctx.Value(inboundKey{}).(*inboundCall)
+	return in
+}
+
+// noteGaveUp remembers, for the answer to the incoming call that this one was made in, that this one has given up.
+func (c *call) noteGaveUp(end attempts.End) {
+	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && gaveUp(end) {
+		in.gaveUp.Store(true)
+	}
+}
+
+// gaveUp reports whether a call that has failed has given up: it was retried, has waited for a connection, or was kept
+// from that by what protects the backend. A caller above must not begin anew then. A call that has one attempt by its
+// policy has not given up, nor has one that failed at once since nobody waits in an old outage: other services like this
+// one may still be connected, so the retry is left to the caller (TestChain_KilledProcess has figures). Nor has one
+// that has left its retries to the caller above (policy.ReasonChainStop).
+func gaveUp(end attempts.End) bool {
+	switch end.Reason {
+	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+		return true
+	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
+		return end.Attempts > 1
+	case policy.ReasonNotConnected:
+		return end.Attempts > 1 || end.Waited > 0
 	default:
+		return false
 	}
 }
 

@@ -146,7 +146,7 @@ func TestObserve_Streams(t *testing.T) {
 	})
 }
 
-// A trial changes nothing for callers above: only a server's word is handed on.
+// A trial changes nothing for callers above.
 func TestObserve_Chain(t *testing.T) {
 	for name, row := range map[string]struct {
 		mode policy.Mode
@@ -156,8 +156,9 @@ func TestObserve_Chain(t *testing.T) {
 		"enforced":                        {policy.ModeEnforce, down(), []string{"-1"}},
 		"observed":                        {policy.ModeObserve, down(), nil},
 		"off":                             {policy.ModeOff, down(), nil},
-		"observed, and the server's word": {policy.ModeObserve, down().Pushback("-1"), []string{"-1"}},
-		"off, and the server's word":      {policy.ModeOff, down().Pushback("-1"), []string{"-1"}},
+		"observed, and the server's word": {policy.ModeObserve, down().Pushback("-1"), nil},
+		"off, and the server's word":      {policy.ModeOff, down().Pushback("-1"), nil},
+		"enforced, and the server's word": {policy.ModeEnforce, down().Pushback("-1"), []string{"-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := budgeted(reserve(0)) // so that the shadow refuses, too

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -191,4 +192,10 @@ func (s scene) leave() {
 	synctest.Wait()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(lastService) != "" {
+		serveLast()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,188 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// ending is a call that is made inside of an incoming one and fails for a reason.
+type ending struct {
+	name    string
+	config  policy.Config
+	options []interceptor.Option
+	call    func(t *testing.T, s scene, ctx context.Context) error //nolint:revive // the test comes first, as everywhere
+	reason  policy.Reason
+	stops   bool // the caller above is told not to retry
+}
+
+// calls is a call of GetOrder, after something has been prepared.
+func calls(prepare func(t *testing.T, s scene), opts ...grpc.CallOption) func(*testing.T, scene, context.Context) error {
+	return func(t *testing.T, s scene, ctx context.Context) error {
+		t.Helper()
+		prepare(t, s)
+		_, err := s.call(ctx, get, opts...)
+		return err
+	}
+}
+
+// answering is a call whose attempts are answered by steps.
+func answering(steps ...testserver.Step) func(*testing.T, scene, context.Context) error {
+	return calls(func(_ *testing.T, s scene) { s.On(get, steps...) })
+}
+
+// endings are at least one for each reason that can end a call with an error.
+func endings() []ending {
+	retries, none := config(plain()), config(plain())
+	with := func(change func(*policy.Spec)) policy.Config {
+		c := config(plain())
+		for i := range c.Methods {
+			change(&c.Methods[i].Spec)
+		}
+		return c
+	}
+	none.Methods = nil
+	limited := with(func(s *policy.Spec) { s.Timeout = time.Second })
+	suppressed := with(func(s *policy.Spec) { s.Retry.Chain = policy.ChainSuppress })
+	slow := with(func(s *policy.Spec) { s.Timeout, s.Retry.PerAttemptTimeout = time.Second, 200*ms })
+	broke := with(func(s *policy.Spec) { s.Retry.Budget = "" })
+	mode := func(m policy.Mode, c policy.Config) policy.Config {
+		c.Mode = m
+		return c
+	}
+	old := func(t *testing.T, s scene) {
+		t.Helper()
+		s.leave()
+		_, _ = s.took(t, "unary")
+		time.Sleep(7 * time.Second)
+	}
+	aged := func(t *testing.T, s scene) { t.Helper(); s.leave() }
+	unavailable := testserver.Fail(codes.Unavailable)
+	return []ending{
+		{"another code", retries, nil, answering(testserver.Fail(codes.NotFound)), policy.ReasonNonRetryable, false},
+		{"a cut stream", retries, nil, cutStream, policy.ReasonCommitted, false},
+		{"after 4 attempts", retries, nil, answering(unavailable), policy.ReasonAttemptsExhausted, true},
+		{"of one attempt", retries, []interceptor.Option{interceptor.WithMaxAttempts(1)}, answering(unavailable), policy.ReasonAttemptsExhausted, false},
+		{"of one attempt, by the caller", retries, nil, calls(func(_ *testing.T, s scene) { s.On(get, unavailable) }, interceptor.MaxAttempts(1)), policy.ReasonAttemptsExhausted, false},
+		{"no policy", none, nil, answering(unavailable), policy.ReasonNonRetryable, false},
+		{"nobody declares it safe", retries, nil, func(_ *testing.T, s scene, ctx context.Context) error {
+			s.On(create, unavailable)
+			_, err := s.call(ctx, create)
+			return err
+		}, policy.ReasonNotIdempotent, false},
+		{"at once", retries, nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, true},
+		{"left to the caller above", suppressed, nil, func(_ *testing.T, s scene, ctx context.Context) error {
+			s.On(get, unavailable)
+			_, err := s.call(metadata.NewIncomingContext(ctx, metadata.Pairs("grpc-previous-rpc-attempts", "1")), get)
+			return err
+		}, policy.ReasonChainStop, false},
+		{"after 1 attempt", retries, []interceptor.Option{withFuse(&fuse{limit: 1})}, answering(unavailable), policy.ReasonBreakerOpen, true},
+		{"an answer before it was slow", slow, nil, calls(func(t *testing.T, s scene) {
+			s.answers(t, get, text("").Delay(250*ms))
+			s.On(get, testserver.Hang())
+		}), policy.ReasonSlowEverywhere, true},
+		{"a queue", admitting(func(s *policy.Spec) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {
+			t.Cleanup(s.gather(t, 3).leave)
+		}), policy.ReasonOverloaded, true},
+		{"delay of 2 s", limited, nil, answering(unavailable.Pushback("2000")), policy.ReasonDeadlineTooClose, true},
+		{"no slot", retries, []interceptor.Option{interceptor.WithMaxWaiting(1)}, calls(func(t *testing.T, s scene) {
+			s.On(get, unavailable)
+			go func() { _, _ = s.call(t.Context(), get) }()
+			synctest.Wait()
+		}), policy.ReasonTooManyWaiting, true},
+		{"no permit", broke, []interceptor.Option{interceptor.WithBudget("", &purse{})}, answering(unavailable), policy.ReasonBudgetExhausted, true},
+		{"in the first attempt", limited, nil, answering(testserver.Hang()), policy.ReasonDeadlineExceeded, false},
+		{"in the second attempt", limited, nil, answering(unavailable.Times(1), testserver.Hang()), policy.ReasonDeadlineExceeded, true},
+		{"in the second attempt", retries, nil, cancelled, policy.ReasonCancelled, false},
+		{"in the wait for the second attempt", retries, nil, calls(func(_ *testing.T, s scene) {
+			s.On(get, unavailable)
+			time.AfterFunc(50*ms, s.retrier.Close)
+		}), policy.ReasonClosed, false},
+		{"after a wait", retries, nil, calls(aged), policy.ReasonNotConnected, true},
+		{"without a wait", retries, nil, calls(old), policy.ReasonNotConnected, false},
+		{"without a wait, by the caller", retries, nil, calls(aged, grpc.WaitForReady(false)), policy.ReasonNotConnected, false},
+		{"switched off in between", retries, nil, calls(func(t *testing.T, s scene) {
+			s.On(get, unavailable)
+			time.AfterFunc(150*ms, func() { mustSetMode(t, s.retrier, policy.ModeOff) })
+		}), policy.ReasonModeOff, false},
+		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable), policy.ReasonModeOff, false},
+		{"observed", mode(policy.ModeObserve, budgeted(reserve(0))), nil, answering(unavailable), policy.ReasonBudgetExhausted, false},
+		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},
+		{"observed", mode(policy.ModeObserve, config(plain())), nil, calls(aged), policy.ReasonModeOff, false},
+		{"off", mode(policy.ModeOff, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},
+		{"off", mode(policy.ModeOff, config(plain())), nil, calls(aged), policy.ReasonModeOff, false},
+	}
+}
+
+func mustSetMode(t *testing.T, r *interceptor.Retrier, m policy.Mode) {
+	t.Helper()
+	if err := r.SetMode(m); err != nil {
+		t.Error(err)
+	}
+}
+
+// cutStream reads a stream that is cut after its first message.
+func cutStream(_ *testing.T, s scene, ctx context.Context) error {
+	s.On(get, testserver.Play(testserver.Send(wrapperspb.String("a"))).Then(testserver.Fail(codes.Unavailable)))
+	return ask(ctx, s.conn, false)
+}
+
+// cancelled is a call whose caller gives up in its second attempt.
+func cancelled(_ *testing.T, s scene, ctx context.Context) error {
+	s.On(get, down().Times(1), testserver.Hang())
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	time.AfterFunc(time.Second, cancel)
+	_, err := s.call(ctx, get)
+	return err
+}
+
+// What the caller above is told of each reason for which a call ends.
+func TestChain_Reason(t *testing.T) {
+	t.Parallel()
+	seen := map[policy.Reason]bool{ // and these end no call that fails
+		policy.ReasonSucceeded: true, policy.ReasonRetry: true, policy.ReasonHedge: true, policy.ReasonFollowed: true,
+	}
+	for _, e := range endings() {
+		seen[e.reason] = true
+		t.Run(string(e.reason)+"/"+e.name, func(t *testing.T) {
+			play(t, e.config, func(t *testing.T, s scene) {
+				var (
+					told metadata.MD
+					err  error
+				)
+				ctx := grpc.NewContextWithServerTransportStream(t.Context(), trailers{&told})
+				_, _ = s.retrier.UnaryServer()(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) {
+					err = e.call(t, s, ctx)
+					return nil, err
+				})
+				var want []string
+				if e.stops {
+					want = []string{"-1"}
+				}
+				if got := told.Get(policy.PushbackTrailer); err == nil || reasonOf(err) != e.reason || !slices.Equal(got, want) {
+					t.Errorf("%v (%s): the caller above is told %v; want %v of %s", err, reasonOf(err), got, want, e.reason)
+				}
+			}, e.options...)
+		})
+	}
+	for _, reason := range policy.Reasons() {
+		if !seen[reason] {
+			t.Errorf("no row for %s", reason)
+		}
+	}
+}
