@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
-	"weak"
 
 	"google.golang.org/grpc"
 
@@ -23,52 +21,39 @@ type budgets struct {
 	leases leases
 	table  sync.Map // budgetKey → *balance; changed under Retrier.reloading
 
-	rules   map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
-	drained map[string]bool       // names whose new balances begin with nothing; the same
-	count   int                   // of the table; the same
-	sweepAt int                   // the count at which the table is swept; the same
-}
-
-// balance is a budget in the table. It never changes; another one takes its place.
-//
-//	new ──► in use ──── a sweep finds it fresh ────► idle ──── a sweep finds that nobody holds it, still fresh ────► dropped
-//	          ▲                                       │
-//	          └──────────────── a call ───────────────┘
-type balance struct {
-	budget budget.Reloadable
-	used   *heldBudget              // nil while it is idle
-	held   weak.Pointer[heldBudget] // by calls, or used
-}
-
-// heldBudget is a budget as calls hold it, from their start to their end. Counting them would have all calls write to
-// one place. The garbage collector knows without that when nobody holds it any more.
-type heldBudget struct{ budget.Reloadable }
-
-// Confirm implements [budget.Confirmer], which the balance may be.
-func (h *heldBudget) Confirm(now time.Duration, p budget.Permit) bool {
-	c, ok := h.Reloadable.(budget.Confirmer)
-	return !ok || c.Confirm(now, p)
+	rules    map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
+	replaced replacedBalances      // by the last reloads; the same
+	counts   budgetCounts          // the same
+	count    int                   // of the table; the same
+	sweepAt  int                   // the count at which the table is swept; the same
 }
 
 // budgetKey says which calls share a balance.
 type budgetKey struct {
-	name, kind      string
-	target, service string // "" if all do
-	shadow          bool   // calls in mode OBSERVE share it
+	name, kind string
+	source     BudgetSource
+	budgetUser
+}
+
+// budgetUser is a call, as far as that says which balance it shares; in a key, "" is all targets or services.
+type budgetUser struct {
+	target, service string
+	shadow          bool // it is in mode OBSERVE
 }
 
 // budgetFor returns the budget that pays for a call. Calls in mode OBSERVE have balances of their own, and those in
 // mode OFF have none: they neither earn nor spend.
-func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, mode policy.Mode) budget.Budget {
-	if mode == policy.ModeOff {
+func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions) budget.Budget {
+	if o.mode == policy.ModeOff {
 		return budget.Unlimited
 	}
-	shadow := mode == policy.ModeObserve
+	shadow := o.mode == policy.ModeObserve
 	given, cached := target(cc), of.cachedBudget(p, shadow)
 	if b := cached.load(given); b != nil {
 		return b
 	}
-	b := r.findBudget(of, p, r.targets.canonical(cc), method, shadow)
+	b := r.findBudget(of, p, budgetUser{target: r.targets.canonical(cc), shadow: shadow},
+		func(of *rules) string { return r.serviceOf(of, p, method, o) })
 	if of.budgets[p.Budget()].scope != policy.ScopeService {
 		cached.store(given, b)
 	}
@@ -77,22 +62,23 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, me
 
 // findBudget finds or makes the balance for a call. A policy without
 // retries needs none, unless the file throttles: then its successes and failures count too.
-func (r *Retrier) findBudget(of *rules, p *policy.Policy, target, method string, shadow bool) budget.Budget {
+func (r *Retrier) findBudget(of *rules, p *policy.Policy, u budgetUser, service func(*rules) string) budget.Budget {
 	name := p.Budget()
 	if name == policy.NoBudget || p.MaxAttempts() < 2 && !of.throttled {
 		return budget.Unlimited
 	}
-	if own := r.budgets.given[name]; own != nil && !shadow { // nobody can make another one like it
+	if own := r.budgets.given[name]; own != nil && !u.shadow { // nobody can make another one like it
 		return own
 	}
 	if _, known := of.budgets[name]; !known {
 		r.warnUnknownBudget(name)
 	}
-	key, _ := of.budgetKey(name, target, method, shadow)
+	u.service = service(of)
+	key, _ := of.budgetKey(name, u)
 	if b := r.budgets.find(key); b != nil && of.settingsHold(key) {
 		return b
 	}
-	return r.newBudget(of, name, target, method, shadow)
+	return r.newBudget(of, name, u, service)
 }
 
 // make makes a balance.
@@ -137,11 +123,12 @@ func (b *budgets) lease(rules map[string]budgetRule) error {
 
 // newBudget makes a balance, or gives one that is there the settings that a service config has delivered.
 // It follows the newest rules: a reload may have come since the call read its own.
-func (r *Retrier) newBudget(of *rules, name, target, method string, shadow bool) budget.Budget {
+func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*rules) string) budget.Budget {
 	for {
 		of = of.newest(r.rules.Load())
-		key, rule := of.budgetKey(name, target, method, shadow)
-		settings := rule.settings(shadow)
+		u.service = service(of)
+		key, rule := of.budgetKey(name, u)
+		settings := rule.settings(u.shadow)
 		var b budget.Budget
 		var err error
 		if of.delivered() { // the pools of a file are leased when it is loaded
@@ -179,8 +166,8 @@ func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config) (b
 		if err != nil {
 			return nil, err
 		}
-		if r.budgets.drained[key.name] || of.delivered() && r.budgets.ofAnotherKind(key) {
-			fresh.Drain(budget.Now())
+		if now := budget.Now(); r.budgets.replaced.before(key, now) || of.delivered() && r.replacesBefore(key, now) {
+			fresh.Drain(now)
 		}
 		b = r.budgets.add(key, fresh)
 	case of.delivered():
@@ -194,120 +181,19 @@ func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config) (b
 	return b, nil
 }
 
-// find returns the balance for a key; nil if there is none, or it is idle.
-func (b *budgets) find(key budgetKey) *heldBudget {
-	if found, ok := b.load(key); ok {
-		return found.used
+// otherService stands for the services that only the application's own callers name, as those of a proxy do: their
+// names have no bound.
+const otherService = "other"
+
+// serviceOf is the service whose balance pays for a call, where the scope is SERVICE: its own, if the policy, generated
+// code or a descriptor names it. It is "" where no scope asks for it.
+func (r *Retrier) serviceOf(of *rules, p *policy.Policy, method string, o *callOptions) string {
+	if !of.perService {
+		return ""
 	}
-	return nil
-}
-
-func (b *budgets) load(key budgetKey) (*balance, bool) {
-	found, _ := b.table.Load(key)
-	kept, ok := found.(*balance)
-	return kept, ok
-}
-
-// hold returns the balance for a key, and has it in use; nil if there is none. It requires Retrier.reloading.
-func (b *budgets) hold(key budgetKey) *heldBudget {
-	found, ok := b.load(key)
-	switch {
-	case !ok:
-		return nil
-	case found.used == nil:
-		held := found.held.Value()
-		if held == nil {
-			held = &heldBudget{found.budget}
-		}
-		return b.store(key, held)
-	default:
-		return found.used
-	}
-}
-
-func (b *budgets) store(key budgetKey, held *heldBudget) *heldBudget {
-	b.table.Store(key, &balance{held.Reloadable, held, weak.Make(held)})
-	return held
-}
-
-// add adds a balance. It requires Retrier.reloading.
-func (b *budgets) add(key budgetKey, own budget.Reloadable) *heldBudget {
-	if b.count >= max(b.sweepAt, leastSwept) {
-		used := b.sweep(budget.Now())
-		b.sweepAt = b.count + max(used, leastSwept)
-	}
-	b.count++
-	return b.store(key, &heldBudget{own})
-}
-
-// leastSwept is the number of balances below which none is dropped.
-const leastSwept = 100
-
-// sweep drops the balances that nobody misses, as of targets that are gone: no call holds them, and a fresh one could
-// not be told from them. It returns how many stay in use. It requires Retrier.reloading.
-func (b *budgets) sweep(now time.Duration) (used int) {
-	b.table.Range(func(k, v any) bool {
-		key, _ := k.(budgetKey)
-		kept, _ := v.(*balance)
-		switch {
-		case b.drained[key.name] || !kept.budget.Fresh(now): // one that begins with nothing is not fresh
-			used++
-		case kept.used != nil:
-			b.table.Store(key, &balance{kept.budget, nil, kept.held})
-		case kept.held.Value() == nil:
-			b.drop(key)
-		}
-		return true
-	})
-	return used
-}
-
-func (b *budgets) drop(key budgetKey) {
-	b.table.Delete(key)
-	b.count--
-}
-
-// ofAnotherKind reports whether there is a balance of another kind for the same calls.
-func (b *budgets) ofAnotherKind(key budgetKey) bool {
-	own := key.kind
-	for _, key.kind = range budget.Names() {
-		if _, found := b.load(key); found && key.kind != own {
-			return true
-		}
-	}
-	return false
-}
-
-// reload gives balances the settings of the policy file's new rules, if they have changed. A balance whose
-// budget has become another kind or scope is forgotten, and those that take its place begin with nothing.
-// Where the file does not name a budget any more, its balance waits for it to come back. It requires
-// Retrier.reloading.
-func (b *budgets) reload(rules map[string]budgetRule) {
-	changed := map[string]budgetRule{} // what they were
-	for name, rule := range rules {
-		if before, ok := b.rules[name]; ok && before != rule {
-			changed[name] = before
-			b.drained[name] = b.drained[name] || !before.alike(rule)
-		}
-		b.rules[name] = rule
-	}
-	b.table.Range(func(k, v any) bool {
-		key, _ := k.(budgetKey)
-		kept, _ := v.(*balance)
-		rule := rules[key.name]
-		switch before, ok := changed[key.name]; {
-		case !ok || before.config.Name() != key.kind: // it is as it was, or of a service config
-		case before.alike(rule):
-			_ = kept.budget.Reload(budget.Now(), rule.settings(key.shadow)) // it has been checked
-		default:
-			b.drop(key)
-		}
-		return true
-	})
-}
-
-// serviceOf cuts "/service/method" to "service".
-func serviceOf(method string) string {
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	return service
+	if p.Name().Service == service || o.static() || r.described(service) {
+		return service
+	}
+	return otherService
 }

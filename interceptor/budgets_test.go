@@ -207,8 +207,8 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 		least, most float64 // of the balance
 	}{
 		"more":          {reserve(5), 50, 50.1},
-		"another kind":  {policy.BudgetSpec{Config: refund}, 0, 0.3},
-		"another scope": {perService, 0, 0.1},
+		"another kind":  {policy.BudgetSpec{Config: refund}, 100, 100}, // in the place of none: the call is the first
+		"another scope": {perService, 50, 50.1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reload func()

@@ -278,7 +278,7 @@ func (c *call) catchUp() bool {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 		c.keyless = !carries(before, header, c.key)
 	}
-	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method, c.options.mode); b != c.budget {
+	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method, &c.options); b != c.budget {
 		b.Start(c.start)
 		c.budget.Finish(budget.Now(), budget.EndFailed)
 		c.budget = b

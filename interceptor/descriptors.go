@@ -37,6 +37,15 @@ func WithDescriptors(path string) Option {
 	}
 }
 
+// described reports whether generated code or a descriptor set knows a service.
+func (r *Retrier) described(service string) bool {
+	return slices.ContainsFunc(append(slices.Clip(r.descriptors), protoregistry.GlobalFiles), func(files *protoregistry.Files) bool {
+		found, err := files.FindDescriptorByName(protoreflect.FullName(service))
+		_, ok := found.(protoreflect.ServiceDescriptor)
+		return err == nil && ok
+	})
+}
+
 // describedReply is an empty reply of a method, by its descriptor; nil if nobody knows that.
 func (r *Retrier) describedReply(method string) any {
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))

@@ -93,7 +93,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	}
 	r := &Retrier{
 		single:      single,
-		budgets:     budgets{given: map[string]budget.Budget{}, rules: map[string]budgetRule{}, drained: map[string]bool{}},
+		budgets:     budgets{given: map[string]budget.Budget{}, rules: map[string]budgetRule{}},
 		maxAttempts: DefaultMaxAttempts,
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
@@ -115,7 +115,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
 		return nil, err
 	}
-	fresh := newRules(set)
+	fresh := newRules(set, BudgetOfPolicies)
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}

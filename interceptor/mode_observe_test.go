@@ -53,7 +53,7 @@ func TestObserve_Unary(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		target := s.conn.Target()
-		want := []interceptor.BudgetState{{Target: target, Balance: 3.1, Capacity: 4.1, Granted: 1, Shadow: true}}
+		want := []interceptor.BudgetState{{Kind: "ratio", Source: interceptor.BudgetOfPolicies, Target: target, Balance: 3.1, Capacity: 4.1, Granted: 1, Shadow: true}}
 		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
@@ -212,7 +212,7 @@ func TestObserve_Reload(t *testing.T) {
 		s.On(get, restarting)
 		_, _ = s.call(t.Context(), get)
 		s.reload(t, refund(100))
-		want := interceptor.BudgetState{Name: "orders", Balance: 10, Capacity: 20, Granted: 1, Shadow: true}
+		want := interceptor.BudgetState{Name: "orders", Kind: "refund", Source: interceptor.BudgetOfPolicies, Balance: 10, Capacity: 20, Granted: 1, Shadow: true}
 		if got := s.retrier.Budgets(); len(got) != 1 || got[0] != want {
 			t.Errorf("%+v; want %+v", got, want)
 		}

@@ -78,7 +78,7 @@ func TestPercent_Earns(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				want := []interceptor.BudgetState{{Name: "orders", Balance: 3, Capacity: 3, Shadow: mode == policy.ModeObserve}}
+				want := []interceptor.BudgetState{{Name: "orders", Kind: "ratio", Source: interceptor.BudgetOfPolicies, Balance: 3, Capacity: 3, Shadow: mode == policy.ModeObserve}}
 				if got := retrier.Budgets(); !slices.Equal(got, want) || tenths != 10 {
 					t.Errorf("%+v after %d draws; want %+v", got, tenths, want)
 				}

@@ -37,7 +37,7 @@ func (r *Retrier) reload(set *policy.Set) ([]policy.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	fresh := newRules(set)
+	fresh := newRules(set, BudgetOfPolicies)
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}

@@ -17,13 +17,14 @@ import (
 // rules are what a Retrier follows at a time. A reload puts others in their place; calls keep the policy
 // that they began with.
 type rules struct {
-	set       *policy.Set
-	since     time.Time             // when the Retrier began to follow them
-	budgets   map[string]budgetRule // by name; "" is the default budget
-	throttled bool                  // every call counts for the budget, those without retries too
-	cached    []cachedBudgets       // one for each policy of the set, by its index
-	gates     []cachedGate          // the same
-	balancing string                // see policy.Set.LoadBalancing
+	set        *policy.Set
+	since      time.Time             // when the Retrier began to follow them
+	budgets    map[string]budgetRule // by name; "" is the default budget
+	throttled  bool                  // every call counts for the budget, those without retries too
+	perService bool                  // a budget has scope SERVICE
+	cached     []cachedBudgets       // one for each policy of the set, by its index
+	gates      []cachedGate          // the same
+	balancing  string                // see policy.Set.LoadBalancing
 
 	// Only of rules that a service config has delivered.
 	config  *configSet
@@ -35,6 +36,7 @@ type rules struct {
 type budgetRule struct {
 	config budget.Config
 	scope  policy.Scope
+	source BudgetSource
 }
 
 // alike reports whether what one budget has earned means the same to the other.
@@ -51,19 +53,21 @@ func (b budgetRule) settings(shadow bool) budget.Config {
 	return b.config
 }
 
-func newRules(set *policy.Set) *rules {
+// newRules makes the rules of a set, which come from the given source.
+func newRules(set *policy.Set, source BudgetSource) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), gates: make([]cachedGate, len(set.Policies()))}
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p
 	}
 	r.balancing, _ = set.LoadBalancing()
-	r.budgets[""] = budgetRule{config: budget.DefaultRatio(), scope: policy.ScopeTarget}
+	r.budgets[""] = budgetRule{config: budget.DefaultRatio(), scope: policy.ScopeTarget, source: source}
 	if t := set.Throttling(); t != nil {
-		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget}
+		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget, source: source}
 		r.throttled = true
 	}
 	for _, spec := range set.Budgets() {
-		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: cmp.Or(spec.Scope, policy.ScopeTarget)}
+		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: cmp.Or(spec.Scope, policy.ScopeTarget), source: source}
+		r.perService = r.perService || spec.Scope == policy.ScopeService
 	}
 	return r
 }
@@ -94,20 +98,19 @@ func (r *rules) newest(file *rules) *rules {
 
 // budgetKey returns which balance pays for a call whose policy names a budget, and the budget: the default
 // one if there is none of that name.
-func (r *rules) budgetKey(name, target, method string, shadow bool) (budgetKey, budgetRule) {
+func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	rule, known := r.budgets[name]
 	if !known {
 		name, rule = "", r.budgets[""]
 	}
-	key := budgetKey{name: name, kind: rule.config.Name(), shadow: shadow}
 	switch rule.scope {
 	case policy.ScopeProcess:
+		u.target, u.service = "", ""
 	case policy.ScopeService:
-		key.target, key.service = target, serviceOf(method)
 	default:
-		key.target = target
+		u.service = ""
 	}
-	return key, rule
+	return budgetKey{name: name, kind: rule.config.Name(), source: rule.source, budgetUser: u}, rule
 }
 
 // settingsHold reports whether a balance has the settings of these rules. A reload gives them those of the

@@ -61,7 +61,7 @@ type configSet struct {
 func (c *configSet) beside(file *rules) *rules {
 	r := c.rules.Load()
 	if r == nil || r.file != file {
-		r = newRules(c.set)
+		r = newRules(c.set, BudgetOfServiceConfig)
 		r.config, r.file = c, file
 		if !r.throttled {
 			r.budgets[""], r.throttled = file.budgets[""], file.throttled

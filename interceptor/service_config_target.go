@@ -10,9 +10,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -29,9 +31,10 @@ type targets struct {
 
 // targetConfig is what the connections of a target have received. It does not change.
 type targetConfig struct {
-	answered bool        // by a resolver at least
-	agree    bool        // all that have received anything have received config
-	config   *configText // nil: they do not agree, or have received none
+	answered bool          // by a resolver at least
+	agree    bool          // all that have received anything have received config
+	config   *configText   // nil: they do not agree, or have received none
+	changed  time.Duration // when config did, on the budgets' clock
 }
 
 // configText is a service config as its text says, beside what gRPC makes of it.
@@ -50,9 +53,22 @@ func (t *targets) find(cc *grpc.ClientConn) *targetConfig {
 	if !t.wrapped.Load() {
 		return nil
 	}
-	found, _ := t.byName.Load(t.names.canonical(cc))
+	return t.load(t.names.canonical(cc))
+}
+
+func (t *targets) load(target string) *targetConfig {
+	found, _ := t.byName.Load(target)
 	c, _ := found.(*targetConfig)
 	return c
+}
+
+// changed is when what the connections of a target have received has changed last; not ok if there are none with a
+// wrapped resolver.
+func (t *targets) changed(target string) (at time.Duration, ok bool) {
+	if c := t.load(target); c != nil {
+		return c.changed, true
+	}
+	return 0, false
 }
 
 // governs reports whether a connection follows the config, for a method that gRPC reads as mc there. Connections
@@ -181,6 +197,10 @@ func (t *targets) update(target string) *targetConfig {
 	}
 	if !now.agree {
 		now.config = nil
+	}
+	now.changed = budget.Now()
+	if before := t.load(target); before != nil && before.config == now.config {
+		now.changed = before.changed
 	}
 	t.byName.Store(target, now)
 	return now

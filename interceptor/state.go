@@ -14,17 +14,29 @@ import (
 
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
-	Name     string  // in the policy file; "" is the default budget
-	Target   string  // whose calls share it, in the form of CanonicalTarget; "" for all
-	Service  string  // with scope SERVICE, else ""
-	Balance  float64 // extra attempts of the usual cost that would be granted now
-	Capacity float64 // what the balance would be if nothing were spent
-	Granted  uint64  // withdrawals that were granted so far
-	Denied   uint64  // withdrawals that were refused so far
+	Name     string       // in the policy file; "" is the default budget
+	Kind     string       // one of budget.Names; "" for one of your own from [WithBudget]
+	Source   BudgetSource // who describes it: two may have one name
+	Target   string       // whose calls share it, in the form of CanonicalTarget; "" for all
+	Service  string       // with scope SERVICE, else ""; "other" for services that nothing but calls name
+	Balance  float64      // extra attempts of the usual cost that would be granted now
+	Capacity float64      // what the balance would be if nothing were spent
+	Granted  uint64       // withdrawals that were granted since the balance was made
+	Denied   uint64       // withdrawals that were refused since then; [Retrier.BudgetCounts] has those of all balances
 	// Shadow is a balance of calls in mode OBSERVE, whose extra attempts are decided on and not sent. How a call ends by
 	// itself settles it, so that Denied is an upper bound of what mode ENFORCE would refuse.
 	Shadow bool
 }
+
+// BudgetSource is who describes a budget. Metrics print it as it stands here.
+type BudgetSource string
+
+// The sources.
+const (
+	BudgetOfPolicies      BudgetSource = "policies"       // the policy file or set, or the default
+	BudgetOfServiceConfig BudgetSource = "service_config" // that a resolver has delivered
+	BudgetOfOption        BudgetSource = "option"         // [WithBudget]
+)
 
 // Budgets reads the budgets of the Retrier that calls have used so far, in the order of name, target and
 // service, the shadow of a balance after it; those from [WithBudget] have no target. Among many, a balance is missing that no call holds and that has
@@ -33,13 +45,13 @@ func (r *Retrier) Budgets() []BudgetState {
 	now := budget.Now()
 	state := func(key budgetKey, b budget.Budget) BudgetState {
 		return BudgetState{
-			Name: key.name, Target: key.target, Service: key.service, Shadow: key.shadow,
+			Name: key.name, Kind: key.kind, Source: key.source, Target: key.target, Service: key.service, Shadow: key.shadow,
 			Balance: b.Balance(now), Capacity: b.Capacity(now), Granted: b.Granted(), Denied: b.Denied(),
 		}
 	}
 	var list []BudgetState
 	for name, b := range r.budgets.given {
-		list = append(list, state(budgetKey{name: name}, b))
+		list = append(list, state(givenKey(name, b), b))
 	}
 	r.budgets.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
@@ -49,22 +61,42 @@ func (r *Retrier) Budgets() []BudgetState {
 	})
 	slices.SortFunc(list, func(a, b BudgetState) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service),
-			cmp.Compare(shadows(a), shadows(b)))
+			compareBools(a.Shadow, b.Shadow), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Source, b.Source))
 	})
 	return list
+}
+
+// givenKey names a budget from WithBudget.
+func givenKey(name string, b budget.Budget) budgetKey {
+	key := budgetKey{name: name, source: BudgetOfOption}
+	switch b.(type) {
+	case *budget.Ratio:
+		key.kind = budget.RatioConfig{}.Name()
+	case *budget.Throttle:
+		key.kind = budget.ThrottleConfig{}.Name()
+	case *budget.Concurrent:
+		key.kind = budget.ConcurrentConfig{}.Name()
+	case *budget.Refund:
+		key.kind = budget.RefundConfig{}.Name()
+	}
+	return key
+}
+
+// compareBools has false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // Pools reads the pools of the Retrier's fleet ([WithFleet]), by name; nil without one. Whoever else uses the fleet
 // reads the same. It is safe for concurrent use.
 func (r *Retrier) Pools() []budget.PoolState { return r.budgets.leases.Pools() }
-
-// shadows is 1 for a shadow.
-func shadows(b BudgetState) int {
-	if b.Shadow {
-		return 1
-	}
-	return 0
-}
 
 // PolicyState describes the policies that a Retrier follows.
 type PolicyState struct {

@@ -20,9 +20,9 @@ func TestState_BalancesAndDenials(t *testing.T) {
 		"service": {Scope: policy.ScopeService, Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
-		"target":  {Name: "orders", Target: "T", Balance: 0, Capacity: 2, Granted: 1, Denied: 1},
-		"process": {Name: "orders", Balance: 0, Capacity: 2, Granted: 2, Denied: 1},
-		"service": {Name: "orders", Target: "T", Service: "acme.orders.v1.OrderService", Balance: 2, Capacity: 2, Granted: 3},
+		"target":  {Name: "orders", Kind: "throttle", Target: "T", Balance: 0, Capacity: 2, Granted: 1, Denied: 1},
+		"process": {Name: "orders", Kind: "refund", Balance: 0, Capacity: 2, Granted: 2, Denied: 1},
+		"service": {Name: "orders", Kind: "concurrent", Target: "T", Service: "acme.orders.v1.OrderService", Balance: 2, Capacity: 2, Granted: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(specs[name]), func(t *testing.T, s scene) {
@@ -31,6 +31,7 @@ func TestState_BalancesAndDenials(t *testing.T) {
 				}
 				s.On(get, down())
 				_, _ = s.call(t.Context(), get)
+				want.Source = interceptor.BudgetOfPolicies
 				got := s.retrier.Budgets()
 				if want.Target != "" {
 					want.Target = s.conn.Target()
@@ -54,9 +55,9 @@ func TestState_OrderOfNames(t *testing.T) {
 			_, _ = s.call(t.Context(), method)
 		}
 		want := []interceptor.BudgetState{
-			{Name: "", Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 0.8 a second for 5 s, and a tenth for the call
-			{Name: "mine", Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
-			{Name: "orders", Balance: 2, Capacity: 2},
+			{Name: "", Kind: "ratio", Source: interceptor.BudgetOfPolicies, Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 0.8 a second for 5 s, and a tenth for the call
+			{Name: "mine", Source: interceptor.BudgetOfOption, Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
+			{Name: "orders", Kind: "refund", Source: interceptor.BudgetOfPolicies, Balance: 2, Capacity: 2},
 		}
 		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)

@@ -84,7 +84,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		}
 		ctx = r.withBackends(ctx, cc, p, o.maxAttempts, flags)
 		c := call{
-			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, o.mode),
+			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, &o),
 			options: o, flags: flags, with: with, start: budget.Now(),
 			admits: r.admissionFor(of, p, cc, method, &o),
 		}

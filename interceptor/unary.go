@@ -37,7 +37,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			ctx = r.startCall(ctx, method, cc)
 		}
 		ctx = r.withBackends(ctx, cc, p, options.maxAttempts, flags)
-		b, start := r.budgetFor(of, p, cc, method, options.mode), budget.Now()
+		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
 		admits := r.admissionFor(of, p, cc, method, &options)
 		adopted := flags&fast != 0 && !r.watched
 		refused := adopted && admits != nil && !admits.Enter(start, timeLeft(ctx))

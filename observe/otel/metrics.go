@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"sync/atomic"
+	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -27,13 +29,14 @@ const scope = "github.com/stagger-go/stagger/observe/otel"
 // labels. Calls that succeed at once record nothing; gRPC's own metrics count them. What is a state is read when
 // metrics are collected.
 //
-// Two Retriers of one provider need [WithAttributes] to be told apart.
+// Two Retriers of one provider need [WithAttributes] to be told apart. A Retrier that the program holds no more is not
+// read any more: the provider does not keep it alive.
 func Metrics(provider metric.MeterProvider, options ...MetricsOption) interceptor.Option {
 	return func(r *interceptor.Retrier) error {
 		if provider == nil {
 			return errors.New("otel: Metrics(nil): must be a MeterProvider; otel.GetMeterProvider of OpenTelemetry returns the program's")
 		}
-		m := &metrics{target: func(target string) string { return target }, named: func(string) bool { return false }}
+		m := &metrics{retrier: weak.Make(r), target: func(target string) string { return target }, named: func(string) bool { return false }}
 		for i, option := range options {
 			if option == nil {
 				return fmt.Errorf("otel: Metrics: option %d is nil", i)
@@ -42,11 +45,13 @@ func Metrics(provider metric.MeterProvider, options ...MetricsOption) intercepto
 				return err
 			}
 		}
-		if err := m.instruments(provider.Meter(scope)); err != nil {
+		callback, err := m.instruments(provider.Meter(scope))
+		if err != nil {
 			return fmt.Errorf("otel: Metrics: %w", err)
 		}
+		runtime.AddCleanup(r, func(callback metric.Registration) { _ = callback.Unregister() }, callback)
 		return interceptor.WithObserver(interceptor.Observer{
-			Attach:   m.retrier.Store,
+			Attach:   func(*interceptor.Retrier) { m.made.Store(true) },
 			Decision: m.decision,
 			Call:     m.call,
 			Reload:   m.reload,
@@ -80,7 +85,8 @@ func WithMethods(f func(method string) bool) MetricsOption {
 	}
 }
 
-// WithTarget makes f of a connection's target the label: for programs with more targets than metrics should have.
+// WithTarget makes f of a connection's target the label: for programs with more targets than metrics should have. Of
+// balances with the same labels, the counts are added up, and the one that has the least left of its capacity is shown.
 func WithTarget(f func(target string) string) MetricsOption {
 	return func(m *metrics) error {
 		if f == nil {
@@ -101,7 +107,8 @@ func WithAttributes(attributes ...attribute.KeyValue) MetricsOption {
 
 // metrics records what happens to the calls of one Retrier.
 type metrics struct {
-	retrier    atomic.Pointer[interceptor.Retrier] // nil until it is made
+	retrier    weak.Pointer[interceptor.Retrier] // the provider holds the callback that reads it
+	made       atomic.Bool                       // the Retrier is
 	grpcNames  bool
 	named      func(method string) bool
 	target     func(target string) string
@@ -128,7 +135,7 @@ var (
 )
 
 // instruments makes all instruments, and reads the states when they are collected.
-func (m *metrics) instruments(meter metric.Meter) error {
+func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	calls := "stagger.client.call."
 	if m.grpcNames {
 		calls = "grpc.client.call."
@@ -157,32 +164,23 @@ func (m *metrics) instruments(meter metric.Meter) error {
 	m.info, errs[10] = meter.Int64ObservableGauge("stagger.policy.info",
 		metric.WithDescription("1, with labels that describe the policies that are followed."))
 	if err := errors.Join(append(errs[:], m.pools.instruments(meter))...); err != nil {
-		return err
+		return nil, err
 	}
 	for _, result := range []string{followed, refused} { // a counter that begins at 1 has no increase that an alert could see
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
-	_, err := meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info)...)
-	return err
+	return meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info)...)
 }
 
-// collect reads balances, waiting calls and the policy that runs. It holds no lock that a call waits for longer than
-// it takes to read one balance.
+// collect reads balances, waiting calls and the policy that runs. The only lock that it holds, calls wait for when they
+// are the first to a target.
 func (m *metrics) collect(_ context.Context, o metric.Observer) error {
-	r := m.retrier.Load()
-	if r == nil {
+	r := m.retrier.Value()
+	if r == nil || !m.made.Load() {
 		return nil
 	}
 	o.ObserveInt64(m.waiting, int64(r.Waiting()), m.with())
-	for _, b := range r.Budgets() {
-		labels := m.with(attribute.String("budget", budgetName(b.Name)), attribute.String("target", m.targetOf(b.Target)), attribute.String("service", b.Service), attribute.String("mode", balanceMode(b).String()))
-		if !math.IsInf(b.Capacity, 1) { // a budget without a limit has nothing to show
-			o.ObserveFloat64(m.balance, b.Balance, labels)
-			o.ObserveFloat64(m.capacity, b.Capacity, labels)
-		}
-		o.ObserveInt64(m.granted, count(b.Granted), labels)
-		o.ObserveInt64(m.denied, count(b.Denied), labels)
-	}
+	m.collectBudgets(o, r)
 	m.collectPools(o, r)
 	p := r.Policy()
 	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", p.Mode.String())))
@@ -265,22 +263,6 @@ func codeName(c codes.Code) string {
 		c = codes.Unknown
 	}
 	return policy.CodeName(c)
-}
-
-// budgetName names the default budget, which has no name.
-func budgetName(name string) string {
-	if name == "" {
-		return "default"
-	}
-	return name
-}
-
-// balanceMode is that of the calls which share a balance.
-func balanceMode(b interceptor.BudgetState) policy.Mode {
-	if b.Shadow {
-		return policy.ModeObserve
-	}
-	return policy.ModeEnforce
 }
 
 // count is n, as far as metrics can count.

@@ -1,0 +1,106 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// granted sums what was granted, of the counts of all targets and of one.
+func (s manyTargets) granted(target int) (all, one uint64) {
+	name := fmt.Sprintf("passthrough:///target-%d", target)
+	for _, c := range s.retrier.BudgetCounts() {
+		all += c.Granted
+		if c.Target == name {
+			one = c.Granted
+		}
+	}
+	return all, one
+}
+
+// What was counted outlives the balance that has counted it, and goes on if the target comes back.
+func TestBudgetCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newManyTargets(t, budget.DefaultRatio())
+		s.call(0, succeed) // the policy itself keeps the first one
+		s.call(1, refuse)
+		_, before := s.granted(1)
+		time.Sleep(11 * time.Second)
+		s.pass(1000)
+		if b := s.of(1); b != nil || before == 0 {
+			t.Fatalf("%+v, %d granted; want a balance that has granted, and is dropped", b, before)
+		}
+		if all, one := s.granted(1); one != before || all != before {
+			t.Errorf("%d granted, %d in all, once the balance is gone; want %d", one, all, before)
+		}
+		s.call(1, refuse)
+		if _, one := s.granted(1); one != 2*before {
+			t.Errorf("%d granted after the target came back; want %d", one, 2*before)
+		}
+	})
+}
+
+// Counts of many targets are bounded, and their sum never falls.
+func TestBudgetCounts_ManyTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newManyTargets(t, budget.DefaultRatio())
+		most, last, calls := 0, uint64(0), 0
+		for i := range 3000 {
+			s.call(i, refuse)
+			calls++
+			time.Sleep(10 * ms)
+			if i%100 != 0 {
+				continue
+			}
+			all, _ := s.granted(0)
+			most = max(most, len(s.retrier.BudgetCounts()))
+			if all < last || all != uint64(3*calls) {
+				t.Fatalf("%d granted after %d calls, %d before; want 3 each", all, calls, last)
+			}
+			last = all
+		}
+		if most > 1001 || most < 1000 {
+			t.Errorf("%d counts; want a thousand, and one of the others", most)
+		}
+	})
+}
+
+// Services that strangers name share one balance; those of generated code, of the policy file and of descriptors have
+// their own.
+func TestBudgetScopeService_Strangers(t *testing.T) {
+	retry := plain()
+	retry.Budget = "orders"
+	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeService, Config: budget.DefaultRatio()})
+	c.Methods = append(c.Methods, policy.MethodConfig{Names: []policy.Name{{}}, Spec: policy.Spec{Retry: &retry}})
+	play(t, c, func(t *testing.T, s scene) {
+		s.Default(text("fine"))
+		for i := range 300 {
+			_, _ = s.call(t.Context(), fmt.Sprintf("/stranger-%d/Get", i))
+		}
+		_, _ = s.call(t.Context(), get)
+		_, _ = s.call(t.Context(), "/generated/Get", grpc.StaticMethod())
+		_, _ = s.call(t.Context(), "/grpc.health.v1.Health/Check")
+		services := map[string]interceptor.BudgetState{}
+		for _, b := range s.retrier.Budgets() {
+			services[b.Service] = b
+		}
+		for _, name := range []string{"other", "generated", "acme.orders.v1.OrderService"} {
+			if _, ok := services[name]; !ok {
+				t.Errorf("no balance of %s", name)
+			}
+		}
+		if len(services) > 4 {
+			t.Errorf("%d balances; want four at most", len(services))
+		}
+	})
+}

@@ -1,0 +1,81 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otel
+
+import (
+	"math"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// budgetLabels are the labels of a series of balances. Several may share it, by [WithTarget].
+type budgetLabels struct {
+	budget, kind, source, target, service string
+	shadow                                bool // of calls in mode OBSERVE
+}
+
+// level is what the balances of a series have left, of which the scarcest is shown, and withdrawals what they have
+// counted together.
+type (
+	level       struct{ balance, capacity float64 }
+	withdrawals struct{ granted, denied uint64 }
+)
+
+// collectBudgets reads the balances.
+func (m *metrics) collectBudgets(o metric.Observer, r *interceptor.Retrier) {
+	levels := map[budgetLabels]level{}
+	for _, b := range r.Budgets() {
+		labels := budgetLabels{budgetName(b.Name), b.Kind, string(b.Source), m.targetOf(b.Target), b.Service, b.Shadow}
+		is := level{b.Balance, b.Capacity}
+		if math.IsInf(is.capacity, 1) { // a budget without a limit has nothing to show
+			continue
+		}
+		if other, ok := levels[labels]; !ok || is.share() < other.share() {
+			levels[labels] = is
+		}
+	}
+	for labels, is := range levels {
+		o.ObserveFloat64(m.balance, is.balance, m.ofBudget(labels))
+		o.ObserveFloat64(m.capacity, is.capacity, m.ofBudget(labels))
+	}
+	counts := map[budgetLabels]withdrawals{}
+	for _, c := range r.BudgetCounts() {
+		labels := budgetLabels{budgetName(c.Name), c.Kind, string(c.Source), m.targetOf(c.Target), c.Service, c.Shadow}
+		sum := counts[labels]
+		counts[labels] = withdrawals{sum.granted + c.Granted, sum.denied + c.Denied}
+	}
+	for labels, sum := range counts {
+		o.ObserveInt64(m.granted, count(sum.granted), m.ofBudget(labels))
+		o.ObserveInt64(m.denied, count(sum.denied), m.ofBudget(labels))
+	}
+}
+
+// share is what part of the capacity is left.
+func (l level) share() float64 {
+	if l.capacity <= 0 {
+		return 0
+	}
+	return l.balance / l.capacity
+}
+
+func (m *metrics) ofBudget(l budgetLabels) metric.MeasurementOption {
+	mode := policy.ModeEnforce
+	if l.shadow {
+		mode = policy.ModeObserve
+	}
+	return m.with(attribute.String("budget", l.budget), attribute.String("kind", l.kind), attribute.String("source", l.source),
+		attribute.String("target", l.target), attribute.String("service", l.service), attribute.String("mode", mode.String()))
+}
+
+// budgetName names the default budget, which has no name.
+func budgetName(name string) string {
+	if name == "" {
+		return "default"
+	}
+	return name
+}
