@@ -117,7 +117,7 @@ func shape(t *testing.T, m metricdata.Metrics) (kind, labels string) {
 }
 
 // order is that of the table.
-var order = []string{"method", "budget", "target", "code", "service", "result", "reason", "hash", "source", "mode"}
+var order = []string{"method", "budget", "kind", "target", "code", "service", "result", "reason", "hash", "source", "mode"}
 
 func keys(set attribute.Set) string {
 	var list []string
