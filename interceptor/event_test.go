@@ -47,6 +47,13 @@ func (j *journal) history() string {
 	return b.String()
 }
 
+// scribbling is an observer that appends to what it is told, which must not show in another's events.
+var scribbling = interceptor.WithObserver(interceptor.Observer{
+	Decision: func(_ context.Context, e interceptor.DecisionEvent) { _ = append(e.Codes, codes.DataLoss) },
+	Call:     func(_ context.Context, e interceptor.CallEvent) { _ = append(e.Codes, codes.DataLoss) },
+	Warning:  func(policy.Diagnostic) {},
+})
+
 func TestEvent_History(t *testing.T) {
 	slow := plain()
 	slow.PerAttemptTimeout = 50 * ms
@@ -82,7 +89,7 @@ func TestEvent_History(t *testing.T) {
 				if got := s.history(); got != row.want {
 					t.Errorf("%s\nwant\n%s", got, row.want)
 				}
-			})
+			}, scribbling)
 		})
 	}
 }
