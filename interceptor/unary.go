@@ -33,6 +33,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			a.release()
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
+		invoke = r.keepBuffers(p, &options, flags, req, invoke)
 		if r.tellsStarts {
 			ctx = r.startCall(ctx, method, cc)
 		}
@@ -350,7 +351,9 @@ func (u *unary) cut(a *unaryAttempt) {
 		step = u.engine.Abort(u.now())
 	}
 	for _, n := range step.Cancel {
-		u.attempts[n-1].cancel()
+		if n <= len(u.attempts) { // else it was about to be sent when a reply or an option for it has panicked
+			u.attempts[n-1].cancel()
+		}
 	}
 	u.hedging.stopTimer()
 }

@@ -1,0 +1,322 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// rawReply is what say sends, as a frame proxy receives it.
+func rawReply(text string) string {
+	data, _ := proto.Marshal(wrapperspb.String(text))
+	return string(data)
+}
+
+func newFrame(text string) *frame { return &frame{mem.BufferSlice{mem.SliceBuffer(text)}} }
+
+func (f *frame) String() string { return string(f.payload.Materialize()) }
+
+// A proxy takes bytes as they are, whatever the generated code that is linked in says of the method.
+func TestMessageForeign_Proxy(t *testing.T) {
+	inPlace := hasty()
+	for name, c := range map[string]policy.Config{"hedge": hedged(), "beside": config(besides()), "in place": config(inPlace)} {
+		for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve} {
+			for kind, desc := range kinds() {
+				t.Run(strings.ReplaceAll(fmt.Sprint(name, " ", mode, " ", kind), " ", "_"), func(t *testing.T) {
+					c := c
+					c.Mode = mode
+					play(t, c, func(t *testing.T, s scene) {
+						s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(300*ms), say("a")))
+						stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(frames{}))
+						if err := stream.SendMsg(newFrame("x")); err != nil {
+							t.Fatal(err)
+						}
+						_ = stream.CloseSend()
+						time.Sleep(2 * time.Second) // longer than any timeout or delay
+						reply := new(frame)
+						if err := stream.RecvMsg(reply); err != nil || reply.String() != rawReply("a") {
+							t.Errorf("%q, %v; want the server's bytes", reply, err)
+						}
+						if err := stream.RecvMsg(new(frame)); err != io.EOF {
+							t.Errorf("%v; want io.EOF", err)
+						}
+						s.overOnce(t, codes.OK, s.Count(get))
+					}, described(t))
+				})
+			}
+		}
+	}
+}
+
+// hindered returns headers only when its context is over. Then its message has come, too.
+type hindered struct {
+	grpc.ClientStream
+
+	ctx context.Context
+}
+
+func (h hindered) Header() (md metadata.MD, err error) {
+	md, err = h.ClientStream.Header()
+	<-h.ctx.Done()
+	return md, err
+}
+
+// An attempt that is given up has received a message, which no codec is to decode into another one's type.
+func TestMessageForeign_Loser(t *testing.T) {
+	for name, c := range map[string]policy.Config{"hedge": hedged(), "in place": config(hasty())} {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s = s.within(t, func(ctx context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+					if n == 1 {
+						return hindered{stream, ctx}
+					}
+					return stream
+				})
+				s.On(get, testserver.Play(testserver.Receive(1), say("first"), testserver.Pause(time.Hour)), testserver.Play(testserver.Receive(1), say("second")))
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				stream := s.open(t, ctx, serverStream, grpc.ForceCodecV2(frames{}))
+				if err := stream.SendMsg(newFrame("x")); err != nil {
+					t.Fatal(err)
+				}
+				_ = stream.CloseSend()
+				reply := new(frame)
+				err := stream.RecvMsg(reply)
+				if got := reply.String(); err == nil && got != rawReply("first") && got != rawReply("second") {
+					t.Errorf("%q", got)
+				}
+				cancel()
+				synctest.Wait()
+				if len(s.calls) != 1 {
+					t.Errorf("calls %+v", s.calls)
+				}
+			})
+		})
+	}
+}
+
+// giver is a codec whose Marshal gives its message's buffers away, which it may: whoever has it marshal frees them.
+type giver struct{ frames }
+
+func (giver) Marshal(v any) (mem.BufferSlice, error) { return v.(*frame).payload, nil }
+
+// pooledFrame is a message in a buffer of a pool, which is overwritten when it is freed.
+func pooledFrame(text string) *frame {
+	data := make([]byte, 4096)
+	return &frame{mem.BufferSlice{mem.NewBuffer(new(data[:copy(data, text)]), shredder{})}}
+}
+
+type shredder struct{}
+
+func (shredder) Get(n int) *[]byte { return new(make([]byte, n)) }
+
+func (shredder) Put(b *[]byte) { copy((*b)[:cap(*b)], strings.Repeat("\xff", cap(*b))) }
+
+func TestMessageForeign_GivesBuffersAway(t *testing.T) {
+	for name, failures := range map[string]int{"when nothing fails": 0, "retried": 2} {
+		for kind, desc := range kinds() {
+			t.Run(strings.ReplaceAll(name+"/"+kind, " ", "_"), func(t *testing.T) {
+				play(t, config(plain()), func(t *testing.T, s scene) {
+					s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()).Times(failures+1), testserver.Play(testserver.ReceiveAll(), say("a")))
+					if failures == 0 {
+						s.On(get, testserver.Play(testserver.ReceiveAll(), say("a")))
+					}
+					stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(giver{}))
+					for _, text := range []string{"x", "y"}[:1+map[bool]int{true: 1}[desc.ClientStreams]] {
+						if err := stream.SendMsg(pooledFrame(text)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					_ = stream.CloseSend()
+					reply := new(frame)
+					if err := stream.RecvMsg(reply); err != nil || reply.String() != rawReply("a") {
+						t.Errorf("%q, %v", reply, err)
+					}
+					want := `["x"]`
+					if desc.ClientStreams {
+						want = `["x" "y"]`
+					}
+					for _, a := range s.Attempts() {
+						if got := fmt.Sprintf("%q", a.Requests); got != want {
+							t.Errorf("attempt %d heard %s, want %s", a.Number, got, want)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestMessageForeign_GivesBuffersAwayUnary(t *testing.T) {
+	reply := testserver.Play(testserver.ReceiveAll(), say("a"))
+	for name, row := range map[string]struct {
+		config policy.Config
+		script []testserver.Step
+		opts   []interceptor.Option
+		sent   int
+	}{
+		"at once":  {config(plain()), []testserver.Step{reply}, nil, 1},
+		"retried":  {config(plain()), []testserver.Step{down(), down(), reply}, nil, 3},
+		"hedged":   {hedged(), []testserver.Step{testserver.Hang(), testserver.Hang(), reply}, nil, 3},
+		"replaced": {config(hasty()), []testserver.Step{testserver.Hang(), testserver.Hang(), reply}, nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, row.config, func(t *testing.T, s scene) {
+				s.On(get, row.script...)
+				got := new(frame)
+				err := s.conn.Invoke(t.Context(), get, pooledFrame("x"), got, grpc.ForceCodecV2(giver{}))
+				if err != nil || got.String() != rawReply("a") {
+					t.Errorf("%q, %v", got, err)
+				}
+				if len(s.Attempts()) != row.sent {
+					t.Errorf("%d attempts; want %d", len(s.Attempts()), row.sent)
+				}
+				for _, a := range s.Attempts() {
+					if string(a.Request) != "x" {
+						t.Errorf("attempt %d heard %.20q", a.Number, a.Request)
+					}
+				}
+			}, row.opts...)
+		})
+	}
+}
+
+// envelope is a message of the application's that embeds one of protobuf's.
+type envelope struct {
+	*wrapperspb.StringValue
+}
+
+// nest is one whose methods panic while nothing is in it.
+type nest struct{ *inlay }
+
+type inlay struct{ wrapperspb.StringValue }
+
+// strict is a codec that takes the application's types alone, as vtprotobuf's does.
+type strict struct{ notes2 }
+
+func (strict) Name() string { return "proto" }
+
+func (strict) Marshal(v any) (mem.BufferSlice, error) {
+	switch v := v.(type) {
+	case *envelope:
+		data, err := proto.Marshal(v.StringValue)
+		return mem.BufferSlice{mem.SliceBuffer(data)}, err
+	case *nest:
+		return mem.BufferSlice{mem.SliceBuffer(rawReply("nest"))}, nil
+	}
+	return nil, fmt.Errorf("%T is not of this codec", v)
+}
+
+func (strict) Unmarshal(data mem.BufferSlice, v any) error {
+	m := new(wrapperspb.StringValue)
+	switch v := v.(type) {
+	case *envelope:
+		v.StringValue = m
+	case *nest:
+		v.inlay = new(inlay)
+		m = &v.inlay.StringValue
+	default:
+		return fmt.Errorf("%T is not of this codec", v)
+	}
+	return proto.Unmarshal(data.Materialize(), m)
+}
+
+func TestMessageForeign_EmbeddedRequest(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.ReceiveAll(), say("a")))
+		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodecV2(strict{}))
+		for _, text := range []string{"x", "y"} {
+			if err := stream.SendMsg(&envelope{wrapperspb.String(text)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = stream.CloseSend()
+		reply := new(envelope)
+		if err := stream.RecvMsg(reply); err != nil || reply.GetValue() != "a" {
+			t.Fatalf("%v, %v", reply, err)
+		}
+		if n := len(s.Attempts()); n != 2 || fmt.Sprint(s.Attempts()[0].Requests) != fmt.Sprint(s.Attempts()[1].Requests) {
+			t.Errorf("%d attempts", n)
+		}
+	})
+}
+
+// Methods that nothing stands behind panic. Nobody asked for them, so nobody notices.
+func TestMessageForeign_NothingEmbedded(t *testing.T) {
+	for name, c := range map[string]policy.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, down(), testserver.Play(testserver.ReceiveAll(), say("a")))
+				reply := new(nest)
+				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodecV2(strict{}))
+				if err != nil || reply.inlay.GetValue() != "a" || s.Count(get) != 2 {
+					t.Errorf("unary: %v after %d attempts", err, s.Count(get))
+				}
+				s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.ReceiveAll(), say("a")))
+				stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(strict{}))
+				if err := stream.SendMsg(new(nest)); err != nil {
+					t.Fatal(err)
+				}
+				_ = stream.CloseSend()
+				reply = new(nest)
+				if err := stream.RecvMsg(reply); err != nil || reply.inlay.GetValue() != "a" {
+					t.Errorf("stream: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A panic comes up as it is, not another one that letting go has brought.
+func TestMessageForeign_DeclarationPanics(t *testing.T) {
+	for name, row := range map[string]struct {
+		config policy.Config
+		first  testserver.Step
+		reply  func(string, any) func() any
+		want   any
+	}{
+		"asked":                  {hedged(), testserver.Hang(), func(string, any) func() any { panic("declared") }, "declared"},
+		"not asked":              {config(plain()), text("a"), func(string, any) func() any { panic("declared") }, nil},
+		"when a hedge is due":    {hedged(), testserver.Hang(), func(string, any) func() any { return func() any { panic("made") } }, "made"},
+		"beside a slow attempt":  {config(besides()), testserver.Hang(), func(string, any) func() any { return func() any { panic("made") } }, "made"},
+		"after another's failed": {hedged(), down(), func(string, any) func() any { return func() any { panic("made") } }, nil}, // the caller's own
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			b := &till{purse: &purse{Budget: budget.Unlimited, grants: 10}}
+			paid(row.config)
+			play(t, row.config, func(t *testing.T, s scene) {
+				s.On(get, row.first, text("a"))
+				defer func() {
+					if got := recover(); got != row.want {
+						t.Errorf("recovered %v; want %v", got, row.want)
+					}
+					if left := held(s.retrier, &fuse{}, b); left != "" {
+						t.Errorf("held: %s", left)
+					}
+				}()
+				if got, err := s.call(t.Context(), get); got != "a" || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+			}, interceptor.WithNewReply(row.reply), interceptor.WithBudget("", b))
+		})
+	}
+}
