@@ -51,7 +51,7 @@ func readOptions(caller []grpc.CallOption, first *attemptOptions) callOptions {
 			o.header = true
 		case grpc.TrailerCallOption, grpc.PeerCallOption:
 		case grpc.EmptyCallOption:
-			o.foreign = o.foreign || ofForeignRetries(option)
+			o.foreign = o.foreign || ofForeignRetries(unwrapped(option))
 			o.shared = append(o.shared, option)
 			continue
 		case nil:
@@ -73,7 +73,7 @@ func readOptions(caller []grpc.CallOption, first *attemptOptions) callOptions {
 // static reports whether the caller gave grpc.StaticMethod.
 func (o *callOptions) static() bool {
 	return slices.ContainsFunc(o.caller, func(option grpc.CallOption) bool {
-		_, ok := option.(grpc.StaticMethodCallOption)
+		_, ok := promoted(option).(grpc.StaticMethodCallOption)
 		return ok
 	})
 }

@@ -67,7 +67,11 @@ func (l *decisionLog) add(e DecisionEvent, err error) {
 func (l *decisionLog) all() []LoggedDecision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Concat(l.ring[l.next:], l.ring[:l.next])
+	all := slices.Concat(l.ring[l.next:], l.ring[:l.next])
+	for i := range all {
+		all[i].Codes = slices.Clone(all[i].Codes)
+	}
+	return all
 }
 
 // shortText is the first part of an error's text, of which nothing longer is kept alive.

@@ -41,6 +41,28 @@ func promoted(option grpc.CallOption) grpc.CallOption {
 	return option
 }
 
+// unwrapped returns the option that an option of the user's type holds, where that embeds an interface: it may be one of
+// this package. Every other option is itself.
+func unwrapped(option grpc.CallOption) grpc.CallOption {
+	switch option.(type) {
+	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
+		grpc.FailFastCallOption, grpc.PerRPCCredsCallOption, policyOption, disableOption, idempotentOption, keyOption, nil:
+		return option // fast path for the most usual
+	}
+	v := reflect.ValueOf(option)
+	e := embeddingOf(v.Type())
+	if e.pointer {
+		v = v.Elem()
+	}
+	if e.field == nil || e.hidden || !v.IsValid() || v.Type().FieldByIndex(e.field).Type.Kind() != reflect.Interface {
+		return option
+	}
+	if inner, _ := reflect.TypeAssert[grpc.CallOption](v.FieldByIndex(e.field)); inner != nil {
+		return unwrapped(inner)
+	}
+	return option
+}
+
 // withTarget returns a copy of an option that acts as target, which has the type of promoted(option).
 func withTarget(option, target grpc.CallOption) grpc.CallOption {
 	v := reflect.ValueOf(option)

@@ -7,14 +7,21 @@ import (
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // Attempts get targets of their own for the options that write to the caller when an attempt ends, in their
@@ -46,4 +53,72 @@ func TestEmbeddedOption_AllOfGRPC(t *testing.T) {
 	if want := []string{"HeaderCallOption", "PeerCallOption", "TrailerCallOption"}; !slices.Equal(writers, want) {
 		t.Errorf("options that write: %q; want %q", writers, want)
 	}
+}
+
+// ofTeam is an option as a team may wrap those that it gives to all calls.
+type ofTeam struct {
+	grpc.CallOption
+
+	team string
+}
+
+// Options of this package do what they do also inside of an application's own type.
+func TestEmbeddedOption_OfThisPackage(t *testing.T) {
+	twice := plain()
+	twice.MaxAttempts = 2
+	for name, row := range map[string]struct {
+		config  policy.Config
+		option  grpc.CallOption
+		sent    int
+		calls   int
+		heading string
+	}{
+		"Disable":        {config(plain()), interceptor.Disable(), 1, 0, ""},
+		"MaxAttempts":    {config(plain()), interceptor.MaxAttempts(1), 1, 1, ""},
+		"WithPolicy":     {policy.Config{}, interceptor.WithPolicy(mustPolicy(t, policy.Spec{Retry: &twice, Idempotency: policy.IdempotencyAssume})), 2, 1, ""},
+		"Idempotent":     {undeclared(), interceptor.Idempotent(), 4, 1, ""},
+		"IdempotencyKey": {undeclared(), interceptor.IdempotencyKey("k"), 4, 1, "k"},
+		"nothing":        {undeclared(), nil, 1, 1, ""},
+	} {
+		for form, wrap := range map[string]func(grpc.CallOption) grpc.CallOption{
+			"by value":   func(o grpc.CallOption) grpc.CallOption { return ofTeam{o, "orders"} },
+			"by pointer": func(o grpc.CallOption) grpc.CallOption { return &ofTeam{o, "orders"} },
+			"twice":      func(o grpc.CallOption) grpc.CallOption { return ofTeam{&ofTeam{o, "orders"}, "all"} },
+		} {
+			t.Run(name+"/"+form, func(t *testing.T) {
+				if row.option == nil {
+					row.option = grpc.EmptyCallOption{}
+				}
+				play(t, row.config, func(t *testing.T, s scene) {
+					s.On(get, down())
+					_, _ = s.call(t.Context(), get, wrap(row.option))
+					if s.Count(get) != row.sent || len(s.calls) != row.calls {
+						t.Errorf("%d attempts, calls %+v; want %d and %d", s.Count(get), s.calls, row.sent, row.calls)
+					}
+					if got := strings.Join(s.Attempts()[0].Metadata["idempotency-key"], ""); got != row.heading {
+						t.Errorf("key %q", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// undeclared has retries for a whole service, of which nobody says that its methods are safe to repeat.
+func undeclared() policy.Config {
+	c := config(plain())
+	c.Methods = c.Methods[1:]
+	return c
+}
+
+func TestEmbeddedOption_Resume(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(down()), testserver.Play(testserver.Receive(1), say("b")))
+		stream := s.open(t, t.Context(), serverStream, ofTeam{interceptor.Resume(func(last proto.Message) (proto.Message, bool) { return last, true }), "orders"})
+		send(t, stream, "x")
+		_ = stream.CloseSend()
+		if got, err := receive(stream); strings.Join(got, "") != "ab" || err != io.EOF {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
 }

@@ -23,7 +23,11 @@ const middleware = "github.com/grpc-ecosystem/go-grpc-middleware"
 
 // ofForeignRetries reports whether a call option is one of go-grpc-middleware's retries, of any version.
 func ofForeignRetries(option grpc.CallOption) bool {
-	path := reflect.TypeOf(option).PkgPath()
+	t := reflect.TypeOf(option)
+	if t == nil {
+		return false
+	}
+	path := t.PkgPath()
 	return strings.HasPrefix(path, middleware+"/") && strings.HasSuffix(path, "/retry")
 }
 

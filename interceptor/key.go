@@ -45,7 +45,7 @@ func carries(ctx context.Context, header, key string) bool {
 func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ context.Context, key string) {
 	asked := false
 	for _, o := range caller {
-		if o, ok := o.(keyOption); ok {
+		if o, ok := unwrapped(o).(keyOption); ok {
 			key, asked = o.key, true
 		}
 	}

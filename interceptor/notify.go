@@ -111,8 +111,10 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Deci
 
 func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent, err error) {
 	r.decisions.add(e, err)
+	all := e.Codes
 	for _, o := range r.observers {
 		if o.Decision != nil {
+			e.Codes = slices.Clone(all) // an observer may do with it what it wants
 			o.Decision(ctx, e)
 		}
 	}
@@ -172,8 +174,10 @@ func (c *call) logEnd(end attempts.End, err error) {
 
 // notifyReload tells observers of a change of the policies.
 func (r *Retrier) notifyReload(e ReloadEvent) {
+	all := e.Changes
 	for _, o := range r.observers {
 		if o.Reload != nil {
+			e.Changes = slices.Clone(all)
 			o.Reload(e)
 		}
 	}
@@ -190,8 +194,10 @@ func (r *Retrier) notifyMode(e ModeEvent) {
 
 // notifyCall tells observers of the end of a call.
 func (r *Retrier) notifyCall(ctx context.Context, e CallEvent) {
+	all := e.Codes
 	for _, o := range r.observers {
 		if o.Call != nil {
+			e.Codes = slices.Clone(all)
 			o.Call(ctx, e)
 		}
 	}

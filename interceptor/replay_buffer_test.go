@@ -244,3 +244,39 @@ func TestReplayBuffer_Memory(t *testing.T) {
 		r.release()
 	}
 }
+
+func TestReplayBuffer_Closed(t *testing.T) {
+	t.Parallel()
+	var total atomic.Int64
+	r := replayOf(raw{}, 1<<20, &total, 1<<20)
+	if kept, _ := r.keep([]byte("a")); !kept || total.Load() == 0 {
+		t.Fatalf("kept %v, %d bytes", kept, total.Load())
+	}
+	r.close()
+	if kept, _ := r.keep([]byte("b")); kept || total.Load() != 0 || len(r.messages) != 0 {
+		t.Errorf("kept %v after the end, %d bytes", kept, total.Load())
+	}
+}
+
+func TestReplayLimit(t *testing.T) {
+	t.Parallel()
+	type wrapped struct{ grpc.CallOption }
+	type embedded struct {
+		grpc.MaxRetryRPCBufferSizeCallOption
+	}
+	for name, row := range map[string]struct {
+		opts []grpc.CallOption
+		want int
+	}{
+		"default":     {[]grpc.CallOption{grpc.StaticMethod()}, maxReplayBytesPerCall},
+		"gRPC's":      {[]grpc.CallOption{grpc.MaxRetryRPCBufferSize(7)}, 7},
+		"wrapped":     {[]grpc.CallOption{wrapped{grpc.MaxRetryRPCBufferSize(7)}}, 7},
+		"by pointer":  {[]grpc.CallOption{&wrapped{grpc.MaxRetryRPCBufferSize(7)}}, 7},
+		"embedded":    {[]grpc.CallOption{embedded{grpc.MaxRetryRPCBufferSizeCallOption{MaxRetryRPCBufferSize: 7}}}, 7},
+		"of two last": {[]grpc.CallOption{wrapped{grpc.MaxRetryRPCBufferSize(7)}, grpc.MaxRetryRPCBufferSize(9)}, 9},
+	} {
+		if got := replayLimit(row.opts); got != row.want {
+			t.Errorf("%s: %d; want %d", name, got, row.want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	opts.retrier = r
 	own := math.MaxInt
 	for _, o := range caller {
-		switch o := o.(type) {
+		switch o := unwrapped(o).(type) {
 		case disableOption:
 			flags |= disabled
 		case insideOption:
