@@ -101,7 +101,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
 		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone, Observe: c.options.mode == policy.ModeObserve,
-		ConnectWait: c.policy.MaxConnectionWait(), MaxOutage: r.outages.maxOutage(c.policy),
+		ConnectWait: r.outages.longestWait(c.ctx, c.policy), MaxOutage: r.outages.maxOutage(c.policy),
 	}
 	if waits, says := c.saysWaitForReady(); says {
 		s.ConnectWait, s.FailFast = 0, !waits

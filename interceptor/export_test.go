@@ -22,6 +22,9 @@ func (r *Retrier) Delivered() (texts, conns int) {
 // SetMaxOutage lets calls stop waiting for a connection when that has not been usable for so long.
 func (r *Retrier) SetMaxOutage(d time.Duration) { r.outages.bound = d }
 
+// SetInboundShare sets the part of the time to an incoming call's deadline that calls made in it wait for a connection.
+func (r *Retrier) SetInboundShare(share float64) { r.outages.share = share }
+
 // Outages is how many connections are known to be unable to connect.
 func (r *Retrier) Outages() (n int) {
 	r.outages.since.Range(func(any, any) bool { n++; return true })

@@ -22,6 +22,20 @@ import (
 type outages struct {
 	since sync.Map      // time.Duration by *grpc.ClientConn
 	bound time.Duration // in tests, in place of the policies' maxOutage
+	share float64       // in tests, in place of inboundShare
+}
+
+// inboundShare is the part of the time to the deadline of an incoming call that the calls made in it wait for a connection.
+// The rest is for the caller above, who may do without, or ask elsewhere. TestOutage_Inbound has the table that it was chosen by.
+const inboundShare = 0.75
+
+// longestWait is how long a call waits for a connection.
+func (o *outages) longestWait(ctx context.Context, p *policy.Policy) time.Duration {
+	wait := p.MaxConnectionWait()
+	if inbound(ctx) == nil {
+		return wait
+	}
+	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(timeLeft(ctx))))
 }
 
 // maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it: 10 s, if they wait
