@@ -39,12 +39,17 @@ type Observer struct {
 	// Reload is told of every change of the policies, and of every one that was refused. It runs in the
 	// goroutine that reloads.
 	Reload func(ReloadEvent)
-	// Mode is told of every change by [Retrier.SetMode], in the goroutine that makes it.
+	// Mode is told of every change by [Retrier.SetMode], in the goroutine that makes it. Without any Mode function,
+	// changes go to [slog.Default].
 	Mode func(ModeEvent)
 	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
-	// when the Retrier is made, and once for each misuse that only calls can show, the first thousand. Without any
-	// Warning function, warnings go to [slog.Default].
+	// when the Retrier is made, and once for each misuse that only calls can show, the first thousand. Of severity
+	// error, it is told that the file that [Watch] follows is refused, and then of each error in it. Without any
+	// Warning function, all this goes to [slog.Default].
 	Warning func(policy.Diagnostic)
+	// Note is told what is worth knowing, once, when the Retrier is made. Without any Note function, notes go to
+	// [slog.Default], at level info.
+	Note func(policy.Diagnostic)
 }
 
 // CallStartEvent is a call that begins.

@@ -4,6 +4,7 @@
 package interceptor_test
 
 import (
+	"context"
 	"errors"
 	"log"
 
@@ -16,8 +17,8 @@ import (
 
 // What README and docs show of Go stands here or in another test, so that it compiles.
 
-func pageDial(target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	retrier, err := interceptor.Load("retry.yaml")
+func pageDial(ctx context.Context, target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	retrier, err := interceptor.Watch(ctx, "retry.yaml")
 	if err != nil {
 		log.Fatal(err) // every error in the file, each with line, column and what would be right
 	}

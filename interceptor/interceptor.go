@@ -4,7 +4,7 @@
 // Package interceptor retries the failed calls of a gRPC client, without ever making an outage
 // worse.
 //
-//	retrier, err := interceptor.Load("retry.yaml")
+//	retrier, err := interceptor.Watch(ctx, "retry.yaml")
 //	conn, err := grpc.NewClient(target, retrier.DialOptions()...)
 //
 // What is retried, when and how often stands in policies (package policy). Extra attempts are paid
@@ -146,14 +146,21 @@ func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
 	return set, nil
 }
 
-// Load makes a Retrier that follows a policy file in JSON or YAML. What is wrong with the file is
+// Load makes a Retrier that follows a policy file in JSON or YAML as it is now; a note says so ([Observer]). [Watch]
+// follows the file as it changes. What is wrong with the file is
 // a [*policy.Error] with file, line, field and value of each mistake.
 func Load(path string, options ...Option) (*Retrier, error) {
 	set, err := policy.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	return New(set, options...)
+	r, err := New(set, options...)
+	if err != nil {
+		return nil, err
+	}
+	r.note(policy.Diagnostic{File: path, Field: "hash", Value: set.Hash(), Message: "changes of the file are not followed until the program " +
+		"starts again; interceptor.Watch follows them"})
+	return r, nil
 }
 
 // DialOptions returns what grpc.NewClient needs: the interceptors, grpc.WithDisableRetry so

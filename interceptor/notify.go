@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -183,12 +184,18 @@ func (r *Retrier) notifyReload(e ReloadEvent) {
 	}
 }
 
-// notifyMode tells observers of a mode that was set.
+// notifyMode tells observers of a mode that was set, or the default logger if none of them listens: it has to be known who
+// has switched retries off.
 func (r *Retrier) notifyMode(e ModeEvent) {
+	heard := false
 	for _, o := range r.observers {
 		if o.Mode != nil {
 			o.Mode(e)
+			heard = true
 		}
+	}
+	if !heard {
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("from", e.Before.String()), slog.String("to", e.Mode.String()))
 	}
 }
 

@@ -20,19 +20,30 @@ func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
-	changes, err := r.reload(set)
-	r.notifyReload(ReloadEvent{Source: set.Source(), Hash: set.Hash(), Changes: changes, Err: err})
-	if err != nil {
-		return err
+	e := r.replace(set)
+	r.announce(set, e)
+	return e.Err
+}
+
+// announce tells of a change, and of what is surprising in the policies that hold now.
+func (r *Retrier) announce(set *policy.Set, e ReloadEvent) {
+	r.notifyReload(e)
+	if e.Err != nil {
+		return
 	}
 	for _, w := range r.warnings() {
 		r.warn(w)
 	}
-	r.warnBalancingChanged(set, changes)
-	return nil
+	r.warnBalancingChanged(set, e.Changes)
 }
 
-func (r *Retrier) reload(set *policy.Set) ([]policy.Change, error) {
+// replace does what Reload says, but tells nobody.
+func (r *Retrier) replace(set *policy.Set) ReloadEvent {
+	changes, err := r.replaceRules(set)
+	return ReloadEvent{Source: set.Source(), Hash: set.Hash(), Changes: changes, Err: err}
+}
+
+func (r *Retrier) replaceRules(set *policy.Set) ([]policy.Change, error) {
 	set, err := set.WithDescriptors(r.descriptors...)
 	if err != nil {
 		return nil, err

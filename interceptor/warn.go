@@ -72,15 +72,35 @@ func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Diagnostic) {
 // asked for must still be seen.
 func (r *Retrier) warn(d policy.Diagnostic) {
 	d.Severity = policy.SeverityWarning // what is wrong with a config that was delivered stops nobody
+	r.diagnose(d, func(o Observer) func(policy.Diagnostic) { return o.Warning })
+}
+
+// refuse is warn for what is wrong with the file that the Retrier follows.
+func (r *Retrier) refuse(d policy.Diagnostic) {
+	d.Severity = policy.SeverityError
+	r.diagnose(d, func(o Observer) func(policy.Diagnostic) { return o.Warning })
+}
+
+// note is warn for what is worth knowing.
+func (r *Retrier) note(d policy.Diagnostic) {
+	d.Severity = policy.SeverityNote
+	r.diagnose(d, func(o Observer) func(policy.Diagnostic) { return o.Note })
+}
+
+// diagnose gives a diagnostic to the functions of observers that of returns, or to the default logger if there are none.
+func (r *Retrier) diagnose(d policy.Diagnostic, of func(Observer) func(policy.Diagnostic)) {
 	heard := false
 	for _, o := range r.observers {
-		if o.Warning != nil {
-			o.Warning(d)
+		if tell := of(o); tell != nil {
+			tell(d)
 			heard = true
 		}
 	}
 	if !heard {
-		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: "+d.String())
+		level := map[policy.Severity]slog.Level{
+			policy.SeverityError: slog.LevelError, policy.SeverityWarning: slog.LevelWarn, policy.SeverityNote: slog.LevelInfo,
+		}[d.Severity]
+		slog.LogAttrs(context.Background(), level, "stagger: "+d.String())
 	}
 }
 

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"errors"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -21,14 +22,7 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 	if err != nil {
 		return nil, err
 	}
-	policy.Watch(ctx, path, set, func(set *policy.Set, err error) {
-		if err == nil {
-			err = r.Reload(set)
-		} else {
-			r.notifyReload(ReloadEvent{Source: path, Err: err})
-		}
-		r.refused(err)
-	})
+	policy.Watch(ctx, path, set, func(set *policy.Set, err error) { r.followFile(path, set, err) })
 	return r, nil
 }
 
@@ -40,12 +34,25 @@ func (r *Retrier) Err() error {
 	return nil
 }
 
-// refused remembers why a change of the file was refused, or that it was not.
-func (r *Retrier) refused(err error) {
+// followFile follows a change of the file, which err says is refused, or may be refused here.
+func (r *Retrier) followFile(path string, set *policy.Set, err error) {
+	e := ReloadEvent{Source: path, Err: err}
 	if err == nil {
+		e = r.replace(set)
+	}
+	if e.Err == nil {
 		r.refusal.Store(nil)
+		r.announce(set, e)
 		return
 	}
-	r.refusal.Store(&err)
-	r.warn(policy.Diagnostic{Message: "a change of the policy file is refused, and the policies from before hold: " + err.Error()})
+	r.refusal.Store(&e.Err)
+	r.announce(set, e)
+	r.refuse(policy.Diagnostic{File: path, Message: "a change of the policy file is refused, and the policies from before hold"})
+	if wrong, ok := errors.AsType[*policy.Error](e.Err); ok {
+		for _, d := range wrong.Diagnostics {
+			r.refuse(d)
+		}
+		return
+	}
+	r.refuse(policy.Diagnostic{Message: e.Err.Error()})
 }

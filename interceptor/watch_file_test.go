@@ -4,8 +4,10 @@
 package interceptor_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,8 +38,11 @@ func TestWatchFile(t *testing.T) {
 		defer cancel()
 		warnings, reloads := make(chan string, 10), make(chan interceptor.ReloadEvent, 10)
 		r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
-			Warning: func(p policy.Diagnostic) { warnings <- p.String() },
-			Reload:  func(e interceptor.ReloadEvent) { reloads <- e },
+			Warning: func(d policy.Diagnostic) {
+				d.File = filepath.Base(d.File)
+				warnings <- d.Severity.String() + " " + d.String()
+			},
+			Reload: func(e interceptor.ReloadEvent) { reloads <- e },
 		}))
 		if err != nil {
 			t.Fatal(err)
@@ -58,8 +63,10 @@ func TestWatchFile(t *testing.T) {
 			t.Errorf("%d attempts, %v", got, r.Err())
 		}
 		write("many")
-		if w := <-warnings; !strings.Contains(w, "is refused") || !strings.Contains(w, "retry.yaml:3:") {
-			t.Error(w)
+		for _, want := range []string{"error retry.yaml: a change of the policy file is refused", "error retry.yaml:3:30: methodConfig[0].retryPolicy.maxAttempts: many: must be"} {
+			if w := <-warnings; !strings.HasPrefix(w, want) {
+				t.Errorf("%s; want %s", w, want)
+			}
 		}
 		if e := <-reloads; e.Source != path || e.Hash != "" || e.Changes != nil || !strings.Contains(fmt.Sprint(e.Err), "retry.yaml:3:") {
 			t.Errorf("of a bad change: %+v", e)
@@ -85,4 +92,44 @@ func TestWatchFile(t *testing.T) {
 			t.Errorf("after a good change: %+v, and before it %+v", now, first)
 		}
 	})
+}
+
+// What is not followed is said once: with no observer for it, to the default logger.
+func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "retry.yaml")
+	if err := os.WriteFile(path, []byte("maxWaiting: 7"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	defer slog.SetDefault(before)
+	r, err := interceptor.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `level=INFO msg="stagger: ` + path + ": hash: " + r.Policy().Hash + ": changes of the file are not followed until the program starts again; interceptor.Watch follows them\"\n"
+	if got := text.String(); !strings.HasSuffix(got, want) || strings.Count(got, "\n") != 1 {
+		t.Errorf("%s\nwant one line %s", got, want)
+	}
+	text.Reset()
+	var notes, warnings []policy.Diagnostic
+	observer := interceptor.WithObserver(interceptor.Observer{
+		Note:    func(d policy.Diagnostic) { notes = append(notes, d) },
+		Warning: func(d policy.Diagnostic) { warnings = append(warnings, d) },
+	})
+	if _, err := interceptor.Load(path, observer); err != nil {
+		t.Fatal(err)
+	}
+	if len(notes) != 1 || notes[0].Severity != policy.SeverityNote || len(warnings) > 0 || text.Len() > 0 {
+		t.Errorf("notes %v, warnings %v, logged %s; want one note", notes, warnings, &text)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if r, err := interceptor.Watch(ctx, path, observer); err != nil || r == nil || len(notes) != 1 {
+		t.Errorf("Watch: %v, notes %v; want no other", err, notes)
+	}
+	if r, err := interceptor.Watch(ctx, path+".gone", observer); err == nil || r != nil {
+		t.Errorf("Watch of no file: %v, %v; want an error and no Retrier", r, err)
+	}
 }

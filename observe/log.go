@@ -25,13 +25,14 @@ import (
 //   - a call that succeeded after retries or hedges, at level info
 //   - in mode OBSERVE, at level info: the retry or hedge that would have followed
 //   - a mode that was set, at level info; one that lets no retries be sent is a warning
-//   - a change of the policies, at level info, with the names of what has changed; one that is refused is a warning
-//   - a warning of the Retrier, at level warn
+//   - a change of the policies, at level info, with the names of what has changed, and a mode's from and to
+//   - a change of the policy file that is refused, at level error, in one line and one more for each error in the file
+//   - a warning of the Retrier, at level warn, and a note, at level info
 //
 // A call that succeeds at once, or fails for good at once, logs nothing. Of each method and reason there are
 // [DefaultLimit] lines a second, and one that says how many more there were; [Limit] changes that. Fields: method, target,
 // attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, mode unless it is ENFORCE, error;
-// source, hash, changes; mode, before; more ([Limit]).
+// source, hash, changes; from, to; more ([Limit]).
 func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
 	return observer(l.Log, options)
 }
@@ -59,7 +60,7 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 		Sent:     l.sent,
 		Call:     l.call,
 		Reload: func(e interceptor.ReloadEvent) {
-			if e.Err == nil { // else there is a warning
+			if e.Err == nil { // else Warning is told of each error in a file, or the program has the error
 				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", e.Source, "hash", e.Hash, "changes", changes(e.Changes))
 			}
 		},
@@ -68,10 +69,17 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 			if e.Mode > policy.ModeEnforce {
 				level = slog.LevelWarn
 			}
-			l.write(context.Background(), level, "stagger: mode set", "mode", e.Mode.String(), "before", e.Before.String())
+			l.write(context.Background(), level, "stagger: mode set", "from", e.Before.String(), "to", e.Mode.String())
 		},
-		Warning: func(p policy.Diagnostic) {
-			l.write(context.Background(), slog.LevelWarn, "stagger: policy warning", "warning", p.String())
+		Warning: func(d policy.Diagnostic) {
+			if d.Severity == policy.SeverityError {
+				l.write(context.Background(), slog.LevelError, "stagger: policy error", "error", d.String())
+				return
+			}
+			l.write(context.Background(), slog.LevelWarn, "stagger: policy warning", "warning", d.String())
+		},
+		Note: func(d policy.Diagnostic) {
+			l.write(context.Background(), slog.LevelInfo, "stagger: policy note", "note", d.String())
 		},
 	}
 }

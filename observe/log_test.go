@@ -154,15 +154,15 @@ func TestSlogModes(t *testing.T) {
 		want   []string
 	}{
 		"a retry that is observed": {policy.ModeObserve, down, []string{
-			`level=WARN msg="stagger: mode set" mode=OBSERVE before=ENFORCE`,
+			`level=WARN msg="stagger: mode set" from=ENFORCE to=OBSERVE`,
 			`level=INFO msg="stagger: would retry" ` + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms mode=OBSERVE",
 		}},
 		"a hedge that is observed": {policy.ModeObserve, testserver.OK().Delay(2 * time.Second), []string{
-			`level=WARN msg="stagger: mode set" mode=OBSERVE before=ENFORCE`,
+			`level=WARN msg="stagger: mode set" from=ENFORCE to=OBSERVE`,
 			`level=INFO msg="stagger: would hedge" ` + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms mode=OBSERVE timed_out=true",
 		}},
 		"off": {policy.ModeOff, down, []string{
-			`level=WARN msg="stagger: mode set" mode=OFF before=ENFORCE`,
+			`level=WARN msg="stagger: mode set" from=ENFORCE to=OFF`,
 			`level=WARN msg="stagger: call failed" ` + method + `attempts=1 code=UNAVAILABLE reason=mode_off elapsed=0s waited=0s mode=OFF error="rpc error: code = Unavailable desc = down"`,
 		}},
 	} {
@@ -198,6 +198,14 @@ func TestSlogTellsOfWarnings(t *testing.T) {
 	observer.Warning(policy.Diagnostic{File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
 	if !strings.Contains(out.String(), "retry.yaml:3:5: no policy names this budget") {
 		t.Errorf("logged %q", &out)
+	}
+	out.Reset()
+	observer.Note(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityNote, Message: "not followed"})
+	observer.Warning(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityError, Message: "is refused"})
+	for _, want := range []string{`level=INFO msg="stagger: policy note" note="retry.yaml: not followed"`, `level=ERROR msg="stagger: policy error" error="retry.yaml: is refused"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("logged %q; want %s", &out, want)
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ type Change struct {
 	What ChangedPart
 	Name string // of the policy, as [Name.String] has it, or of the budget; "" for what has none
 	How  ChangeKind
+
+	From, To string // of a mode, such as "ENFORCE" and "ENFORCE for 5 %"; else ""
 }
 
 // ChangedPart is the part of a set that differs.
@@ -26,7 +28,7 @@ const (
 	ChangedMaxWaiting       ChangedPart = "maxWaiting"
 	ChangedLoadBalancing    ChangedPart = balancingKey       // where a Retrier brings it ([Set.LoadBalancing])
 	ChangedTransparentRetry ChangedPart = "transparentRetry" // at the file's top
-	ChangedMode             ChangedPart = "mode"             // of all calls, or its percent
+	ChangedMode             ChangedPart = "mode"             // of all calls or of the policy of that name, or its percent
 )
 
 // ChangeKind is how a part differs.
@@ -39,12 +41,17 @@ const (
 	ChangeChanged ChangeKind = "changed"
 )
 
-// String is such as "budget orders changed".
+// String is such as "budget orders changed" and "mode changed from ENFORCE to OFF".
 func (c Change) String() string {
-	if c.Name == "" {
-		return string(c.What) + " " + string(c.How)
+	text := string(c.What)
+	if c.Name != "" {
+		text += " " + c.Name
 	}
-	return string(c.What) + " " + c.Name + " " + string(c.How)
+	text += " " + string(c.How)
+	if c.From != c.To {
+		text += " from " + c.From + " to " + c.To
+	}
+	return text
 }
 
 // ChangesSince lists how the set differs from one before it: policies by their names, then budgets, then the
@@ -81,10 +88,24 @@ func (s *Set) ChangesSince(before *Set) []Change {
 	default:
 		list = append(list, Change{What: ChangedLoadBalancing, How: ChangeChanged})
 	}
-	if before.reach != s.reach {
-		list = append(list, Change{What: ChangedMode, How: ChangeChanged})
+	list = appendModes(list, "", before.reach, s.reach)
+	was := map[Name]reach{}
+	for _, p := range before.policies {
+		was[p.name] = reachOf(p.spec.Mode, p.spec.Percent)
+	}
+	for _, p := range s.policies {
+		if old, known := was[p.name]; known {
+			list = appendModes(list, p.name.String(), old, reachOf(p.spec.Mode, p.spec.Percent))
+		}
 	}
 	return list
+}
+
+func appendModes(list []Change, name string, before, after reach) []Change {
+	if before == after {
+		return list
+	}
+	return append(list, Change{What: ChangedMode, Name: name, How: ChangeChanged, From: before.String(), To: after.String()})
 }
 
 // changes compares two lists of things with unique names.
@@ -98,14 +119,14 @@ func changes[T any](before, after []T, what ChangedPart, name func(T) string, sa
 		delete(was, name(v))
 		switch {
 		case !known:
-			list = append(list, Change{what, name(v), ChangeAdded})
+			list = append(list, Change{What: what, Name: name(v), How: ChangeAdded})
 		case !same(old, v):
-			list = append(list, Change{what, name(v), ChangeChanged})
+			list = append(list, Change{What: what, Name: name(v), How: ChangeChanged})
 		}
 	}
 	for _, v := range before {
 		if _, gone := was[name(v)]; gone {
-			list = append(list, Change{what, name(v), ChangeRemoved})
+			list = append(list, Change{What: what, Name: name(v), How: ChangeRemoved})
 		}
 	}
 	return list

@@ -41,9 +41,9 @@ methodConfig:
   timeout: 2s
 `, []string{"policy /acme.C/ added", "policy / changed", "policy /acme.A/Get removed", "budget new added", "budget orders changed", "budget spare removed", "retryThrottling added"}},
 		"transparent retries":  {"transparentRetry: DENY" + before, []string{"policy /acme.A/Get changed", "policy /acme.B/ changed", "policy / changed", "transparentRetry changed"}},
-		"the mode of all":      {"mode: OFF" + before, []string{"mode changed"}},
-		"the part of all":      {"percent: 7" + before, []string{"mode changed"}},
-		"the mode of an entry": {strings.Replace(before, "name: [{}]", "name: [{}]\n  mode: OFF", 1), []string{"policy / changed"}},
+		"the mode of all":      {"mode: OFF" + before, []string{"mode changed from ENFORCE to OFF"}},
+		"the part of all":      {"percent: 7" + before, []string{"mode changed from ENFORCE to ENFORCE for 7 %"}},
+		"the mode of an entry": {strings.Replace(before, "name: [{}]", "name: [{}]\n  mode: OFF", 1), []string{"policy / changed", "mode / changed from ENFORCE to OFF"}},
 		"what entries inherit": {"idempotency: ASSUME" + before, []string{"policy /acme.B/ changed", "policy / changed"}},
 	} {
 		t.Run(name, func(t *testing.T) {

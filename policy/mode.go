@@ -5,6 +5,9 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
@@ -23,6 +26,25 @@ const (
 
 // String spells the mode as a policy file does.
 func (m Mode) String() string { return spelling(policyv1.Mode(cmp.Or(m, ModeEnforce))) }
+
+// MarshalText implements [encoding.TextMarshaler], for flags and JSON: String. The error is that m is none of the modes.
+func (m Mode) MarshalText() ([]byte, error) {
+	if m > ModeOff {
+		return nil, fmt.Errorf("policy: mode %d: must be ENFORCE, OBSERVE or OFF", m)
+	}
+	return []byte(m.String()), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. It reads what String writes, in letters of any case.
+func (m *Mode) UnmarshalText(text []byte) error {
+	for mode := ModeEnforce; mode <= ModeOff; mode++ {
+		if strings.EqualFold(string(text), mode.String()) {
+			*m = mode
+			return nil
+		}
+	}
+	return fmt.Errorf("policy: mode %q: must be ENFORCE, OBSERVE or OFF", text)
+}
 
 // checkMode checks a mode and its percentage. Fields are named as in a policy file, under the given path.
 func checkMode(report *document.Report, prefix string, m Mode, percent *float64) {
@@ -44,6 +66,14 @@ func reachOf(m Mode, percent *float64) reach {
 		r.percent = *percent
 	}
 	return r
+}
+
+// String is such as "OFF" and "ENFORCE for 5 %".
+func (r reach) String() string {
+	if r.percent >= 100 {
+		return r.mode.String()
+	}
+	return r.mode.String() + " for " + strconv.FormatFloat(r.percent, 'f', -1, 64) + " %"
 }
 
 // and is what holds for a call that both are about.

@@ -4,6 +4,8 @@
 package policy_test
 
 import (
+	"flag"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -150,5 +152,30 @@ func TestLintModes(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q; want %q", got, want)
+	}
+}
+
+func TestMode_Text(t *testing.T) {
+	t.Parallel()
+	flags := flag.NewFlagSet("service", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	var mode policy.Mode
+	flags.TextVar(&mode, "retries", policy.ModeEnforce, "")
+	for text, want := range map[string]policy.Mode{"ENFORCE": policy.ModeEnforce, "observe": policy.ModeObserve, "Off": policy.ModeOff} {
+		if err := flags.Parse([]string{"-retries", text}); err != nil || mode != want {
+			t.Errorf("%s: %v, %v; want %v", text, mode, err, want)
+		}
+		if written, err := mode.MarshalText(); err != nil || string(written) != want.String() {
+			t.Errorf("%v is written as %q, %v", want, written, err)
+		}
+	}
+	for _, text := range []string{"", "INVALID", "3", "OF", "OFF "} {
+		got := policy.ModeObserve
+		if err := got.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "must be ENFORCE, OBSERVE or OFF") || got != policy.ModeObserve {
+			t.Errorf("%q: %v, %v; want an error, and what it was", text, got, err)
+		}
+	}
+	if text, err := policy.Mode(9).MarshalText(); err == nil {
+		t.Errorf("9 is written as %q", text)
 	}
 }

@@ -4,6 +4,7 @@
 package redisbudget_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -16,11 +17,12 @@ import (
 )
 
 func ExampleNew() {
+	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}) // or a cluster
 	defer client.Close()
 	fleet := redisbudget.New(client)
 	defer fleet.Close()
-	retrier, err := interceptor.Load("retry.yaml", interceptor.WithFleet(fleet))
+	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithFleet(fleet))
 	if err != nil {
 		fmt.Println("no retry.yaml here")
 		return

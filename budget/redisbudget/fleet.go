@@ -13,7 +13,7 @@
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
 //	fleet := redisbudget.New(client)
 //	defer fleet.Close()
-//	retrier, err := interceptor.Load("retry.yaml", interceptor.WithFleet(fleet))
+//	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithFleet(fleet))
 //
 // in the program, all processes that name the pool orders have 100 extra attempts a second together, beside what
 // their own calls earn.

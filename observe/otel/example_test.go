@@ -4,6 +4,7 @@
 package otel_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -22,12 +23,12 @@ import (
 
 // What docs/observability.md shows of Go stands here, so that it compiles.
 
-func pageMetrics(meterProvider metric.MeterProvider) (*interceptor.Retrier, error) {
-	return interceptor.Load("retry.yaml", otel.Metrics(meterProvider))
+func pageMetrics(ctx context.Context, meterProvider metric.MeterProvider) (*interceptor.Retrier, error) {
+	return interceptor.Watch(ctx, "retry.yaml", otel.Metrics(meterProvider))
 }
 
-func pageTraces(meterProvider metric.MeterProvider, tracerProvider trace.TracerProvider) (*interceptor.Retrier, error) {
-	return interceptor.Load("retry.yaml", otel.Metrics(meterProvider), otel.Traces(tracerProvider))
+func pageTraces(ctx context.Context, meterProvider metric.MeterProvider, tracerProvider trace.TracerProvider) (*interceptor.Retrier, error) {
+	return interceptor.Watch(ctx, "retry.yaml", otel.Metrics(meterProvider), otel.Traces(tracerProvider))
 }
 
 func pageOrder(target string, creds credentials.TransportCredentials, options opentelemetry.Options,

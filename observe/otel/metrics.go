@@ -122,7 +122,7 @@ type metrics struct {
 	waiting           metric.Int64ObservableUpDownCounter
 	balance, capacity metric.Float64ObservableGauge
 	granted, denied   metric.Int64ObservableCounter
-	info              metric.Int64ObservableGauge
+	info, refused     metric.Int64ObservableGauge
 	pools             pools
 }
 
@@ -140,7 +140,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	if m.grpcNames {
 		calls = "grpc.client.call."
 	}
-	var errs [11]error
+	var errs [12]error
 	m.decisions, errs[0] = meter.Int64Counter("stagger.client.decisions", metric.WithUnit("{decision}"),
 		metric.WithDescription("What followed attempts that failed or were slow, and how calls ended that were not answered."))
 	m.retries, errs[1] = meter.Int64Histogram(calls+"retries", metric.WithUnit("{retry}"), countBuckets,
@@ -163,13 +163,15 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		metric.WithDescription("Extra attempts that the budget has refused."))
 	m.info, errs[10] = meter.Int64ObservableGauge("stagger.policy.info",
 		metric.WithDescription("1, with labels that describe the policies that are followed."))
+	m.refused, errs[11] = meter.Int64ObservableGauge("stagger.policy.refused",
+		metric.WithDescription("1 while the policy file is refused and an older one is followed, else 0."))
 	if err := errors.Join(append(errs[:], m.pools.instruments(meter))...); err != nil {
 		return nil, err
 	}
 	for _, result := range []string{followed, refused} { // a counter that begins at 1 has no increase that an alert could see
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
-	return meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info)...)
+	return meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info, m.refused)...)
 }
 
 // collect reads balances, waiting calls and the policy that runs. The only lock that it holds, calls wait for when they
@@ -184,6 +186,11 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	m.collectPools(o, r)
 	p := r.Policy()
 	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", p.Mode.String())))
+	refusing := int64(0)
+	if r.Err() != nil {
+		refusing = 1
+	}
+	o.ObserveInt64(m.refused, refusing, m.with())
 	return nil
 }
 

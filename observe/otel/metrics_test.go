@@ -315,7 +315,7 @@ func TestMetricsOfPolicies(t *testing.T) {
 		}
 		first := s.retrier.Policy()
 		// Zeros are there from the start, so that the first change is an increase.
-		want(t, s.lines(t, "stagger.policy"), line(first), "stagger.policy.reloads{result=followed} 0", "stagger.policy.reloads{result=refused} 0")
+		want(t, s.lines(t, "stagger.policy"), line(first), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 0", "stagger.policy.reloads{result=refused} 0")
 		next, err := policy.Parse("etc/retry.yaml", []byte("# less\n{}"))
 		if err != nil {
 			t.Fatal(err)
@@ -326,7 +326,7 @@ func TestMetricsOfPolicies(t *testing.T) {
 		if now := s.retrier.Policy(); now == first {
 			t.Fatalf("%+v", now)
 		}
-		want(t, s.lines(t, "stagger.policy"), line(s.retrier.Policy()), "stagger.policy.reloads{result=followed} 1", "stagger.policy.reloads{result=refused} 0")
+		want(t, s.lines(t, "stagger.policy"), line(s.retrier.Policy()), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 1", "stagger.policy.reloads{result=refused} 0")
 	})
 }
 
@@ -504,10 +504,16 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-refused
-		want(t, s.lines(t, "stagger.policy.reloads", "stagger.client.waiting"),
+		want(t, s.lines(t, "stagger.policy.reloads", "stagger.policy.refused", "stagger.client.waiting"),
 			"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
+			"stagger.policy.refused{retrier=a} 1", "stagger.policy.refused{retrier=b} 0",
 			"stagger.policy.reloads{result=followed retrier=a} 0", "stagger.policy.reloads{result=followed retrier=b} 0",
 			"stagger.policy.reloads{result=refused retrier=a} 1", "stagger.policy.reloads{result=refused retrier=b} 0")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		want(t, s.lines(t, "stagger.policy.refused"), "stagger.policy.refused{retrier=a} 0", "stagger.policy.refused{retrier=b} 0")
 	})
 }
 

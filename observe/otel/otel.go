@@ -3,7 +3,7 @@
 
 // Package otel shows what a Retrier does in OpenTelemetry: [Metrics] and [Traces].
 //
-//	retrier, err := interceptor.Load("retry.yaml",
+//	retrier, err := interceptor.Watch(ctx, "retry.yaml",
 //		otel.Metrics(meterProvider), otel.Traces(tracerProvider))
 //	conn, err := grpc.NewClient(target, append([]grpc.DialOption{
 //		opentelemetry.DialOption(…), // gRPC's own metrics and traces: before the Retrier's
