@@ -291,7 +291,7 @@ func (m *model) report(a *actor) {
 	if err == nil {
 		r.Status = nil
 	}
-	rest := e.Received && m.set.Resumes && err != nil && len(m.received) > 0 && s.n == m.shown && m.dice.one(2)
+	rest := e.Received && err != nil && m.set.Resumes && len(m.received) > 0 && m.dice.one(2)
 	m.enter()
 	if rest && !m.call.Over() {
 		r.Resumes, r.Progress = true, true

@@ -93,7 +93,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 		if a.claimed && err == io.EOF && c.shows(a) {
 			c.eof = true
 		}
-		return a.claimOnce(End{Err: err, Received: true})
+		return a.claimOnce(End{Err: err, Received: a == c.committed})
 	case a.claimed:
 		t.over = true
 		if !c.set.ServerStreams {
@@ -101,7 +101,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 		}
 	case !c.set.ServerStreams:
 		a.receiver, t.reply = ended, a
-		return a.claim(End{Received: true})
+		return a.claim(End{})
 	case c.commit(a, policy.CommitMessage):
 		c.heard(a)
 		t.over = true

@@ -119,7 +119,7 @@ type End struct {
 	Err      error // as gRPC or an inner interceptor has said; nil: success
 	GivenUp  bool  // it was cancelled, and nothing is known of its end
 	Panicked bool
-	Received bool // RecvMsg of the application has returned Err: it may be a cut that Resume can mend
+	Received bool // RecvMsg has returned Err, after messages of this attempt: it may be a cut that Resume can mend
 }
 
 // Acts are what the driver does before it gives up the lock. Slices are valid until the next Enter.
