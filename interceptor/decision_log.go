@@ -46,6 +46,8 @@ type decisionLog struct {
 	mu   sync.Mutex // guards all below
 	ring []LoggedDecision
 	next int // where the next one goes once the ring is full: the oldest stands there
+
+	counts decisionCounts
 }
 
 // add remembers a decision about an attempt that ended with err, if the log is on.
@@ -56,6 +58,7 @@ func (l *decisionLog) add(e DecisionEvent, err error) {
 	d := LoggedDecision{DecisionEvent: e, Time: time.Now(), Error: shortText(err)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.counts.add(e, d.Time)
 	if len(l.ring) < DecisionLogSize {
 		l.ring = append(l.ring, d)
 		return

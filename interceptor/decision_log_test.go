@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -28,6 +29,37 @@ func logged(r *interceptor.Retrier) (list []string) {
 		list = append(list, fmt.Sprint(d.Attempt, " ", d.Code, " ", d.Decision.Reason, " ", d.Decision.Retry))
 	}
 	return list
+}
+
+// Decisions of the last minutes are counted, beyond those that are remembered one by one, and names from outside are bounded.
+func TestDecisionCounts(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down())
+		for range 100 { // 300 retries, 100 refusals, in 70 s
+			_, _ = s.call(t.Context(), get)
+		}
+		want := []interceptor.DecisionCount{
+			{Method: get, Reason: policy.ReasonAttemptsExhausted, Count: 100}, {Method: get, Reason: policy.ReasonRetry, Count: 300},
+		}
+		if got := s.retrier.DecisionCounts(); !slices.Equal(got, want) {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+		time.Sleep(interceptor.DecisionCountTime)
+		if got := s.retrier.DecisionCounts(); len(got) != 0 {
+			t.Errorf("minutes later: %+v", got)
+		}
+		s.Default(down())
+		for i := range 300 {
+			_, _ = s.call(t.Context(), fmt.Sprintf("/stranger/%d", i))
+		}
+		got, sum := s.retrier.DecisionCounts(), 0
+		for _, c := range got {
+			sum += c.Count
+		}
+		if len(got) != 101 || sum != 300 {
+			t.Errorf("%d counts, %d in all; want 101, of 300 methods", len(got), sum)
+		}
+	}, interceptor.WithDecisionLog())
 }
 
 func TestDecisionLog(t *testing.T) {

@@ -24,7 +24,8 @@ func Handler(retriers ...*interceptor.Retrier) http.Handler { return Config{}.Ha
 // Config says who may see the page, and how much of it.
 type Config struct {
 	// Remote lets other machines see the page, which says a lot about a program: put authentication in front. Without it
-	// only connections from loopback addresses do, unless a proxy has made them for others.
+	// only connections from a loopback address to one do, unless a proxy has made them for others. A server other than
+	// net/http's must say to which ([http.LocalAddrContextKey]).
 	Remote bool
 	// Hosts are the names that the page may be asked for by, without port, beside localhost and IP addresses. Any other is
 	// refused, since a web site may give its own name to the address of this machine.

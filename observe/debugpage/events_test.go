@@ -37,7 +37,7 @@ func serveLive(t *testing.T, room int, retriers ...*interceptor.Retrier) live {
 	guarded := Config{}.guard(l.page)
 	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "127.0.0.1:1" // bufconn has no addresses
-		guarded.ServeHTTP(w, r)
+		guarded.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tcp("127.0.0.1:80"))))
 	})}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(l.lis) }()
@@ -95,7 +95,7 @@ func TestEvents(t *testing.T) {
 		if code != http.StatusOK {
 			t.Fatal(code)
 		}
-		for _, id := range []string{"policy-1", "budgets-1", "admission-1", "decisions-1"} {
+		for _, id := range []string{"policy-1", "budgets-1", "admission-1", "counts-1", "decisions-1"} {
 			if got := next(t, events); got.ID != id {
 				t.Errorf("%s; want %s", got.ID, id)
 			}
@@ -104,12 +104,12 @@ func TestEvents(t *testing.T) {
 		_ = s.call(t, create)
 		_ = s.call(t, getOrder)
 		began := time.Now()
-		budgets, decisions := next(t, events), next(t, events)
+		budgets, counts, decisions := next(t, events), next(t, events), next(t, events)
 		if took := time.Since(began); took > refresh {
 			t.Errorf("after %v", took)
 		}
-		wants(t, string(budgets.HTML), "<th>orders</th>", "0 of 2")
-		wants(t, string(decisions.HTML), "not_idempotent")
+		wants(t, string(budgets.HTML), "<th>orders<", "0 of 2")
+		wants(t, string(counts.HTML)+string(decisions.HTML), "not_idempotent</th>", "not_idempotent</span>")
 		if decisions.ID != "decisions-1" || strings.Contains(string(decisions.HTML), "budget_exhausted") {
 			t.Errorf("%+v", decisions)
 		}

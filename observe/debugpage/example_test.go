@@ -34,5 +34,5 @@ func ExampleHandler() {
 	mux.ServeHTTP(answer, stranger)
 	fmt.Print(answer.Code, " ", answer.Body)
 	// Output:
-	// 403 debugpage: the page is for this machine only, unless debugpage.Config.Remote is set
+	// 403 debugpage: the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Remote is set
 }

@@ -38,11 +38,11 @@ func (c Config) guard(next http.Handler) http.Handler {
 // refusal is why a request may not see the page; "" if it may.
 func (c Config) refusal(r *http.Request) string {
 	if !c.Remote {
-		if !isLoopback(r.RemoteAddr) {
-			return "the page is for this machine only, unless debugpage.Config.Remote is set"
+		if !isLoopback(r.RemoteAddr) || !isLoopback(localAddr(r)) {
+			return "the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Remote is set"
 		}
-		for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
-			if r.Header.Get(name) != "" {
+		for name := range r.Header {
+			if forwards(name) {
 				return "a proxy asks for somebody else (" + name + "), and the page is for this machine only, unless debugpage.Config.Remote is set"
 			}
 		}
@@ -54,6 +54,21 @@ func (c Config) refusal(r *http.Request) string {
 		return "another site asks for it"
 	}
 	return ""
+}
+
+// localAddr is the address that a request has come to; "" if the server does not say. A side-car that takes what other
+// machines send comes from a loopback address too, to that of the pod.
+func localAddr(r *http.Request) string {
+	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		return addr.String()
+	}
+	return ""
+}
+
+// forwards reports whether a header is one that proxies add.
+func forwards(name string) bool {
+	return slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip"}, name) ||
+		strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-")
 }
 
 // isLoopback reports whether an address with a port is one of this machine's own.

@@ -4,6 +4,7 @@
 package debugpage
 
 import (
+	"maps"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -26,9 +27,13 @@ type history struct {
 
 	mu     sync.Mutex // guards all below
 	timer  *time.Timer
-	begun  bool // the first samples have been taken
+	begun  bool               // the first samples have been taken
+	last   map[balance]counts // of all balances, those that are not shown too
 	series map[balance]*series
 }
+
+// counts are what a balance had granted and denied when they were last read.
+type counts struct{ granted, denied uint64 }
 
 // balance names one of a Retrier's.
 type balance struct {
@@ -38,19 +43,19 @@ type balance struct {
 
 // series is how one balance has stood.
 type series struct {
-	samples         []sample // the oldest first
-	granted, denied uint64   // when the last was taken
+	samples []sample // the oldest first
 }
 
 // sample is how a balance stands, and what has happened since the sample before.
 type sample struct {
-	Balance float64 `json:"balance"` // ÷ capacity, 0 to 1
-	Granted uint64  `json:"granted"`
-	Denied  uint64  `json:"denied"`
+	At      time.Time `json:"at"`
+	Balance float64   `json:"balance"` // ÷ capacity, 0 to 1
+	Granted uint64    `json:"granted"`
+	Denied  uint64    `json:"denied"`
 }
 
 func newHistory(retriers []*interceptor.Retrier) *history {
-	h := &history{retriers: retriers, series: map[balance]*series{}}
+	h := &history{retriers: retriers, series: map[balance]*series{}, last: map[balance]counts{}}
 	h.take()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,47 +77,58 @@ func (h *history) tick() {
 // take takes a sample of every budget.
 func (h *history) take() {
 	for i, r := range h.retriers {
-		budgets, _, err := readBudgets(r)
-		if err != nil {
-			continue // the page says it
+		if budgets, err := readBudgets(r); err == nil { // else the page says it
+			h.add(i, budgets)
 		}
-		h.add(i, budgets)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begun = true
 }
 
-// add adds a sample of a Retrier's budgets, and forgets those that are no more.
+// add adds a sample of a Retrier's budgets that are shown, and forgets those that are not.
 func (h *history) add(retrier int, budgets []interceptor.BudgetState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	gone := map[balance]bool{}
-	for key := range h.series {
-		gone[key] = key.retrier == retrier
-	}
-	for _, b := range budgets {
+	happened := h.count(retrier, budgets)
+	shown, _ := scarcest(budgets)
+	kept := map[balance]bool{}
+	for _, b := range shown {
 		key := balanceOf(retrier, b)
-		delete(gone, key)
+		kept[key] = true
 		s := h.series[key]
 		if s == nil {
 			s = new(series)
-			if !h.begun { // what was before is not of these minutes
-				s.granted, s.denied = b.Granted, b.Denied
-			}
 			h.series[key] = s
 		}
 		if len(s.samples) == maxSamples {
 			s.samples = append(s.samples[:0], s.samples[1:]...)
 		}
-		s.samples = append(s.samples, sample{share(b), b.Granted - s.granted, b.Denied - s.denied})
-		s.granted, s.denied = b.Granted, b.Denied
+		s.samples = append(s.samples, sample{time.Now().UTC(), share(b), happened[key].granted, happened[key].denied})
 	}
-	for key, yes := range gone {
-		if yes {
-			delete(h.series, key)
+	maps.DeleteFunc(h.series, func(key balance, _ *series) bool { return key.retrier == retrier && !kept[key] })
+}
+
+// count returns what a Retrier's balances have counted since they were last read. It requires mu.
+func (h *history) count(retrier int, budgets []interceptor.BudgetState) map[balance]counts {
+	happened := map[balance]counts{}
+	for _, b := range budgets {
+		key := balanceOf(retrier, b)
+		before, known := h.last[key]
+		if b.Granted < before.granted || b.Denied < before.denied { // another balance has taken its place
+			before = counts{}
 		}
+		if !known && !h.begun { // what was before is not of these minutes
+			before = counts{b.Granted, b.Denied}
+		}
+		happened[key] = counts{b.Granted - before.granted, b.Denied - before.denied}
+		h.last[key] = counts{b.Granted, b.Denied}
 	}
+	maps.DeleteFunc(h.last, func(key balance, _ counts) bool {
+		_, there := happened[key]
+		return key.retrier == retrier && !there
+	})
+	return happened
 }
 
 // of is how a balance has stood, the oldest sample first.

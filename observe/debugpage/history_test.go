@@ -29,11 +29,11 @@ func TestHistory(t *testing.T) {
 		_ = s.call(t, getOrder)
 		time.Sleep(interval)
 		key := balanceOf(0, s.retrier.Budgets()[0])
-		if got, want := fmt.Sprint(h.of(key)), "[{0 2 1} {0 0 0} {0 0 1}]"; got != want {
+		if got, want := numbers(h.of(key)), "[{0 2 1} {0 0 0} {0 0 1}]"; got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
 		time.Sleep(2 * maxSamples * interval)
-		if got := h.of(key); len(got) != maxSamples || got[0] != (sample{}) {
+		if got := h.of(key); len(got) != maxSamples || got[0] != (sample{At: got[1].At.Add(-interval)}) {
 			t.Errorf("%d samples, the oldest %+v", len(got), got[0])
 		}
 		h.add(0, nil)
@@ -54,7 +54,7 @@ func TestHistoryBegins(t *testing.T) {
 		defer h.stopped.Store(true)
 		s.Default(testserver.OK())
 		time.Sleep(interval + 1)
-		if got, want := fmt.Sprint(h.of(balanceOf(0, s.retrier.Budgets()[0]))), "[{0 0 0} {0 0 0}]"; got != want {
+		if got, want := numbers(h.of(balanceOf(0, s.retrier.Budgets()[0]))), "[{0 0 0} {0 0 0}]"; got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
 	})
@@ -69,7 +69,7 @@ func TestHistoryEnds(t *testing.T) {
 		runtime.Gosched()
 	}
 	h.tick()
-	if got := len(h.of(balance{0, interceptor.BudgetState{Name: "orders"}})); got != 1 {
+	if got := len(h.of(balance{0, interceptor.BudgetState{Name: "orders", Source: interceptor.BudgetOfOption}})); got != 1 {
 		t.Errorf("%d samples; want the one at the start", got)
 	}
 }
@@ -89,12 +89,51 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// numbers are samples without their times.
+func numbers(samples []sample) string {
+	list := []string{}
+	for _, s := range samples {
+		list = append(list, fmt.Sprintf("{%v %v %v}", s.Balance, s.Granted, s.Denied))
+	}
+	return fmt.Sprint(list)
+}
+
+// A balance that comes among those that are shown brings nothing of what was before; nor does one that takes the place
+// of another whose counts were higher, as after a change of its kind.
+func TestHistoryOfWhatComesIntoSight(t *testing.T) {
+	t.Parallel()
+	h := newHistory(nil)
+	defer h.stopped.Store(true)
+	list := make([]interceptor.BudgetState, maxBudgets+1)
+	for i := range list {
+		list[i] = interceptor.BudgetState{Name: fmt.Sprint(i), Capacity: 10, Balance: 5}
+	}
+	last := &list[maxBudgets]
+	last.Balance, last.Granted, last.Denied = 10, 1000, 500
+	h.add(0, list)
+	key := balanceOf(0, *last)
+	if got := h.of(key); got != nil {
+		t.Fatalf("%v of the one that is not shown", got)
+	}
+	last.Balance, last.Granted = 0, 1003
+	h.add(0, list)
+	last.Granted, last.Denied = 2, 1
+	h.add(0, list)
+	if got, want := numbers(h.of(key)), "[{0 3 0} {0 2 1}]"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+}
+
 func TestPlot(t *testing.T) {
 	t.Parallel()
-	got := newPlot([]sample{{Balance: 1}, {Balance: 0.5, Granted: 1, Denied: 3}})
-	want := plot{Balance: "297.0,0.0 299.0,20.0", Granted: "M298.0 40.0h2.0v-10.0h-2.0z", Denied: "M298.0 30.0h2.0v-30.0h-2.0z", Most: 4}
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	got := newPlot([]sample{{At: now.Add(-time.Hour)}, {At: now.Add(-2 * time.Minute), Balance: 1}, {At: now, Balance: 0.5, Granted: 1, Denied: 3}})
+	want := plot{Balance: "179.0,0.0 299.0,20.0", Granted: "M298.0 40.0h2.0v-10.0h-2.0z", Denied: "M298.0 30.0h2.0v-30.0h-2.0z", Most: 4, Newest: now}
 	if got != want {
 		t.Errorf("%+v; want %+v", got, want)
+	}
+	if got, want := fmt.Sprintf("%s %s", got.Times(), got.Minutes()), "[12:25:00 12:27:30 12:30:00] M60 0v40M120 0v40M180 0v40M240 0v40"; got != want {
+		t.Errorf("%s; want %s", got, want)
 	}
 	if got := newPlot(nil); got != (plot{}) {
 		t.Errorf("%+v", got)

@@ -71,6 +71,7 @@ type content struct {
 	Method   string   // that the decisions are of; "" for all
 	Methods  []string // to choose from
 	Several  bool     // Retriers
+	Process  process
 }
 
 // section is a part of the page that changes by itself.
@@ -80,7 +81,7 @@ type section struct {
 }
 
 func (p *page) content(r *http.Request) (content, error) {
-	c := content{Method: r.URL.Query().Get("method"), Methods: p.methods(), Several: len(p.retriers) > 1}
+	c := content{Method: r.URL.Query().Get("method"), Methods: p.methods(), Several: len(p.retriers) > 1, Process: thisProcess}
 	var err error
 	c.Sections, err = p.sections(c.Method)
 	return c, err
@@ -90,7 +91,7 @@ func (p *page) content(r *http.Request) (content, error) {
 func (p *page) sections(method string) (list []section, err error) {
 	for i := range p.retriers {
 		s := p.state(i, method)
-		for _, name := range []string{"policy", "budgets", "admission", "decisions"} {
+		for _, name := range []string{"policy", "budgets", "admission", "counts", "decisions"} {
 			var b bytes.Buffer
 			if err := templates.ExecuteTemplate(&b, name, s); err != nil {
 				return nil, err

@@ -131,6 +131,19 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	until(ctx, t, `document.querySelector('#budgets-1 path.denied').getBBox().height > 0`) // the bars follow with the next sample
 	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)   // and so does the fall of the line
 
+	// Paused, the page stays as it is, and goes on from there.
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, `document.getElementById('live').textContent.startsWith('paused at ')`)
+	_ = s.call(t, "/acme.orders.v1.OrderService/Late")
+	const late = `document.querySelector('#decisions-1').textContent.includes('Late')`
+	until(ctx, t, `new Promise(done => setTimeout(() => done(true), 2500)) && !`+late)
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, late)
+
 	// The reason leads to the explanation of the method.
 	const refusal = chromedp.CSS("td.no") // there, and not here
 	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#decisions-1 a[href*="GetOrder"]`)), chromedp.WaitVisible(refusal)); err != nil {

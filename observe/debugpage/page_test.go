@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,8 +39,11 @@ func TestPage(t *testing.T) {
 			t.Fatal("the calls succeed")
 		}
 		page := get(h, "").Body.String()
-		wants(t, page, "<th>orders</th>", "0 of 2", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
+		wants(t, page, "<th>orders<", "0 of 2", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
 			"The traffic has not earned another attempt", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
+		wants(t, page, filepath.Base(os.Args[0])+" on ", ", process "+strconv.Itoa(os.Getpid())+", since <time>20", `<button id="pause" type="button" hidden>`,
+			`<th class="figure">budget_exhausted</th><th class="figure">not_idempotent</th><th class="figure">retry</th>`,
+			`<tr><td>/acme.orders.v1.OrderService/GetOrder</td><td class="figure">1</td><td class="figure"></td><td class="figure">2</td></tr>`)
 		if strings.Contains(page, "secret") {
 			t.Errorf("the page shows the text of an error:\n%s", page)
 		}
@@ -66,7 +70,7 @@ func TestPageModes(t *testing.T) {
 			_ = s.call(t, getOrder)
 			wants(t, get(h, "").Body.String(), "<dd>"+mode.String()+"; Retrier.SetMode has set "+mode.String()+"</dd>")
 		}
-		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE</th>", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
+		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE<", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
 		if err := json.Unmarshal(get(h, "state.json").Body.Bytes(), &got); err != nil {
 			t.Fatal(err)
@@ -100,11 +104,14 @@ func TestPageJSON(t *testing.T) {
 		if len(first.Budgets) != 1 || b.Name != "orders" || *b.Balance != 0 || *b.Capacity != 2 || b.Granted != 2 || b.Denied != 1 || b.Target != s.conn.CanonicalTarget() {
 			t.Errorf("%+v", b)
 		}
-		if len(b.Samples) != 1 || b.Samples[0] != (sample{0, 2, 1}) {
+		if len(b.Samples) != 1 || numbers(b.Samples) != "[{0 2 1}]" {
 			t.Errorf("samples %+v", b.Samples)
 		}
 		if d := first.Decisions; len(d) != 3 || d[0].Reason != "budget_exhausted" || d[0].Attempt != 3 || d[0].Peer != "bufconn" || d[0].Retry || d[2].Delay != "100ms" || d[0].Error != "" {
 			t.Errorf("%+v", d)
+		}
+		if c := first.Counts; len(c) != 2 || c[0] != (countState{Method: getOrder, Reason: "budget_exhausted", Count: 1}) || first.Process != thisProcess {
+			t.Errorf("%+v of %+v", c, first.Process)
 		}
 		if p := first.Policy; p.Source != "retry.yaml" || len(p.Hash) != 12 || p.Since.IsZero() || len(p.Warnings) != 1 || p.Refused != "" {
 			t.Errorf("%+v", p)
@@ -286,6 +293,7 @@ func TestPageFiles(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost"+address, nil)
 		r.RemoteAddr = "127.0.0.1:1"
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tcp("127.0.0.1:80")))
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		if w.Code != row.code || row.kind != "" && w.Header().Get("Content-Type") != row.kind || !strings.Contains(w.Body.String(), row.part) {
@@ -308,7 +316,8 @@ func TestReadBudgetsOfMany(t *testing.T) {
 		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
 	}
 	r := newRetrier(t, options...)
-	list, hidden, err := readBudgets(r)
+	all, err := readBudgets(r)
+	list, hidden := scarcest(all)
 	scarce := 0
 	for i, b := range list {
 		if share(b) < 1 {

@@ -6,6 +6,7 @@ package debugpage
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The size of a plot, in its own units. The newest sample is at the right.
@@ -16,10 +17,14 @@ const (
 
 // plot is the last minutes of one budget, drawn.
 type plot struct {
-	Balance         string // points of a line
-	Granted, Denied string // a path of bars
-	Most            uint64 // what the highest bar stands for
+	Balance         string    // points of a line
+	Granted, Denied string    // a path of bars
+	Most            uint64    // what the highest bar stands for
+	Newest          time.Time // the sample at the right
 }
+
+// plotMinutes is how long a plot is.
+const plotMinutes = maxSamples * interval / time.Minute
 
 func newPlot(samples []sample) plot {
 	var p plot
@@ -28,8 +33,13 @@ func newPlot(samples []sample) plot {
 	}
 	const step = float64(plotWidth) / maxSamples
 	var line, granted, denied strings.Builder
-	for i, s := range samples {
-		x := plotWidth - step*float64(len(samples)-i)
+	for _, s := range samples {
+		p.Newest = s.At
+		ago := samples[len(samples)-1].At.Sub(s.At)
+		x := plotWidth - step*(1+ago.Seconds()/interval.Seconds())
+		if x < 0 { // the process was stopped for a while
+			continue
+		}
 		fmt.Fprintf(&line, "%.1f,%.1f ", x+step/2, plotHeight*(1-s.Balance))
 		if p.Most > 0 {
 			unit := float64(plotHeight) / float64(p.Most)
@@ -39,6 +49,28 @@ func newPlot(samples []sample) plot {
 	}
 	p.Balance, p.Granted, p.Denied = strings.TrimSuffix(line.String(), " "), granted.String(), denied.String()
 	return p
+}
+
+// Minutes is a path of a line for each full minute before the newest sample.
+func (plot) Minutes() string {
+	var path strings.Builder
+	for i := range int(plotMinutes) - 1 {
+		fmt.Fprintf(&path, "M%d 0v%d", plotWidth/int(plotMinutes)*(i+1), plotHeight)
+	}
+	return path.String()
+}
+
+// Times are what stands below the ends of a plot, and in the middle.
+func (p plot) Times() []string {
+	if p.Newest.IsZero() {
+		return nil
+	}
+	const length = plotMinutes * time.Minute
+	var list []string
+	for _, ago := range []time.Duration{length, length / 2, 0} {
+		list = append(list, p.Newest.Add(-ago).Format(time.TimeOnly))
+	}
+	return list
 }
 
 // bar draws one of a height up from y, if it has any.

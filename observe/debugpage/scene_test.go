@@ -4,6 +4,7 @@
 package debugpage
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -75,6 +76,7 @@ func down() testserver.Step { return testserver.Fail(codes.Unavailable, "secret 
 func get(h http.Handler, address string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "http://localhost:6060/debug/stagger/"+address, nil)
 	r.RemoteAddr = "127.0.0.1:4242"
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tcp("127.0.0.1:6060")))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w

@@ -21,12 +21,14 @@ const maxAdmissions = 64
 // retrierState is what is shown of a Retrier, on the page and in state.json.
 type retrierState struct {
 	Number    int              `json:"number"` // from 1, in the order of the handler's arguments
+	Process   process          `json:"process"`
 	Policy    policyState      `json:"policy"`
 	Waiting   waitingState     `json:"waiting"`
 	Budgets   []budgetState    `json:"budgets"`
 	Hidden    int              `json:"budgetsNotShown"`   // which have more left than those that are
 	Trouble   string           `json:"trouble,omitempty"` // why the budgets cannot be read
 	Admission []admissionState `json:"admission"`         // of the methods that have it, those with most refusals first
+	Counts    []countState     `json:"counts"`            // of decisions, in the last five minutes
 	Decisions []decisionState  `json:"decisions"`         // the newest first
 }
 
@@ -54,6 +56,8 @@ type budgetState struct {
 	Name     string   `json:"name"`
 	Target   string   `json:"target"`
 	Service  string   `json:"service"`
+	Kind     string   `json:"kind"`
+	Source   string   `json:"source"`  // who describes it
 	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: what it denies is an upper bound
 	Balance  *float64 `json:"balance"` // null: no limit
 	Capacity *float64 `json:"capacity"`
@@ -97,7 +101,7 @@ func (p *page) state(i int, method string) retrierState {
 	r := p.retriers[i]
 	is := r.Policy()
 	s := retrierState{
-		Number: i + 1,
+		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
 			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(),
 			Mode: is.Mode.String(), SetMode: is.SetMode.String(), Percent: is.Set.Percent(), Entries: otherModes(is.Set), Warnings: []string{},
@@ -105,6 +109,7 @@ func (p *page) state(i int, method string) retrierState {
 		Waiting:   waitingState{r.Waiting(), is.MaxWaiting},
 		Budgets:   []budgetState{},
 		Admission: admissions(r),
+		Counts:    countsOf(r, method),
 		Decisions: []decisionState{},
 	}
 	for _, w := range r.Warnings() {
@@ -113,11 +118,11 @@ func (p *page) state(i int, method string) retrierState {
 	if err := r.Err(); err != nil {
 		s.Policy.Refused = err.Error()
 	}
-	budgets, hidden, err := readBudgets(r)
+	budgets, err := readBudgets(r)
 	if err != nil {
 		s.Trouble = err.Error()
 	}
-	s.Hidden = hidden
+	budgets, s.Hidden = scarcest(budgets)
 	for _, b := range budgets {
 		s.Budgets = append(s.Budgets, p.budget(i, b))
 	}
@@ -143,7 +148,7 @@ func otherModes(set *policy.Set) []string {
 func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 	samples := p.history.of(balanceOf(retrier, b))
 	s := budgetState{
-		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Shadow: b.Shadow,
+		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind, Source: string(b.Source), Shadow: b.Shadow,
 		Granted: b.Granted, Denied: b.Denied, Samples: samples, Plot: newPlot(samples),
 	}
 	if !math.IsInf(b.Capacity, 1) { // JSON has no infinity
@@ -184,17 +189,20 @@ func admissions(r *interceptor.Retrier) []admissionState {
 	return list
 }
 
-// readBudgets reads the budgets of a Retrier: of many those that have least left, as a share, and how many there are
-// beside. A budget of the program's own may panic.
-func readBudgets(r *interceptor.Retrier) (list []interceptor.BudgetState, hidden int, err error) {
+// readBudgets reads the budgets of a Retrier. One of the program's own may panic.
+func readBudgets(r *interceptor.Retrier) (list []interceptor.BudgetState, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			list, hidden, err = nil, 0, fmt.Errorf("the budgets cannot be read, since one panics: %v", v)
+			list, err = nil, fmt.Errorf("the budgets cannot be read, since one panics: %v", v)
 		}
 	}()
-	list = r.Budgets()
+	return r.Budgets(), nil
+}
+
+// scarcest are those that are shown, of many those that have least left, as a share, and how many there are beside.
+func scarcest(list []interceptor.BudgetState) (shown []interceptor.BudgetState, hidden int) {
 	if len(list) <= maxBudgets {
-		return list, 0, nil
+		return list, 0
 	}
 	scarce := make([]int, len(list)) // their places in the list
 	for i := range list {
@@ -203,9 +211,8 @@ func readBudgets(r *interceptor.Retrier) (list []interceptor.BudgetState, hidden
 	slices.SortStableFunc(scarce, func(a, b int) int { return cmp.Compare(share(list[a]), share(list[b])) })
 	scarce = scarce[:maxBudgets]
 	slices.Sort(scarce)
-	shown := make([]interceptor.BudgetState, 0, maxBudgets)
 	for _, i := range scarce {
 		shown = append(shown, list[i])
 	}
-	return shown, len(list) - len(shown), nil
+	return shown, len(list) - len(shown)
 }

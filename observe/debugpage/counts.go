@@ -1,0 +1,78 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// countState is how often the calls of a method had the same decision in the last minutes.
+type countState struct {
+	Method string        `json:"method"`
+	Reason policy.Reason `json:"reason"`
+	Shadow bool          `json:"shadow"` // another attempt would have followed, but for the mode
+	Count  int           `json:"count"`
+}
+
+func countsOf(r *interceptor.Retrier, method string) []countState {
+	list := []countState{}
+	for _, c := range r.DecisionCounts() {
+		if method == "" || method == c.Method {
+			list = append(list, countState(c))
+		}
+	}
+	return list
+}
+
+// countTable is the counts of methods by their reasons.
+type countTable struct {
+	Reasons []string // those that there are
+	Rows    []countRow
+}
+
+// countRow is the counts of a method, one for each reason.
+type countRow struct {
+	Method string
+	Counts []int
+}
+
+// CountTable has a row for each method, that with most decisions first.
+func (s retrierState) CountTable() countTable {
+	reasons, methods := map[string]bool{}, map[string]map[string]int{}
+	for _, c := range s.Counts {
+		reason := string(c.Reason)
+		if c.Shadow {
+			reason = "would " + reason
+		}
+		reasons[reason] = true
+		if methods[c.Method] == nil {
+			methods[c.Method] = map[string]int{}
+		}
+		methods[c.Method][reason] += c.Count
+	}
+	t := countTable{Reasons: slices.Sorted(maps.Keys(reasons))}
+	for method, counts := range methods {
+		row := countRow{Method: method}
+		for _, reason := range t.Reasons {
+			row.Counts = append(row.Counts, counts[reason])
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	slices.SortFunc(t.Rows, func(a, b countRow) int {
+		return cmp.Or(cmp.Compare(b.sum(), a.sum()), cmp.Compare(a.Method, b.Method))
+	})
+	return t
+}
+
+func (r countRow) sum() (n int) {
+	for _, c := range r.Counts {
+		n += c
+	}
+	return n
+}
