@@ -6,13 +6,13 @@ package interceptor
 import (
 	"cmp"
 	"context"
-	"math"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -21,7 +21,7 @@ import (
 // connection that works costs nothing, and none is kept that is gone.
 type outages struct {
 	since sync.Map      // time.Duration by *grpc.ClientConn
-	bound time.Duration // in tests, in place of the policies' maxOutage
+	bound time.Duration // in tests, in place of attempts.MaxOutage
 	share float64       // in tests, in place of inboundShare
 }
 
@@ -38,11 +38,9 @@ func (o *outages) longestWait(ctx context.Context, p *policy.Policy) time.Durati
 	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(timeLeft(ctx))))
 }
 
-// maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it: 10 s, if they wait
-// for 3 s (maxConnectionWait), and in proportion. The wait is for restarts: with gRPC's backoff, a client sees the end of
-// one that has taken 5 s after 5 to 10 s. TestOutage_Bound has the table that this was chosen by.
+// maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it.
 func (o *outages) maxOutage(p *policy.Policy) time.Duration {
-	return cmp.Or(o.bound, min(p.MaxConnectionWait(), math.MaxInt64/10)*10/3)
+	return cmp.Or(o.bound, attempts.MaxOutage(p.MaxConnectionWait()))
 }
 
 // look reports whether a connection cannot connect, and for how long that has been so. The time is on the budgets' clock.

@@ -202,6 +202,11 @@ func (c *Call) connected(now Now) bool {
 	return false
 }
 
+// MaxOutage is how long a channel has not been usable when calls that wait for it for so long at most stop doing so: 10 s
+// for 3 s, and in proportion. The wait is for restarts: with gRPC's backoff, a client sees the end of one that has taken
+// 5 s after 5 to 10 s. Package interceptor's TestOutage_Bound has the table that this was chosen by.
+func MaxOutage(wait time.Duration) time.Duration { return min(wait, Never/10) * 10 / 3 }
+
 // spread is how long the pending attempt still waits when the channel is back: some times as long as it has waited
 // for that. So those that have begun in an outage, one after the other, come back one after the other, over a longer
 // time. It is no longer than a call may wait for the channel, and leaves half of the time before the deadline.

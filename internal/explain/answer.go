@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -43,6 +44,9 @@ func (a *Answer) Facts() []Fact {
 	if a.Pool.Name != "" {
 		list = append(list, Fact{"pool", fmt.Sprintf("%s: %v extra attempts a second for all processes together, beside what each one's calls earn", a.Pool.Name, a.Pool.PerSecond)})
 	}
+	if a.Down {
+		list = append(list, Fact{"down", a.down()})
+	}
 	if a.Limit > 0 {
 		list = append(list, Fact{"deadline", a.Limit.String() + " for the whole call"})
 	}
@@ -65,6 +69,8 @@ func (a *Answer) Refusal() *Event {
 func (a *Answer) Scenario() string {
 	var b strings.Builder
 	switch {
+	case a.Down:
+		b.WriteString("no connection can be made, from the call's start on")
 	case a.Hang:
 		b.WriteString("no attempt is ever answered")
 	case a.Latency > 0:
@@ -110,6 +116,8 @@ func (a *Answer) EndCode() string {
 // Then is what follows the event.
 func (e *Event) Then() string {
 	switch {
+	case e.Decision.Retry && e.Down:
+		return "another attempt, once connected"
 	case e.Decision.Retry && e.Slow && e.Decision.Reason == policy.ReasonHedge:
 		return "another attempt beside it"
 	case e.Decision.Retry && e.Slow:
@@ -177,6 +185,25 @@ func part(p *policy.Policy) string {
 		return ""
 	}
 	return fmt.Sprintf(", for %v %% of the calls; the others are OFF", p.Percent())
+}
+
+// down is how long a call waits for a connection, beside the time that it has.
+func (a *Answer) down() string {
+	wait := a.ConnectionWait()
+	switch {
+	case wait == 0 && a.waitsInGRPC(a.Attempts, a.Limit) && a.Limit > 0:
+		return fmt.Sprintf("calls wait in gRPC, until their deadline after %v", a.Limit)
+	case wait == 0 && a.waitsInGRPC(a.Attempts, a.Limit):
+		return "calls wait in gRPC, for ever: they have no deadline"
+	case wait == 0:
+		return "calls do not wait for a connection"
+	}
+	of := ", and have no deadline"
+	if a.Limit > 0 {
+		of = fmt.Sprintf(" of the %v that they have", a.Limit)
+	}
+	return fmt.Sprintf("calls wait for a connection for up to %v%s; not at all when the outage is older than %v",
+		wait, of, attempts.MaxOutage(a.Policy.MaxConnectionWait()))
 }
 
 func (a *Answer) attempts() string {

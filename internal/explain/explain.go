@@ -28,6 +28,7 @@ type Question struct {
 	Deadline    time.Duration
 	Latency     time.Duration // of each attempt, before it fails
 	Hang        bool          // no attempt is ever answered
+	Down        bool          // from the call's start on, no connection can be made
 	InRetry     bool
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
@@ -60,6 +61,7 @@ type Event struct {
 	Sent, At       time.Duration // since the call's start
 	Slow           bool          // the attempt has not ended
 	Decision       policy.Decision
+	Down           bool          // the next attempt waits for a connection
 	Waits          bool          // or would, if there were time
 	Least, Longest time.Duration // that the wait could have been
 }
@@ -124,7 +126,11 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 		local   = map[int]attempts.Result{} // of attempts that were cancelled
 		failed  = a.failed()
 		now     = func() attempts.Now {
-			return attempts.Now{At: p.At, Wall: time.Unix(0, 0).Add(p.At), Chance: drawn[min(len(p.Events), len(drawn)-1)]}
+			n := attempts.Now{At: p.At, Wall: time.Unix(0, 0).Add(p.At), Chance: drawn[min(len(p.Events), len(drawn)-1)]}
+			if a.Down {
+				n.Down, n.Outage = true, p.At
+			}
+			return n
 		}
 		cancel = func(n int, code codes.Code) {
 			running[n], local[n] = p.At, result(status.New(code, ""), true)
@@ -135,12 +141,12 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 			cancel(n, codes.Canceled)
 		}
 		if step.Decided > 0 {
-			p.Events = append(p.Events, Event{Attempt: step.Decided, Sent: p.Sent[step.Decided-1], At: p.At, Slow: step.TimedOut, Decision: step.Decision})
+			p.Events = append(p.Events, Event{Attempt: step.Decided, Sent: p.Sent[step.Decided-1], At: p.At, Slow: step.TimedOut, Decision: step.Decision, Down: a.Down})
 		}
 		if step.Send > 0 {
 			p.Sent = append(p.Sent, p.At)
 			running[step.Send] = attempts.Never
-			if !a.Hang {
+			if !a.Hang && !(a.Down && a.waitsInGRPC(step.Send, limit)) {
 				running[step.Send] = p.At + a.Latency
 			}
 		}
@@ -174,6 +180,26 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 	}
 }
 
+// waitsInGRPC reports whether attempt n waits in gRPC for a connection, with so much time for the call; 0: no deadline.
+func (a *Answer) waitsInGRPC(n int, limit time.Duration) bool {
+	if wait := a.Policy.Spec().WaitForReady; wait != nil && *wait {
+		return true
+	}
+	return n > 1 && limit > 0 && a.Policy.WaitForReadyOnRetry()
+}
+
+// ConnectionWait is how long a call waits for a connection at most; 0 if it does not, or in gRPC.
+func (a *Answer) ConnectionWait() time.Duration {
+	if a.Policy == nil || a.Attempts < 2 {
+		return 0
+	}
+	wait := a.Policy.MaxConnectionWait()
+	if a.Limit > 0 {
+		wait = min(wait, max(a.Limit-a.Policy.MinAttemptTime(), 0))
+	}
+	return wait
+}
+
 // first is the attempt that ends first, of several the oldest; Never if none does.
 func first(running map[int]time.Duration) (n int, ends time.Duration) {
 	ends = attempts.Never
@@ -189,7 +215,8 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	s := attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
 		Facts: facts{a.Safe, a.InRetry, off(a.Policy)}, Budget: budget.Unlimited, Slots: slots{},
-		Observe: a.Policy.Mode() == policy.ModeObserve,
+		Observe:     a.Policy.Mode() == policy.ModeObserve,
+		ConnectWait: a.Policy.MaxConnectionWait(), MaxOutage: attempts.MaxOutage(a.Policy.MaxConnectionWait()),
 	}
 	if limit > 0 {
 		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
@@ -212,6 +239,11 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 
 // failed is how each attempt ends.
 func (a *Answer) failed() attempts.Result {
+	if a.Down {
+		r := result(status.New(codes.Unavailable, "no connection"), false)
+		r.Unsent = true
+		return r
+	}
 	r := result(status.New(a.Code, ""), false)
 	if a.Pushback != "" {
 		r.Trailer = metadata.Pairs(policy.PushbackTrailer, a.Pushback)

@@ -50,6 +50,7 @@ type AnswerJSON struct {
 	Settings    map[string][]string `json:"settings,omitempty"`         // what the text shows of the entry
 	Deadline    string              `json:"deadline,omitempty"`
 	If          string              `json:"if,omitempty"`
+	Wait        string              `json:"connectionWait,omitempty"` // the longest; with Down
 	Events      []EventJSON         `json:"events"`
 	End         *EndJSON            `json:"end,omitempty"` // none if the call does not end
 }
@@ -101,6 +102,9 @@ func (a *Answer) JSON() AnswerJSON {
 	}
 	if a.Limit > 0 {
 		whole.Deadline = a.Limit.String()
+	}
+	if a.Down {
+		whole.Wait = a.ConnectionWait().String()
 	}
 	for _, e := range a.Events {
 		one := EventJSON{

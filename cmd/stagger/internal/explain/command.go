@@ -29,7 +29,8 @@ draw of random numbers (--seed), and at which question of the pipeline the call 
 
 It runs the code that the interceptor runs. Attempts fail at once, unless --latency says
 after how long, or --hang that they are never answered: that shows what a per-attempt
-timeout and hedging do. The budget, the circuit breaker and the limit of waiting calls
+timeout and hedging do. With --down, nothing listens at the address: that shows how long
+calls wait for a connection, beside the time that they have. The budget, the circuit breaker and the limit of waiting calls
 say yes, unless --budget-empty or --breaker-open makes them say no. Others are answered
 in time, unless --slow-everywhere says that they are not, or --overloaded that
 admission expects no other answer in time.
@@ -60,6 +61,7 @@ const examples = `  stagger explain retry.yaml /acme.orders.v1.OrderService/GetO
   stagger explain retry.yaml /acme.orders.v1.OrderService/CreateOrder --deadline 300ms
   stagger explain retry.yaml /acme.orders.v1.OrderService/CancelOrder --descriptors image.binpb
   stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder --hang --deadline 2s
+  stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder --down
   stagger explain --reason budget_exhausted
   stagger explain retry.yaml --all
   buf build -o image.binpb && stagger explain retry.yaml --all --descriptors image.binpb
@@ -82,7 +84,7 @@ const formatJSON = "json"
 
 // Flags that ask about one method, and flags that ask about all.
 var (
-	flagsOfOne = []string{"code", "pushback", "deadline", "latency", "hang", "in-retry", "budget-empty", "breaker-open", "slow-everywhere", "overloaded", "seed"}
+	flagsOfOne = []string{"code", "pushback", "deadline", "latency", "hang", "down", "in-retry", "budget-empty", "breaker-open", "slow-everywhere", "overloaded", "seed"}
 	flagsOfAll = []string{"strict"}
 )
 
@@ -112,6 +114,7 @@ func Command() *cobra.Command {
 	flags.DurationVar(&o.Deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
 	flags.DurationVar(&o.Latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
 	flags.BoolVar(&o.Hang, "hang", false, "no attempt is ever answered")
+	flags.BoolVar(&o.Down, "down", false, "no connection can be made, from the call's start on")
 	flags.BoolVar(&o.BudgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
 	flags.BoolVar(&o.BreakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
 	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "one of the method's last answers took longer than perAttemptTimeout")
@@ -165,6 +168,9 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	}
 	if o.Latency < 0 {
 		return cli.UsageErrorf("--latency %v: must not be negative", o.Latency)
+	}
+	if o.Down && (o.Hang || o.Latency > 0 || o.Pushback != "" || c.Flags().Changed("code")) {
+		return cli.UsageErrorf("--down: an attempt that is never sent has no --code, --hang, --latency or --pushback")
 	}
 	if o.Hang && (o.Latency > 0 || o.Pushback != "" || c.Flags().Changed("code")) {
 		return cli.UsageErrorf("--hang: an attempt that is never answered has no --code, --latency or --pushback")

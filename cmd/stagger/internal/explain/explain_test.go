@@ -325,6 +325,13 @@ func TestExplainFlags(t *testing.T) {
 			"at once, and the service becomes overloaded after the first", "The call ends after 0s with UNAVAILABLE: overloaded (1 attempt).\n",
 		}},
 		{[]string{method, "--overloaded", "--deadline", "1s"}, []string{"attempts_exhausted (3 attempts).\n"}}, // without admission
+		{[]string{method, "--down"}, []string{
+			"  down      calls wait for a connection for up to 3s, and have no deadline; not at all when the outage is older than 10s\n",
+			"If no connection can be made, from the call's start on:", "another attempt, once connected", "The call ends after 3s with UNAVAILABLE: not_connected (1 attempt).\n",
+		}},
+		{[]string{method, "--down", "--deadline", "2s"}, []string{
+			"  down      calls wait for a connection for up to 1.999s of the 2s that they have; ", "The call ends after 1.999s with UNAVAILABLE: not_connected (1 attempt).\n",
+		}},
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
 			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ another attempt beside it │",
