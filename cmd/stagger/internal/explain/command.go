@@ -30,10 +30,10 @@ draw of random numbers (--seed), and at which question of the pipeline the call 
 It runs the code that the interceptor runs. Attempts fail at once, unless --latency says
 after how long, or --hang that they are never answered: that shows what a per-attempt
 timeout and hedging do. With --down, nothing listens at the address: that shows how long
-calls wait for a connection, beside the time that they have. The budget, the circuit breaker and the limit of waiting calls
-say yes, unless --budget-empty or --breaker-open makes them say no. Others are answered
-in time, unless --slow-everywhere says that they are not, or --overloaded that
-admission expects no other answer in time.
+calls wait for a connection, beside the time that they have. The budget, the circuit
+breaker and the limit of waiting calls say yes, unless --budget-empty or --breaker-open
+makes them say no. Others are answered in time, unless --slow-everywhere says that they
+are not, or --overloaded that admission expects no other answer in time.
 
 With --reason, say what the name of a reason means, as errors, logs and metrics have it,
 and what to do.
