@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
@@ -87,6 +86,7 @@ func (a *Answer) Scenario() string {
 	if a.Overloaded {
 		b.WriteString(", and the service becomes overloaded after the first")
 	}
+	b.WriteString(a.text())
 	return b.String()
 }
 
@@ -107,8 +107,8 @@ func (a *Answer) Outcome() string {
 
 // EndCode is the code that the caller gets.
 func (a *Answer) EndCode() string {
-	if a.End.Err == nil { // of a call that was stopped, it is the context's
-		return policy.CodeName(codes.DeadlineExceeded)
+	if code, yes := stopped[a.End.Reason]; yes && a.End.Err == nil { // it is the context's
+		return policy.CodeName(code)
 	}
 	return policy.CodeName(status.Code(a.End.Err))
 }

@@ -35,6 +35,8 @@ type Question struct {
 	AllSlow     bool // an answer of the method before it was
 	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
+
+	Ends
 }
 
 // Answer is the explanation.
@@ -106,12 +108,14 @@ func Explain(set *policy.Set, level func(method string) string, q Question, draw
 // almostOne is the largest chance.
 const almostOne = 1 - 1.0/(1<<53)
 
-// wait is how long the wait after event i is with another chance. It is played without a deadline, since a longer
-// wait might not fit before that; false if the call then goes another way.
+// wait is how long the wait after event i is with another chance. It is played without a deadline or another end, since a
+// longer wait might not fit before that; false if the call then goes another way.
 func (a *Answer) wait(i int, drawn Chances, chance float64) (time.Duration, bool) {
 	drawn = slices.Clone(drawn)
 	drawn[min(i, len(drawn)-1)] = chance
-	other := a.play(0, drawn).Events
+	free := *a
+	free.Cancel, free.Close = 0, 0
+	other := free.play(0, drawn).Events
 	if i >= len(other) || other[i].Attempt != a.Events[i].Attempt || other[i].Slow != a.Events[i].Slow {
 		return 0, false
 	}
@@ -136,6 +140,7 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 			running[n], local[n] = p.At, result(status.New(code, ""), true)
 		}
 	)
+	stop, why := a.stop(limit)
 	for step := call.Start(a.settings(limit), now()); ; {
 		for _, n := range step.Cancel {
 			cancel(n, codes.Canceled)
@@ -150,24 +155,27 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 				running[step.Send] = p.At + a.Latency
 			}
 		}
+		if step.Send == 1 && a.Committed {
+			step, _ = call.Commit(1, policy.CommitHeaders, now())
+		}
 		if step.Over {
 			p.End = call.End()
 			return p
 		}
 		n, ends := first(running)
 		switch {
-		case limit > 0 && p.At < limit && limit <= min(ends, step.Wake):
-			p.At = limit
-			step = call.Stop(policy.ReasonDeadlineExceeded, now())
+		case p.At < stop && stop < attempts.Never && stop <= min(ends, step.Wake):
+			p.At = stop
+			step = call.Stop(why, now())
 			for n := range running {
-				cancel(n, codes.DeadlineExceeded)
+				cancel(n, stopped[why])
 			}
 		case ends <= step.Wake && ends < attempts.Never:
 			p.At = ends
 			delete(running, n)
 			r, cancelled := local[n]
 			if !cancelled {
-				r = failed
+				r = a.result(n, failed)
 			}
 			step = call.Ended(n, r, now())
 		case step.Wake < attempts.Never:
@@ -198,6 +206,11 @@ func (a *Answer) ConnectionWait() time.Duration {
 		wait = min(wait, max(a.Limit-a.Policy.MinAttemptTime(), 0))
 	}
 	return wait
+}
+
+// stopped is what gRPC says of attempts that run when a call is stopped.
+var stopped = map[policy.Reason]codes.Code{
+	policy.ReasonDeadlineExceeded: codes.DeadlineExceeded, policy.ReasonCancelled: codes.Canceled, policy.ReasonClosed: codes.Canceled,
 }
 
 // first is the attempt that ends first, of several the oldest; Never if none does.
@@ -234,6 +247,7 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	if a.Overloaded && a.Policy.Refuses() {
 		s.Admission = overload{}
 	}
+	a.restrict(&s)
 	return s
 }
 

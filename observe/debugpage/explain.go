@@ -27,7 +27,7 @@ const maxExplained = 100
 
 // form is what is asked, as it was typed.
 type form struct {
-	Retrier, Method, Code, Latency, Deadline, Pushback string
+	Retrier, Method, Code, Latency, Deadline, Pushback, Succeed, Cancel, Close string
 
 	Checks []check
 }
@@ -39,19 +39,38 @@ type check struct {
 }
 
 // parameters are all that a form may have.
-var parameters = []string{"retrier", "method", "code", "latency", "deadline", "pushback", "hang", "inRetry", "budgetEmpty", "breakerOpen"}
+var parameters = []string{
+	"retrier", "method", "code", "latency", "deadline", "pushback", "succeed", "cancel", "close", "hang", "inRetry", "budgetEmpty", "breakerOpen", "down",
+	"allSlow", "overloaded", "committed", "crowded", "off",
+}
 
 func newForm(q url.Values) form {
-	return form{
+	f := form{
 		Retrier: cmp.Or(q.Get("retrier"), "1"), Method: q.Get("method"), Code: cmp.Or(q.Get("code"), "UNAVAILABLE"),
 		Latency: q.Get("latency"), Deadline: q.Get("deadline"), Pushback: q.Get("pushback"),
+		Succeed: q.Get("succeed"), Cancel: q.Get("cancel"), Close: q.Get("close"),
 		Checks: []check{
-			{"hang", "no attempt is ever answered", q.Has("hang")},
-			{"inRetry", "inside of an incoming retry", q.Has("inRetry")},
-			{"budgetEmpty", "the budget is empty", q.Has("budgetEmpty")},
-			{"breakerOpen", "the circuit opens after the first attempt", q.Has("breakerOpen")},
+			{Name: "hang", Label: "no attempt is ever answered"},
+			{Name: "down", Label: "no connection can be made"},
+			{Name: "inRetry", Label: "inside of an incoming retry"},
+			{Name: "budgetEmpty", Label: "the budget is empty"},
+			{Name: "breakerOpen", Label: "the circuit opens after the first attempt"},
+			{Name: "allSlow", Label: "an answer of the method before it was slow"},
+			{Name: "overloaded", Label: "the service becomes overloaded after the first attempt"},
+			{Name: "committed", Label: "the application sees headers of the first attempt"},
+			{Name: "crowded", Label: "as many calls wait as may"},
+			{Name: "off", Label: "the mode is OFF"},
 		},
 	}
+	for i := range f.Checks {
+		f.Checks[i].On = q.Has(f.Checks[i].Name)
+	}
+	return f
+}
+
+// on reports whether a box of the form is checked.
+func (f *form) on(name string) bool {
+	return slices.ContainsFunc(f.Checks, func(c check) bool { return c.Name == name && c.On })
 }
 
 // explanation is what its page is made of.
@@ -135,12 +154,15 @@ func (p *page) question(q url.Values) (retrier int, _ explain.Question, err erro
 	}
 	question := explain.Question{
 		Method: "/" + strings.TrimPrefix(f.Method, "/"), Pushback: f.Pushback,
-		Hang: f.Checks[0].On, InRetry: f.Checks[1].On, BudgetEmpty: f.Checks[2].On, BreakerOpen: f.Checks[3].On,
+		Hang: f.on("hang"), Down: f.on("down"), InRetry: f.on("inRetry"), BudgetEmpty: f.on("budgetEmpty"), BreakerOpen: f.on("breakerOpen"),
+		AllSlow: f.on("allSlow"), Overloaded: f.on("overloaded"),
+		Ends: explain.Ends{Committed: f.on("committed"), Crowded: f.on("crowded"), Off: f.on("off")},
 	}
 	if parts := strings.Split(question.Method, "/"); f.Method != "" && (len(parts) != 3 || parts[1] == "" || parts[2] == "") {
 		errs = append(errs, fmt.Errorf("method %.200q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", f.Method))
 	}
-	errs = append(errs, setCode(&question.Code, f.Code), setDuration(&question.Latency, "latency", f.Latency), setDuration(&question.Deadline, "deadline", f.Deadline))
+	errs = append(errs, setCode(&question.Code, f.Code), setDuration(&question.Latency, "latency", f.Latency), setDuration(&question.Deadline, "deadline", f.Deadline),
+		setDuration(&question.Cancel, "cancel", f.Cancel), setDuration(&question.Close, "close", f.Close), setAttempt(&question.Succeed, f.Succeed))
 	return retrier - 1, question, errors.Join(errs...)
 }
 
@@ -152,6 +174,18 @@ func setCode(to *codes.Code, name string) error {
 		}
 	}
 	return fmt.Errorf("code %.50q: must be the name of a status code other than OK, such as UNAVAILABLE", name)
+}
+
+func setAttempt(to *int, text string) error {
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return fmt.Errorf("succeed %.50q: must be the number of an attempt, from 1", text)
+	}
+	*to = n
+	return nil
 }
 
 func setDuration(to *time.Duration, name, text string) error {

@@ -6,6 +6,7 @@ package debugpage
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,73 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Every reason can be played.
+func TestExplainPlaysAllReasons(t *testing.T) {
+	t.Parallel()
+	set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  admission: REFUSE
+  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, perAttemptTimeout: 1s, chain: SUPPRESS}
+- name: [{service: acme.orders.v1.OrderService}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Handler(r)
+	play := map[policy.Reason]string{
+		policy.ReasonNonRetryable:      "&code=NOT_FOUND",
+		policy.ReasonCommitted:         "&committed=on",
+		policy.ReasonAttemptsExhausted: "",
+		policy.ReasonNotIdempotent:     "&method=" + create,
+		policy.ReasonPushbackStop:      "&pushback=-1",
+		policy.ReasonFollowed:          "&latency=1.5s",
+		policy.ReasonChainStop:         "&inRetry=on",
+		policy.ReasonBreakerOpen:       "&breakerOpen=on",
+		policy.ReasonSlowEverywhere:    "&allSlow=on&hang=on&deadline=9s",
+		policy.ReasonOverloaded:        "&overloaded=on&deadline=9s",
+		policy.ReasonDeadlineTooClose:  "&deadline=50ms",
+		policy.ReasonTooManyWaiting:    "&crowded=on",
+		policy.ReasonBudgetExhausted:   "&budgetEmpty=on",
+		policy.ReasonRetry:             "",
+		policy.ReasonHedge:             "&hang=on&deadline=9s",
+		policy.ReasonSucceeded:         "&succeed=2",
+		policy.ReasonDeadlineExceeded:  "&hang=on&deadline=9s",
+		policy.ReasonCancelled:         "&cancel=50ms",
+		policy.ReasonClosed:            "&close=50ms",
+		policy.ReasonNotConnected:      "&down=on",
+		policy.ReasonModeOff:           "&off=on",
+	}
+	for _, reason := range policy.Reasons() {
+		query, ok := play[reason]
+		if !ok {
+			t.Errorf("nothing plays %s", reason)
+			continue
+		}
+		if !strings.Contains(query, "method=") {
+			query += "&method=" + getOrder
+		}
+		var got explain.AnswerJSON
+		w := get(h, "explain.json?"+query[1:])
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.End == nil {
+			t.Errorf("%s: %v: %s", reason, err, w.Body)
+			continue
+		}
+		played := []policy.Reason{got.End.Reason}
+		for _, e := range got.Events {
+			played = append(played, e.Reason)
+		}
+		if !slices.Contains(played, reason) {
+			t.Errorf("%s plays %s and not %s", query, played, reason)
+		}
+	}
+}
+
 func TestExplainJSON(t *testing.T) {
 	t.Parallel()
 	var got explain.AnswerJSON
@@ -65,6 +133,7 @@ func TestExplainErrors(t *testing.T) {
 		"method=" + getOrder + "&deadline=-1s":      `deadline "-1s": must be a duration that is not negative`,
 		"method=" + getOrder + "&retrier=2":         `retrier "2": must be a number from 1 to 1`,
 		"method=" + getOrder + "&retrier=zero":      `retrier "zero": must be`,
+		"method=" + getOrder + "&succeed=0":         `succeed "0": must be the number of an attempt, from 1`,
 		"method=" + getOrder + "&dedline=1s":        `"dedline": there is no such parameter`,
 		"method=" + getOrder + "&code=OK&latency=x": `latency "x"`,
 		"method=/a.B/C&method=/a.B/D":               "method: is given 2 times",

@@ -33,7 +33,9 @@ timeout and hedging do. With --down, nothing listens at the address: that shows 
 calls wait for a connection, beside the time that they have. The budget, the circuit
 breaker and the limit of waiting calls say yes, unless --budget-empty or --breaker-open
 makes them say no. Others are answered in time, unless --slow-everywhere says that they
-are not, or --overloaded that admission expects no other answer in time.
+are not, or --overloaded that admission expects no other answer in time. --succeed,
+--committed, --crowded, --mode-off, --cancel and --close play the other ends that a call
+may have: together they show every reason that there is.
 
 With --reason, say what the name of a reason means, as errors, logs and metrics have it,
 and what to do.
@@ -84,8 +86,9 @@ const formatJSON = "json"
 
 // Flags that ask about one method, and flags that ask about all.
 var (
-	flagsOfOne = []string{"code", "pushback", "deadline", "latency", "hang", "down", "in-retry", "budget-empty", "breaker-open", "slow-everywhere", "overloaded", "seed"}
-	flagsOfAll = []string{"strict"}
+	flagsOfOne  = []string{"code", "pushback", "deadline", "latency", "hang", "down", "in-retry", "budget-empty", "breaker-open", "slow-everywhere", "overloaded", "seed"}
+	flagsOfEnds = []string{"succeed", "committed", "crowded", "mode-off", "cancel", "close"}
+	flagsOfAll  = []string{"strict"}
 )
 
 // Command is "stagger explain".
@@ -119,6 +122,12 @@ func Command() *cobra.Command {
 	flags.BoolVar(&o.BreakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
 	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "one of the method's last answers took longer than perAttemptTimeout")
 	flags.BoolVar(&o.Overloaded, "overloaded", false, "with admission, the last answers say that no other comes in time, after the first attempt")
+	flags.IntVar(&o.Succeed, "succeed", 0, "the `number` of the first attempt that is answered with OK; 0: none is")
+	flags.BoolVar(&o.Committed, "committed", false, "the application sees headers of the first attempt before it fails")
+	flags.BoolVar(&o.Crowded, "crowded", false, "as many calls wait as maxWaiting allows")
+	flags.BoolVar(&o.Off, "mode-off", false, "the mode is OFF, whatever the file says")
+	flags.DurationVar(&o.Cancel, "cancel", 0, "the caller cancels the call after that time, such as 50ms")
+	flags.DurationVar(&o.Close, "close", 0, "the connection is closed after that time, such as 50ms")
 	flags.StringVar(&o.reason, "reason", "", "say what the `name` of a reason means, and what to do")
 	flags.BoolVar(&o.InRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")
 	flags.Uint64Var(&o.seed, "seed", 1, "`number` that the waits are drawn from")
@@ -128,7 +137,7 @@ func Command() *cobra.Command {
 	api.Flag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
 	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"pushback", "deadline", "latency", "seed"} {
+	for _, flag := range []string{"pushback", "deadline", "latency", "succeed", "cancel", "close", "seed"} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	return c
@@ -139,9 +148,9 @@ func (o *options) check(c *cobra.Command, args []string) error {
 	want, foreign, remedy := 2, flagsOfAll, "needs --all"
 	switch {
 	case o.reason != "":
-		want, foreign, remedy = 0, append(slices.Concat(flagsOfOne, flagsOfAll), "all", "descriptors"), "does not go with --reason"
+		want, foreign, remedy = 0, append(slices.Concat(flagsOfOne, flagsOfEnds, flagsOfAll), "all", "descriptors"), "does not go with --reason"
 	case o.all:
-		want, foreign, remedy = 1, flagsOfOne, "asks about one method, and --all about every one"
+		want, foreign, remedy = 1, slices.Concat(flagsOfOne, flagsOfEnds), "asks about one method, and --all about every one"
 	}
 	for _, flag := range foreign {
 		if c.Flags().Changed(flag) {
@@ -174,6 +183,9 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	}
 	if o.Hang && (o.Latency > 0 || o.Pushback != "" || c.Flags().Changed("code")) {
 		return cli.UsageErrorf("--hang: an attempt that is never answered has no --code, --latency or --pushback")
+	}
+	if o.Succeed < 0 || o.Cancel < 0 || o.Close < 0 {
+		return cli.UsageErrorf("--succeed, --cancel, --close: must not be negative")
 	}
 	o.Method = "/" + strings.TrimPrefix(method, "/")
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {

@@ -332,6 +332,12 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--down", "--deadline", "2s"}, []string{
 			"  down      calls wait for a connection for up to 1.999s of the 2s that they have; ", "The call ends after 1.999s with UNAVAILABLE: not_connected (1 attempt).\n",
 		}},
+		{[]string{method, "--succeed", "2"}, []string{"up to attempt 2, which is answered with OK", "with OK: succeeded (2 attempts).\n"}},
+		{[]string{method, "--committed"}, []string{"the application sees headers of the first before that", "committed (1 attempt).\n"}},
+		{[]string{method, "--crowded"}, []string{"as many calls wait as may", "too_many_waiting (1 attempt).\n"}},
+		{[]string{method, "--mode-off"}, []string{"and the mode is OFF", "mode_off (1 attempt).\n"}},
+		{[]string{method, "--cancel", "50ms"}, []string{"the caller cancels the call after 50ms", "The call ends after 50ms with CANCELLED: cancelled (1 attempt).\n"}},
+		{[]string{method, "--close", "50ms"}, []string{"the connection is closed after 50ms", "The call ends after 50ms with UNAVAILABLE: closed (1 attempt).\n"}},
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
 			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ another attempt beside it │",
