@@ -123,8 +123,10 @@ func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent, err error
 
 // notifySent tells observers of an extra attempt that is sent.
 func (r *Retrier) notifySent(ctx context.Context, e DecisionEvent) {
+	all := e.Codes
 	for _, o := range r.observers {
 		if o.Sent != nil {
+			e.Codes = slices.Clone(all) // as above
 			o.Sent(ctx, e)
 		}
 	}
