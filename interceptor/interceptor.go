@@ -81,6 +81,7 @@ type Retrier struct {
 	closed                    atomic.Bool
 	waits                     waits
 	outages                   outages
+	keepalive                 bool // DialOptions set it
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
@@ -164,7 +165,7 @@ func Load(path string, options ...Option) (*Retrier, error) {
 }
 
 // DialOptions returns what grpc.NewClient needs: the interceptors, grpc.WithDisableRetry so
-// that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] adds. Chained interceptors
+// that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] and [WithKeepalive] add. Chained interceptors
 // whose options stand before these see each call once, those after them every attempt.
 //
 // If the policy file's loadBalancingConfig names a policy of package balancer, it comes as the connection's default
@@ -173,13 +174,16 @@ func Load(path string, options ...Option) (*Retrier, error) {
 // the resolver delivers replaces either, unless grpc.WithDisableServiceConfig is given.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	options := append(
-		make([]grpc.DialOption, 0, 4+len(r.stats)),
+		make([]grpc.DialOption, 0, 5+len(r.stats)),
 		grpc.WithDisableRetry(),
 		grpc.WithChainUnaryInterceptor(r.unary(alone)),
 		grpc.WithChainStreamInterceptor(r.stream(alone)),
 	)
 	if balancing := r.balancingOption(); balancing != nil {
 		options = append(options, balancing)
+	}
+	if r.keepalive {
+		options = append(options, grpc.WithKeepaliveParams(slowKeepalive))
 	}
 	for _, h := range r.stats {
 		options = append(options, grpc.WithStatsHandler(h))
