@@ -106,7 +106,6 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Deci
 	} else {
 		e.Codes = e.Codes[:max(len(e.Codes)-1, 0)] // the last is Code
 	}
-	e.Codes = slices.Clip(e.Codes) // an observer may append to it
 	return e
 }
 
@@ -149,7 +148,7 @@ func (c *call) notifyCall(end attempts.End, err error) {
 	e.Hedges, e.Retries = end.Hedges, max(end.Attempts-1-end.Hedges, 0)
 	e.Decided, e.Mode = end.Reason == c.decided, c.mode()
 	if err != nil || end.Attempts > 1 {
-		e.Codes = slices.Clip(c.codes)
+		e.Codes = c.codes
 	}
 	c.retrier.notifyCall(c.ctx, e)
 }

@@ -1,0 +1,312 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// messageRow is a row of the table in docs/hedging.md: messages of an application, and what is done with them. These
+// stand for types of other libraries, with what matters of them here; module interop has the libraries themselves.
+type messageRow struct {
+	codec   grpc.CallOption // nil: gRPC's own
+	request func(text string) any
+	reply   func() any
+	text    func(reply any) string
+	wire    func(text string) []byte // what a server sends
+	options []interceptor.Option
+
+	unary, stream, replay, observed bool // hedged; sent again; what OBSERVE says of a unary hedge
+}
+
+func protobufBytes(text string) []byte { return []byte(rawReply(text)) }
+
+func messageRows() map[string]messageRow {
+	generated := messageRow{
+		nil, func(text string) any { return wrapperspb.String(text) }, func() any { return new(wrapperspb.StringValue) },
+		func(reply any) string { return reply.(*wrapperspb.StringValue).GetValue() }, protobufBytes, nil,
+		true, true, true, true,
+	}
+	vt := generated
+	vt.codec, vt.stream = grpc.ForceCodecV2(generatedOnly{}), false
+	dynamic := generated
+	dynamic.request, dynamic.reply, dynamic.text = dynamicValue, func() any { return dynamicValue("") }, dynamicText
+	dynamicJSON := dynamic
+	dynamicJSON.codec, dynamicJSON.stream, dynamicJSON.wire = grpc.ForceCodec(jsonCodec{}), false, jsonBytes
+	gogo := generated
+	gogo.request, gogo.reply = func(text string) any { return &legacyValue{Value: text} }, func() any { return new(legacyValue) }
+	gogo.text = func(reply any) string { return reply.(*legacyValue).Value }
+	usedAgain := gogo
+	usedAgain.reply = func() any { return &legacyValue{Value: "of the call before"} }
+	embeds := messageRow{
+		nil, func(text string) any { return &envelope{wrapperspb.String(text)} }, func() any { return &envelope{new(wrapperspb.StringValue)} },
+		func(reply any) string { return reply.(*envelope).GetValue() }, protobufBytes, nil,
+		false, false, false, false,
+	}
+	embedsStrict := embeds
+	embedsStrict.codec, embedsStrict.replay = grpc.ForceCodecV2(strict{}), true
+	declared := embedsStrict
+	declared.options = []interceptor.Option{interceptor.WithNewReply(func(string, any) func() any {
+		return func() any { return &envelope{new(wrapperspb.StringValue)} }
+	})}
+	declared.unary, declared.stream, declared.observed = true, true, true
+	prepared := messageRow{
+		nil, func(text string) any { return newPrepared(text) }, func() any { return newPrepared("") },
+		func(reply any) string { return reply.(*preparedValue).values[0] }, protobufBytes, nil,
+		false, false, false, false,
+	}
+	preparedDeclared := prepared
+	preparedDeclared.options = []interceptor.Option{interceptor.WithNewReply(func(string, any) func() any {
+		return func() any { return newPrepared("") }
+	})}
+	preparedDeclared.unary, preparedDeclared.stream, preparedDeclared.observed = true, true, true
+	asBytes := messageRow{
+		grpc.ForceCodecV2(byteFrames{}), func(text string) any { return new(protobufBytes(text)) }, func() any { return new([]byte) },
+		func(reply any) string { return valueOf(*reply.(*[]byte)) }, protobufBytes, nil,
+		true, false, true, true,
+	}
+	buffers := asBytes
+	buffers.codec, buffers.text = grpc.ForceCodecV2(frames{}), func(reply any) string { return valueOf([]byte(reply.(*frame).String())) }
+	buffers.request, buffers.reply = func(text string) any { return newFrame(rawReply(text)) }, func() any { return new(frame) }
+	givenAway := buffers
+	givenAway.codec, givenAway.request = grpc.ForceCodecV2(giver{}), func(text string) any { return pooledFrame(rawReply(text)) }
+	structs := messageRow{
+		grpc.ForceCodec(jsonStructs{}), func(text string) any { return &jsonOrder{text} }, func() any { return new(jsonOrder) },
+		func(reply any) string { return reply.(*jsonOrder).Value }, func(text string) []byte { return fmt.Appendf(nil, "{%q:%q}", "Value", text) }, nil,
+		true, false, true, true,
+	}
+	filled := structs
+	filled.reply, filled.unary, filled.observed = func() any { return &jsonOrder{"of the call before"} }, false, false
+	return map[string]messageRow{
+		"generated, gRPC's codec": generated, "generated, vtprotobuf's codec": vt,
+		"dynamicpb, gRPC's codec": dynamic, "dynamicpb, protojson": dynamicJSON,
+		"gogo/protobuf": gogo, "gogo/protobuf, used again": usedAgain,
+		"embeds a message by pointer, gRPC's codec": embeds, "embeds a message, vtprotobuf's codec": embedsStrict, "embeds a message, WithNewReply": declared,
+		"jhump/protoreflect dynamic": prepared, "jhump/protoreflect dynamic, WithNewReply": preparedDeclared,
+		"`*[]byte`": asBytes, "`mem.BufferSlice`": buffers, "`mem.BufferSlice`, given away in Marshal": givenAway,
+		"JSON structs, zero": structs, "JSON structs, filled before": filled,
+	}
+}
+
+func TestMessage(t *testing.T) {
+	documented := messageTable(t)
+	for name, row := range messageRows() {
+		yes := map[bool]string{true: "yes", false: "no"}
+		if got, want := documented[name], yes[row.unary]+yes[row.stream]+"no"+yes[row.replay]+yes[row.observed]; got != want {
+			t.Errorf("docs/hedging.md says %q of %s; want %q", got, name, want)
+		}
+		delete(documented, name)
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			t.Run("unary", row.hedgesUnary)
+			t.Run("stream", row.hedgesStream)
+			t.Run("replay", row.replays)
+			t.Run("observe", row.observes)
+			t.Run("retried", row.retriesUnary)
+		})
+	}
+	for name := range documented {
+		t.Errorf("docs/hedging.md has a row without a test: %s", name)
+	}
+}
+
+// messageTable returns the answers of the table in docs/hedging.md.
+func messageTable(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/hedging.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	_, section, _ := strings.Cut(string(page), "## Whose messages")
+	_, section, _ = strings.Cut(section, "| --- | --- | --- | --- | --- | --- |\n")
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 6 {
+			break
+		}
+		name := strings.TrimPrefix(cells[0], "| ")
+		for _, cell := range cells[1:] {
+			answer, _, _ := strings.Cut(strings.TrimSuffix(cell, " |\n"), ",")
+			rows[name] += answer
+		}
+	}
+	return rows
+}
+
+func (row messageRow) opts() []grpc.CallOption {
+	if row.codec == nil {
+		return nil
+	}
+	return []grpc.CallOption{row.codec}
+}
+
+// inner dials with interceptors that see of what types messages are.
+func (row messageRow) inner(t *testing.T, s *scene) {
+	t.Helper()
+	var mu sync.Mutex
+	request, reply := reflect.TypeOf(row.request("")), reflect.TypeOf(row.reply())
+	check := func(sent, received any) {
+		mu.Lock()
+		defer mu.Unlock()
+		if sent != nil && reflect.TypeOf(sent) != request || received != nil && reflect.TypeOf(received) != reply {
+			t.Errorf("an attempt has messages of %T and %T; want %s and %s", sent, received, request, reply)
+		}
+	}
+	s.conn = s.Dial(t, append(s.retrier.DialOptions(),
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			check(req, reply)
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := open(ctx, desc, cc, method, opts...)
+			return checked{stream, check}, err
+		}))...)
+}
+
+type checked struct {
+	grpc.ClientStream
+
+	check func(sent, received any)
+}
+
+func (c checked) SendMsg(m any) error { c.check(m, nil); return c.ClientStream.SendMsg(m) }
+
+func (c checked) RecvMsg(m any) error { c.check(nil, m); return c.ClientStream.RecvMsg(m) }
+
+func (row messageRow) answer(text string, after time.Duration) testserver.Step {
+	return testserver.Play(testserver.Receive(1), testserver.Pause(after), testserver.SendRaw(row.wire(text)))
+}
+
+// hedged plays a call whose first attempt answers after a second.
+func (row messageRow) hedged(t *testing.T, s scene, parallel bool, call func(reply any) error) {
+	t.Helper()
+	row.inner(t, &s)
+	for range 2 {
+		s.On(get, row.answer("first", time.Second), row.answer("second", 0))
+		reply := row.reply()
+		want, sent := "first", s.Count(get)+1
+		if parallel {
+			want, sent = "second", sent+1
+		}
+		if err := call(reply); err != nil || row.text(reply) != want || s.Count(get) != sent {
+			t.Errorf("%q, %v after %d attempts; want %q after %d", row.text(reply), err, s.Count(get), want, sent)
+		}
+	}
+	synctest.Wait()
+	warned := slices.ContainsFunc(s.warnings, func(w string) bool { return strings.Contains(w, "attempts don't run in parallel") })
+	if warned == parallel || len(s.warnings) > 1 {
+		t.Errorf("warnings %q", s.warnings)
+	}
+}
+
+func (row messageRow) hedgesUnary(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		row.hedged(t, s, row.unary, func(reply any) error {
+			return s.conn.Invoke(t.Context(), get, row.request("x"), reply, row.opts()...)
+		})
+	}, row.options...)
+}
+
+func (row messageRow) hedgesStream(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		row.hedged(t, s, row.stream, func(reply any) error {
+			return row.streamed(t, s, reply)
+		})
+	}, row.options...)
+}
+
+// streamed makes a server stream that waits before it receives: nothing is received ahead.
+func (row messageRow) streamed(t *testing.T, s scene, reply any) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := s.open(t, ctx, serverStream, row.opts()...)
+	if err := stream.SendMsg(row.request("x")); err != nil {
+		t.Fatal(err)
+	}
+	_ = stream.CloseSend()
+	return stream.RecvMsg(reply)
+}
+
+func (row messageRow) replays(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		row.inner(t, &s)
+		s.On(get, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable, "down")), row.answer("second", 0))
+		reply := row.reply()
+		err := row.streamed(t, s, reply)
+		synctest.Wait()
+		if !row.replay {
+			if err == nil || !strings.Contains(err.Error(), "down") || reasonOf(err) != policy.ReasonCommitted {
+				t.Errorf("%v; want the server's error", err)
+			}
+			return
+		}
+		all := s.Attempts()
+		if err != nil || row.text(reply) != "second" || len(all) != 2 || string(all[0].Request) != string(all[1].Request) || len(all[0].Request) == 0 {
+			t.Errorf("%q, %v after %d attempts", row.text(reply), err, len(all))
+		}
+	}, row.options...)
+}
+
+func (row messageRow) observes(t *testing.T) {
+	play(t, observed(hedged()), func(t *testing.T, s scene) {
+		row.inner(t, &s)
+		s.On(get, row.answer("first", time.Second))
+		reply := row.reply()
+		err := s.conn.Invoke(t.Context(), get, row.request("x"), reply, row.opts()...)
+		if err != nil || row.text(reply) != "first" || s.Count(get) != 1 || len(s.decisions) > 0 != row.observed {
+			t.Errorf("%q, %v after %d attempts; decided %s", row.text(reply), err, s.Count(get), s.decided())
+		}
+		reply = row.reply()
+		if err := row.streamed(t, s, reply); err != nil || row.text(reply) != "first" || s.Count(get) != 2 {
+			t.Errorf("%q, %v after %d attempts of a stream", row.text(reply), err, s.Count(get)-1)
+		}
+	}, row.options...)
+}
+
+// retriesUnary: a retry needs no message of ours.
+func (row messageRow) retriesUnary(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		row.inner(t, &s)
+		s.On(get, down(), down(), row.answer("third", 0))
+		reply := row.reply()
+		if err := s.conn.Invoke(t.Context(), get, row.request("x"), reply, row.opts()...); err != nil || row.text(reply) != "third" {
+			t.Errorf("%q, %v", row.text(reply), err)
+		}
+	}, row.options...)
+}
+
+// jsonOrder is a message of a program that has no schema.
+type jsonOrder struct{ Value string }
+
+type jsonStructs struct{}
+
+func (jsonStructs) Name() string                       { return "json" }
+func (jsonStructs) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (jsonStructs) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+func valueOf(data []byte) string {
+	m := new(wrapperspb.StringValue)
+	_ = proto.Unmarshal(data, m)
+	return m.GetValue()
+}
