@@ -98,6 +98,9 @@ func (c *call) now() attempts.Now {
 // settings are what the engine starts with.
 func (c *call) settings(now attempts.Now) attempts.Settings {
 	r := c.retrier
+	if c.alone && c.policy.Parallel() {
+		c.warnInSequence()
+	}
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
 		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone, Observe: c.options.mode == policy.ModeObserve,

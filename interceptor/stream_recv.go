@@ -150,8 +150,9 @@ func (s *stream) target(t *streamAttempt) (m any, shown bool) {
 	case s.into != nil && !s.races:
 		t.delivered = true
 		return s.into, true
-	case s.into != nil:
+	case s.into != nil && s.replies.makes():
 		return s.replies.newMessage(), true
+	case s.into != nil: // RecvMsg commits the call
 	case grpcs && (s.races || t.sendFailed):
 		m = s.call.retrier.describedReply(s.call.method)
 	}

@@ -27,9 +27,7 @@ func (u *unary) prepareHedging() {
 	if u.policy.Parallel() {
 		u.hedging.replies = u.retrier.replyType(u.method, u.reply)
 	}
-	if u.alone = !u.hedging.replies.makes(); u.alone && u.policy.Parallel() {
-		u.warnInSequence(u.reply)
-	}
+	u.alone = !u.hedging.replies.makes()
 }
 
 // setTimer lets the timer wake the engine when that is due, as long as attempts run. It requires mu.

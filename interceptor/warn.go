@@ -137,18 +137,18 @@ func (r *Retrier) warnOpaque(option grpc.CallOption) {
 	}
 }
 
-// warnInSequence reports, once for each method, a policy whose attempts cannot run in parallel, since no second reply like
-// the caller's can be made.
-func (c *call) warnInSequence(reply any) {
-	if c.options.mode == policy.ModeOff || c.options.maxAttempts < 2 || !c.retrier.warned.first("in sequence "+c.method) {
+// warnInSequence reports, once for each method, a policy whose attempts cannot run in parallel, since no second reply
+// can be made for the call's codec.
+func (c *call) warnInSequence() {
+	if c.options.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 || !c.retrier.warned.first("in sequence "+c.method) {
 		return
 	}
 	field := "perAttemptTimeout"
 	if c.policy.Hedge() != nil {
 		field = "hedgingPolicy"
 	}
-	c.retrier.warn(policy.Diagnostic{Field: field, Value: c.method, Message: fmt.Sprintf("attempts don't run in parallel: stagger can't tell how "+
-		"to make another reply like the caller's, a %T, for the codec of the call. interceptor.WithNewReply declares it", reply)})
+	c.retrier.warn(policy.Diagnostic{Field: field, Value: c.method, Message: "attempts don't run in parallel: stagger doesn't know how to make " +
+		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"})
 }
 
 // warnCut reports, once for each number, a policy of a single call that wants more attempts than the
