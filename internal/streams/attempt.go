@@ -75,15 +75,14 @@ func (a *attempt) claim(e End) End {
 
 // end claims the end of an attempt for the caller, if it is known and nobody else will come back with it. The end
 // of the attempt to which the call is committed is found by the application's next call, which may still receive
-// messages; found says that this has happened, or that nobody waits for messages.
+// messages; found says that this has happened, or that nobody waits for messages. That OnFinish brings no error is no end,
+// without headers either: gRPC says so, too, of a stream whose connection has gone before it was sent.
 func (c *Call) end(a *attempt, found bool) End {
 	switch {
 	case a.claimed, a.held():
 		return End{}
 	case a.finished && a.record != nil && (found || a != c.committed || c.stopped):
 		return a.claim(End{Err: a.record})
-	case a.finished && a.record == nil && a.asked && !a.headed && c.set.ServerStreams:
-		return a.claim(End{})
 	case a.cancelled, a.finished && a.record == nil && c.stopped:
 		return a.claim(End{GivenUp: true})
 	default:

@@ -33,6 +33,7 @@ type Call struct {
 	refused   *attempt   // a message could not be sent to it for a reason on this side
 	failure   error      // the last that a server said of an attempt that has ended
 	kept      int        // messages in the replay buffer
+	offered   int        // of them, the one that SendMsg waits to send by itself, counted from 1; 0: none
 	closed    bool       // the application has closed its side
 	resumed   bool       // the request for the rest has replaced what was kept
 	usable    bool       // an attempt could be opened

@@ -32,6 +32,8 @@ type grpcStream struct {
 	opened    bool
 	cancelled bool // its context was
 	sent      []int
+	stuck     bool // SendMsg waits until the server receives
+	orphan    bool // it was never sent: Header and OnFinish say nothing of that
 	closed    bool // CloseSend was called
 	headers   bool // have arrived
 	arrived   int  // messages, with those that were received
@@ -60,6 +62,8 @@ func (m *model) active(s *grpcStream) bool { return s.opened && !s.ended && !m.d
 // serve lets the server do something.
 func (m *model) serve(s *grpcStream, what int) {
 	switch {
+	case s.stuck && what < 5:
+		s.stuck = false
 	case what < 2 || m.silent:
 		m.note("attempt %d: headers arrive", s.n)
 		s.headers = true
@@ -111,6 +115,8 @@ func (m *model) ready(a *actor) bool {
 		return s.ended || m.done(s) || s.finished
 	case GetHeader:
 		return s.headers || s.ended || m.done(s) || s.finished
+	case Send:
+		return !s.stuck || s.ended || m.done(s) || s.finished
 	default:
 		return true
 	}
@@ -138,7 +144,11 @@ func (m *model) perform(a *actor) Result {
 		if s.headers {
 			return Result{Headers: true}
 		}
-		m.finish(s, m.endOf(s))
+		if s.orphan {
+			m.finish(s, nil)
+		} else {
+			m.finish(s, m.endOf(s))
+		}
 		return Result{}
 	default:
 		return m.receive(s)
@@ -154,7 +164,10 @@ func (m *model) open(s *grpcStream) Result {
 		m.finish(s, errUnavailable)
 		return Result{Err: errUnavailable}
 	}
-	s.opened = true
+	s.opened, s.stuck = true, m.dice.one(6)
+	if m.dice.one(12) {
+		s.orphan, s.ended, s.err = true, true, errUnavailable
+	}
 	return Result{}
 }
 

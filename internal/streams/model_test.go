@@ -300,7 +300,7 @@ func (m *model) rare() {
 		m.look(m.call.Wake())
 		m.exit()
 	case 3, 4:
-		if s := m.pick(); s != nil && m.prefetches && s.ended {
+		if s := m.pick(); s != nil && m.prefetches && s.ended && !s.orphan {
 			m.finish(s, s.err)
 		}
 	case 5, 6, 7: // servers and timers are slow
@@ -425,7 +425,7 @@ func (m *model) watch() bool {
 		case m.done(s):
 			m.finish(s, errContext)
 			return true
-		case m.prefetches && s.ended:
+		case m.prefetches && s.ended && !s.orphan:
 			m.finish(s, s.err)
 			return true
 		}

@@ -89,11 +89,15 @@ func (c *Call) sendRacing(t *Task) Order {
 			return Order{Do: Return}
 		case a.sender.free() && a.given == t.index && !t.sent:
 			a.given++
+			c.offered, c.acts.Moved = 0, true
 			return c.send(t, a)
 		}
 		running = true
 	}
 	if running {
+		if !t.sent {
+			c.offered = t.index + 1
+		}
 		return Order{Do: Wait}
 	}
 	return Order{Do: Return}

@@ -56,8 +56,12 @@ func (c *Call) begin(t *Task) {
 
 // leave ends a call of the application.
 func (c *Call) leave(t *Task) {
-	if t.Kind == RecvMsg {
+	switch t.Kind {
+	case RecvMsg:
 		c.receiving = false
+	case SendMsg:
+		c.offered, c.acts.Moved = 0, c.acts.Moved || c.offered > 0
+	default:
 	}
 	if c.calls--; c.calls == 0 {
 		c.idleSince = c.now.At
@@ -192,6 +196,8 @@ func (c *Call) askGoroutine(t *Task) Order {
 	case a.sender == shut:
 		a.sender, a.receiver = ended, ended
 	case c.over, !a.live():
+	case !a.deaf && a.sender == idle && c.behind(a) && a.given+1 == c.offered:
+		return Order{Do: Wait} // SendMsg sends its own message
 	case !a.deaf && a.sender == idle && c.behind(a):
 		return c.giveKept(t, a)
 	case c.committed != nil, !a.deaf && !c.set.Races:
