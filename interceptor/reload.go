@@ -11,9 +11,9 @@ import (
 )
 
 // Reload puts the policies of a set in the place of those that the Retrier follows. Calls that have begun
-// keep theirs. A budget that keeps its name, kind and scope keeps its balance, scaled to the new settings;
-// one that changes kind or scope begins with nothing, and earns from there: a reload never refills a budget,
-// so it can be used in the middle of an outage. A loadBalancingConfig that [Retrier.DialOptions] brings holds for
+// keep theirs. A budget that keeps its name, kind and scope keeps its balance, scaled to the new settings.
+// Where it changes kind or scope, what takes the place of a balance in the next minute begins with nothing, and earns
+// from there: a reload never refills a budget, so it can be used in the middle of an outage. A loadBalancingConfig that [Retrier.DialOptions] brings holds for
 // connections that are made after the reload, with a warning. Whatever is wrong is refused, and changes nothing. It is
 // safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {

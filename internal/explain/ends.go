@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -34,6 +36,11 @@ func (e *Ends) stop(limit time.Duration) (at time.Duration, why policy.Reason) {
 		}
 	}
 	return at, why
+}
+
+// stopped is what gRPC says of attempts that run when a call is stopped.
+var stopped = map[policy.Reason]codes.Code{
+	policy.ReasonDeadlineExceeded: codes.DeadlineExceeded, policy.ReasonCancelled: codes.Canceled, policy.ReasonClosed: codes.Canceled,
 }
 
 // result is how attempt n ends, if the others fail.

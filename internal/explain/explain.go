@@ -208,11 +208,6 @@ func (a *Answer) ConnectionWait() time.Duration {
 	return wait
 }
 
-// stopped is what gRPC says of attempts that run when a call is stopped.
-var stopped = map[policy.Reason]codes.Code{
-	policy.ReasonDeadlineExceeded: codes.DeadlineExceeded, policy.ReasonCancelled: codes.Canceled, policy.ReasonClosed: codes.Canceled,
-}
-
 // first is the attempt that ends first, of several the oldest; Never if none does.
 func first(running map[int]time.Duration) (n int, ends time.Duration) {
 	ends = attempts.Never

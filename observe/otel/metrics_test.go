@@ -16,7 +16,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
@@ -276,25 +275,6 @@ func TestMetricsOfModes(t *testing.T) {
 	})
 }
 
-func TestMetricsOfBudgets(t *testing.T) {
-	play(t, func(t *testing.T, s scene) {
-		want(t, s.lines(t, "stagger.budget"))
-		s.On(method, down())
-		s.On(hedged, testserver.OK())
-		s.call(t.Context(), method)
-		s.call(t.Context(), hedged)
-		want(t, s.lines(t, "stagger.budget"),
-			"stagger.budget.balance{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 4.1",
-			"stagger.budget.balance{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 0",
-			"stagger.budget.capacity{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 4.1",
-			"stagger.budget.capacity{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 2",
-			"stagger.budget.denied{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 0",
-			"stagger.budget.denied{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 1",
-			"stagger.budget.granted{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 0",
-			"stagger.budget.granted{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 2")
-	})
-}
-
 func TestMetricsOfPools(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		want(t, s.lines(t, "stagger.pool"),
@@ -328,73 +308,6 @@ func TestMetricsOfPolicies(t *testing.T) {
 		}
 		want(t, s.lines(t, "stagger.policy"), line(s.retrier.Policy()), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 1", "stagger.policy.reloads{result=refused} 0")
 	})
-}
-
-// Balances that share their labels are counted together, and the emptiest is shown.
-func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
-	play(t, func(t *testing.T, s scene) {
-		other := testserver.Start(t)
-		other.Default(testserver.OK())
-		s.On(hedged, testserver.Fail(codes.Unavailable))
-		full := scene{Server: other, conn: other.Dial(t, s.retrier.DialOptions()...)}
-		for range 20 {
-			full.call(t.Context(), hedged)
-		}
-		for range 3 {
-			s.call(t.Context(), hedged)
-		}
-		denied, granted := uint64(0), uint64(0)
-		var least interceptor.BudgetState
-		for i, b := range s.retrier.Budgets() {
-			denied, granted = denied+b.Denied, granted+b.Granted
-			if i == 0 || b.Balance < least.Balance {
-				least = b
-			}
-		}
-		const labels = "{budget=default kind=ratio mode=ENFORCE service= source=policies target=any} "
-		want(t, s.lines(t, "stagger.budget"),
-			fmt.Sprint("stagger.budget.balance", labels, least.Balance), fmt.Sprint("stagger.budget.capacity", labels, least.Capacity),
-			fmt.Sprint("stagger.budget.denied", labels, denied), fmt.Sprint("stagger.budget.granted", labels, granted))
-		if len(s.retrier.Budgets()) != 2 || denied == 0 {
-			t.Errorf("%+v; want two balances, of which one has refused", s.retrier.Budgets())
-		}
-	}, otel.WithTarget(func(string) string { return "any" }))
-}
-
-// A Retrier that nobody holds is not kept alive, nor read, whether it was closed or not.
-func TestMetricsOfRetriersThatAreDropped(t *testing.T) {
-	t.Parallel()
-	const n = 200
-	s := scene{reader: sdk.NewManualReader(), Server: testserver.Start(t)}
-	provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
-	var dropped []weak.Pointer[interceptor.Retrier]
-	for i := range n {
-		r := newRetrier(t, otel.Metrics(provider, otel.WithAttributes(attribute.Int("retrier", i))))
-		if i%2 == 0 {
-			r.Close()
-		}
-		dropped = append(dropped, weak.Make(r))
-	}
-	if _, err := interceptor.New(nil, otel.Metrics(provider)); err == nil { // half made
-		t.Error("nil is taken for a set")
-	}
-	kept := newRetrier(t, otel.Metrics(provider))
-	if got := strings.Count(s.lines(t, "stagger.client.waiting"), "\n"); got > n {
-		t.Fatalf("%d readings", got)
-	}
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		runtime.GC()
-		alive := len(slices.DeleteFunc(slices.Clone(dropped), func(p weak.Pointer[interceptor.Retrier]) bool { return p.Value() == nil }))
-		lines := s.lines(t, "stagger.client.waiting")
-		if alive == 0 && lines == "stagger.client.waiting{} 0" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d Retriers are alive, and what is read is\n%s", alive, n, lines)
-		}
-	}
-	runtime.KeepAlive(kept)
 }
 
 // A method that comes from outside is not shown, unless somebody says that it may be.
