@@ -69,7 +69,7 @@ type Lease struct {
 	rate     int64            // of the pool: millionths of a token per second
 	parts    []*part          // the oldest first
 	waiting  []ask            // the oldest first
-	granted  map[uint64]*part // asks that a part has paid for, until that ends
+	granted  map[uint64]grant // asks that a part has paid for: until that ends, and the call has heard of it
 	number   uint64           // of the last part or ask
 	used     float64          // tokens that calls want in a second, by the last ones
 	usedAt   time.Duration
@@ -102,6 +102,14 @@ type part struct {
 	granted int64
 	left    int64
 	end     time.Duration
+	ended   bool
+}
+
+// grant is a part that has paid for an ask. What it has paid is spent, like what was there when a call asked: the call may
+// wait longer than the part lasts, for its backoff or the server's word.
+type grant struct {
+	part  *part
+	heard bool // by the call
 }
 
 // ask is what a call waits for.
@@ -118,7 +126,7 @@ var _ budget.Lease = (*Lease)(nil)
 // New makes a lease of nothing. Wake is called, from any goroutine, when Next may have something to do earlier than
 // it said; it must not block. The clock may count from any moment.
 func New(perSecond float64, now time.Duration, wake func()) *Lease {
-	l := &Lease{wake: wake, granted: map[uint64]*part{}, askedAt: now - Length, usedAt: now, empty: now - Gap}
+	l := &Lease{wake: wake, granted: map[uint64]grant{}, askedAt: now - Length, usedAt: now, empty: now - Gap}
 	l.SetRate(perSecond)
 	return l
 }
@@ -217,10 +225,14 @@ func (l *Lease) Confirm(now time.Duration, d budget.Draw) bool {
 	defer l.mu.Unlock()
 	l.expire(now)
 	l.forget(d.Number)
-	if l.granted[d.Number] == nil {
+	g, ok := l.granted[d.Number]
+	if !ok {
 		l.counts.Denied++
 		return false
 	}
+	g.heard = true
+	l.granted[d.Number] = g
+	l.dropGranted()
 	return true
 }
 
@@ -241,7 +253,8 @@ func (l *Lease) Return(now time.Duration, d budget.Draw) {
 		return
 	}
 	i := slices.IndexFunc(l.parts, func(p *part) bool { return p.number == d.Number })
-	p := l.granted[d.Number]
+	p := l.granted[d.Number].part
+	delete(l.granted, d.Number)
 	switch {
 	case i >= 0:
 		p = l.parts[i]
@@ -275,10 +288,16 @@ func (l *Lease) left() (tokens int64) {
 // expire drops the parts that have ended. It requires mu.
 func (l *Lease) expire(now time.Duration) {
 	for len(l.parts) > 0 && now >= l.parts[0].end {
-		ended := l.parts[0]
+		l.parts[0].ended = true
 		l.parts = l.parts[1:]
-		maps.DeleteFunc(l.granted, func(_ uint64, p *part) bool { return p == ended })
+		l.dropGranted()
 	}
+}
+
+// dropGranted forgets asks that calls have heard of, and whose parts have ended: what is returned of them goes nowhere. It
+// requires mu.
+func (l *Lease) dropGranted() {
+	maps.DeleteFunc(l.granted, func(_ uint64, g grant) bool { return g.heard && g.part.ended })
 }
 
 // use counts what a call wants. What is a second old counts for a third, and so on. It requires mu.

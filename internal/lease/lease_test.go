@@ -299,7 +299,36 @@ func TestLease_Parts(t *testing.T) {
 		t.Errorf("%d left when the first part has ended, to which its tokens were given back", b)
 	}
 	if !l.Confirm(start+Length, second) || l.Confirm(start+Gap+Length, second) {
-		t.Error("a promise holds until the end of the part that has paid for it")
+		t.Error("a promise is not kept, or is remembered after the end of the part that has paid for it")
+	}
+}
+
+// A call may wait longer than tokens last, for a delay that the server has named: what has paid for its attempt is spent.
+func TestLease_PromiseOutlastsItsPart(t *testing.T) {
+	t.Parallel()
+	for name, returned := range map[string]bool{"sent": false, "not sent": true} {
+		l := granted(t, 100, token, 1, func() {})
+		_, _ = l.Take(start, token)
+		promised, _ := l.Take(start, token)
+		refused, _ := l.Take(start, 5*token)
+		l.Answered(start+Gap, asked(t, l, start+Gap), Answer{Tokens: 2 * token, Clients: 1})
+		late := start + Gap + Length + time.Minute
+		if b := l.Balance(late); !promised.Asked || b != 0 {
+			t.Errorf("%s: %+v, and %d left; want a promise, and nothing", name, promised, b)
+		}
+		if returned {
+			l.Return(late, promised)
+			if b := l.Balance(late); b != 0 || l.Confirm(late, promised) {
+				t.Errorf("%s: %d left after the end of the part, or it is confirmed still", name, b)
+			}
+			continue
+		}
+		if !l.Confirm(late, promised) || l.Confirm(late, refused) {
+			t.Errorf("%s: what was granted is not confirmed, or what was not is", name)
+		}
+		if n := len(l.granted); n != 0 {
+			t.Errorf("%s: %d grants are remembered for ever", name, n)
+		}
 	}
 }
 

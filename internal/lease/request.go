@@ -134,7 +134,7 @@ func (l *Lease) payWaiting() {
 	l.waiting = slices.DeleteFunc(l.waiting, func(w ask) bool {
 		p := l.pay(w.tokens)
 		if p != nil {
-			l.granted[w.number] = p
+			l.granted[w.number] = grant{part: p}
 		}
 		return p != nil
 	})
