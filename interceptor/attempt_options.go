@@ -187,6 +187,7 @@ func (a *attemptOptions) reset() {
 	if a.ended.Load() {
 		a.ended.Store(false)
 	}
+	a.retrier = nil // the next attempt may be another's, to whom what happens to it is nothing
 }
 
 // end is gRPC's OnFinish. It is called twice for an attempt that an inner interceptor has made twice; but so it is by

@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -245,4 +247,50 @@ func TestAttemptOptions_Many(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Options of attempts are used again, by other Retriers too. What happens to the attempts of one is nothing to another,
+// and a Retrier that nobody uses any more is collected.
+func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
+	warned := 0
+	ended := func(times int) grpc.UnaryInvoker {
+		return func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+			for _, o := range opts {
+				if o, ok := o.(grpc.OnFinishCallOption); ok {
+					for range times {
+						o.OnFinish(nil)
+					}
+				}
+			}
+			return nil
+		}
+	}
+	call := func(r *interceptor.Retrier, times int) {
+		if err := r.Unary()(t.Context(), get, nil, nil, nil, ended(times)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(interceptor.Observer{
+		Warning: func(policy.Diagnostic) { warned++ },
+	}))
+	warned = 0
+	off := config(plain())
+	off.Mode = policy.ModeOff
+	second := mustNew(t, mustSet(t, off), quiet)
+	for range 20 {
+		call(first, 1)
+		call(second, 2)
+	}
+	if warned > 0 {
+		t.Errorf("a Retrier was warned %d times of the attempts of another", warned)
+	}
+	collected := weak.Make(first)
+	first = nil
+	for range 10 {
+		call(second, 1) // so that no pool is empty
+		runtime.GC()
+	}
+	if collected.Value() != nil {
+		t.Error("a Retrier is kept for ever by what its attempts have used")
+	}
 }
