@@ -66,6 +66,7 @@ func TestPages_AWS(t *testing.T) {
 // paid is the gates of a call that only a budget holds up.
 type paid struct{ budget.Budget }
 
+func (paid) Off() policy.Reason   { return "" }
 func (paid) Open() bool           { return false }
 func (paid) SlowEverywhere() bool { return false }
 func (paid) Overloaded() bool     { return false }

@@ -11,32 +11,29 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/admission"
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// admissionFor returns what admits a call; nil if its policy refuses none, or so many methods have a gate already
-// that this one gets none. Calls that no mode enforces a policy for are counted only. Gates outlive the rules: a reload
-// forgets nothing of a service's load.
-func (r *Retrier) admissionFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions) *admission.Class {
-	if !p.Refuses() {
-		return nil
+// knownFor returns what is known of a call's method, if its policy asks for that: it refuses calls, or looks at how fast
+// they are answered. There is nothing if too many methods are known already. Calls that no mode enforces a policy for are
+// not refused. What is known outlives the rules: a reload forgets nothing of a service's load.
+func (r *Retrier) knownFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions) (k methods.Known) {
+	if !p.Refuses() && p.PerAttemptTimeout() == 0 && p.Hedge() == nil {
+		return k
 	}
-	given, cached := target(cc), of.cachedGate(p)
-	gate := cached.load(given, method)
-	if gate == nil {
-		gate = r.gates.find(methodKey{r.targets.canonical(cc), method}, admission.New)
-		cached.store(given, method, gate)
+	now, given, cached := budget.Now(), target(cc), of.cachedMethod(p)
+	known := cached.load(given, method)
+	if known == nil {
+		known = r.methods.Find(methods.Key{Target: r.targets.canonical(cc), Method: method}, o.static(), now)
+		cached.store(given, method, known)
 	}
-	switch {
-	case gate == nil:
-		return nil
-	case o.mode != policy.ModeEnforce:
-		return gate.Counts()
-	default:
-		return gate.Class(cmp.Or(o.criticality, p.Criticality()))
+	if known == nil {
+		return k
 	}
+	return known.For(p, cmp.Or(o.criticality, p.Criticality()), o.mode == policy.ModeEnforce, now)
 }
 
 // timeLeft is how much time a call has.
@@ -59,11 +56,12 @@ type AdmissionState struct {
 // Admission reads what admission knows of each method that has it (admission: REFUSE), and that calls have used so
 // far, in the order of target and method. It is safe for concurrent use.
 func (r *Retrier) Admission() []AdmissionState {
-	gates := r.gates.all()
-	list := make([]AdmissionState, 0, len(gates))
-	for key, gate := range gates {
-		state := gate.State()
-		list = append(list, AdmissionState{Target: key.target, Method: key.method, Running: state.Running, Refused: state.Refused})
+	var list []AdmissionState
+	for key, m := range r.methods.All() {
+		if gate := m.Gate(); gate != nil {
+			state := gate.State()
+			list = append(list, AdmissionState{Target: key.Target, Method: key.Method, Running: state.Running, Refused: state.Refused})
+		}
 	}
 	slices.SortFunc(list, func(a, b AdmissionState) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Method, b.Method))

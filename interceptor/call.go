@@ -15,9 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -33,8 +32,8 @@ type call struct {
 	method  string
 	policy  *policy.Policy
 	budget  budget.Budget
-	admits  *admission.Class // nil: all calls are made
-	refused bool             // the call was not admitted
+	known   methods.Known // of the method
+	refused bool          // the call was not admitted
 	options callOptions
 	flags   callFlags
 	alone   bool // no second reply can be made, so that attempts never run beside each other
@@ -57,7 +56,7 @@ var (
 // begin gives the call its key and its timeout, and starts the engine.
 func (c *call) begin(now attempts.Now) attempts.Step {
 	if c.refused {
-		return c.engine.Refuse()
+		return c.engine.Refuse(now)
 	}
 	c.ctx, c.key = withKey(c.ctx, c.policy.IdempotencyKey(), c.options.caller)
 	c.limit()
@@ -115,29 +114,10 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	if deadline, ok := c.ctx.Deadline(); ok {
 		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))
 	}
-	if c.policy.PerAttemptTimeout() > 0 || c.policy.Hedge() != nil {
-		c.learn(&s)
-	}
-	if c.admits != nil {
-		s.Admission = c.admits
+	if c.known.Any() {
+		s.Method = &c.known
 	}
 	return s
-}
-
-// learn lets the engine note how fast the method is, for when an attempt is slow.
-func (c *call) learn(s *attempts.Settings) {
-	r, key := c.retrier, methodKey{c.target(), c.method}
-	s.LastAnswers = r.lastAnswers.find(key, func() *attempts.LastAnswers { return new(attempts.LastAnswers) })
-	if h := c.policy.Hedge(); h != nil {
-		quantile := 0.0
-		if h.Quantile != nil {
-			quantile = h.Quantile.Quantile
-		}
-		found := r.latencies.find(latencyKey{key, quantile}, func() *latency.Recent { return latency.New(quantile, budget.Now()) })
-		if found != nil {
-			s.Latency = found
-		}
-	}
 }
 
 // Safe implements [attempts.Facts].
@@ -276,6 +256,9 @@ func (c *call) catchUp() bool {
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
 	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use what stands behind them
 	c.flags = c.options.follow(f.rules, c.policy, c.method, c.flags)
+	if !c.known.Any() {
+		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options)
+	}
 	if header := c.policy.IdempotencyKey(); header != "" {
 		before := c.ctx
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)

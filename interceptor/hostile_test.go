@@ -83,6 +83,7 @@ func (h hostility) check(t *testing.T, s scene, stream bool) {
 // openGates let every attempt through.
 type openGates struct{}
 
+func (openGates) Off() policy.Reason                     { return "" }
 func (openGates) Open() bool                             { return false }
 func (openGates) SlowEverywhere() bool                   { return false }
 func (openGates) Overloaded() bool                       { return false }

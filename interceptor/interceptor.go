@@ -39,9 +39,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -69,9 +68,7 @@ type Retrier struct {
 	replayed                  atomic.Int64 // bytes that they keep now
 	waitLimit                 waitLimit
 	ownMaxWaiting             bool // whatever the files say
-	latencies                 methodTable[latencyKey, latency.Recent]
-	lastAnswers               methodTable[methodKey, attempts.LastAnswers]
-	gates                     methodTable[methodKey, admission.Gate]
+	methods                   methods.Table
 	breaker                   func(target, method string) attempts.Breaker // nil: none
 	classifier                Classifier                                   // nil: none
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in

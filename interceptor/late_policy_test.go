@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // delivered is a service config whose entry has a key more, in its retryPolicy or beside that.
@@ -88,4 +90,32 @@ func dialDelivered(t *testing.T, r *interceptor.Retrier, config string, dial fun
 		t.Fatal(err)
 	}
 	return conn
+}
+
+// Admission that comes late cannot refuse the first call, and counts what it does from then on.
+func TestLatePolicy_Admission(t *testing.T) {
+	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.AttemptEvent) {}}), "unseen": callsOnly} {
+		t.Run(name, func(t *testing.T) {
+			playLive(t, nil, func(t *testing.T, s scene) {
+				s.On(get, down(), testserver.Hang())
+				s.retrier = mustNew(t, nil, option, interceptor.FromServiceConfig(), half)
+				l := dialLive(t, s, delivered(`"retryPolicy"`, `"admission": "REFUSE"`), s.retrier.Resolver)
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() {
+					_, err := l.call(ctx, get)
+					done <- err
+				}()
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if got := running(t, s.retrier); got != 1 {
+					t.Errorf("%d attempts run by the second; want 1", got)
+				}
+				cancel()
+				if <-done; running(t, s.retrier) != 0 {
+					t.Errorf("%d attempts run when the call is over", running(t, s.retrier))
+				}
+			})
+		})
+	}
 }

@@ -27,7 +27,7 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 	}
 	reported := a.report()
 	r.Header, r.Trailer = reported.header, reported.trailer
-	if c.admits != nil {
+	if c.known.Admits() {
 		r.Utilization = utilization(reported.trailer)
 	}
 	r.Again, r.As, r.Final = verdict == VerdictRetry, verdict.code(), verdict == VerdictFinal

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admission"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,7 +23,7 @@ type rules struct {
 	throttled  bool                  // every call counts for the budget, those without retries too
 	perService bool                  // a budget has scope SERVICE
 	cached     []cachedBudgets       // one for each policy of the set, by its index
-	gates      []cachedGate          // the same
+	methods    []cachedMethod        // the same
 	balancing  string                // see policy.Set.LoadBalancing
 
 	// Only of rules that a service config has delivered.
@@ -55,7 +55,7 @@ func (b budgetRule) settings(shadow bool) budget.Config {
 
 // newRules makes the rules of a set, which come from the given source.
 func newRules(set *policy.Set, source BudgetSource) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), gates: make([]cachedGate, len(set.Policies()))}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), methods: make([]cachedMethod, len(set.Policies()))}
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p
 	}
@@ -175,36 +175,40 @@ func (c *cachedBudget) store(target string, b budget.Budget) {
 	}
 }
 
-// cachedGate remembers the gate that admits a policy's calls, of the method and target that were called first.
-type cachedGate struct{ first atomic.Pointer[methodGate] }
+// cachedMethod remembers what is known of the method that a policy's calls have called first, which for most is the only
+// one.
+type cachedMethod struct{ first atomic.Pointer[targetMethod] }
 
-type methodGate struct {
+type targetMethod struct {
 	target, method string
-	gate           *admission.Gate
+	known          *methods.Method
 }
 
-// cachedGate returns nil for a policy of other rules, or of a single call.
-func (r *rules) cachedGate(p *policy.Policy) *cachedGate {
+// cachedMethod returns nil for a policy of other rules, or of a single call.
+func (r *rules) cachedMethod(p *policy.Policy) *cachedMethod {
 	if !r.own(p) {
 		return nil
 	}
-	return &r.gates[p.Index()]
+	return &r.methods[p.Index()]
 }
 
-// load returns nil if it holds no gate for the method.
-func (c *cachedGate) load(target, method string) *admission.Gate {
+// load returns nil if it holds nothing of the method.
+func (c *cachedMethod) load(target, method string) *methods.Method {
 	if c == nil {
 		return nil
 	}
-	if g := c.first.Load(); g != nil && g.target == target && g.method == method {
-		return g.gate
+	if m := c.first.Load(); m != nil && m.target == target && m.method == method && !m.known.Evicted() {
+		return m.known
 	}
 	return nil
 }
 
-// store keeps the first gate.
-func (c *cachedGate) store(target, method string, gate *admission.Gate) {
-	if c != nil && gate != nil && c.first.Load() == nil {
-		c.first.CompareAndSwap(nil, &methodGate{target, method, gate})
+// store keeps the first method, in place of one that was forgotten.
+func (c *cachedMethod) store(target, method string, known *methods.Method) {
+	if c == nil || known == nil {
+		return
+	}
+	if first := c.first.Load(); first == nil || first.known.Evicted() {
+		c.first.CompareAndSwap(first, &targetMethod{target, method, known})
 	}
 }

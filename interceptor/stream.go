@@ -86,7 +86,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		c := call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, &o),
 			options: o, flags: flags, with: with, start: budget.Now(),
-			admits: r.admissionFor(of, p, cc, method, &o),
+			known: r.knownFor(of, p, cc, method, &o),
 		}
 		if single(p, &o, flags) {
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
@@ -95,7 +95,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s := &stream{desc: desc, open: open, call: c, first: first}
 		s.call.options.header, s.call.alone = true, !r.streamsInParallel(codec)
 		s.resume = resumptionOf(desc, opts)
-		s.simple = desc.ServerStreams && s.resume.next == nil && s.call.admits == nil
+		s.simple = desc.ServerStreams && s.resume.next == nil && !s.call.known.Admits()
 		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
 		s.changed.L, s.running = &s.mu, s.array[:0]
 		return s.begin()

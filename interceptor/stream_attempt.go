@@ -191,7 +191,7 @@ func (s *stream) settle(t *streamAttempt, r attempts.Result, now attempts.Now) {
 		return
 	}
 	step := s.call.ended(&t.attempt, r, now)
-	if s.call.engine.End().Answer == t.number {
+	if s.call.engine.Answer() == t.number {
 		s.answer = t
 	}
 	if r.Err != nil && !r.Local {

@@ -267,7 +267,7 @@ func (s *stream) received(t *streamAttempt, m any, err error) error {
 
 // heard tells admission of the first message of an attempt, where the call was committed to that before it came.
 func (s *stream) heard(t *streamAttempt) {
-	if s.call.admits == nil || t.received {
+	if !s.call.known.Admits() || t.received {
 		return
 	}
 	now := s.call.now()

@@ -94,7 +94,7 @@ func (s *singleStream) start() (err error, refused bool) {
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, firstAttempt(s.call.ctx), s
 	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
-	s.timed.Store(s.call.admits != nil || s.call.policy.PerAttemptTimeout() > 0 || s.call.policy.Hedge() != nil)
+	s.timed.Store(s.call.known.Any())
 	s.enter()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/methods"
 )
 
 // coexistence is whether gRPC may retry beside us.
@@ -39,12 +39,12 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		ctx = r.withBackends(ctx, cc, p, options.maxAttempts, flags)
 		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
-		admits := r.admissionFor(of, p, cc, method, &options)
+		known := r.knownFor(of, p, cc, method, &options)
 		adopted := flags&fast != 0 && !r.watched
-		refused := adopted && admits != nil && !admits.Enter(start, timeLeft(ctx))
+		refused := adopted && known.Admits() && !known.Admit(start, timeLeft(ctx))
 		var err error
 		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
-			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, admits, start)
+			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, &known, start)
 			if err == nil {
 				if options.notify || r.tellsCalls {
 					r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
@@ -56,7 +56,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b
 		u.options, u.flags, u.with, u.start = options, flags, with, start
-		u.admits, u.refused = admits, refused
+		u.known, u.refused = known, refused
 		u.req, u.reply, u.invoke, u.first = req, reply, invoke, a
 		err = u.run(adopted, err)
 		u.recycle(err)
@@ -67,16 +67,14 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // invokeFirst makes the first attempt of a call, which has been admitted, and tells the budget of the call's start and,
 // unless it has failed, budget and admission of its end.
 func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b budget.Budget, admits *admission.Class, start time.Duration,
+	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b budget.Budget, known *methods.Known, start time.Duration,
 ) (err error) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		if admits != nil { // an inner interceptor panics, or the budget
-			admits.Leave()
-		}
+		known.Left(start, 0) // an inner interceptor panics, or the budget
 		b.Finish(budget.Now(), budget.EndFailed)
 	}()
 	b.Start(start)
@@ -85,12 +83,12 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 	if err != nil {
 		return err
 	}
-	if admits != nil {
+	if known.Admits() {
 		now := budget.Now()
 		if u := utilization(a.trailer); u > 0 {
-			admits.Reported(now, u)
+			known.Reported(now, u)
 		}
-		admits.Answered(now, now-start)
+		known.Answered(now, attempts.Answer{Took: now - start, Accepted: true})
 	}
 	b.Finish(start, budget.EndAtOnce)
 	return err

@@ -107,6 +107,8 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonFollowed)
 	case p.leavesTo(c):
 		return no(ReasonChainStop)
+	case g.Off() != "":
+		return no(g.Off())
 	case g.Open():
 		return no(ReasonBreakerOpen)
 	case out.TimedOut && g.SlowEverywhere():
@@ -131,6 +133,46 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonBudgetExhausted)
 	}
 	return d
+}
+
+// Phase is how far an attempt has come that is to be sent.
+type Phase uint8
+
+// The phases. All but the first are of an attempt that [Policy.Decide] has allowed.
+const (
+	PhaseFirst     Phase = iota // the first attempt of a call
+	PhaseWaiting                // it is not due yet, or there is no connection
+	PhaseReplacing              // it is due, and another attempt would have to end for it
+	PhaseReplaced               // the other has been told to end
+	PhaseSending                // it is due
+)
+
+// Refusal says why an attempt is not sent, or does not wait any longer; "" if it is, or does. What Decide has answered
+// with yes is not asked again, but for what may have changed meanwhile.
+func Refusal(phase Phase, d Departure) Reason {
+	var (
+		first   = phase == PhaseFirst
+		waiting = phase == PhaseWaiting
+		due     = phase == PhaseReplacing || phase == PhaseSending
+	)
+	switch {
+	case first && !d.Admit():
+		return ReasonOverloaded
+	case !first && d.Off() != "":
+		return d.Off()
+	case waiting && d.NotConnected():
+		return ReasonNotConnected
+	case waiting && d.TooLate():
+		return ReasonDeadlineTooClose
+	case waiting && !d.Enter():
+		return ReasonTooManyWaiting
+	case due && !d.Confirm():
+		return ReasonBudgetExhausted
+	case phase == PhaseReplacing && d.Open(), (first || phase == PhaseSending) && !d.Allow():
+		return ReasonBreakerOpen
+	default:
+		return ""
+	}
 }
 
 // Retryable reports whether another attempt may end better than out, by its code or by a classifier's word.

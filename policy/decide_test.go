@@ -21,12 +21,15 @@ import (
 // only if told so.
 type purse struct {
 	empty, open, full  bool
+	off                policy.Reason
 	slow               bool // one of the last answers was
 	queued             bool // by admission
 	failed, asked, out int
 	entered, left      int
 	factor             float64
 }
+
+func (p *purse) Off() policy.Reason { return p.off }
 
 func (p *purse) Open() bool { return p.open }
 
@@ -173,6 +176,8 @@ func TestDecide(t *testing.T) {
 		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.call.InRetry = false }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"6 before 7", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.purse.open = true }, policy.ReasonChainStop, 0, 1, 0},
 
+		{"7 a mode that forbids it", func(s *situation) { s.purse.off, s.purse.open = policy.ReasonModeOff, true }, policy.ReasonModeOff, 0, 1, 0},
+		{"6 before a mode that forbids it", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.purse.off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1, 0},
 		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
 		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
 

@@ -6,11 +6,18 @@ package policy
 // Gates are what has a say in whether another attempt follows, beside the policy itself. They belong
 // to one call.
 type Gates interface {
+	Switch
 	Breaker
 	Answers
 	Overload
 	WaitLimit
 	Budget
+}
+
+// Switch is what [Policy.Decide] asks of those who may forbid all further attempts at any time.
+type Switch interface {
+	// Off is why nothing may be sent any more: [ReasonClosed], [ReasonModeOff]; "" if it may be.
+	Off() Reason
 }
 
 // Breaker is what [Policy.Decide] asks of a circuit breaker.
@@ -49,4 +56,23 @@ type Budget interface {
 	// Withdraw asks for an extra attempt after out, at so many times the usual cost. If the attempt
 	// is then not sent, giving back is the caller's business.
 	Withdraw(out *Outcome, factor float64) bool
+}
+
+// Departure is what [Refusal] asks before an attempt leaves.
+type Departure interface {
+	Switch
+	// Admit reports whether the service can answer the call in time, which then counts.
+	Admit() bool
+	// NotConnected reports whether the attempt has waited for a connection for as long as it may.
+	NotConnected() bool
+	// TooLate reports whether the attempt is due when it is of no use any more before the deadline.
+	TooLate() bool
+	// Enter is that of [WaitLimit]. The wait slot that the call has already counts.
+	Enter() bool
+	// Confirm reports whether the attempt is paid for, if its budget has only promised that.
+	Confirm() bool
+	// Open is that of [Breaker].
+	Open() bool
+	// Allow asks the circuit breaker for leave to send. The breaker is then told how the attempt has ended.
+	Allow() bool
 }

@@ -33,7 +33,7 @@ type Now struct {
 	Outage time.Duration // how long it has not been usable, if it is Down
 }
 
-// Settings are what a call starts with. Breaker, Latency, LastAnswers and Admission may be nil.
+// Settings are what a call starts with. Breaker and Method may be nil.
 type Settings struct {
 	Policy      *policy.Policy
 	MaxAttempts int           // a cap over the policy's; 0: none
@@ -48,9 +48,7 @@ type Settings struct {
 	Budget      budget.Budget
 	Slots       Slots
 	Breaker     Breaker
-	Latency     Latency
-	LastAnswers *LastAnswers // of the method, for policies with a per-attempt timeout or a hedging delay
-	Admission   Admission
+	Method      Method
 }
 
 // Facts are asked when a decision needs them.
@@ -74,23 +72,25 @@ type Breaker interface {
 	Allow() (done func(error), err error)
 }
 
-// Admission is asked whether the service can answer an attempt before the call's deadline; left is the time until
-// then, Never without one. It counts the attempts that run: each that was admitted or added is left or answered once.
-type Admission interface {
-	Enter(now, left time.Duration) bool  // before the first attempt, which is added if so
-	Queued(now, left time.Duration) bool // before an extra attempt: it could not be answered in time
-	Add()                                // an extra attempt is sent
-	Answered(now, took time.Duration)    // it was answered: its first message has come
-	Leave()                              // it has ended otherwise, or is of no use any more
-	// Reported is told which utilization a server has reported at an attempt's end.
-	Reported(now time.Duration, utilization float64)
+// Method is what the calls of a method at a target have learned together. It hears of every attempt: that it is sent, by
+// Admit or Sent, and then once that it was answered or left. What decides by the last answers of all is asked here.
+type Method interface {
+	Admit(now, left time.Duration) bool              // whether a call that has so much time may be made (Never: no deadline); its first attempt is then sent
+	Sent(now time.Duration)                          // an extra attempt
+	Answered(now time.Duration, a Answer)            // by its first message, or by its end
+	Left(now, atLeast time.Duration)                 // an attempt that has ended otherwise, or is of no use any more; not 0: an answer would have taken longer
+	Reported(now time.Duration, utilization float64) // by a server, at an attempt's end
+
+	Queued(now, left time.Duration) bool     // an extra attempt could not be answered in time
+	SlowEverywhere(now time.Duration) bool   // one of the last answers was slow
+	Usual() (median, quantile time.Duration) // of how long answers take; the quantile is the policy's; 0: not known
 }
 
-// Latency follows how long attempts of the method take, for a hedging policy.
-type Latency interface {
-	Quantile() time.Duration        // that the policy's hedges follow; 0: not known, or none
-	Median() time.Duration          // 0: not known
-	Record(took, now time.Duration) // of an attempt that was answered, or would have taken longer
+// Answer is how an attempt was answered.
+type Answer struct {
+	Took     time.Duration
+	Limit    time.Duration // it was slow if it took longer; 0: nothing is
+	Accepted bool          // it is what a call wants: no error, nor a reply that means "not yet"
 }
 
 // Result is how an attempt ended.

@@ -4,6 +4,7 @@
 package attempts
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,25 +32,26 @@ import (
 type Call struct {
 	set     Settings
 	state   policy.Call
+	gates   gates // of the last event that has asked the policy
+	ledger  ledger
 	phase   phase
 	began   time.Duration
 	sent    int       // attempts
+	hedges  int       // of them, those that were sent beside others
 	known   int       // of them, that the driver was told of
 	running []attempt // in the order in which they were sent
 	ended   attempt   // the last that has ended: it holds something until the event is over
 	pending pending
 	floor   time.Duration // nothing is sent before, by the server's word
 	connect time.Duration // until when a connection is waited for; Never: not begun
-	slot    bool          // a wait slot is held
-	shadow  permit        // of the attempt that would have been sent, until the call is over
-	spare   permit        // of an unsent attempt, for its successor, while the event lasts
-	let     policy.Reason // why a slow attempt was let go on alone
-	said    error         // the last that a server said before the answer, to attempt saidTo
-	saidTo  int
-	local   bool          // the answer so far is what became of a context
 	idle    time.Duration // since when no attempt runs; Never while one does
-	asked   time.Duration // when the policy was asked last
-	off     policy.Reason // why nothing could be sent any more then; "": it could
+	waited  time.Duration // with no attempt running, before that
+	answer  answer        // as it stands
+	reason  policy.Reason // why no attempt follows, as it stands
+	commit  policy.Commit // with ReasonCommitted
+	let     policy.Reason // why a slow attempt was let go on alone
+	said    answer        // the last that a server said before the answer
+	panics  bool          // the call ends with a panic
 	end     End
 	cancels []int
 	first   [2]attempt // saves most calls an allocation
@@ -65,64 +67,82 @@ const (
 	gone      // nobody waits for the answer any more
 )
 
-// Start asks admission and the breaker, tells the budget, and sends the first attempt.
+// answer is what an attempt brought.
+type answer struct {
+	attempt int // 0: none
+	err     error
+	local   bool // it is what became of a context
+}
+
+// Start asks whether the call may be made, tells the budget, and sends the first attempt.
 func (c *Call) Start(s Settings, now Now) Step {
 	c.begin(s, now.At)
-	c.phase = over // if the breaker panics, the budget is told nothing
-	step := Step{Wake: Never}
-	if !c.admit(now.At) {
-		return c.Refuse()
+	step := c.step()
+	g := c.ask(now)
+	if reason := policy.Refusal(policy.PhaseFirst, g); reason != "" {
+		return c.refuse(reason, g.err, now)
 	}
-	done, err := c.allowFirst()
-	if err != nil {
-		c.end = End{Reason: policy.ReasonBreakerOpen, Err: err}
-		step.Over = true
-		return step
-	}
-	c.phase = open
-	c.add(&step, permit{}, done, now.At)
-	c.set.Budget.Start(now.At)
-	c.arm(&c.running[0])
+	c.send(&step, now.At)
 	return c.finish(step, now)
 }
 
-// Refuse ends a call that admission has refused, before its first attempt.
-func (c *Call) Refuse() Step {
-	c.phase = over
-	c.end = End{Reason: policy.ReasonOverloaded, Err: errOverloaded}
-	return Step{Wake: Never, Over: true}
+// Refuse ends a call that the method has not admitted, before its first attempt: the driver has asked it.
+func (c *Call) Refuse(now Now) Step {
+	c.begin(Settings{}, now.At)
+	return c.refuse(policy.ReasonOverloaded, nil, now)
 }
 
-// Adopt takes over a call whose first attempt was sent at began without the engine, its budget told, admitted if
-// there is admission, and no breaker asked. The end of attempt 1 is its next event.
+func (c *Call) refuse(reason policy.Reason, err error, now Now) Step {
+	if reason == policy.ReasonOverloaded {
+		err = errOverloaded
+	}
+	c.drop(now.At)
+	c.reason, c.answer.err = reason, err
+	return c.finish(c.step(), now)
+}
+
+// Adopt takes over a call whose first attempt was sent at began without the engine, its budget and its method told, and no
+// breaker asked. The end of attempt 1 is its next event.
 func (c *Call) Adopt(s Settings, began time.Duration) {
 	c.begin(s, began)
-	var step Step
-	c.add(&step, permit{}, nil, began)
-	c.known = 1
+	c.running = append(c.running, attempt{number: 1, began: began, slowAt: Never, held: held{counted: s.Method != nil}})
+	c.state.Sent(policy.Decision{})
+	c.sent, c.known, c.idle, c.ledger.started = 1, 1, Never, true
 	c.arm(&c.running[0])
 }
 
 // Adapt changes what the call was begun with while its first attempt runs, since its policy has become known by
-// then: all but breaker and admission, which have let the attempt through, if there were any.
+// then: all but the breaker, which has let the attempt through, if there was one, and the method, if it knows of the
+// attempt. The budgets were told.
 func (c *Call) Adapt(s Settings, now Now) Step {
 	step := c.step()
 	if c.phase == over {
 		return step
 	}
-	s.Breaker, s.Admission = c.set.Breaker, c.set.Admission
-	c.set = s
-	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
+	known := c.set.Method
+	s.Breaker, s.Method = c.set.Breaker, cmp.Or(known, s.Method)
+	c.take(s)
 	for i := range c.running {
-		c.arm(&c.running[i])
+		a := &c.running[i]
+		if known == nil && !a.heard {
+			c.ledger.count(&a.held, now.At)
+		}
+		c.arm(a)
 	}
 	return c.finish(step, now)
 }
 
 func (c *Call) begin(s Settings, at time.Duration) {
-	*c = Call{set: s, phase: open, began: at, floor: at, connect: Never, idle: Never, cancels: c.cancels[:0]}
+	*c = Call{phase: open, began: at, floor: at, connect: Never, idle: at, cancels: c.cancels[:0]}
 	c.running = c.first[:0]
+	c.take(s)
+}
+
+// take makes s what the call goes by.
+func (c *Call) take(s Settings) {
+	c.set = s
 	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
+	c.ledger.budget, c.ledger.slots, c.ledger.breaker, c.ledger.method = s.Budget, s.Slots, s.Breaker, s.Method
 }
 
 // Ended reports the end of attempt n, once, of those that were cancelled too.
@@ -145,25 +165,19 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		r.Err, r.Local = errTimedOut, true
 	}
 	if r.Err != nil && !r.Local && !r.Panicked && c.phase != answered {
-		c.said, c.saidTo = r.Err, n
+		c.said = answer{attempt: n, err: r.Err}
 	}
 	if r.Unsent {
-		c.spare, a.permit = a.permit, permit{}
+		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
 	}
-	if c.set.Admission != nil && r.Utilization > 0 {
-		c.set.Admission.Reported(now.At, r.Utilization)
-	}
-	if c.isAnswer(&r) {
-		c.countAnswer(a, now.At)
-	}
-	c.uncount(a)
-	if c.state.Committed == policy.CommitNone && c.isAnswer(&r) { // else its length is the application's business
-		c.answered(a, now.At)
-	}
+	lost := a.cancelled == outrun || c.phase == gone && a.cancelled == replaced && r.Local
+	c.learn(a, &r, lost, now.At)
 	switch {
 	case r.Panicked:
-		c.panicked(&step, a, now)
-	case a.cancelled == outrun, c.phase == gone && a.cancelled == replaced && r.Local:
+		step.Place = a.place(PlaceLost)
+		c.panicked(&step, n, now.At)
+		c.ledger.release(&a.held, outcome{err: errPanicked}, now.At)
+	case lost:
 		c.lost(&step, a, &r, now)
 	case r.accepted():
 		c.accept(&step, a, now)
@@ -174,7 +188,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	default:
 		c.failed(&step, a, &r, now)
 	}
-	c.unspend(&c.spare, now.At)
+	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
 	return c.finish(step, now)
 }
 
@@ -198,9 +212,9 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 	if c.phase == open || c.phase == committed {
 		c.phase = gone
 		c.drop(now.At)
-		c.end.Reason, c.end.Commit = reason, policy.CommitNone
+		c.reason, c.commit = reason, policy.CommitNone
 		if reason != policy.ReasonClosed || len(c.running) > 0 { // else the caller gets what the last attempt brought
-			c.end.Answer, c.end.Err = 0, nil
+			c.answer = answer{}
 		}
 	}
 	return c.finish(step, now)
@@ -211,8 +225,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 func (c *Call) Panicked(now Now) Step {
 	step := c.step()
 	if c.phase != over {
-		c.choose(&step, 0, errPanicked, policy.ReasonNonRetryable, now.At)
-		c.end.Panicked = true
+		c.panicked(&step, 0, now.At)
 	}
 	return c.finish(step, now)
 }
@@ -222,21 +235,21 @@ func (c *Call) Panicked(now Now) Step {
 // is another event, Heard.
 func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 	step := c.step()
-	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
-	if i < 0 {
+	a := c.find(n)
+	if a == nil {
 		return c.finish(step, now), false
 	}
-	a := &c.running[i]
 	if a.cancelled != no {
 		a.dropped = true
 		return c.finish(step, now), false
 	}
+	a.committed = why != policy.CommitNone
 	switch c.phase {
 	case open:
 		c.phase, c.state.Committed = committed, why
 		c.drop(now.At)
 	case gone:
-		c.end.Answer, c.end.Err = 0, nil // those that have ended brought what the application does not see
+		c.answer = answer{} // those that have ended brought what the application does not see
 	default:
 	}
 	c.cancelOthers(&step, n)
@@ -244,31 +257,22 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 }
 
 // Abort settles everything after a callback (budget, breaker, observer) has panicked inside of an event or
-// between two: permits, the breaker's leave, the slot, the budget's Start. What panics meanwhile is dropped.
-// The driver cancels Step.Cancel, waits for its goroutines, and panics on. It ends the call.
+// between two. What panics meanwhile is dropped. The driver cancels Step.Cancel, waits for its goroutines, and panics on.
+// It ends the call.
 func (c *Call) Abort(now Now) Step {
 	step := c.step()
 	if c.phase == over {
 		return step
 	}
-	c.phase = over
-	swallow(func() { c.drop(now.At) })
-	swallow(func() { c.unspend(&c.spare, now.At) })
-	swallow(func() { c.settle(&c.ended, errPanicked, false, now.At) })
-	swallow(func() { c.settleShadow(false, now.At) })
 	for i := range c.running {
-		a := &c.running[i]
-		if a.cancelled == no && a.number <= c.known {
+		if a := &c.running[i]; a.cancelled == no && a.number <= c.known {
 			step.Cancel = append(step.Cancel, a.number)
 		}
-		c.uncount(a)
-		swallow(func() { c.settle(a, errPanicked, false, now.At) })
 	}
-	c.running = c.running[:0]
-	swallow(func() { c.set.Budget.Finish(now.At, budget.EndFailed) })
-	c.end = End{Reason: policy.ReasonNonRetryable, Panicked: true, Err: errPanicked, Attempts: c.sent, Hedges: c.end.Hedges}
-	step.Over = true
-	return step
+	c.ledger.abort(now.At, &c.ended.held, c.running)
+	c.running, c.pending = c.running[:0], pending{}
+	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, policy.CommitNone, answer{}, true
+	return c.finish(step, now)
 }
 
 // Running is how many attempts have not ended.
@@ -276,11 +280,15 @@ func (c *Call) Running() int { return len(c.running) }
 
 // Hedge reports whether attempt n, which runs, was sent beside others.
 func (c *Call) Hedge(n int) bool {
-	return slices.ContainsFunc(c.running, func(a attempt) bool { return a.number == n && a.hedge })
+	a := c.find(n)
+	return a != nil && a.hedge
 }
 
 // Over reports whether the call has ended, and nothing of it runs.
 func (c *Call) Over() bool { return c.phase == over }
+
+// Answer is the attempt whose end is the call's as things stand; 0: none.
+func (c *Call) Answer() int { return c.answer.attempt }
 
 // End is how the call ended, after the step with Over.
 func (c *Call) End() End { return c.end }
@@ -304,30 +312,28 @@ func (c *Call) finish(step Step, now Now) Step {
 
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(at time.Duration) {
-	c.settleShadow(c.end.Reason == policy.ReasonSucceeded, at)
-	if c.phase == gone && c.end.Reason == policy.ReasonDeadlineExceeded && c.let != "" {
-		c.end.Reason = c.let // what let a slow attempt run into the deadline
+	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
+		c.reason = c.let // what let a slow attempt run into the deadline
 	}
+	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
 	c.phase = over
-	c.end.Attempts = c.sent
+	c.end = End{
+		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
+		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, Panicked: c.panics,
+	}
 	if c.idle != Never {
 		c.end.Waited += at - c.idle
 	}
 	failed := c.end.Err != nil || c.end.Answer == 0
-	if failed && c.saidTo != c.end.Answer {
-		c.end.Last = c.said
+	if failed && c.said.attempt != c.end.Answer {
+		c.end.Last = c.said.err
 	}
 	switch {
 	case failed:
-		c.set.Budget.Finish(at, budget.EndFailed)
+		c.ledger.finish(at, budget.EndFailed)
 	case c.sent == 1:
-		c.set.Budget.Finish(c.began, budget.EndAtOnce)
+		c.ledger.finish(c.began, budget.EndAtOnce)
 	default:
-		c.set.Budget.Finish(at, budget.EndSucceeded)
+		c.ledger.finish(at, budget.EndSucceeded)
 	}
-}
-
-func swallow(f func()) {
-	defer func() { _ = recover() }()
-	f()
 }

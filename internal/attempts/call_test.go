@@ -155,7 +155,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"admission, and the breaker panics", "retry", "admission breaker panics=Allow",
-		`0 start → panic, abort:`,
+		`0 start → panic, abort: over panicked, = 0`,
 		"< >",
 	},
 	{
@@ -207,6 +207,11 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"admission: a stream's first message after it was committed", "retry", "admission",
 		`0 start → send 1; 10 commit 1 context → true; 20 heard 1; 20 heard 2; 900 end 1 UNAV → (committed), over committed (context), = 1`,
 		"< S a:20 F E-",
+	},
+	{
+		"admission becomes known while the first attempt runs", "none", "unknown",
+		`0 start → send 1; 10 adapt retry admission; 20 end 1 UNAV → (retry), wake 70; 70 wake → send 2; 80 end 2 OK → over succeeded, = 2`,
+		"S < > F ( Wf < ) a:10 + E+",
 	},
 	{
 		"admission: a policy without it becomes known", "none", "admission",
@@ -630,7 +635,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	},
 	{
 		"a breaker panics before the first attempt", "retry", "breaker panics=Allow",
-		`0 start → panic, abort:; 10 wake`,
+		`0 start → panic, abort: over panicked, = 0; 10 wake`,
 		"",
 	},
 	{
@@ -639,7 +644,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S d:Unknown E-",
 	},
 	{
-		"a latency panics before the first attempt", "quantile", "breaker panics=Quantile",
+		"a latency panics before the first attempt", "quantile", "breaker panics=Usual",
 		`0 start → panic, abort: over panicked, = 0`,
 		"S d:Unknown E-",
 	},

@@ -10,94 +10,89 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// gates are a call as its policy sees it while it decides, at Call.asked.
-type gates Call
-
-func (c *Call) gates(at time.Duration) *gates {
-	c.asked = at
-	return (*gates)(c)
+// gates are what policy asks about an event of a call: whether another attempt follows, and whether that may be sent.
+type gates struct {
+	call *Call
+	now  Now
+	off  policy.Reason // why nothing may be sent any more
+	err  error         // of the breaker
 }
 
-func (g *gates) call() *Call { return (*Call)(g) }
+var (
+	_ policy.Gates     = (*gates)(nil)
+	_ policy.Departure = (*gates)(nil)
+)
 
-var _ policy.Gates = (*gates)(nil)
+// ask returns the gates for an event.
+func (c *Call) ask(now Now) *gates {
+	c.gates = gates{call: c, now: now, off: c.set.Facts.Off()}
+	return &c.gates
+}
 
-// Open implements [policy.Breaker]. Nothing may be sent either when nobody may send any more.
-func (g *gates) Open() bool { return g.off != "" || g.set.Breaker != nil && g.set.Breaker.Open() }
+// Off implements [policy.Switch].
+func (g *gates) Off() policy.Reason { return g.off }
+
+// Open implements [policy.Breaker].
+func (g *gates) Open() bool { return g.call.set.Breaker != nil && g.call.set.Breaker.Open() }
+
+// Allow implements [policy.Departure].
+func (g *gates) Allow() bool {
+	g.err = g.call.ledger.allow()
+	return g.err == nil
+}
 
 // SlowEverywhere implements [policy.Answers].
 func (g *gates) SlowEverywhere() bool {
-	return g.set.LastAnswers != nil && g.call().slowLimit() > 0 && g.set.LastAnswers.Slow(g.asked)
+	m := g.call.set.Method
+	return m != nil && g.call.slowLimit() > 0 && m.SlowEverywhere(g.now.At)
 }
 
 // Overloaded implements [policy.Overload].
 func (g *gates) Overloaded() bool {
-	return g.set.Admission != nil && g.set.Admission.Queued(g.asked, g.call().left(g.asked))
+	m := g.call.set.Method
+	return m != nil && m.Queued(g.now.At, g.call.left(g.now.At))
 }
 
+// Admit implements [policy.Departure].
+func (g *gates) Admit() bool { return g.call.ledger.admit(g.now.At, g.call.left(g.now.At)) }
+
+// NotConnected implements [policy.Departure].
+func (g *gates) NotConnected() bool { return g.call.pending.down && g.now.At >= g.call.connect }
+
+// TooLate implements [policy.Departure].
+func (g *gates) TooLate() bool { return g.call.pending.due > g.call.latest() }
+
 // Enter implements [policy.WaitLimit]. A shadow does not wait.
-func (g *gates) Enter() bool { return g.set.Observe || g.call().enter() }
+func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.enter() }
 
 // Leave implements [policy.WaitLimit].
-func (g *gates) Leave() { g.call().leave() }
+func (g *gates) Leave() { g.call.ledger.leave() }
+
+// Confirm implements [policy.Departure].
+func (g *gates) Confirm() bool { return g.call.ledger.confirm(g.now.At) }
 
 // Fail implements [policy.Budget].
-func (g *gates) Fail() { g.set.Budget.Fail(g.asked) }
+func (g *gates) Fail() { g.call.set.Budget.Fail(g.now.At) }
 
 // Withdraw implements [policy.Budget]. A budget pays for the requests that a server sees: an attempt that
 // never left this client hands its permit on, or, if it was the first, its free place.
 func (g *gates) Withdraw(out *policy.Outcome, factor float64) bool {
-	c := g.call()
-	if c.spare.held {
-		c.pending.permit, c.spare = c.spare, permit{}
-		return true
-	}
 	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	switch {
-	case out.TimedOut && c.set.Policy.Hedge() != nil:
+	case out.TimedOut && g.call.set.Policy.Hedge() != nil:
 		charge.Kind = budget.KindHedge
 	case out.TimedOut:
 		charge.Kind = budget.KindTimeout
 	case out.Unsent:
 		charge.Kind = budget.KindUnsent
 	}
-	p, held := c.set.Budget.Withdraw(g.asked, charge)
-	c.pending.permit = permit{p, held}
-	return held
+	return g.call.ledger.withdraw(g.now.At, charge)
 }
 
-// enter takes a wait slot, if the call holds none.
-func (c *Call) enter() bool {
-	if !c.slot {
-		c.slot = c.set.Slots.Enter()
+// left is the time until the call's deadline.
+func (c *Call) left(at time.Duration) time.Duration {
+	if c.set.Deadline == Never {
+		return Never
 	}
-	return c.slot
-}
-
-func (c *Call) leave() {
-	if c.slot {
-		c.slot = false
-		c.set.Slots.Leave()
-	}
-}
-
-// allowFirst asks the breaker for the first attempt, which admission has let through.
-func (c *Call) allowFirst() (done func(error), err error) {
-	allowed := false
-	defer func() {
-		if !allowed && c.set.Admission != nil {
-			c.set.Admission.Leave()
-		}
-	}()
-	done, err = c.allow()
-	allowed = err == nil
-	return done, err
-}
-
-// allow asks the breaker for leave to send.
-func (c *Call) allow() (done func(error), err error) {
-	if c.set.Breaker != nil {
-		done, err = c.set.Breaker.Allow()
-	}
-	return done, err
+	return c.set.Deadline - at
 }

@@ -35,7 +35,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	}
 	w.safe, w.inRetry = !d.one(4), d.one(4)
 	if d.one(2) {
-		m.set.Latency = w
+		m.set.Method = modelMethod{w, d.one(2)}
 		w.quantile = at(d.roll(50))
 	}
 	if d.one(4) {
@@ -55,9 +55,6 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 		m.set.MaxAttempts = 1 + d.roll(5)
 	}
 	m.set.Alone = d.one(4)
-	if d.one(2) {
-		m.set.Admission = modelLoad{w}
-	}
 	m.set.Observe = d.one(8)
 	m.look()
 	return m
@@ -188,7 +185,7 @@ func (m *model) hear(n int) {
 
 // measured is how many latencies are recorded of an attempt that is answered now: none if the application left it alone.
 func (m *model) measured(a *modelAttempt) int {
-	if m.set.Latency == nil || a.paused > (m.now.At-a.began)/8 {
+	if m.set.Method == nil || a.paused > (m.now.At-a.began)/8 {
 		return 0
 	}
 	return 1
@@ -286,8 +283,8 @@ func (m *model) adopt() {
 	m.set.Breaker = nil
 	fuse := m.fuse
 	m.fuse = 0
-	if m.set.Admission != nil {
-		m.set.Admission.Add()
+	if m.set.Method != nil {
+		m.set.Method.Sent(m.now.At)
 	}
 	m.Start(m.now.At)
 	m.began = m.now.At
@@ -385,7 +382,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if r.Unsent && !r.Panicked && m.shadows == 0 && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
-	answers := accepts(r) && !lost || lost && (r.Err == nil && !r.Local || r.Local && a.slow)
+	answers := accepts(r) && a.committed == "" && !r.Local || lost && r.Local && a.slow && in > 0
 	want := m.measured(a) == 1 && !r.Panicked && !a.heard && answers
 	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != in {
 		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)

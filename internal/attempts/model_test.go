@@ -149,7 +149,7 @@ func (m *model) check(step Step, by cancelled) {
 	if free := len(m.open) - m.running - m.shadows; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
 		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
 	}
-	if counted := m.unheard(); m.counted != counted && (m.set.Admission != nil || m.counted != 0) {
+	if counted := m.unheard(); m.counted != counted && (m.set.Method != nil || m.counted != 0) {
 		m.failf("5: admission counts %d attempts; want the %d that run and have brought nothing", m.counted, counted)
 	}
 	if m.fails > len(m.attempts) {
@@ -283,7 +283,7 @@ func (m *model) arm(a *modelAttempt) {
 		return
 	case p.Hedge() != nil:
 		after = p.Hedge().Delay
-		if m.set.Latency != nil && p.Hedge().Quantile != nil && m.quantile > 0 {
+		if m.set.Method != nil && p.Hedge().Quantile != nil && m.quantile > 0 {
 			after = m.quantile
 		}
 	case after == 0:
@@ -323,7 +323,7 @@ func (m *model) checkEnd() {
 	e := m.call.End()
 	if m.started == 0 {
 		byBreaker := e.Reason == policy.ReasonBreakerOpen && errors.Is(e.Err, errOpen)
-		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.set.Admission != nil
+		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.admits()
 		if !byBreaker && !overloaded || e.Answer != 0 {
 			m.failf("10: refused: %+v", e)
 		}
@@ -371,6 +371,12 @@ func (m *model) checkEnd() {
 	if want := map[bool]string{true: "E-", false: "E+"}[failed]; end != want && (failed || len(m.attempts) != 1 || end != "E1") {
 		m.failf("5: the budget hears %s of %+v", end, e)
 	}
+}
+
+// admits reports whether the call may be refused before it is made.
+func (m *model) admits() bool {
+	known, ok := m.set.Method.(modelMethod)
+	return ok && known.admission
 }
 
 // gaveUp are the reasons why a pending attempt is given up.

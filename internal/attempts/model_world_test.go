@@ -145,19 +145,6 @@ func (w *modelWorld) Leave() {
 	w.called()
 }
 
-func (w *modelWorld) Quantile() time.Duration {
-	w.called()
-	return w.world.Quantile()
-}
-
-func (w *modelWorld) Record(took, now time.Duration) {
-	if took < 0 {
-		w.violate("an attempt took less than no time")
-	}
-	w.world.Record(took, now)
-	w.called()
-}
-
 // modelBreaker is the world as a breaker, which refuses one of four.
 type modelBreaker struct{ *modelWorld }
 
@@ -185,34 +172,62 @@ func (b modelBreaker) Allow() (func(error), error) {
 	}, nil
 }
 
-// modelLoad is the world as admission, which refuses one of eight.
-type modelLoad struct{ *modelWorld }
+// modelMethod is the world as what is known of the method. With admission, it refuses one of eight.
+type modelMethod struct {
+	*modelWorld
 
-func (l modelLoad) Enter(_, left time.Duration) bool {
-	if l.Queued(0, left) {
+	admission bool
+}
+
+func (k modelMethod) Usual() (median, quantile time.Duration) {
+	k.called()
+	return 0, k.quantile
+}
+
+func (k modelMethod) SlowEverywhere(time.Duration) bool { return false }
+
+func (k modelMethod) Queued(_, left time.Duration) bool {
+	return k.admission && k.dice.one(8) && left != Never
+}
+
+func (k modelMethod) Admit(now, left time.Duration) bool {
+	if k.Queued(0, left) {
 		return false
 	}
-	l.Add()
+	k.Sent(now)
 	return true
 }
 
-func (l modelLoad) Queued(_, left time.Duration) bool { return l.dice.one(8) && left != Never }
+func (k modelMethod) Sent(time.Duration) { k.counted++ }
 
-func (l modelLoad) Add() { l.counted++ }
-
-func (l modelLoad) Leave() {
-	if l.counted--; l.counted < 0 {
-		l.violate("admission hears of an attempt's end twice")
+func (k modelMethod) Left(_, atLeast time.Duration) {
+	if atLeast != 0 {
+		k.took(atLeast)
 	}
+	k.left("left")
 }
 
-func (l modelLoad) Reported(time.Duration, float64) {}
-
-func (l modelLoad) Answered(_, took time.Duration) {
-	if took < 0 {
-		l.violate("an attempt was answered in less than no time")
+func (k modelMethod) Answered(_ time.Duration, a Answer) {
+	if a.Accepted {
+		k.took(a.Took)
 	}
-	l.Leave()
+	k.left("answered")
+}
+
+func (k modelMethod) Reported(time.Duration, float64) {}
+
+func (k modelMethod) left(how string) {
+	if k.counted--; k.counted < 0 {
+		k.violate("the method hears that an attempt was " + how + ", and of more ends than attempts")
+	}
+	k.called()
+}
+
+func (k modelMethod) took(d time.Duration) {
+	if d < 0 {
+		k.violate("an attempt took less than no time")
+	}
+	k.recorded = append(k.recorded, d)
 }
 
 // modelPolicies are policies of all kinds. They are always the same, so that bytes mean the same.

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -18,11 +17,10 @@ import (
 //	          └── backoff, or the server's delay ────────────────────────┘         └── replaces ended ──┘
 //
 // It is given up when another attempt answers or commits, fails and so is decided on anew, or the caller goes;
-// and for a reason of its own: closed, breaker_open, not_connected, too_many_waiting, deadline_too_close.
+// and for the reasons of [policy.Refusal].
 type pending struct {
 	decision policy.Decision
 	due      time.Duration
-	permit   permit
 	replaces int           // the attempt that makes way, and has not ended yet; 0: none
 	decided  bool          // there is one
 	down     bool          // it waits for the channel
@@ -49,16 +47,14 @@ func (c *Call) slow(step *Step, now Now) {
 // decide asks the policy.
 func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
-	if c.off = c.set.Facts.Off(); c.off == "" && c.shadow.held {
-		c.off = policy.ReasonModeOff // a call has one shadow
+	g := c.ask(now)
+	if g.off == "" && c.ledger.shadow.permit.held {
+		g.off = policy.ReasonModeOff // a call has one shadow
 	}
-	d := c.set.Policy.Decide(&c.state, out, c.gates(now.At), now.Wall, now.Chance)
-	if c.off != "" && d.Reason == policy.ReasonBreakerOpen {
-		d.Reason = c.off // all questions before that have been answered with yes
-	}
+	d := c.set.Policy.Decide(&c.state, out, g, now.Wall, now.Chance)
 	shadow := d.Retry && c.set.Observe
 	if shadow {
-		c.shadow, c.pending.permit = c.pending.permit, permit{}
+		c.ledger.shadow, c.ledger.pending = c.ledger.pending, held{}
 		d.Retry = false
 	}
 	step.Decided, step.Decision, step.TimedOut = n, d, out.TimedOut
@@ -73,86 +69,78 @@ func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.De
 func (c *Call) schedule(d policy.Decision, now Now) {
 	c.pending.decided, c.pending.decision = true, d
 	c.pending.due = later(now.At, d.Delay)
-	if p := &c.pending.permit; p.Asked {
+	if p := &c.ledger.pending.permit; p.Asked {
 		c.pending.due = max(c.pending.due, p.At)
 	}
-	c.postpone(now)
 }
 
-// postpone lets the pending attempt wait for the server's word, if that is later, with a slot like all waits.
-func (c *Call) postpone(now Now) {
-	p := &c.pending
-	p.due = max(p.due, c.floor)
-	switch {
-	case p.due <= now.At:
-	case p.due > c.latest():
-		c.giveUp(policy.ReasonDeadlineTooClose, now)
-	case !c.enter():
-		c.giveUp(policy.ReasonTooManyWaiting, now)
-	}
-}
-
-// launch sends the pending attempt when it is due, the channel is up and the breaker agrees.
+// launch sends the pending attempt if it is due and nothing refuses it, or lets another make way first.
 func (c *Call) launch(step *Step, now Now) {
 	p := &c.pending
-	if p.decided {
-		if off := c.set.Facts.Off(); off != "" {
-			c.giveUp(off, now)
+	if !p.decided {
+		return
+	}
+	phase, old := c.progress(now)
+	if reason := policy.Refusal(phase, c.ask(now)); reason != "" {
+		c.giveUp(reason, now.At)
+		return
+	}
+	switch phase {
+	case policy.PhaseReplacing:
+		old.cancelled, p.replaces = replaced, old.number
+		step.Cancel = append(step.Cancel, old.number)
+	case policy.PhaseSending:
+		c.send(step, now.At)
+	default:
+	}
+}
+
+// progress is how far the pending attempt has come by now, and which has to make way for it.
+func (c *Call) progress(now Now) (phase policy.Phase, old *attempt) {
+	p := &c.pending
+	if p.replaces != 0 {
+		return policy.PhaseReplaced, nil
+	}
+	c.lookAtChannel(now)
+	if p.due = max(p.due, c.floor); p.down || now.At < p.due {
+		return policy.PhaseWaiting, nil
+	}
+	if !c.set.Policy.Parallel() || c.set.Alone {
+		if old = c.newest(); old != nil {
+			return policy.PhaseReplacing, old
 		}
 	}
-	if !p.decided || p.replaces != 0 || !c.connected(now) || now.At < p.due {
-		return
+	return policy.PhaseSending, nil
+}
+
+// send sends the pending attempt, the first too. It takes over what is held for it.
+func (c *Call) send(step *Step, at time.Duration) {
+	hedge := c.pending.decision.Reason == policy.ReasonHedge
+	c.sent++
+	a := attempt{number: c.sent, began: at, slowAt: Never, hedge: hedge}
+	if hedge {
+		c.hedges++
 	}
-	if !c.confirmed(now.At) {
-		c.giveUp(policy.ReasonBudgetExhausted, now)
-		return
-	}
-	if a := c.inTheWay(); a != nil {
-		if c.set.Breaker != nil && c.set.Breaker.Open() {
-			c.giveUp(policy.ReasonBreakerOpen, now) // an attempt is abandoned only for another
-			return
+	for i := range c.running {
+		if other := &c.running[i]; other.cancelled == no {
+			other.beside, a.beside = true, true
 		}
-		a.cancelled, p.replaces = replaced, a.number
-		step.Cancel = append(step.Cancel, a.number)
-		return
 	}
-	done, err := c.allow()
-	if err != nil {
-		c.giveUp(policy.ReasonBreakerOpen, now)
-		return
+	if c.idle != Never {
+		c.waited += at - c.idle
+		c.idle = Never
 	}
-	c.add(step, p.permit, done, now.At)
-	c.leave()
+	c.let = ""
+	c.state.Sent(c.pending.decision)
+	c.pending = pending{}
+	a.held = c.ledger.send(at, c.sent == 1)
+	c.running = append(c.running, a)
+	step.Send = c.sent
+	c.ledger.leave()
+	if c.sent == 1 {
+		c.ledger.start(at)
+	}
 	c.arm(&c.running[len(c.running)-1])
-}
-
-// confirmed reports whether the pending attempt is paid for, once the wait is over: a budget may have promised what
-// it had to ask a pool for.
-func (c *Call) confirmed(at time.Duration) bool {
-	p := &c.pending.permit
-	if !p.held || !p.Asked {
-		return true
-	}
-	confirmer, ok := c.set.Budget.(budget.Confirmer)
-	if !ok { // as of a budget that is wrapped in another type: nobody knows, and the permit is given back
-		return false
-	}
-	paid := *p
-	*p = permit{} // one that is refused is neither returned nor settled
-	if !confirmer.Confirm(at, paid.Permit) {
-		return false
-	}
-	paid.Asked = false
-	*p = paid
-	return true
-}
-
-// inTheWay is the attempt that must end before the pending one is sent, if they must not run beside each other.
-func (c *Call) inTheWay() *attempt {
-	if c.set.Policy.Parallel() && !c.set.Alone {
-		return nil
-	}
-	return c.newest()
 }
 
 // newest is the youngest attempt that runs and was not cancelled; nil if none does.
@@ -165,20 +153,29 @@ func (c *Call) newest() *attempt {
 	return nil
 }
 
-// connected reports whether the channel can take the pending attempt. While it cannot, the attempt waits here
+// exhausted reports whether no attempt is left.
+func (c *Call) exhausted() bool {
+	most := c.set.Policy.MaxAttempts()
+	if c.set.MaxAttempts > 0 {
+		most = min(most, c.set.MaxAttempts)
+	}
+	return c.state.Attempts >= most
+}
+
+// lookAtChannel notes whether the channel can take the pending attempt. While it cannot, the attempt waits here
 // and not in gRPC: with a slot, for so long, and spread at the end, so that calls do not come back together. The wait is
 // for restarts: nobody waits in an outage that is older than one.
-func (c *Call) connected(now Now) bool {
+func (c *Call) lookAtChannel(now Now) {
 	p := &c.pending
 	if c.set.ConnectWait == 0 && !c.set.FailFast {
-		return true
+		return
 	}
 	if !now.Down {
 		if p.down {
 			p.down = false
 			p.due = max(p.due, later(now.At, c.spread(now)))
 		}
-		return true
+		return
 	}
 	if c.connect == Never {
 		wait := c.set.ConnectWait
@@ -193,13 +190,6 @@ func (c *Call) connected(now Now) bool {
 	if now.At >= p.look {
 		p.look = later(now.At, c.set.Policy.Backoff().Initial)
 	}
-	switch {
-	case now.At >= c.connect:
-		c.giveUp(policy.ReasonNotConnected, now)
-	case !c.enter():
-		c.giveUp(policy.ReasonTooManyWaiting, now)
-	}
-	return false
 }
 
 // MaxOutage is how long a channel has not been usable when calls that wait for it for so long at most stop doing so: 10 s
@@ -249,18 +239,16 @@ func (c *Call) latest() time.Duration {
 }
 
 // giveUp drops the pending attempt for a reason of its own. Others that run go on.
-func (c *Call) giveUp(reason policy.Reason, now Now) {
-	c.drop(now.At)
-	c.end.Reason = reason
+func (c *Call) giveUp(reason policy.Reason, at time.Duration) {
+	c.drop(at)
+	c.reason = reason
 	c.let = cmp.Or(c.let, reason)
 }
 
 // drop gives back what the pending attempt holds.
 func (c *Call) drop(at time.Duration) {
-	paid := c.pending.permit
 	c.pending = pending{}
-	defer c.unspend(&paid, at) // also if leaving panics
-	c.leave()
+	c.ledger.release(&c.ledger.pending, outcome{unused: true}, at)
 }
 
 // later is at+d, or Never. Clocks may stand before 0.

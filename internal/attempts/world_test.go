@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -39,7 +40,7 @@ type world struct {
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent any more; "": it may
 	breaker       bool
-	panics        []string // what a callback panics at that it is told, once; and Allow, Quantile, Record
+	panics        []string // what a callback panics at that it is told, once; and Allow, Usual, Record
 	quantile      time.Duration
 	median        time.Duration
 	free          map[int64]bool // permits that cost nothing
@@ -49,9 +50,10 @@ type world struct {
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
-	queued        bool          // admission refuses
-	counted       int           // attempts that admission counts
-	origin        time.Duration // of the clock
+	last          *latency.LastAnswers // nil: nobody asks
+	queued        bool                 // admission refuses
+	counted       int                  // attempts that admission counts
+	origin        time.Duration        // of the clock
 }
 
 func (w *world) tell(format string, args ...any) {
@@ -165,47 +167,62 @@ func (c circuit) Allow() (func(error), error) {
 	}, nil
 }
 
-func (w *world) Quantile() time.Duration {
-	w.called("Quantile")
-	return w.quantile
+// known is the world as what is known of the method.
+type known struct {
+	*world
+
+	admission bool // there is one, so that what it hears is told
 }
 
-func (w *world) Median() time.Duration { return w.median }
-
-func (w *world) Record(took, _ time.Duration) {
-	w.recorded = append(w.recorded, took)
-	w.called("Record")
+func (k known) Usual() (median, quantile time.Duration) {
+	k.called("Usual")
+	return k.median, k.quantile
 }
 
-// load is the world as admission.
-type load struct{ *world }
+func (k known) SlowEverywhere(now time.Duration) bool { return k.last != nil && k.last.Slow(now) }
 
-func (l load) Enter(_, left time.Duration) bool {
-	if l.Queued(0, left) {
+// Queued says that answers take 1500 ms.
+func (k known) Queued(_, left time.Duration) bool { return k.admission && k.queued && left < at(1500) }
+
+func (k known) Admit(now, left time.Duration) bool {
+	if k.Queued(0, left) {
 		return false
 	}
-	l.Add()
+	k.Sent(now)
 	return true
 }
 
-// Queued says that answers take 1500 ms.
-func (l load) Queued(_, left time.Duration) bool { return l.queued && left < at(1500) }
+func (k known) Sent(time.Duration) { k.count(1, "<") }
 
-func (l load) Add() {
-	l.counted++
-	l.tell("<")
+func (k known) Left(_, atLeast time.Duration) {
+	if atLeast > 0 {
+		k.record(atLeast)
+	}
+	k.count(-1, ">")
 }
 
-func (l load) Leave() {
-	l.counted--
-	l.tell(">")
+func (k known) Answered(now time.Duration, a Answer) {
+	if k.last != nil && a.Limit > 0 {
+		k.last.Record(a.Took, a.Limit, now)
+	}
+	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))
+	if a.Accepted {
+		k.record(a.Took)
+	}
 }
 
-func (l load) Reported(_ time.Duration, utilization float64) { l.tell("u:%v", utilization) }
+func (k known) Reported(_ time.Duration, utilization float64) { k.tell("u:%v", utilization) }
 
-func (l load) Answered(_, took time.Duration) {
-	l.counted--
-	l.tell("a:%d", took.Milliseconds())
+func (k known) count(n int, what string) {
+	k.counted += n
+	if k.admission {
+		k.tell("%s", what)
+	}
+}
+
+func (w *world) record(took time.Duration) {
+	w.recorded = append(w.recorded, took)
+	w.called("Record")
 }
 
 func at(ms int) time.Duration              { return time.Duration(ms) * time.Millisecond }
@@ -283,7 +300,10 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		step = p.call.Wake(now)
 	case "adapt":
 		set := p.set
-		set.Policy, set.Breaker, set.Admission = p.policies[args[0]], nil, nil // as long as the call has them
+		set.Policy, set.Breaker = p.policies[args[0]], nil // as long as the call has it
+		if len(args) > 1 {
+			set.Method = known{p.world, true}
+		}
 		step = p.call.Adapt(set, now)
 	case "heard":
 		p.call.Heard(number(args[0]), now)
@@ -406,7 +426,7 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{},
 	}
-	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Latency: w}}
+	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Method: known{w, false}}}
 	for option := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(option, "=")
 		switch key {
@@ -430,9 +450,11 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "refuse":
 			w.refuse = true
 		case "admission":
-			pl.set.Admission = load{w}
+			pl.set.Method = known{w, true}
 		case "queue":
 			w.queued = true
+		case "unknown":
+			pl.set.Method = nil
 		case "panics":
 			w.panics = strings.Split(value, ",")
 		case "quantile":

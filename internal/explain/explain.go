@@ -235,13 +235,7 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	if a.BreakerOpen {
 		s.Breaker = breaker{}
 	}
-	if timeout := a.Policy.PerAttemptTimeout(); a.AllSlow && timeout > 0 {
-		s.LastAnswers = new(attempts.LastAnswers)
-		s.LastAnswers.Record(timeout+1, timeout, -1) // before the call
-	}
-	if a.Overloaded && a.Policy.Refuses() {
-		s.Admission = overload{}
-	}
+	s.Method = known{slow: a.AllSlow && a.Policy.PerAttemptTimeout() > 0, queued: a.Overloaded && a.Policy.Refuses()}
 	a.restrict(&s)
 	return s
 }
@@ -288,12 +282,14 @@ type breaker struct{}
 func (breaker) Open() bool                  { return true }
 func (breaker) Allow() (func(error), error) { return func(error) {}, nil }
 
-// overload implements [attempts.Admission]: from the first attempt on, there is a queue.
-type overload struct{}
+// known implements [attempts.Method]: from the first attempt on, its last answers are slow, or there is a queue.
+type known struct{ slow, queued bool }
 
-func (overload) Enter(_, _ time.Duration) bool     { return true }
-func (overload) Queued(_, left time.Duration) bool { return left != attempts.Never }
-func (overload) Add()                              {}
-func (overload) Answered(_, _ time.Duration)       {}
-func (overload) Reported(time.Duration, float64)   {}
-func (overload) Leave()                            {}
+func (known) Admit(_, _ time.Duration) bool           { return true }
+func (known) Sent(time.Duration)                      {}
+func (known) Answered(time.Duration, attempts.Answer) {}
+func (known) Left(_, _ time.Duration)                 {}
+func (known) Reported(time.Duration, float64)         {}
+func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
+func (k known) SlowEverywhere(time.Duration) bool     { return k.slow }
+func (known) Usual() (median, quantile time.Duration) { return 0, 0 }

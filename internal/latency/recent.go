@@ -36,6 +36,9 @@ func New(quantile float64, now time.Duration) *Recent {
 	return &Recent{part: quantile, began: now, read: now}
 }
 
+// Part is the quantile that is followed, as New was given it.
+func (r *Recent) Part() float64 { return r.part }
+
 // Quantile is the quantile; 0 if it is not known.
 func (r *Recent) Quantile() time.Duration { return time.Duration(r.quantile.Load()) }
 

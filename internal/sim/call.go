@@ -82,13 +82,7 @@ func (c *call) begin() {
 	s := attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
 		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.processes[c.client],
-		LastAnswers: &l.processes[c.client].lastAnswers,
-	}
-	if h := l.policy.Hedge(); h != nil {
-		s.Latency = l.processes[c.client].latencyFor(h, c.start)
-	}
-	if gate := l.processes[c.client].admission; gate != nil {
-		s.Admission = gate
+		Method: l.processes[c.client].knownFor(l.policy, c.start),
 	}
 	if c.deadline != attempts.Never {
 		s.Wall = clock(c.deadline)

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -38,23 +37,18 @@ type link struct {
 // process is one client process as far as its calls share something.
 type process struct {
 	waiting, maxWaiting int32
-	lastAnswers         attempts.LastAnswers // of the one method that it calls
-	latency             *latency.Recent      // of the same, if it is hedged; made with its first call
-	admission           *admission.Class     // nil: all calls are made
+	method              methods.Method // the one that it calls
+	known               methods.Known  // the same, as the policy sees it
 }
 
 var _ attempts.Slots = (*process)(nil)
 
-// latencyFor is the latency of the method that a process hedges.
-func (p *process) latencyFor(h *policy.HedgeSpec, now time.Duration) *latency.Recent {
-	if p.latency == nil {
-		quantile := 0.0
-		if h.Quantile != nil {
-			quantile = h.Quantile.Quantile
-		}
-		p.latency = latency.New(quantile, now)
+// knownFor is what the process knows of the method that it calls.
+func (p *process) knownFor(of *policy.Policy, now time.Duration) attempts.Method {
+	if !p.known.Any() {
+		p.known = p.method.For(of, of.Criticality(), true, now)
 	}
-	return p.latency
+	return &p.known
 }
 
 // Enter implements [attempts.Slots].
@@ -117,9 +111,6 @@ func (l *link) setPolicy(s *Scenario, name, method string) error {
 	}
 	for i := range l.processes {
 		l.processes[i].maxWaiting = int32(min(maxWaiting, 1<<30))
-		if l.policy.Refuses() {
-			l.processes[i].admission = admission.New().Class(l.policy.Criticality())
-		}
 	}
 	return err
 }

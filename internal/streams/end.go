@@ -55,7 +55,7 @@ func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
 	}
 	c.elapse()
 	step := c.engine.Ended(a.number, r, c.now)
-	if c.engine.End().Answer == a.number {
+	if c.engine.Answer() == a.number {
 		c.answer = a
 	}
 	if a == c.committed && step.Decided == a.number && step.Decision.Retry {

@@ -99,12 +99,15 @@ func (b breaker) Allow() (func(error), error) {
 // load is the accounts as admission.
 type load struct{ *accounts }
 
-func (l load) Enter(time.Duration, time.Duration) bool  { l.counted++; return true }
+func (l load) Admit(time.Duration, time.Duration) bool  { l.counted++; return true }
 func (l load) Queued(time.Duration, time.Duration) bool { return false }
-func (l load) Add()                                     { l.counted++ }
-func (l load) Leave()                                   { l.counted-- }
+func (l load) Sent(time.Duration)                       { l.counted++ }
+func (l load) Left(time.Duration, time.Duration)        { l.counted-- }
 func (l load) Reported(time.Duration, float64)          {}
-func (l load) Answered(_, took time.Duration) {
+func (l load) SlowEverywhere(time.Duration) bool        { return false }
+func (l load) Usual() (median, quantile time.Duration)  { return 0, 0 }
+func (l load) Answered(_ time.Duration, a attempts.Answer) {
+	took := a.Took
 	l.counted--
 	l.answered = append(l.answered, took)
 	if took < 0 {
@@ -176,7 +179,7 @@ func (m *model) choose() {
 	w.open = map[int64]bool{}
 	m.engineSet = attempts.Settings{Policy: p, Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Breaker: breaker{w}}
 	if m.dice.one(2) {
-		m.engineSet.Admission = load{w}
+		m.engineSet.Method = load{w}
 	}
 	m.set.Races = p.Parallel() && !m.set.ClientStreams && makes && p.MaxAttempts() > 1
 	m.set.Single = p.MaxAttempts() < 2

@@ -12,61 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
-
-func TestLastAnswers(t *testing.T) {
-	t.Parallel()
-	const timeout = 200 * time.Millisecond
-	type answer struct{ took, at time.Duration }
-	slow := func(at time.Duration) answer { return answer{timeout + 1, at} }
-	fast := func(at time.Duration) answer { return answer{timeout, at} }
-	for name, row := range map[string]struct {
-		answers []answer
-		at      time.Duration
-		want    bool
-	}{
-		"none":                         {nil, time.Second, false},
-		"a fast one":                   {[]answer{fast(1)}, 1, false},
-		"a slow one":                   {[]answer{slow(1)}, 1, true},
-		"a slow one, 10 s ago":         {[]answer{slow(1)}, 10*time.Second + 1, true},
-		"a slow one, longer ago":       {[]answer{slow(1)}, 10*time.Second + 2, false},
-		"a slow one, then four":        {[]answer{slow(1), fast(2), fast(3), fast(4), fast(5)}, 6, true},
-		"a slow one, then five":        {[]answer{slow(1), fast(2), fast(3), fast(4), fast(5), fast(6)}, 7, false},
-		"a slow one among fast ones":   {[]answer{slow(1), fast(2), fast(3), slow(4), fast(5), fast(6), fast(7), fast(8)}, 9, true},
-		"then five":                    {[]answer{slow(1), fast(2), fast(3), slow(4), fast(5), fast(6), fast(7), fast(8), fast(9)}, 10, false},
-		"a fast one, then a slow one":  {[]answer{fast(1), slow(2)}, 3, true},
-		"slow ones all the time":       {[]answer{slow(1), slow(time.Second), slow(11 * time.Second)}, 20 * time.Second, true},
-		"a slow one, and long silence": {[]answer{slow(1), slow(time.Minute)}, time.Minute + 1, true},
-		"slow ones at once":            {[]answer{slow(time.Second), slow(1100*time.Millisecond - 1)}, 11*time.Second + 1, false},
-		"slow ones, 100 ms apart":      {[]answer{slow(time.Second), slow(1100 * time.Millisecond)}, 11100 * time.Millisecond, true},
-		"before the clock's zero":      {[]answer{slow(-time.Hour)}, -time.Hour + time.Second, true},
-	} {
-		var l LastAnswers
-		for _, a := range row.answers {
-			l.Record(a.took, timeout, a.at)
-		}
-		if got := l.Slow(row.at); got != row.want {
-			t.Errorf("%s: slow %v at %v; want %v", name, got, row.at, row.want)
-		}
-	}
-}
-
-func TestLastAnswers_WritesChanges(t *testing.T) {
-	t.Parallel()
-	var l LastAnswers
-	l.Record(2, 1, time.Second)
-	l.Record(2, 1, time.Second+answerRefresh-1)
-	if got := l.slowAt.Load(); got != int64(time.Second) {
-		t.Errorf("slow answers at once: written at %v; want the first alone", time.Duration(got))
-	}
-	for range answersThatCount + 1 {
-		l.Record(1, 1, 2*time.Second)
-	}
-	if slow, fast := l.slowAt.Load(), l.fast.Load(); slow != 0 || fast != 0 {
-		t.Errorf("fast answers: slow at %v, and %d counted; want never, and none", time.Duration(slow), fast)
-	}
-}
 
 // What counts as an answer, by what it leads to: whether an attempt that is slow gets another one.
 func TestSlowEverywhere(t *testing.T) {
@@ -97,10 +45,10 @@ func TestSlowEverywhere(t *testing.T) {
 		"a message that came too late to be shown":                  {"inplace", "0 start; 200 wake; 250 wake; 251 commit 1 message; 251 heard 1; 251 end 1 cut; 260 end 2 OK", "retry"},
 	} {
 		first := newPlay(list[row.policy], "", 0)
-		first.set.LastAnswers = new(LastAnswers)
+		first.last = new(latency.LastAnswers)
 		first.run(row.before)
 		second := newPlay(list[row.policy], "", 0)
-		second.set.LastAnswers = first.set.LastAnswers
+		second.last = first.last
 		second.run("1000 start; 1200 wake")
 		if got := second.steps[1]; !strings.Contains(got, "("+row.want+")") {
 			t.Errorf("%s: %s; want %s", name, got, row.want)
@@ -137,12 +85,12 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 		"a quantile far below the usual": {"quantile", "median=100 quantile=20", 190, "hedge"},
 	} {
 		p := newPlay(list[row.policy], row.options, 0)
-		p.set.LastAnswers = new(LastAnswers)
+		p.last = new(latency.LastAnswers)
 		p.run("0 start")
 		p.call.Ended(1, Result{}, p.now(row.took, false))
-		p.set.LastAnswers.Record(at(row.took), max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
+		p.last.Record(at(row.took), max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
 		if row.policy != "at once" {
-			p.set.LastAnswers = new(LastAnswers)
+			p.last = new(latency.LastAnswers)
 			p.run("2000 start")
 			p.call.Ended(1, Result{}, p.now(2000+row.took, false))
 		}
@@ -157,8 +105,8 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 func TestSlowEverywhere_NothingUsual(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["hedge"], "", 0)
-	p.set.LastAnswers = new(LastAnswers)
-	if p.run("0 start; 1000 end 1 OK"); p.set.LastAnswers.Slow(at(1000)) {
+	p.last = new(latency.LastAnswers)
+	if p.run("0 start; 1000 end 1 OK"); p.last.Slow(at(1000)) {
 		t.Error("an answer is slow before the usual latency is known")
 	}
 }
@@ -166,11 +114,11 @@ func TestSlowEverywhere_NothingUsual(t *testing.T) {
 // One slow answer, and then servers that hang: extra attempts come back when it is too old to say anything.
 func TestSlowEverywhere_Hang(t *testing.T) {
 	t.Parallel()
-	last := new(LastAnswers)
+	last := new(latency.LastAnswers)
 	last.Record(time.Second, at(200), time.Second)
 	for began, want := range map[int]string{1_000: "slow_everywhere", 10_800: "slow_everywhere", 10_801: "hedge", 60_000: "hedge"} {
 		p := newPlay(policies(t)["beside"], "", at(began))
-		p.set.LastAnswers = last
+		p.last = last
 		p.run("0 start; 200 wake")
 		if got := p.steps[1]; !strings.Contains(got, "("+want+")") {
 			t.Errorf("a call at %v: %s; want %s", at(began), got, want)
@@ -182,9 +130,9 @@ func TestSlowEverywhere_Hang(t *testing.T) {
 func TestSlowEverywhere_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
-	p.set.LastAnswers = new(LastAnswers)
-	p.set.LastAnswers.Record(at(300), at(200), 0)
-	p.set.LastAnswers.Record(at(300), at(200), at(100))
+	p.last = new(latency.LastAnswers)
+	p.last.Record(at(300), at(200), 0)
+	p.last.Record(at(300), at(200), at(100))
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (slow_everywhere)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over slow_everywhere, = 1"}
 	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "S F E-" {
@@ -203,11 +151,11 @@ func TestSlowEverywhere_Overrides(t *testing.T) {
 	}
 	for text, want := range map[string]bool{"deadlock found": false, "disk full": true} {
 		w := newPlay(p, "", 0)
-		w.set.LastAnswers = new(LastAnswers)
+		w.last = new(latency.LastAnswers)
 		w.run("0 start")
 		st := status.New(codes.Unknown, text)
 		w.call.Ended(1, Result{Outcome: policy.Outcome{Status: st}, Err: st.Err()}, w.now(300, false))
-		if got := w.set.LastAnswers.Slow(at(300)); got != want {
+		if got := w.last.Slow(at(300)); got != want {
 			t.Errorf("%s: an answer %v; want %v", text, got, want)
 		}
 	}

@@ -1,13 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package attempts
+package latency
 
 import (
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc/codes"
 )
 
 // LastAnswers says whether one of the last five answers of a method, at a target, took longer than the per-attempt
@@ -54,44 +52,4 @@ func (l *LastAnswers) Record(took, timeout, now time.Duration) {
 func (l *LastAnswers) Slow(now time.Duration) bool {
 	slowAt := time.Duration(l.slowAt.Load())
 	return slowAt != 0 && now-slowAt <= answerAge
-}
-
-// answered notes an answer at its first message, or at its end if that is the first: how long it took.
-func (c *Call) answered(a *attempt, at time.Duration) {
-	if limit := c.slowLimit(); c.set.LastAnswers != nil && limit > 0 && !a.heard && a.measures(at) {
-		c.set.LastAnswers.Record(a.took(at), limit, at)
-	}
-}
-
-// slowLimit is how long an answer may take before it counts as slow; 0: none does. Hedges may be sent sooner than half
-// of the answers come, which is no sign of a queue: of hedged methods, only what takes twice as long as usual is slow.
-func (c *Call) slowLimit() time.Duration {
-	h := c.set.Policy.Hedge()
-	if h == nil {
-		return c.set.Policy.PerAttemptTimeout()
-	}
-	delay := c.hedgeAfter(h)
-	if delay == 0 || c.set.Latency == nil || c.set.Latency.Median() == 0 {
-		return 0
-	}
-	return max(delay, 2*c.set.Latency.Median())
-}
-
-// isAnswer reports whether a result is an answer: a server that said how the work came out. What it refuses, what
-// another attempt may do better, and what becomes of a context say nothing of how fast it works.
-func (c *Call) isAnswer(r *Result) bool {
-	switch {
-	case r.Local, r.Panicked:
-		return false
-	case r.Err == nil:
-		return true
-	case r.Unsent, r.Final:
-		return false
-	}
-	switch r.Status.Code() {
-	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		return false
-	default:
-		return !c.set.Policy.Retryable(&r.Outcome)
-	}
 }

@@ -1,0 +1,169 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// unwaited is the part of an attempt's time, one in so many, that the application may let it go without waiting for it.
+// How long an attempt took that was left alone for longer says nothing of its method.
+const unwaited = 8
+
+// Paused reports that for the time d until now no call of the application has waited for anything: the attempts that
+// run are not slow by that time. Pauses of one call do not overlap. A driver whose application always waits, as in a
+// unary call, has none to report; others report one when a call of the application begins to wait, and before each
+// other event while none does.
+func (c *Call) Paused(d time.Duration, now Now) Step {
+	step := c.step()
+	for i := range c.running {
+		a := &c.running[i]
+		a.pause(min(d, now.At-a.began), c.set.Deadline)
+	}
+	return c.finish(step, now)
+}
+
+// pause stops the clock of an attempt for so long.
+func (a *attempt) pause(d, deadline time.Duration) {
+	if d <= 0 {
+		return
+	}
+	a.paused += d
+	if a.slowAt = later(a.slowAt, d); a.slowAt >= deadline {
+		a.slowAt = Never
+	}
+}
+
+// Heard reports the first message of attempt n, whatever has committed the call to it before, or is about to: how long
+// that took is how long the attempt took. One that was cancelled for another says nothing.
+func (c *Call) Heard(n int, now Now) {
+	if a := c.find(n); a != nil && a.cancelled == no {
+		c.answered(a, true, now.At)
+		a.slowAt = Never
+	}
+}
+
+// answered notes the answer of an attempt: its first message, or its end if that comes first.
+func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
+	if a.heard {
+		return
+	}
+	a.heard, a.heardIn = true, a.took(at)
+	if a.measures(at) {
+		c.ledger.answered(&a.held, at, Answer{Took: a.heardIn, Limit: c.slowLimit(), Accepted: accepted})
+	}
+	c.ledger.left(&a.held, at, 0)
+}
+
+// took is how long an attempt has taken until then, by its own clock.
+func (a *attempt) took(at time.Duration) time.Duration {
+	if a.heard {
+		return a.heardIn
+	}
+	return at - a.began - a.paused
+}
+
+// measures reports whether the time that an attempt took says how fast its method is.
+func (a *attempt) measures(at time.Duration) bool { return unwaited*a.paused <= at-a.began }
+
+// late reports whether an attempt was answered later than it should have been. Such an answer is no sign that
+// extra attempts help: in an overload, it would pay for the next ones and deepen it.
+func (c *Call) late(a *attempt, at time.Duration) bool {
+	timeout := c.set.Policy.PerAttemptTimeout()
+	return timeout > 0 && a.took(at) > timeout
+}
+
+// learn tells the method how an attempt has ended, if that is an answer. The end of one that the call was committed to
+// before its first message is none: its length is the application's business. One that was slow, and lost, would have
+// taken longer.
+func (c *Call) learn(a *attempt, r *Result, lost bool, at time.Duration) {
+	if c.set.Method == nil {
+		return
+	}
+	if r.Utilization > 0 {
+		c.set.Method.Reported(at, r.Utilization)
+	}
+	switch {
+	case !a.committed && c.isAnswer(r):
+		c.answered(a, r.accepted(), at)
+	case lost && a.slow && r.Local && !r.Panicked && a.measures(at): // how long a younger one took so far says nothing
+		c.ledger.left(&a.held, at, a.took(at))
+	default:
+		c.ledger.left(&a.held, at, 0)
+	}
+}
+
+// isAnswer reports whether a result is an answer: a server that said how the work came out. What it refuses, what
+// another attempt may do better, and what becomes of a context say nothing of how fast it works.
+func (c *Call) isAnswer(r *Result) bool {
+	switch {
+	case r.Local, r.Panicked:
+		return false
+	case r.Err == nil:
+		return true
+	case r.Unsent, r.Final:
+		return false
+	}
+	switch r.Status.Code() {
+	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return false
+	default:
+		return !c.set.Policy.Retryable(&r.Outcome)
+	}
+}
+
+// arm sets when an attempt is slow, if that could lead to anything.
+func (c *Call) arm(a *attempt) {
+	after, watched := c.slowAfter()
+	slowAt := later(a.began, later(a.paused, after))
+	if watched && !c.exhausted() && slowAt < c.set.Deadline {
+		a.slowAt = slowAt
+	}
+}
+
+// slowAfter is the time after which an attempt is slow.
+func (c *Call) slowAfter() (after time.Duration, watched bool) {
+	if h := c.set.Policy.Hedge(); h != nil {
+		after, _ = c.hedgeAfter(h)
+		return after, !c.set.Alone
+	}
+	timeout := c.set.Policy.PerAttemptTimeout()
+	return timeout, timeout > 0
+}
+
+// hedgeAfter is the delay of the next hedge: the quantile of the latencies within its bounds, if that is known. With it
+// comes the median.
+func (c *Call) hedgeAfter(h *policy.HedgeSpec) (after, median time.Duration) {
+	var quantile time.Duration
+	if c.set.Method != nil {
+		median, quantile = c.set.Method.Usual()
+	}
+	q := h.Quantile
+	if q == nil || quantile == 0 {
+		return h.Delay, median
+	}
+	after = max(quantile, q.Min)
+	if q.Max > 0 {
+		after = min(after, q.Max)
+	}
+	return after, median
+}
+
+// slowLimit is how long an answer may take before it counts as slow; 0: none does. Hedges may be sent sooner than half
+// of the answers come, which is no sign of a queue: of hedged methods, only what takes twice as long as usual is slow.
+func (c *Call) slowLimit() time.Duration {
+	h := c.set.Policy.Hedge()
+	if h == nil {
+		return c.set.Policy.PerAttemptTimeout()
+	}
+	delay, median := c.hedgeAfter(h)
+	if delay == 0 || median == 0 {
+		return 0
+	}
+	return max(delay, 2*median)
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// held is what an attempt holds, from when it is decided on until it has ended.
+type held struct {
+	permit  permit      // of an extra attempt
+	slot    bool        // among the calls that wait
+	done    func(error) // of the breaker
+	counted bool        // by the method, as sent
+}
+
+// permit is a permit that may be there.
+type permit struct {
+	budget.Permit
+
+	held bool
+}
+
+// ledger is the book of all that a call has asked others for. Every entry is given back once: by release, or, when a
+// callback has panicked, by abort.
+//
+//	                    ┌─► answered, left ──────────────────────────────┐
+//	first, pending ─► sent ─► ended ──┬─► spare: the successor's         ├─► released
+//	           │                      └──────────────────────────────────┤
+//	           ├─► shadow: until the call is over, since it is observed ─┤
+//	           └─► given up ─────────────────────────────────────────────┘
+type ledger struct {
+	budget  budget.Budget
+	slots   Slots
+	breaker Breaker
+	method  Method
+	started bool // the budget knows of the call
+	pending held // by the attempt that is to be sent
+	spare   held // by one that was not sent, for its successor, while the event lasts
+	shadow  held // by one that would have been sent
+}
+
+// outcome is what those are told that something is given back to.
+type outcome struct {
+	unused bool  // no server has seen the attempt
+	helped bool  // it has succeeded, in time
+	err    error // how it has ended
+}
+
+// release gives back everything that h holds, whatever panics meanwhile.
+func (l *ledger) release(h *held, o outcome, at time.Duration) {
+	was := *h
+	*h = held{}
+	if was.done != nil {
+		defer was.done(o.err)
+	}
+	switch p := was.permit; {
+	case !p.held:
+	case o.unused:
+		defer l.budget.Return(at, p.Permit)
+	default:
+		defer l.budget.Settle(at, p.Permit, o.helped)
+	}
+	if was.counted {
+		defer l.method.Left(at, 0)
+	}
+	if was.slot {
+		l.slots.Leave()
+	}
+}
+
+// abort gives back everything after a panic, and drops what panics meanwhile.
+func (l *ledger) abort(at time.Duration, ended *held, running []attempt) {
+	drop := func(h *held, o outcome) {
+		defer func() { _ = recover() }()
+		l.release(h, o, at)
+	}
+	drop(&l.pending, outcome{unused: true, err: errPanicked})
+	drop(&l.spare, outcome{unused: true})
+	drop(ended, outcome{err: errPanicked})
+	drop(&l.shadow, outcome{})
+	for i := range running {
+		drop(&running[i].held, outcome{err: errPanicked})
+	}
+	defer func() { _ = recover() }()
+	l.finish(at, budget.EndFailed)
+}
+
+func (l *ledger) start(at time.Duration) {
+	l.started = true
+	l.budget.Start(at)
+}
+
+func (l *ledger) finish(at time.Duration, how budget.End) {
+	if l.started {
+		l.started = false
+		l.budget.Finish(at, how)
+	}
+}
+
+// enter takes a wait slot for the pending attempt, if it has none.
+func (l *ledger) enter() bool {
+	if !l.pending.slot {
+		l.pending.slot = l.slots.Enter()
+	}
+	return l.pending.slot
+}
+
+// leave gives the wait slot back.
+func (l *ledger) leave() {
+	if l.pending.slot {
+		l.pending.slot = false
+		l.slots.Leave()
+	}
+}
+
+// admit asks the method for the first attempt.
+func (l *ledger) admit(at, left time.Duration) bool {
+	if l.method != nil {
+		l.pending.counted = l.method.Admit(at, left)
+		return l.pending.counted
+	}
+	return true
+}
+
+// allow asks the breaker for leave to send the pending attempt.
+func (l *ledger) allow() (err error) {
+	if l.breaker != nil {
+		l.pending.done, err = l.breaker.Allow()
+	}
+	return err
+}
+
+// withdraw asks the budget for the pending attempt, unless one that was not sent has left its permit.
+func (l *ledger) withdraw(at time.Duration, charge budget.Charge) bool {
+	if l.spare.permit.held {
+		l.pending.permit, l.spare.permit = l.spare.permit, permit{}
+		return true
+	}
+	p, ok := l.budget.Withdraw(at, charge)
+	l.pending.permit = permit{p, ok}
+	return ok
+}
+
+// confirm reports whether the pending attempt is paid for: a budget may have promised what it had to ask a pool for.
+func (l *ledger) confirm(at time.Duration) bool {
+	p := &l.pending.permit
+	if !p.held || !p.Asked {
+		return true
+	}
+	confirmer, ok := l.budget.(budget.Confirmer)
+	if !ok { // as of a budget that is wrapped in another type: nobody knows, and the permit is given back
+		return false
+	}
+	paid := *p
+	*p = permit{} // one that is refused is neither returned nor settled
+	if !confirmer.Confirm(at, paid.Permit) {
+		return false
+	}
+	paid.Asked = false
+	*p = paid
+	return true
+}
+
+// send gives what the pending attempt holds to one that is sent.
+func (l *ledger) send(at time.Duration, first bool) held {
+	if !first {
+		l.count(&l.pending, at)
+	}
+	sent := l.pending
+	sent.slot = false
+	l.pending = held{slot: l.pending.slot}
+	return sent
+}
+
+// count tells the method that an attempt is sent.
+func (l *ledger) count(h *held, at time.Duration) {
+	if l.method != nil {
+		h.counted = true
+		l.method.Sent(at)
+	}
+}
+
+// answered tells the method that an attempt was answered.
+func (l *ledger) answered(h *held, at time.Duration, a Answer) {
+	if h.counted {
+		h.counted = false
+		l.method.Answered(at, a)
+	}
+}
+
+// left tells the method that an attempt has ended without an answer.
+func (l *ledger) left(h *held, at, atLeast time.Duration) {
+	if h.counted {
+		h.counted = false
+		l.method.Left(at, atLeast)
+	}
+}

@@ -1,0 +1,194 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package methods is what the calls of a client learn together of the methods that they call: how long answers take,
+// whether the last ones were slow, and how many attempts run.
+package methods
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/admission"
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Method is what is known of a method at a target. The zero value knows nothing. It is safe for concurrent use.
+type Method struct {
+	last    latency.LastAnswers
+	gate    atomic.Pointer[admission.Gate]    // nil: no call was asked yet whether it may be made
+	usual   atomic.Pointer[[]*latency.Recent] // one for each quantile that hedges follow
+	used    atomic.Int64                      // the second in which it was used last
+	evicted atomic.Bool                       // it is in no table any more
+	mu      sync.Mutex                        // guards changes of gate and usual
+}
+
+// mostQuantiles bounds those of one method: a caller may give every call a policy of its own.
+const mostQuantiles = 8
+
+// Gate is the method's admission; nil if no call was asked yet whether it may be made.
+func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
+
+// Evicted reports whether a table has dropped the method: calls that begin now learn of it anew.
+func (m *Method) Evicted() bool { return m.evicted.Load() }
+
+// For returns the method as the calls of a policy see it. They may be refused by admission only if they are enforced; else they
+// are counted.
+func (m *Method) For(p *policy.Policy, c policy.Criticality, enforced bool, now time.Duration) Known {
+	m.touch(now)
+	k := Known{method: m}
+	if h := p.Hedge(); h != nil {
+		k.latency = m.latencyOf(h, now)
+	}
+	switch {
+	case !p.Refuses():
+	case enforced:
+		k.class = m.admission().Class(c)
+	default:
+		k.class = m.admission().Counts()
+	}
+	return k
+}
+
+// touch notes that the method is used, at most once a second.
+func (m *Method) touch(now time.Duration) {
+	if s := second(now); m.used.Load() != s {
+		m.used.Store(s)
+	}
+}
+
+func second(now time.Duration) int64 { return int64(now / time.Second) }
+
+// runs reports whether attempts are counted as running.
+func (m *Method) runs() bool {
+	g := m.gate.Load()
+	return g != nil && g.State().Running > 0
+}
+
+func (m *Method) admission() *admission.Gate {
+	if g := m.gate.Load(); g != nil {
+		return g
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gate.Load() == nil {
+		m.gate.Store(admission.New())
+	}
+	return m.gate.Load()
+}
+
+// latencyOf finds the latencies for a hedging policy; nil if there are too many quantiles.
+func (m *Method) latencyOf(h *policy.HedgeSpec, now time.Duration) *latency.Recent {
+	quantile := 0.0
+	if h.Quantile != nil {
+		quantile = h.Quantile.Quantile
+	}
+	if r := find(m.usual.Load(), quantile); r != nil {
+		return r
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := m.usual.Load()
+	if r := find(list, quantile); r != nil {
+		return r
+	}
+	var longer []*latency.Recent
+	if list != nil {
+		longer = append(longer, *list...)
+	}
+	if len(longer) >= mostQuantiles {
+		return nil
+	}
+	r := latency.New(quantile, now)
+	longer = append(longer, r)
+	m.usual.Store(&longer)
+	return r
+}
+
+func find(list *[]*latency.Recent, quantile float64) *latency.Recent {
+	if list == nil {
+		return nil
+	}
+	for _, r := range *list {
+		if r.Part() == quantile {
+			return r
+		}
+	}
+	return nil
+}
+
+// Known is a method as the calls of a policy see it. The zero value is none.
+type Known struct {
+	method  *Method
+	latency *latency.Recent  // nil: the policy does not hedge
+	class   *admission.Class // nil: all calls are made
+}
+
+var _ attempts.Method = (*Known)(nil)
+
+// Any reports whether there is a method.
+func (k *Known) Any() bool { return k.method != nil }
+
+// Admits reports whether calls are asked whether they may be made.
+func (k *Known) Admits() bool { return k.class != nil }
+
+// Admit implements [attempts.Method].
+func (k *Known) Admit(now, left time.Duration) bool {
+	return k.class == nil || k.class.Enter(now, left)
+}
+
+// Sent implements [attempts.Method].
+func (k *Known) Sent(time.Duration) {
+	if k.class != nil {
+		k.class.Add()
+	}
+}
+
+// Answered implements [attempts.Method].
+func (k *Known) Answered(now time.Duration, a attempts.Answer) {
+	if a.Limit > 0 {
+		k.method.last.Record(a.Took, a.Limit, now)
+	}
+	if a.Accepted && k.latency != nil {
+		k.latency.Record(a.Took, now)
+	}
+	if k.class != nil {
+		k.class.Answered(now, a.Took)
+	}
+}
+
+// Left implements [attempts.Method].
+func (k *Known) Left(now, atLeast time.Duration) {
+	if atLeast > 0 && k.latency != nil {
+		k.latency.Record(atLeast, now)
+	}
+	if k.class != nil {
+		k.class.Leave()
+	}
+}
+
+// Reported implements [attempts.Method].
+func (k *Known) Reported(now time.Duration, utilization float64) {
+	if k.class != nil {
+		k.class.Reported(now, utilization)
+	}
+}
+
+// Queued implements [attempts.Method].
+func (k *Known) Queued(now, left time.Duration) bool {
+	return k.class != nil && k.class.Queued(now, left)
+}
+
+// SlowEverywhere implements [attempts.Method].
+func (k *Known) SlowEverywhere(now time.Duration) bool { return k.method.last.Slow(now) }
+
+// Usual implements [attempts.Method].
+func (k *Known) Usual() (median, quantile time.Duration) {
+	if k.latency == nil {
+		return 0, 0
+	}
+	return k.latency.Median(), k.latency.Quantile()
+}

@@ -1,0 +1,74 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package methods
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func hedged(t *testing.T, quantile float64) *policy.Policy {
+	t.Helper()
+	h := policy.HedgeSpec{MaxAttempts: 2, Delay: time.Second}
+	if quantile > 0 {
+		h.Quantile = &policy.QuantileSpec{Quantile: quantile}
+	}
+	p, err := policy.New(policy.Spec{Hedge: &h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Policies of one method share what is known of it, and each has the quantile that it follows.
+func TestKnown_Quantiles(t *testing.T) {
+	t.Parallel()
+	var m Method
+	for n := range 2 * mostQuantiles {
+		k := m.For(hedged(t, float64(n+1)/100), 0, true, 0)
+		if got := k.latency != nil; got != (n < mostQuantiles) {
+			t.Errorf("quantile %d is followed: %v", n+1, got)
+		}
+		if again := m.For(hedged(t, float64(n+1)/100), 0, true, 0); again.latency != k.latency {
+			t.Errorf("quantile %d is not the same in another call", n+1)
+		}
+	}
+	k := m.For(hedged(t, 0.01), 0, true, 0)
+	for range 50 {
+		k.Answered(0, attempts.Answer{Took: 10 * time.Millisecond, Accepted: true})
+		k.Answered(0, attempts.Answer{Took: time.Hour})
+		k.Left(0, 20*time.Millisecond)
+		k.Left(0, 0)
+	}
+	if median, _ := k.Usual(); median < 10*time.Millisecond || median > 25*time.Millisecond {
+		t.Errorf("median %v; want 10 to 20 ms: what was not accepted, or says nothing, does not count", median)
+	}
+}
+
+// Without a hedge and without admission, the last answers alone are noted.
+func TestKnown_LastAnswers(t *testing.T) {
+	t.Parallel()
+	p, err := policy.New(policy.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m Method
+	k := m.For(p, 0, true, 0)
+	if !k.Any() || k.Admits() || !k.Admit(0, 0) || k.Queued(0, 0) || m.Gate() != nil {
+		t.Errorf("%+v; want a method without admission", k)
+	}
+	k.Sent(0)
+	k.Reported(0, 1)
+	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 0})
+	if k.SlowEverywhere(time.Second) {
+		t.Error("an answer is slow, and nothing says from when on")
+	}
+	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 1})
+	if !k.SlowEverywhere(time.Second) {
+		t.Error("the last answer was slow, and nobody knows")
+	}
+}

@@ -1,0 +1,137 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package methods
+
+import (
+	"iter"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The methods that a table keeps: those that generated code calls, and those whose names may come from outside, as in a
+// proxy. Strangers so evict no method of the client's own.
+const (
+	mostStatic = 4096
+	mostOthers = 1024
+)
+
+// Key names a method at a target.
+type Key struct{ Target, Method string }
+
+// Table finds what is known of methods. The zero value is empty. It is safe for concurrent use: a look-up takes no lock
+// and allocates nothing, and a new method copies the table, since methods come once and calls often.
+//
+// A full table drops the methods that were not used for the longest time, to the second, but none of whose attempts
+// admission counts as running. In one second it drops nothing that was used in it: a flood of new names finds no place then,
+// and its calls go without.
+type Table struct {
+	mu     sync.Mutex // guards changes
+	static rows
+	others rows
+}
+
+// rows are methods, and the end of the second in which there is no place for others.
+type rows struct {
+	all  atomic.Pointer[map[Key]*Method]
+	full atomic.Int64
+}
+
+func (r *rows) find(key Key) *Method {
+	if all := r.all.Load(); all != nil {
+		return (*all)[key]
+	}
+	return nil
+}
+
+// Find returns what is known of a method, whose name is constant if it is static; nil if there is no place for it.
+func (t *Table) Find(key Key, static bool, now time.Duration) *Method {
+	m := t.static.find(key)
+	if m == nil && !static {
+		m = t.others.find(key)
+	}
+	if m == nil {
+		m = t.add(key, static, now)
+	}
+	if m != nil {
+		m.touch(now)
+	}
+	return m
+}
+
+// add adds a method. One that was taken for a stranger's keeps what is known of it.
+func (t *Table) add(key Key, static bool, now time.Duration) *Method {
+	r, most := &t.others, mostOthers
+	if static {
+		r, most = &t.static, mostStatic
+	}
+	if r.full.Load() == second(now)+1 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := r.find(key); m != nil {
+		return m
+	}
+	all := r.copy()
+	if len(all) >= most && !evict(all, now) {
+		r.full.Store(second(now) + 1)
+		return nil
+	}
+	m := new(Method)
+	if known := t.others.find(key); known != nil {
+		m = known
+		others := t.others.copy()
+		delete(others, key)
+		t.others.all.Store(&others)
+	}
+	all[key] = m
+	r.all.Store(&all)
+	return m
+}
+
+func (r *rows) copy() map[Key]*Method {
+	if all := r.all.Load(); all != nil {
+		return maps.Clone(*all)
+	}
+	return map[Key]*Method{}
+}
+
+// evict drops the methods that were used in the same second as the one that was not used for the longest time. It reports
+// false if that is this second.
+func evict(all map[Key]*Method, now time.Duration) bool {
+	oldest := second(now)
+	for _, m := range all {
+		if used := m.used.Load(); used < oldest && !m.runs() {
+			oldest = used
+		}
+	}
+	if oldest == second(now) {
+		return false
+	}
+	maps.DeleteFunc(all, func(_ Key, m *Method) bool {
+		drop := m.used.Load() == oldest && !m.runs()
+		if drop {
+			m.evicted.Store(true)
+		}
+		return drop
+	})
+	return true
+}
+
+// All are the methods that the table keeps.
+func (t *Table) All() iter.Seq2[Key, *Method] {
+	return func(yield func(Key, *Method) bool) {
+		for _, r := range []*rows{&t.static, &t.others} {
+			if all := r.all.Load(); all != nil {
+				for key, m := range *all {
+					if !yield(key, m) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
