@@ -39,7 +39,7 @@ type Observer struct {
 	// Reload is told of every change of the policies, and of every one that was refused. It runs in the
 	// goroutine that reloads.
 	Reload func(ReloadEvent)
-	// Mode is told of every change by [Retrier.SetMode], in the goroutine that makes it. Without any Mode function,
+	// Mode is told of every change by [Retrier.SetMode] and [Retrier.Switch], in the goroutine that makes it. Without any Mode function,
 	// changes go to [slog.Default].
 	Mode func(ModeEvent)
 	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
@@ -110,11 +110,8 @@ type ReloadEvent struct {
 	Err     error           // why it was refused, so that the policies from before hold; nil if they are followed
 }
 
-// ModeEvent is a change by [Retrier.SetMode].
-type ModeEvent struct {
-	Mode   policy.Mode // that was set
-	Before policy.Mode // that was set before
-}
+// ModeEvent is a change by [Retrier.SetMode] or [Retrier.Switch], of one service or of all.
+type ModeEvent struct{ From, To Switch }
 
 // CallEvent is one call that has ended.
 type CallEvent struct {

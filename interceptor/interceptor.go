@@ -74,7 +74,7 @@ type Retrier struct {
 	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
 	newReply                  func(method string, reply any) func() any    // nil: none
 	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
-	setMode                   atomic.Pointer[policy.Mode]                  // by SetMode
+	switches                  atomic.Pointer[switches]
 	closed                    atomic.Bool
 	waits                     waits
 	outages                   outages
@@ -96,7 +96,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}
-	r.setMode.Store(new(policy.ModeEnforce))
+	r.switches.Store(&switches{all: enforced("")})
 	r.waits.current.Store(newInterruption())
 	r.waitLimit.slots.Store(policy.DefaultMaxWaiting)
 	for i, option := range options {

@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -14,7 +13,7 @@ import (
 
 // SetMode sets what becomes of the extra attempts of all calls, beside what the policy file says: of this, the file's
 // mode and that of a method's entry the strictest holds. It begins with [policy.ModeEnforce], and no reload changes it.
-// The error is that m is none of the modes. It is safe for concurrent use.
+// The error is that m is none of the modes. It is safe for concurrent use. [Retrier.Switch] does so for a part of the calls.
 //
 //	retrier.SetMode(policy.ModeOff) // at 3 a.m.
 //
@@ -22,20 +21,7 @@ import (
 // once, with the error of the last one and [policy.ReasonModeOff]; attempts that run go on. With [policy.ModeObserve]
 // such calls, which have begun as enforced ones, end in the same way. A laxer mode holds for the calls that begin after
 // it.
-func (r *Retrier) SetMode(m policy.Mode) error {
-	if m < policy.ModeEnforce || m > policy.ModeOff {
-		return fmt.Errorf("interceptor: SetMode(%d): must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff", m)
-	}
-	before := *r.setMode.Swap(&m)
-	r.waits.recheck()
-	if m != before {
-		r.notifyMode(ModeEvent{Mode: m, Before: before})
-	}
-	return nil
-}
-
-// mode is what SetMode has set.
-func (r *Retrier) mode() policy.Mode { return *r.setMode.Load() }
+func (r *Retrier) SetMode(m policy.Mode) error { return r.Switch(Switch{Mode: m, Percent: 100}) }
 
 // modeOf is the mode of a call that begins with a policy, which may belong to rules.
 func (r *Retrier) modeOf(of *rules, p *policy.Policy, method string, d *draw) policy.Mode {
@@ -44,10 +30,11 @@ func (r *Retrier) modeOf(of *rules, p *policy.Policy, method string, d *draw) po
 		m, part := r.rules.Load().modeOf(p == r.single, method)
 		mode, percent = max(mode, m), min(percent, part)
 	}
-	if !d.within(percent, r.random) {
+	set, part := r.switches.Load().of(method)
+	if !d.within(min(percent, part), r.random) {
 		return policy.ModeOff
 	}
-	return max(mode, r.mode())
+	return max(mode, set)
 }
 
 // modeOf is what the policy file says of a method, whatever policy a call has; without an entry, what it says of all.
@@ -72,7 +59,8 @@ func (r *Retrier) forbids(began policy.Mode, method string) policy.Reason {
 		return policy.ReasonClosed
 	}
 	mode, _ := r.rules.Load().modeOf(false, method)
-	if began == policy.ModeOff || max(mode, r.mode()) > began {
+	set, _ := r.switches.Load().of(method)
+	if began == policy.ModeOff || max(mode, set) > began {
 		return policy.ReasonModeOff
 	}
 	return ""

@@ -303,7 +303,8 @@ func TestSetMode_Errors(t *testing.T) {
 		for _, m := range []policy.Mode{policy.ModeEnforce, policy.ModeOff, policy.ModeOff, policy.ModeObserve} {
 			s.setMode(t, m)
 		}
-		want := []interceptor.ModeEvent{{Mode: policy.ModeOff, Before: policy.ModeEnforce}, {Mode: policy.ModeObserve, Before: policy.ModeOff}}
+		of := func(m policy.Mode) interceptor.Switch { return interceptor.Switch{Mode: m, Percent: 100} }
+		want := []interceptor.ModeEvent{{From: of(policy.ModeEnforce), To: of(policy.ModeOff)}, {From: of(policy.ModeOff), To: of(policy.ModeObserve)}}
 		if !slices.Equal(told, want) {
 			t.Errorf("observers are told of %v; want %v", told, want)
 		}

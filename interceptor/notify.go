@@ -196,7 +196,8 @@ func (r *Retrier) notifyMode(e ModeEvent) {
 		}
 	}
 	if !heard {
-		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("from", e.Before.String()), slog.String("to", e.Mode.String()))
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("service", e.To.Service),
+			slog.String("from", e.From.String()), slog.String("to", e.To.String()))
 	}
 }
 

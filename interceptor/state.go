@@ -108,17 +108,17 @@ type PolicyState struct {
 	MaxAttempts int         // the cap over the policies' maxAttempts ([WithMaxAttempts])
 	MaxWaiting  int         // how many calls may wait between attempts at a time
 	Mode        policy.Mode // of all calls: the stricter of the set's and SetMode's; entries may have a stricter one
-	SetMode     policy.Mode // what [Retrier.SetMode] has set
+	SetMode     policy.Mode // what [Retrier.SetMode] has set for all calls; more in [Retrier.Switches]
 }
 
 // Policy describes the policies that the Retrier follows now. What is surprising in them is in [Retrier.Warnings];
 // why a newer file is not followed says [Retrier.Err].
 func (r *Retrier) Policy() PolicyState {
-	rules := r.rules.Load()
+	rules, set := r.rules.Load(), r.switches.Load().all.Mode
 	return PolicyState{
 		Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since,
 		Set: rules.set, MaxAttempts: r.maxAttempts, MaxWaiting: int(r.waitLimit.slots.Load()),
-		Mode: max(rules.set.Mode(), r.mode()), SetMode: r.mode(),
+		Mode: max(rules.set.Mode(), set), SetMode: set,
 	}
 }
 

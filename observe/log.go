@@ -32,7 +32,7 @@ import (
 // A call that succeeds at once, or fails for good at once, logs nothing. Of each method and reason there are
 // [DefaultLimit] lines a second, and one that says how many more there were; [Limit] changes that. Fields: method, target,
 // attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, mode unless it is ENFORCE, error;
-// source, hash, changes; from, to; more ([Limit]).
+// source, hash, changes; from, to, service; more ([Limit]).
 func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
 	return observer(l.Log, options)
 }
@@ -66,10 +66,14 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 		},
 		Mode: func(e interceptor.ModeEvent) {
 			level := slog.LevelInfo
-			if e.Mode > policy.ModeEnforce {
+			if e.To.Mode > policy.ModeEnforce || e.To.Percent < 100 {
 				level = slog.LevelWarn
 			}
-			l.write(context.Background(), level, "stagger: mode set", "from", e.Before.String(), "to", e.Mode.String())
+			fields := []any{"from", e.From.String(), "to", e.To.String()}
+			if e.To.Service != "" {
+				fields = append(fields, "service", e.To.Service)
+			}
+			l.write(context.Background(), level, "stagger: mode set", fields...)
 		},
 		Warning: func(d policy.Diagnostic) {
 			if d.Severity == policy.SeverityError {

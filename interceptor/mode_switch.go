@@ -1,0 +1,123 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Switch is a mode that is set by hand while the program runs, for all calls of a Retrier or for those of a service.
+type Switch struct {
+	Service string // such as "acme.orders.v1.OrderService"; "" for all calls
+	Mode    policy.Mode
+	Percent float64 // of the calls, that the mode is for, 0 to 100; the others are OFF
+}
+
+// String is such as "OFF", or "ENFORCE for 5 %". It leaves out the service.
+func (s Switch) String() string {
+	if s.Percent >= 100 {
+		return s.Mode.String()
+	}
+	return s.Mode.String() + " for " + strconv.FormatFloat(s.Percent, 'f', -1, 64) + " %"
+}
+
+// maxSwitches bounds how many services have a mode of their own.
+const maxSwitches = 1000
+
+// Switch sets the mode of all calls, or of a service's, beside what the policy file says: of all these modes the strictest
+// holds, and of their percentages the smallest. No reload changes it: it holds until it is set again, with ENFORCE and 100
+// for nothing. See [Retrier.SetMode] for when it holds; a percentage holds for calls that begin after it. The error says
+// what is wrong with to. It is safe for concurrent use.
+func (r *Retrier) Switch(to Switch) error {
+	if err := to.check(); err != nil {
+		return err
+	}
+	for {
+		before := r.switches.Load()
+		after, from, err := before.with(to)
+		if err != nil {
+			return err
+		}
+		if !r.switches.CompareAndSwap(before, after) {
+			continue
+		}
+		r.waits.recheck()
+		if from != to {
+			r.notifyMode(ModeEvent{From: from, To: to})
+		}
+		return nil
+	}
+}
+
+func (s Switch) check() error {
+	switch {
+	case s.Mode < policy.ModeEnforce || s.Mode > policy.ModeOff:
+		return fmt.Errorf("interceptor: mode %d: must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff", s.Mode)
+	case !(s.Percent >= 0 && s.Percent <= 100): // NaN is neither
+		return fmt.Errorf("interceptor: percent %v: must be 0 to 100", s.Percent)
+	case strings.ContainsAny(s.Service, "/* \t\r\n"):
+		return fmt.Errorf("interceptor: service %q: must be a full name such as acme.orders.v1.OrderService; for all calls leave it out", s.Service)
+	}
+	return nil
+}
+
+// Switches are the modes that are set by hand now: that of all calls, then those of services by their names. It is safe
+// for concurrent use.
+func (r *Retrier) Switches() []Switch {
+	now := r.switches.Load()
+	return slices.Concat([]Switch{now.all}, slices.SortedFunc(maps.Values(now.services), func(a, b Switch) int {
+		return cmp.Compare(a.Service, b.Service)
+	}))
+}
+
+// switches are the modes that are set by hand. They do not change; others take their place.
+type switches struct {
+	all      Switch
+	services map[string]Switch // that have one other than enforced
+}
+
+// enforced is the mode by hand of what nobody has set.
+func enforced(service string) Switch { return Switch{service, policy.ModeEnforce, 100} }
+
+// with are the switches with another one, and what that was.
+func (s *switches) with(to Switch) (after *switches, from Switch, err error) {
+	if to.Service == "" {
+		return &switches{to, s.services}, s.all, nil
+	}
+	from, known := s.services[to.Service]
+	if !known {
+		from = enforced(to.Service)
+	}
+	after = &switches{s.all, map[string]Switch{}}
+	maps.Copy(after.services, s.services)
+	after.services[to.Service] = to
+	if to == enforced(to.Service) {
+		delete(after.services, to.Service)
+	}
+	if len(after.services) > maxSwitches {
+		return nil, from, errors.New("interceptor: " + strconv.Itoa(maxSwitches) + " services have modes of their own; set some to ENFORCE and 100 percent first")
+	}
+	return after, from, nil
+}
+
+// of is the mode by hand of a method's calls.
+func (s *switches) of(method string) (policy.Mode, float64) {
+	if len(s.services) == 0 {
+		return s.all.Mode, s.all.Percent
+	}
+	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	own, known := s.services[service]
+	if !known {
+		own = enforced("")
+	}
+	return max(s.all.Mode, own.Mode), min(s.all.Percent, own.Percent)
+}

@@ -1,0 +1,148 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const orders, stock = "acme.orders.v1.OrderService", "acme.stock.v1.StockService"
+
+// both has the same entry for two services.
+func both(mode policy.Mode) policy.Config {
+	retry := plain()
+	return policy.Config{Mode: mode, Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{
+		Names: []policy.Name{{Service: orders}, {Service: stock}}, Spec: policy.Spec{Retry: &retry},
+	}}}
+}
+
+func TestSwitch(t *testing.T) {
+	const take = "/" + stock + "/Take"
+	for name, row := range map[string]struct {
+		file           policy.Mode
+		switches       []interceptor.Switch
+		drawn          float64
+		orders, stocks int // attempts
+		shown          string
+	}{
+		"nothing set":             {0, nil, 0.5, 4, 4, "[ENFORCE]"},
+		"off for all":             {0, []interceptor.Switch{{"", policy.ModeOff, 100}}, 0.5, 1, 1, "[OFF]"},
+		"off for a service":       {0, []interceptor.Switch{{orders, policy.ModeOff, 100}}, 0.5, 1, 4, "[ENFORCE OFF]"},
+		"a trial of a service":    {0, []interceptor.Switch{{orders, policy.ModeObserve, 100}}, 0.5, 1, 4, "[ENFORCE OBSERVE]"},
+		"drawn of a part":         {0, []interceptor.Switch{{orders, policy.ModeEnforce, 60}}, 0.5, 4, 4, "[ENFORCE ENFORCE for 60 %]"},
+		"not drawn of a part":     {0, []interceptor.Switch{{orders, policy.ModeEnforce, 12.5}}, 0.5, 1, 4, "[ENFORCE ENFORCE for 12.5 %]"},
+		"the smaller part":        {0, []interceptor.Switch{{orders, policy.ModeEnforce, 60}, {"", policy.ModeEnforce, 40}}, 0.5, 1, 1, "[ENFORCE for 40 % ENFORCE for 60 %]"},
+		"the strictest: all":      {0, []interceptor.Switch{{"", policy.ModeOff, 100}, {orders, policy.ModeEnforce, 50}}, 0.2, 1, 1, "[OFF ENFORCE for 50 %]"},
+		"the strictest: file":     {policy.ModeOff, []interceptor.Switch{{"", policy.ModeEnforce, 100}, {orders, policy.ModeEnforce, 100}}, 0.5, 1, 1, "[ENFORCE]"},
+		"a service, and back":     {0, []interceptor.Switch{{orders, policy.ModeOff, 100}, {orders, policy.ModeEnforce, 100}}, 0.5, 4, 4, "[ENFORCE]"},
+		"all, and back":           {0, []interceptor.Switch{{"", policy.ModeOff, 0}, {"", policy.ModeEnforce, 100}}, 0.5, 4, 4, "[ENFORCE]"},
+		"another service's":       {0, []interceptor.Switch{{"acme.orders.v1.Order", policy.ModeOff, 100}}, 0.5, 4, 4, "[ENFORCE OFF]"},
+		"no part is drawn as OFF": {0, []interceptor.Switch{{"", policy.ModeEnforce, 0}}, 0, 1, 1, "[ENFORCE for 0 %]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, both(row.file), func(t *testing.T, s scene) {
+				s.Default(down())
+				for _, to := range row.switches {
+					if err := s.retrier.Switch(to); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// A reload changes nothing that was set by hand.
+				if err := s.retrier.Reload(mustSet(t, both(row.file))); err != nil {
+					t.Fatal(err)
+				}
+				_, _ = s.call(t.Context(), get)
+				_, _ = s.call(t.Context(), take)
+				if s.Count(get) != row.orders || s.Count(take) != row.stocks {
+					t.Errorf("%d and %d attempts; want %d and %d", s.Count(get), s.Count(take), row.orders, row.stocks)
+				}
+				if got := fmt.Sprint(s.retrier.Switches()); got != row.shown {
+					t.Errorf("Switches() = %s; want %s", got, row.shown)
+				}
+			}, interceptor.WithRandom(func() float64 { return row.drawn }), interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+		})
+	}
+}
+
+// A call that waits ends when its service is switched off, and only then.
+func TestSwitch_CallsThatWait(t *testing.T) {
+	for service, want := range map[string]policy.Reason{orders: policy.ReasonModeOff, stock: policy.ReasonAttemptsExhausted} {
+		t.Run(service, func(t *testing.T) {
+			play(t, config(minutely()), func(t *testing.T, s scene) {
+				s.Default(restarting)
+				time.AfterFunc(time.Second, func() {
+					if err := s.retrier.Switch(interceptor.Switch{Service: service, Mode: policy.ModeOff, Percent: 100}); err != nil {
+						t.Error(err)
+					}
+				})
+				began := time.Now()
+				_, err := s.call(t.Context(), get)
+				if reasonOf(err) != want || want == policy.ReasonModeOff && time.Since(began) != time.Second {
+					t.Errorf("%s after %v; want %s", reasonOf(err), time.Since(began), want)
+				}
+			})
+		})
+	}
+}
+
+func TestSwitch_Events(t *testing.T) {
+	t.Parallel()
+	var told []string
+	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(e interceptor.ModeEvent) {
+		told = append(told, fmt.Sprint(e.To.Service, ": ", e.From, " to ", e.To))
+	}}))
+	for _, to := range []interceptor.Switch{
+		{"", policy.ModeOff, 100},
+		{"", policy.ModeOff, 100},
+		{orders, policy.ModeEnforce, 5},
+		{orders, policy.ModeObserve, 100},
+		{orders, policy.ModeEnforce, 100},
+		{stock, policy.ModeEnforce, 100},
+	} {
+		if err := r.Switch(to); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{": ENFORCE to OFF", orders + ": ENFORCE to ENFORCE for 5 %", orders + ": ENFORCE for 5 % to OBSERVE", orders + ": OBSERVE to ENFORCE"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q; want %q", told, want)
+	}
+}
+
+func TestSwitch_Errors(t *testing.T) {
+	t.Parallel()
+	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+	for want, to := range map[string]interceptor.Switch{
+		"mode 0: must be":        {"", 0, 100},
+		"mode 4: must be":        {"", 4, 100},
+		"percent -1: must be":    {"", policy.ModeOff, -1},
+		"percent 100.1: must be": {"", policy.ModeOff, 100.1},
+		"percent NaN: must be":   {"", policy.ModeOff, math.NaN()},
+		"must be a full name":    {"/" + orders + "/GetOrder", policy.ModeOff, 100},
+		`service "*": must be`:   {"*", policy.ModeOff, 100},
+	} {
+		if err := r.Switch(to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Switch(%+v) = %v; want %q", to, err, want)
+		}
+	}
+	for i := range 1000 {
+		if err := r.Switch(interceptor.Switch{Service: fmt.Sprint("s", i), Mode: policy.ModeOff, Percent: 100}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Switch(interceptor.Switch{Service: "one.more", Mode: policy.ModeOff, Percent: 100}); err == nil || len(r.Switches()) != 1001 {
+		t.Errorf("%v, and %d switches; want 1000 services", err, len(r.Switches()))
+	}
+	if err := r.Switch(interceptor.Switch{Service: "s0", Mode: policy.ModeEnforce, Percent: 100}); err != nil || len(r.Switches()) != 1000 {
+		t.Errorf("%v, and %d switches; want one less", err, len(r.Switches()))
+	}
+}
