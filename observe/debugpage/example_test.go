@@ -7,11 +7,42 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/policy"
 )
+
+func ExampleSwitch() {
+	set, err := policy.NewSet(policy.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	logged := interceptor.Observer{Mode: func(e interceptor.ModeEvent) { fmt.Println("from", e.From, "to", e.To) }} // as observe.Slog does
+	retrier, err := interceptor.New(set, interceptor.WithObserver(logged))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/debug/stagger/switch", debugpage.Switch{}.Handler(retrier))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	// curl -d mode=OFF localhost:6060/debug/stagger/switch
+	answer, err := http.PostForm(server.URL+"/debug/stagger/switch", url.Values{"mode": {"OFF"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer answer.Body.Close()
+	fmt.Println(answer.Status, retrier.Policy().Mode)
+	// Output:
+	// from ENFORCE to OFF
+	// 200 OK OFF
+}
 
 func ExampleHandler() {
 	set, err := policy.NewSet(policy.Config{})

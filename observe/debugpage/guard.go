@@ -14,6 +14,11 @@ import (
 
 // guard lets requests through that may see the page.
 func (c Config) guard(next http.Handler) http.Handler {
+	return c.protect([]string{http.MethodGet}, next)
+}
+
+// protect lets requests of these methods through that may be answered.
+func (c Config) protect(methods []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
@@ -22,9 +27,9 @@ func (c Config) guard(next http.Handler) http.Handler {
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
-		if r.Method != http.MethodGet {
-			header.Set("Allow", http.MethodGet)
-			http.Error(w, "debugpage: only GET is answered, and changes nothing", http.StatusMethodNotAllowed)
+		if !slices.Contains(methods, r.Method) {
+			header.Set("Allow", strings.Join(methods, ", "))
+			http.Error(w, "debugpage: only "+strings.Join(methods, " and ")+" is answered", http.StatusMethodNotAllowed)
 			return
 		}
 		if why := c.refusal(r); why != "" {

@@ -1,0 +1,177 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Switch says who may set the mode of Retriers by hand while the program runs ([interceptor.Retrier.Switch]).
+type Switch struct {
+	// Authorize says why a request is refused; nil: it is not. It is asked of every request. Without it, only connections from
+	// a loopback address to one are answered, unless a proxy has made them for others, as with [Config].
+	Authorize func(*http.Request) error
+	// Hosts are the names that the switch may be asked for by, as with [Config].
+	Hosts []string
+}
+
+// Handler sets the mode of all these Retriers. It stands apart from the page, which changes nothing, and registers itself
+// nowhere. GET shows what is set. POST sets it, by a form with these fields:
+//
+//	mode     ENFORCE, OBSERVE or OFF
+//	percent  of the calls, 0 to 100; without it 100
+//	service  such as acme.orders.v1.OrderService; without it all calls
+//
+//	curl -d mode=OFF localhost:6060/debug/stagger/switch
+//
+// Browsers are answered with a page, others with JSON. Requests from pages of other origins are refused
+// ([http.CrossOriginProtection]). The Retriers tell their observers of each change, which log it.
+//
+// A reload of the policy file changes nothing that was set by hand: the stricter of both holds, until ENFORCE and 100 are
+// set by hand, or the program starts again.
+func (s Switch) Handler(retriers ...*interceptor.Retrier) http.Handler {
+	guard := Config{Remote: s.Authorize != nil, Hosts: s.Hosts}
+	if len(retriers) == 0 || slices.Contains(retriers, nil) {
+		return guard.guard(http.HandlerFunc(noRetrier))
+	}
+	return guard.protect([]string{http.MethodGet, http.MethodPost}, modes{s.Authorize, http.NewCrossOriginProtection(), retriers})
+}
+
+// modes serves the switch.
+type modes struct {
+	authorize func(*http.Request) error
+	origins   *http.CrossOriginProtection
+	retriers  []*interceptor.Retrier
+}
+
+func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if m.authorize != nil {
+		if err := m.authorize(r); err != nil {
+			http.Error(w, "debugpage: "+err.Error(), http.StatusForbidden)
+			return
+		}
+	}
+	if err := m.origins.Check(r); err != nil {
+		http.Error(w, "debugpage: "+err.Error(), http.StatusForbidden)
+		return
+	}
+	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
+	if r.Method == http.MethodPost {
+		if err := m.set(w, r); err != nil {
+			http.Error(w, "debugpage: nothing is set: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		if browser {
+			w.Header().Set("Location", "?") // the same address, wherever this is mounted
+			w.WriteHeader(http.StatusSeeOther)
+			return
+		}
+	}
+	switch {
+	case r.URL.RawQuery == "style":
+		http.ServeFileFS(w, r, files, "page.css")
+	case browser:
+		m.show(w)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(m.state()) // a client that is gone needs no answer
+	}
+}
+
+// set sets what a form says. Nothing is guessed: a field that was misspelled would set the mode of all calls.
+func (m modes) set(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.RawQuery != "" {
+		return errors.New("the fields must stand in the body and not in the address")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	if err := r.ParseForm(); err != nil {
+		return err
+	}
+	to, err := switchOf(r.PostForm)
+	if err != nil {
+		return err
+	}
+	for _, retrier := range m.retriers {
+		if err := retrier.Switch(to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func switchOf(form url.Values) (interceptor.Switch, error) {
+	to := interceptor.Switch{Percent: 100}
+	for field, values := range form {
+		if len(values) != 1 || !slices.Contains([]string{"mode", "percent", "service"}, field) {
+			return to, fmt.Errorf("field %.100q: must be mode, percent or service, and stand once", field)
+		}
+	}
+	if err := to.Mode.UnmarshalText([]byte(form.Get("mode"))); err != nil {
+		return to, err
+	}
+	if percent := form.Get("percent"); percent != "" {
+		var err error
+		if to.Percent, err = strconv.ParseFloat(percent, 64); err != nil {
+			return to, fmt.Errorf("percent %.100q: must be 0 to 100", percent)
+		}
+	}
+	to.Service = strings.TrimSpace(form.Get("service"))
+	return to, nil
+}
+
+// switchState is what is set of a Retrier.
+type switchState struct {
+	Number  int         `json:"number"` // from 1, in the order of the handler's arguments
+	Source  string      `json:"source"` // the policy file
+	Mode    policy.Mode `json:"mode"`   // that the file says for all calls; its entries may be stricter
+	Percent float64     `json:"percent"`
+	Set     []setMode   `json:"set"` // by hand: for all calls, then for services
+}
+
+// setMode is a mode that was set by hand.
+type setMode struct {
+	Service string      `json:"service"` // "" for all calls
+	Mode    policy.Mode `json:"mode"`
+	Percent float64     `json:"percent"`
+}
+
+func (m modes) state() []switchState {
+	list := make([]switchState, len(m.retriers))
+	for i, r := range m.retriers {
+		is := r.Policy()
+		list[i] = switchState{Number: i + 1, Source: is.Source, Mode: is.Set.Mode(), Percent: is.Set.Percent()}
+		for _, s := range r.Switches() {
+			list[i].Set = append(list[i].Set, setMode(s))
+		}
+	}
+	return list
+}
+
+//go:embed switch.html
+var switchText string
+
+var switchPage = template.Must(template.New("switch").Parse(switchText))
+
+func (m modes) show(w http.ResponseWriter) {
+	var b bytes.Buffer
+	if err := switchPage.Execute(&b, m.state()); err != nil {
+		http.Error(w, "debugpage: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = b.WriteTo(w) // a browser that is gone needs no answer
+}

@@ -1,0 +1,162 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const here, pod, away = "127.0.0.1:6060", "10.0.0.7:6060", "192.0.2.7:4242"
+
+// ask asks for the switch, from an address to one.
+func ask(h http.Handler, from, to, method, form string, change func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost:6060/switch", strings.NewReader(form))
+	local, _ := net.ResolveTCPAddr("tcp", to)
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+	r.RemoteAddr = from
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func accepting(r *http.Request) { r.Header.Set("Accept", "text/html,*/*") }
+
+func TestSwitch(t *testing.T) {
+	t.Parallel()
+	var told []string
+	heard := interceptor.WithObserver(interceptor.Observer{Mode: func(e interceptor.ModeEvent) {
+		told = append(told, fmt.Sprint(e.To.Service, " from ", e.From, " to ", e.To))
+	}})
+	one, two := newRetrier(t, heard), newRetrier(t, heard)
+	h := Switch{}.Handler(one, two)
+	for _, step := range []struct {
+		form, set, told string
+	}{
+		{"mode=OFF", "[OFF]", " from ENFORCE to OFF"},
+		{"mode=enforce&percent=5&service=", "[ENFORCE for 5 %]", " from OFF to ENFORCE for 5 %"},
+		{"mode=OBSERVE&service=acme.Orders", "[ENFORCE for 5 % OBSERVE]", "acme.Orders from ENFORCE to OBSERVE"},
+		{"mode=ENFORCE", "[ENFORCE OBSERVE]", " from ENFORCE for 5 % to ENFORCE"},
+		{"mode=ENFORCE&percent=100&service=acme.Orders", "[ENFORCE]", "acme.Orders from OBSERVE to ENFORCE"},
+	} {
+		told = nil
+		w := ask(h, here, here, http.MethodPost, step.form, nil)
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"source":`) {
+			t.Errorf("%s: %d %s", step.form, w.Code, w.Body)
+		}
+		for _, r := range []*interceptor.Retrier{one, two} {
+			if got := fmt.Sprint(r.Switches()); got != step.set {
+				t.Errorf("%s: %s is set; want %s", step.form, got, step.set)
+			}
+		}
+		if want := []string{step.told, step.told}; !slices.Equal(told, want) {
+			t.Errorf("%s: told %q; want %q", step.form, told, want)
+		}
+	}
+}
+
+// What is set by hand outlives a reload, and the page says so.
+func TestSwitch_Reload(t *testing.T) {
+	t.Parallel()
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+	h := Switch{}.Handler(r)
+	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	set, err := policy.NewSet(policy.Config{Mode: policy.ModeObserve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reload(set); err != nil {
+		t.Fatal(err)
+	}
+	if r.Policy().Mode != policy.ModeOff {
+		t.Errorf("%v after a reload; want OFF", r.Policy().Mode)
+	}
+	page := ask(h, here, here, http.MethodGet, "", accepting)
+	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td><td>100</td>",
+		"A reload of the file changes nothing that is set here.")
+	if style := ask(h, here, here, http.MethodGet, "", func(r *http.Request) { r.URL.RawQuery = "style" }); !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") {
+		t.Errorf("the style is %s", style.Header())
+	}
+	if json := ask(h, here, here, http.MethodGet, "", nil).Body.String(); json != `[{"number":1,"source":"","mode":"OBSERVE","percent":100,"set":[{"service":"","mode":"OFF","percent":100}]}]`+"\n" {
+		t.Errorf("as JSON: %s", json)
+	}
+}
+
+func TestSwitch_Refuses(t *testing.T) {
+	t.Parallel()
+	no := func(*http.Request) error { return errors.New("who are you?") }
+	yes := func(*http.Request) error { return nil }
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for name, row := range map[string]struct {
+		authorize func(*http.Request) error
+		from, to  string
+		method    string
+		form      string
+		change    func(*http.Request)
+		code      int
+		says      string
+	}{
+		"another machine":                {nil, away, pod, "POST", "mode=OFF", nil, 403, "both ends"},
+		"a side-car":                     {nil, here, pod, "POST", "mode=OFF", nil, 403, "both ends"},
+		"another machine looks":          {nil, away, pod, "GET", "", nil, 403, "both ends"},
+		"a proxy":                        {nil, here, here, "POST", "mode=OFF", header("X-Forwarded-For", "192.0.2.7"), 403, "a proxy asks"},
+		"not authorized":                 {no, away, pod, "POST", "mode=OFF", nil, 403, "who are you?"},
+		"not authorized here":            {no, here, here, "POST", "mode=OFF", nil, 403, "who are you?"},
+		"not authorized to look":         {no, away, pod, "GET", "", nil, 403, "who are you?"},
+		"another origin":                 {nil, here, here, "POST", "mode=OFF", header("Origin", "http://evil.example"), 403, "cross-origin"},
+		"another site":                   {nil, here, here, "POST", "mode=OFF", header("Sec-Fetch-Site", "cross-site"), 403, "another site"},
+		"the same site":                  {nil, here, here, "POST", "mode=OFF", header("Sec-Fetch-Site", "same-site"), 403, "cross-origin"},
+		"another origin, authorized":     {yes, away, pod, "POST", "mode=OFF", header("Origin", "http://evil.example"), 403, "cross-origin"},
+		"a name of another site's":       {yes, away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "evil.example" }, 403, "host"},
+		"another method":                 {nil, here, here, "PUT", "mode=OFF", nil, 405, "GET and POST"},
+		"no mode":                        {nil, here, here, "POST", "", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
+		"a mode that there is not":       {nil, here, here, "POST", "mode=STOP", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
+		"a field that there is not":      {nil, here, here, "POST", "mode=OFF&sevice=acme.Orders", nil, 400, "must be mode, percent or service"},
+		"a field twice":                  {nil, here, here, "POST", "mode=OFF&service=a.B&service=a.C", nil, 400, "stand once"},
+		"a field in the address":         {nil, here, here, "POST", "mode=OFF", func(r *http.Request) { r.URL.RawQuery = "service=acme.Orders" }, 400, "in the body"},
+		"too large a percentage":         {nil, here, here, "POST", "mode=OFF&percent=101", nil, 400, "must be 0 to 100"},
+		"no percentage":                  {nil, here, here, "POST", "mode=OFF&percent=all", nil, 400, "must be 0 to 100"},
+		"a method in place of a service": {nil, here, here, "POST", "mode=OFF&service=/acme.Orders/Get", nil, 400, "full name"},
+		"a long form":                    {nil, here, here, "POST", "mode=OFF&service=" + strings.Repeat("a", 5000), nil, 400, "too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRetrier(t)
+			w := ask(Switch{Authorize: row.authorize}.Handler(r), row.from, row.to, row.method, row.form, row.change)
+			if w.Code != row.code || !strings.Contains(w.Body.String(), row.says) {
+				t.Errorf("%d %s; want %d with %q", w.Code, w.Body, row.code, row.says)
+			}
+			if got := fmt.Sprint(r.Switches()); got != "[ENFORCE]" {
+				t.Errorf("%s is set; want nothing", got)
+			}
+		})
+	}
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+	if w := ask(Switch{Authorize: yes, Hosts: []string{"ops.example"}}.Handler(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.Policy().SetMode != policy.ModeOff {
+		t.Errorf("authorized: %d %s", w.Code, w.Body)
+	}
+	if w := ask(Switch{}.Handler(nil), here, here, "GET", "", nil); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("without a Retrier: %d", w.Code)
+	}
+}
