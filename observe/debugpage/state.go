@@ -40,7 +40,7 @@ type policyState struct {
 	Mode     string    `json:"mode"`
 	SetMode  string    `json:"setMode"` // what Retrier.SetMode has set; the mode is the stricter of this and the file's
 	Percent  float64   `json:"percent"` // of the calls, that the file's mode is for; the others are OFF
-	Entries  []string  `json:"entries"` // whose mode or percentage is another than the file's
+	Entries  []string  `json:"entries"` // whose mode or percentage is another than the file's, and services and percentages set by hand
 	Warnings []string  `json:"warnings"`
 	Refused  string    `json:"refused,omitempty"` // why the newest file is not followed
 }
@@ -96,6 +96,16 @@ type decisionState struct {
 	Means string `json:"-"` // the reason
 }
 
+// byHand are the services whose mode was set by hand, and the percentage of all calls.
+func byHand(r *interceptor.Retrier) (list []string) {
+	for _, s := range r.Switches() {
+		if s.Service != "" || s.Percent < 100 {
+			list = append(list, cmp.Or(s.Service, "all calls")+": "+s.String()+", set by hand")
+		}
+	}
+	return list
+}
+
 // state reads a Retrier, and the decisions about one method, or all for "".
 func (p *page) state(i int, method string) retrierState {
 	r := p.retriers[i]
@@ -104,7 +114,7 @@ func (p *page) state(i int, method string) retrierState {
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
 			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(),
-			Mode: is.Mode.String(), SetMode: is.SetMode.String(), Percent: is.Set.Percent(), Entries: otherModes(is.Set), Warnings: []string{},
+			Mode: is.Mode.String(), SetMode: is.SetMode.String(), Percent: is.Set.Percent(), Entries: append(otherModes(is.Set), byHand(r)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{r.Waiting(), is.MaxWaiting},
 		Budgets:   []budgetState{},

@@ -93,6 +93,13 @@ func TestSwitch_Reload(t *testing.T) {
 	page := ask(h, here, here, http.MethodGet, "", accepting)
 	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td><td>100</td>",
 		"A reload of the file changes nothing that is set here.")
+	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 5}); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, get(Handler(r), "").Body.String(), "Retrier.SetMode has set OFF", "<dd>acme.Orders: ENFORCE for 5 %, set by hand</dd>")
+	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 100}); err != nil {
+		t.Fatal(err)
+	}
 	if style := ask(h, here, here, http.MethodGet, "", func(r *http.Request) { r.URL.RawQuery = "style" }); !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") {
 		t.Errorf("the style is %s", style.Header())
 	}
