@@ -21,8 +21,8 @@ type inboundCall struct{ gaveUp atomic.Bool } // one of those has given up
 type inboundKey struct{}
 
 // UnaryServer returns the interceptor for the server of a service that is also a client: when a call
-// that was made in the context of an incoming one has given up after its retries, or after it has waited for a connection
-// in vain, and the incoming one fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6). Every gRPC
+// that was made in the context of an incoming one has given up after its retries, or since it cannot connect, and the
+// incoming one fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6). Every gRPC
 // client then leaves its own retries, so that the layers of a chain do not multiply.
 //
 //	grpc.NewServer(grpc.ChainUnaryInterceptor(retrier.UnaryServer()), grpc.ChainStreamInterceptor(retrier.StreamServer()))
@@ -78,20 +78,16 @@ func (c *call) noteGaveUp(end attempts.End) {
 	}
 }
 
-// gaveUp reports whether a call that has failed has given up: it was retried, has waited for a connection, or was kept
-// from that by what protects the backend. A caller above must not begin anew then. A call that has one attempt by its
-// policy has not given up, nor has one that failed at once since nobody waits in an old outage: other services like this
-// one may still be connected, so the retry is left to the caller (TestChain_KilledProcess has figures). Nor has one
-// that has left its retries to the caller above (policy.ReasonChainStop).
+// gaveUp reports whether a call that has failed has given up: it was retried, could not connect, or was kept from that by
+// what protects the backend. A caller above must not begin anew then. A call that has one attempt by its policy has not
+// given up, nor has one that has left its retries to the caller above (policy.ReasonChainStop).
 func gaveUp(end attempts.End) bool {
 	switch end.Reason {
 	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
-		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
 		return end.Attempts > 1
-	case policy.ReasonNotConnected:
-		return end.Attempts > 1 || end.Waited > 0
 	default:
 		return false
 	}

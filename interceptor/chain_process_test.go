@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/policy"
@@ -71,43 +73,47 @@ func process(t *testing.T) (address string, kill func()) {
 	return strings.TrimSpace(address), kill
 }
 
-// stop is when a service tells its caller not to retry.
-type stop string
-
-const (
-	stopNever  stop = "never"  // it has no server interceptor
-	stopWaited stop = "waited" // as the Retrier's server interceptor does
-	stopAlways stop = "always" // whenever it cannot connect
-)
-
-// startMiddle starts a service that calls the last one.
-func startMiddle(t *testing.T, last string, rule stop) *testserver.Server {
+// startMiddle starts a service that calls the last one. Without guard, it has no server interceptor. Its health service
+// says that it does not serve while it cannot connect.
+func startMiddle(t *testing.T, last string, guard bool) *testserver.Server {
 	t.Helper()
 	r := mustNew(t, mustSet(t, config(brief())), quiet)
 	conn, err := grpc.NewClient(last, append(r.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	options := []testserver.Option{testserver.TCP(), testserver.NoRecord(), testserver.Register(unaryOrders(func(ctx context.Context) error {
-		return ask(ctx, conn, true)
-	}))}
-	switch rule {
-	case stopWaited:
+	checked := health.NewServer()
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		report(t.Context(), conn, checked)
+	}()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		<-reported
+	})
+	options := []testserver.Option{testserver.TCP(), testserver.NoRecord(),
+		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, conn, true) })),
+		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, checked) }),
+	}
+	if guard {
 		options = append(options, testserver.ServerOptions(grpc.ChainUnaryInterceptor(r.UnaryServer())))
-	case stopAlways:
-		options = append(options, testserver.ServerOptions(grpc.ChainUnaryInterceptor(stopNotConnected)))
-	case stopNever:
 	}
 	return testserver.Start(t, options...)
 }
 
-func stopNotConnected(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	reply, err := handle(ctx, req)
-	if reasonOf(err) == policy.ReasonNotConnected {
-		_ = grpc.SetTrailer(ctx, metadata.Pairs(policy.PushbackTrailer, "-1"))
+// report has a health service say whether a connection that the service cannot do without can be made.
+func report(ctx context.Context, conn *grpc.ClientConn, healthServer *health.Server) {
+	for state := conn.GetState(); state != connectivity.Shutdown; state = conn.GetState() {
+		serving := healthpb.HealthCheckResponse_SERVING
+		if state == connectivity.TransientFailure {
+			serving = healthpb.HealthCheckResponse_NOT_SERVING
+		}
+		healthServer.SetServingStatus("", serving)
+		if !conn.WaitForStateChange(ctx, state) {
+			return
+		}
 	}
-	return reply, err
 }
 
 // brief is the default policy with a tenth of the wait for a connection, so that the tests take a tenth of the time: an
@@ -122,24 +128,25 @@ func brief() policy.RetrySpec {
 type gatewayStorm struct{ calls, answered, requests int }
 
 func (g gatewayStorm) success() float64 { return float64(g.answered) / float64(g.calls) }
+func (g gatewayStorm) each() float64    { return float64(g.requests) / float64(g.calls) }
 func (g gatewayStorm) String() string {
-	return fmt.Sprintf("%.2f, %.2f requests a call", g.success(), float64(g.requests)/float64(g.calls))
+	return fmt.Sprintf("%.2f, %.2f requests a call", g.success(), g.each())
 }
 
 // gatewayCalls makes 200 calls a second: while the outage is fresh, so that services in the middle wait for its end, and
 // when it is old.
-func gatewayCalls(t *testing.T, middles []*testserver.Server, kill func()) (fresh, old gatewayStorm) {
+func gatewayCalls(t *testing.T, middles []*testserver.Server, checks bool, kill func()) (fresh, old gatewayStorm) {
 	t.Helper()
 	var (
 		mu   sync.Mutex
 		sent int
 	)
 	r := mustNew(t, mustSet(t, config(brief())), quiet)
-	addresses := make([]string, len(middles))
-	for i, m := range middles {
-		addresses[i] = m.Addr()
+	balancing := `{"loadBalancingConfig": [{"round_robin": {}}]}`
+	if checks {
+		balancing = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 	}
-	conn, err := testserver.DialAll(middles, append(r.DialOptions(), grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any,
+	conn, err := testserver.DialAll(middles, append(r.DialOptions(), grpc.WithDefaultServiceConfig(balancing), grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any,
 		cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
 		mu.Lock()
@@ -180,46 +187,42 @@ func gatewayCalls(t *testing.T, middles []*testserver.Server, kill func()) (fres
 }
 
 // TestChain_KilledProcess plays two outages that a service in the middle cannot tell apart: the last service is dead for
-// all, or for one of three services in the middle. By which rule that tells the gateway to stop, was decided by this:
-// the part of the calls that succeed, and requests at the middle for each, while the outage is fresh and when it is old
-// (STAGGER_CHAIN_RULES plays them all).
+// all, or for one of three services in the middle. The part of the calls that succeed, and requests at the middle for
+// each, while calls wait for the end of the outage and when it is old:
 //
-//	tells the gateway to stop | dead for all               | one of three cut off
-//	                          | fresh        old           | fresh        old
-//	never                     | 0 %   1.15   0 %   1.10    | 92 %  1.38   96 %  1.45
-//	if calls have waited      | 0 %   1.00   0 %   1.10    | 66 %  1.00   96 %  1.44
-//	always                    | 0 %   1.00   0 %   1.00    | 67 %  1.00   67 %  1.00
-//
-// What the budget's tenth costs a service in the middle is little, and a third of all calls is much. But in a fresh outage,
-// each attempt takes as long as the service waits.
+//	the middle                                 | dead for all             | one of three cut off
+//	does not tell the gateway to stop          | 0 %  1.15   0 %  1.10    | 91 %  1.37   93 %  1.40
+//	tells it to stop, as the interceptors do   | 0 %  1.00   0 %  1.00    | 67 %  1.00   67 %  1.00
+//	so too, and the gateway checks its health  | 0 %  1.00   0 %  1.00    | 99 %  1.00  100 %  1.00
 func TestChain_KilledProcess(t *testing.T) {
 	t.Parallel()
-	rules := []stop{stopWaited}
-	if os.Getenv("STAGGER_CHAIN_RULES") != "" {
-		rules = []stop{stopNever, stopWaited, stopAlways}
-	}
-	for _, rule := range rules {
-		t.Run("dead for all/"+string(rule), func(t *testing.T) {
+	for name, row := range map[string]struct {
+		guard, checks bool
+		requests      float64 // a call, at most, when the last service is dead for all
+		success       float64 // at least, when one of three is cut off for long
+	}{
+		"not told": {false, false, 1.3, 0.9},
+		"told":     {true, false, 1.1, 0.6},
+		"health":   {true, true, 1.1, 0.99},
+	} {
+		t.Run("dead for all/"+name, func(t *testing.T) {
 			t.Parallel()
 			last, kill := process(t)
-			fresh, old := gatewayCalls(t, []*testserver.Server{startMiddle(t, last, rule)}, kill)
-			t.Logf("%s, dead for all: fresh %v; old %v", rule, fresh, old)
-			// The budget's tenth, its reserve, and calls that the machine has made late.
-			most := func(calls int) int { return calls + calls/10 + 10 }
-			if rule == stopWaited && (fresh.requests > most(0)+fresh.calls || fresh.requests+old.requests > most(fresh.calls+old.calls)) {
-				t.Errorf("%d and %d requests for %d and %d calls; want one each while calls wait, and a tenth more in all",
-					fresh.requests, old.requests, fresh.calls, old.calls)
+			fresh, old := gatewayCalls(t, []*testserver.Server{startMiddle(t, last, row.guard)}, row.checks, kill)
+			t.Logf("%s, dead for all: fresh %v; old %v", name, fresh, old)
+			if fresh.each() > row.requests || old.each() > row.requests {
+				t.Errorf("fresh %v; old %v; want at most %v requests a call", fresh, old, row.requests)
 			}
 		})
-		t.Run("one of three cut off/"+string(rule), func(t *testing.T) {
+		t.Run("one of three cut off/"+name, func(t *testing.T) {
 			t.Parallel()
 			dead, kill := process(t)
 			alive, _ := process(t)
-			middles := []*testserver.Server{startMiddle(t, dead, rule), startMiddle(t, alive, rule), startMiddle(t, alive, rule)}
-			fresh, old := gatewayCalls(t, middles, kill)
-			t.Logf("%s, one of three cut off: fresh %v; old %v", rule, fresh, old)
-			if rule == stopWaited && old.success() < 0.9 {
-				t.Errorf("%v of the calls succeed; want nine of ten, by another service in the middle", old.success())
+			middles := []*testserver.Server{startMiddle(t, dead, row.guard), startMiddle(t, alive, row.guard), startMiddle(t, alive, row.guard)}
+			fresh, old := gatewayCalls(t, middles, row.checks, kill)
+			t.Logf("%s, one of three cut off: fresh %v; old %v", name, fresh, old)
+			if old.success() < row.success {
+				t.Errorf("%v; want %v of the calls to succeed", old, row.success)
 			}
 		})
 	}

@@ -113,8 +113,8 @@ func endings() []ending {
 			time.AfterFunc(50*ms, s.retrier.Close)
 		}), policy.ReasonClosed, false},
 		{"after a wait", retries, nil, calls(aged), policy.ReasonNotConnected, true},
-		{"without a wait", retries, nil, calls(old), policy.ReasonNotConnected, false},
-		{"without a wait, by the caller", retries, nil, calls(aged, grpc.WaitForReady(false)), policy.ReasonNotConnected, false},
+		{"without a wait", retries, nil, calls(old), policy.ReasonNotConnected, true},
+		{"without a wait, by the caller", retries, nil, calls(aged, grpc.WaitForReady(false)), policy.ReasonNotConnected, true},
 		{"switched off in between", retries, nil, calls(func(t *testing.T, s scene) {
 			s.On(get, unavailable)
 			time.AfterFunc(150*ms, func() { mustSetMode(t, s.retrier, policy.ModeOff) })
