@@ -55,6 +55,9 @@ func settings(p *policy.Policy) []Fact {
 	if t := p.PerAttemptTimeout(); t > 0 {
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, onTimeout(spec.Retry.OnAttemptTimeout)))
 	}
+	if p.Parallel() {
+		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
+	}
 	if t := p.MaxConnectionWait(); t > 0 {
 		times = append(times, fmt.Sprintf("%v for a connection", t))
 	}
