@@ -32,6 +32,8 @@ type Call struct {
 	drain     *attempt   // of which RecvMsg may still receive after the end
 	refused   *attempt   // a message could not be sent to it for a reason on this side
 	failure   error      // the last that a server said of an attempt that has ended
+	failed    *attempt   // that attempt
+	instead   *attempt   // the call has the failure of this one, since nothing could be sent again
 	kept      int        // messages in the replay buffer
 	offered   int        // of them, the one that SendMsg waits to send by itself, counted from 1; 0: none
 	closed    bool       // the application has closed its side
@@ -193,8 +195,8 @@ func (c *Call) finish() {
 		c.answer = nil
 	}
 	switch {
-	case end.Panicked:
-		c.drain = nil // the panic goes on in the application's next call
+	case end.Panicked, c.instead != nil:
+		c.drain = nil // a panic goes on in the application's next call
 	case c.committed != nil:
 		c.drain = c.committed
 	case c.stopped:
@@ -275,7 +277,7 @@ func (c *Call) Over() bool { return c.over }
 
 // Answer is the attempt that the call shows once it is over: its headers, trailer and peer; 0: none.
 func (c *Call) Answer() int {
-	for _, a := range []*attempt{c.committed, c.drain, c.answer} {
+	for _, a := range []*attempt{c.instead, c.committed, c.drain, c.answer} {
 		if a != nil {
 			return a.number
 		}

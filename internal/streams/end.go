@@ -51,7 +51,7 @@ func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
 		c.kept, c.closed, c.resumed = 1, true, true
 	}
 	if r.Err != nil && !r.Local {
-		c.failure = r.Err
+		c.failure, c.failed = r.Err, a
 	}
 	c.elapse()
 	step := c.engine.Ended(a.number, r, c.now)

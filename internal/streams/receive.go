@@ -39,6 +39,8 @@ func (c *Call) recvFrom(t *Task, a *attempt) Order {
 
 func (c *Call) recvCommitted(t *Task, a *attempt) Order {
 	switch {
+	case c.instead != nil:
+		return Order{Do: Wait}
 	case a.brought && c.set.ServerStreams:
 		a.brought = false
 		return Order{Do: Return, Returns: Brought, Attempt: a.number}
@@ -78,7 +80,7 @@ func (c *Call) recvAfterEnd(t *Task) Order {
 
 // shows reports whether what an attempt brings is the application's.
 func (c *Call) shows(a *attempt) bool {
-	return a == c.committed || c.over && a == c.drain && !a.cancelled
+	return c.instead == nil && (a == c.committed || c.over && a == c.drain && !a.cancelled)
 }
 
 // received takes in what the application has received from an attempt.
@@ -94,6 +96,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 			c.eof = true
 		}
 		return a.claimOnce(End{Err: err, Received: a == c.committed})
+	case a.claimed && c.instead != nil: // the call's error is another's
 	case a.claimed:
 		t.over = true
 		if !c.set.ServerStreams {
@@ -157,9 +160,11 @@ func (c *Call) show() Order {
 // headerOf has Header ask an attempt, beside RecvMsg if that receives from it.
 func (c *Call) headerOf(t *Task, a *attempt) Order {
 	switch {
+	case a.claimed:
+		return Order{Do: Wait} // until the call is over, or resumed
 	case a == c.committed && a.asked:
 		return Order{Do: Return, Attempt: a.number}
-	case a.claimed, a.asked:
+	case a.asked:
 		return Order{Do: Wait}
 	case a.receiver.free():
 		a.receiver, a.beside = app, Header
@@ -187,8 +192,11 @@ func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
 }
 
 func (c *Call) askContext() Order {
-	if c.over || c.committed != nil {
+	switch {
+	case c.over, c.committed != nil && !c.committed.claimed:
 		return c.show()
+	case c.committed != nil:
+		return Order{Do: Wait} // until the call is over, or resumed
 	}
 	for _, deaf := range []bool{false, true} {
 		for _, a := range c.running {

@@ -189,10 +189,14 @@ func (c *Call) unsendable(a *attempt, err error) End {
 			c.commit(other, policy.CommitUnsendable)
 		}
 	}
-	if c.failure != nil {
-		err = c.failure
+	if c.failure == nil || c.committed != nil { // of a, the application may have seen something
+		return c.refuse(a, err)
 	}
-	return c.refuse(a, err)
+	e := c.refuse(a, c.failure)
+	if e.Attempt != 0 {
+		c.instead = c.failed
+	}
+	return e
 }
 
 func (c *Call) askCloseSend(t *Task) Order {
