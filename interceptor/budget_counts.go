@@ -87,10 +87,14 @@ func (c *budgetCounts) place(key budgetKey) budgetKey {
 	if c.places == nil {
 		c.places = map[budgetKey]withdrawals{}
 	}
-	if _, known := c.places[key]; !known && len(c.places) >= mostCounted {
+	_, known := c.places[key]
+	if !known && len(c.places) >= mostCounted {
 		key.target, key.service = otherTarget, ""
+		_, known = c.places[key]
 	}
-	c.places[key] = c.places[key]
+	if !known {
+		c.places[key] = withdrawals{}
+	}
 	return key
 }
 

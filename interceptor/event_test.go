@@ -253,7 +253,7 @@ func TestObserverSent(t *testing.T) {
 				s.On(get, row.script...)
 				calls := []func(context.Context) error{func(ctx context.Context) error { _, err := s.call(ctx, get); return err }}
 				for _, desc := range kinds() {
-					calls = append(calls, func(ctx context.Context) error { _, _, err := s.whole(t, desc); return err })
+					calls = append(calls, func(context.Context) error { _, _, err := s.whole(t, desc); return err })
 				}
 				for i, call := range calls {
 					sent = nil
