@@ -31,27 +31,32 @@ type client struct {
 	registry *prometheus.Registry
 }
 
-// newClient records the calls by gRPC's own metrics, and what stagger makes of them by stagger's.
+// newClient is a client of a server in this program, with the policy of the order service.
 func newClient(server *testserver.Server) (*client, error) {
+	set, err := policy.Parse(orders.File, orders.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return dial(server.Target(), set, server.DialOptions()...)
+}
+
+// dial records the calls by gRPC's own metrics, and what stagger makes of them by stagger's.
+func dial(target string, set *policy.Set, options ...grpc.DialOption) (*client, error) {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry))
 	if err != nil {
 		return nil, err
 	}
 	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
-	set, err := policy.Parse(orders.File, orders.Policy)
-	if err != nil {
-		return nil, err
-	}
 	retrier, err := interceptor.New(set, otel.Metrics(provider))
 	if err != nil {
 		return nil, err
 	}
-	conn, err := grpc.NewClient(server.Target(), slices.Concat(
+	conn, err := grpc.NewClient(target, slices.Concat(
 		[]grpc.DialOption{opentelemetry.DialOption(opentelemetry.Options{ // before the Retrier's options: it counts calls
 			MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: provider},
 		})},
-		retrier.DialOptions(), server.DialOptions())...)
+		retrier.DialOptions(), options)...)
 	if err != nil {
 		return nil, err
 	}
