@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -18,6 +19,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // meddler calls everything that a Retrier has, once from each callback. A callback that runs under a lock of the Retrier
@@ -58,6 +60,7 @@ func (m *meddler) meddle(from string) {
 	r.Waiting()
 	r.Decisions()
 	_ = r.Err()
+	r.Switches()
 	_ = m.conn.Invoke(context.Background(), get, wrapperspb.String("order 7"), new(wrapperspb.StringValue))
 	if stream, err := m.conn.NewStream(context.Background(), serverStream, get); err == nil {
 		_ = stream.SendMsg(wrapperspb.String("order 7"))
@@ -74,6 +77,7 @@ func (m *meddler) observer() interceptor.Observer {
 		},
 		Attempt:  func(context.Context, interceptor.AttemptEvent) { m.meddle("Attempt") },
 		Decision: func(context.Context, interceptor.DecisionEvent) { m.meddle("Decision") },
+		Sent:     func(context.Context, interceptor.DecisionEvent) { m.meddle("Sent") },
 		Call:     func(context.Context, interceptor.CallEvent) { m.meddle("Call") },
 		Reload:   func(interceptor.ReloadEvent) { m.meddle("Reload") },
 		Mode:     func(interceptor.ModeEvent) { m.meddle("Mode") },
@@ -106,6 +110,8 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		l := dialLive(t, s, config, s.retrier.Resolver)
 		m.retrier, m.conn = s.retrier, l.conn
 		_, _ = l.call(t.Context(), get)
+		s.Default(testserver.Play(testserver.Receive(1), testserver.Send(wrapperspb.String("1"))).Then(down()))
+		time.Sleep(time.Minute) // for the budget
 		stream := l.open(t, t.Context(), serverStream, interceptor.Resume(func(last proto.Message) (proto.Message, bool) {
 			m.meddle("Resume")
 			return nil, false
@@ -115,7 +121,7 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		if err := s.retrier.SetMode(policy.ModeObserve); err != nil {
 			t.Error(err)
 		}
-		for _, from := range []string{"CallStart", "Attempt", "Decision", "Call", "Reload", "Mode", "Fleet.Check", "Fleet.Lease", "classifier"} {
+		for _, from := range []string{"CallStart", "Attempt", "Decision", "Call", "Reload", "Mode", "Fleet.Check", "Fleet.Lease", "classifier", "Resume", "Sent"} {
 			if m.from[from] == 0 {
 				t.Errorf("%s was not called; of %v", from, m.from)
 			}

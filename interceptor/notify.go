@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -196,8 +197,8 @@ func (r *Retrier) notifyMode(e ModeEvent) {
 		}
 	}
 	if !heard {
-		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("service", e.To.Service),
-			slog.String("from", e.From.String()), slog.String("to", e.To.String()))
+		of := cmp.Or(e.To.Service, "all calls")
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("of", of), slog.String("from", e.From.String()), slog.String("to", e.To.String()))
 	}
 }
 

@@ -83,6 +83,10 @@ func TestFollower_ReadingHangs(t *testing.T) {
 		r.wants(t, time.Minute, 1, "14s retry.yaml: cannot be read: reading has taken 4s, and goes on")
 		r.set("maxWaiting: 8", false)
 		r.wants(t, 10*time.Second, 5, "1m10s 8")
+		r.set("maxWaiting: 8", true)
+		r.wants(t, time.Minute, 1, "1m24s retry.yaml: cannot be read: reading has taken 4s, and goes on")
+		r.set("maxWaiting: 8", false) // as before, and yet to be told after a failure
+		r.wants(t, 10*time.Second, 5, "2m19s 8")
 		r.set("maxWaiting: 9", true)
 		r.wants(t, 3*time.Second, 1)
 		cancel() // run ends beside a reading that hangs

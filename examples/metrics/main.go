@@ -55,8 +55,9 @@ func run(listen string) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", c.metrics())
 	mux.Handle("/debug/stagger/", debugpage.Handler(c.retrier))
+	mux.Handle("/debug/stagger/switch", debugpage.Switch{}.Handler(c.retrier))
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	fmt.Printf("http://%[1]s/metrics\nhttp://%[1]s/debug/stagger/\n", lis.Addr())
+	fmt.Printf("http://%[1]s/metrics\nhttp://%[1]s/debug/stagger/\nhttp://%[1]s/debug/stagger/switch\n", lis.Addr())
 
 	played := make(chan error, 1)
 	go func() {
