@@ -112,7 +112,7 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		_, _ = l.call(t.Context(), get)
 		s.Default(testserver.Play(testserver.Receive(1), testserver.Send(wrapperspb.String("1"))).Then(down()))
 		time.Sleep(time.Minute) // for the budget
-		stream := l.open(t, t.Context(), serverStream, interceptor.Resume(func(last proto.Message) (proto.Message, bool) {
+		stream := l.open(t, t.Context(), serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
 			m.meddle("Resume")
 			return nil, false
 		}))
