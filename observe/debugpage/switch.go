@@ -87,8 +87,7 @@ func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case browser:
 		m.show(w)
 	default:
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(m.state()) // a client that is gone needs no answer
+		m.write(w)
 	}
 }
 
@@ -165,6 +164,16 @@ func (m modes) state() []switchState {
 var switchText string
 
 var switchPage = template.Must(template.New("switch").Parse(switchText))
+
+func (m modes) write(w http.ResponseWriter) {
+	data, err := json.Marshal(m.state())
+	if err != nil {
+		http.Error(w, "debugpage: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(data, '\n')) // a client that is gone needs no answer
+}
 
 func (m modes) show(w http.ResponseWriter) {
 	var b bytes.Buffer

@@ -139,7 +139,7 @@ func TestSwitch_Refuses(t *testing.T) {
 		"another method":                 {nil, here, here, "PUT", "mode=OFF", nil, 405, "GET and POST"},
 		"no mode":                        {nil, here, here, "POST", "", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
 		"a mode that there is not":       {nil, here, here, "POST", "mode=STOP", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
-		"a field that there is not":      {nil, here, here, "POST", "mode=OFF&sevice=acme.Orders", nil, 400, "must be mode, percent or service"},
+		"a field that there is not":      {nil, here, here, "POST", "mode=OFF&of=acme.Orders", nil, 400, "must be mode, percent or service"},
 		"a field twice":                  {nil, here, here, "POST", "mode=OFF&service=a.B&service=a.C", nil, 400, "stand once"},
 		"a field in the address":         {nil, here, here, "POST", "mode=OFF", func(r *http.Request) { r.URL.RawQuery = "service=acme.Orders" }, 400, "in the body"},
 		"too large a percentage":         {nil, here, here, "POST", "mode=OFF&percent=101", nil, 400, "must be 0 to 100"},
