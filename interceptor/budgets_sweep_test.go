@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
@@ -54,7 +56,18 @@ func (s manyTargets) call(target int, invoke func() error) {
 	}
 	defer conn.Close()
 	_ = s.retrier.Unary()(s.t.Context(), get, nil, nil, conn,
-		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return invoke() })
+		func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+			err := invoke()
+			for _, o := range opts { // as gRPC does, of an attempt that has left the client
+				switch o := o.(type) {
+				case grpc.PeerCallOption:
+					*o.PeerAddr = peer.Peer{}
+				case grpc.OnFinishCallOption:
+					o.OnFinish(err)
+				}
+			}
+			return err
+		})
 }
 
 // pass lets many other targets come and go, so that the table is swept.
@@ -146,9 +159,9 @@ func TestBudgetsHeldByACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.DefaultRatio())
 		s.call(0, succeed)
-		goOn, attempts := make(chan struct{}), 0
+		goOn, attempts := make(chan struct{}), new(atomic.Int64)
 		go s.call(1, func() error {
-			if attempts++; attempts == 1 {
+			if attempts.Add(1) == 1 {
 				<-goOn
 			}
 			return refuse()
@@ -160,8 +173,8 @@ func TestBudgetsHeldByACall(t *testing.T) {
 		}
 		close(goOn)
 		time.Sleep(time.Second)
-		if b := s.of(1); b == nil || b.Granted != 3 || attempts != 4 {
-			t.Errorf("%+v after %d attempts; want those after the first charged to it", b, attempts)
+		if b := s.of(1); b == nil || b.Granted != 3 || attempts.Load() != 4 {
+			t.Errorf("%+v after %d attempts; want those after the first charged to it", b, attempts.Load())
 		}
 		time.Sleep(time.Minute)
 		s.pass(1000)

@@ -20,7 +20,8 @@
 //	                                           └ attempt 2 → auth, tracing of attempts → server
 //
 // Those after it must not use the options of an attempt when it has returned: another call may be
-// using them.
+// using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
+// retried; from then on, a Retrier gives each attempt a reply of its own, where it can make one.
 //
 // Retries of another library on the same connection multiply with a Retrier's, before it or after it: take them
 // out. Those of go-grpc-middleware are warned of once when they happen, and so are its call options where calls
@@ -76,6 +77,7 @@ type Retrier struct {
 	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
 	switches                  atomic.Pointer[switches]
 	closed                    atomic.Bool
+	leftRunning               atomic.Bool // an inner interceptor has returned from an attempt that gRPC had not ended
 	waits                     waits
 	outages                   outages
 	keepalive                 bool // DialOptions set it

@@ -400,13 +400,24 @@ func TestOutcome_NoStatus(t *testing.T) {
 // That proves nothing: the attempt may have reached the server.
 func TestUnsent_SwallowedOptions(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(create, down())
+		s.Default(down())
 		swallow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 			return invoke(ctx, method, req, reply, cc)
 		}
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(swallow))...)
-		if _, err := s.call(t.Context(), create); reasonOf(err) != policy.ReasonNotIdempotent || s.Count(create) != 1 {
-			t.Errorf("%s after %d attempts; want not_idempotent after 1", reasonOf(err), s.Count(create))
+		for _, row := range []struct {
+			method   string
+			reason   policy.Reason
+			attempts int
+		}{
+			{get, policy.ReasonNonRetryable, 1}, // nobody knows whether gRPC has ended the attempt
+			{create, policy.ReasonNotIdempotent, 1},
+			{get, policy.ReasonAttemptsExhausted, 4}, // from then on, each has a reply of its own
+		} {
+			s.Reset()
+			if _, err := s.call(t.Context(), row.method); reasonOf(err) != row.reason || s.Count(row.method) != row.attempts {
+				t.Errorf("%s after %d attempts; want %s after %d", reasonOf(err), s.Count(row.method), row.reason, row.attempts)
+			}
 		}
 	})
 }

@@ -40,7 +40,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		ctx = r.withBackends(ctx, cc, p, options.maxAttempts, flags)
 		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
 		known := r.knownFor(of, p, cc, method, &options)
-		adopted := flags&fast != 0 && !r.watched
+		adopted := flags&fast != 0 && !r.watched && !r.leftRunning.Load()
 		refused := adopted && known.Admits() && !known.Admit(start, timeLeft(ctx))
 		var err error
 		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
@@ -158,6 +158,7 @@ func newUnaryAttempt() *unaryAttempt {
 // release lets another call use the attempt.
 func (a *unaryAttempt) release() {
 	a.reset()
+	a.reply, a.own = nil, false
 	unaryAttempts.Put(a)
 }
 
@@ -226,11 +227,25 @@ func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 		u.adapt(now)
 	}
 	r := u.result(&a.attempt, a.reply, err, now)
+	if err != nil && u.mayStillRun(a) {
+		r.Final = true
+	}
 	step := u.call.ended(&a.attempt, r, now)
 	next := u.act(step, now, !a.own)
 	u.notifyAttempt(&a.attempt, err, step.Place)
 	u.notifyDecision(step, &a.attempt, err)
 	return next
+}
+
+// mayStillRun reports whether attempt a, which an inner interceptor has returned from, may yet write into the caller's
+// reply: gRPC has not ended it, and nobody can tell whether it has begun. From then on, the attempts of this Retrier have
+// replies of their own, where that is possible, so that they may be followed by others.
+func (u *unary) mayStillRun(a *unaryAttempt) bool {
+	if a.own || a.done || u.cc == nil {
+		return false
+	}
+	u.retrier.leftRunning.Store(true)
+	return true
 }
 
 // await returns the next attempt that the caller's goroutine is to make; nil when the call is over. As long as other
@@ -297,7 +312,7 @@ func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)
 	}
 	switch {
-	case !here:
+	case !here, u.retrier.leftRunning.Load() && u.hedging.replies.makes():
 		a.reply, a.own = u.hedging.replies.newMessage(), true
 	case n > 1:
 		clearReply(u.reply)

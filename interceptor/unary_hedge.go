@@ -24,7 +24,7 @@ type hedging struct {
 // prepareHedging lets attempts run beside each other if there can be a reply for each.
 func (u *unary) prepareHedging() {
 	u.hedging.changed.L = &u.mu
-	if u.policy.Parallel() {
+	if u.policy.Parallel() || u.retrier.leftRunning.Load() {
 		u.hedging.replies = u.retrier.replyType(u.method, u.reply)
 	}
 	u.alone = !u.hedging.replies.makes()

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -394,4 +395,42 @@ func TestUnary_ContextsEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An inner interceptor that returns before gRPC has ended its attempt leaves one behind that still writes into the
+// reply. The first call to which that happens has no other attempt; from then on, attempts have replies of their own.
+func TestUnary_LeftRunning(t *testing.T) {
+	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.AttemptEvent) {}}), "unseen": quiet} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, config(plain())), option)}
+				s.Default(text("late").Delay(time.Second))
+				n := 0
+				inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					if n++; n%2 == 0 {
+						return invoke(ctx, method, req, reply, cc, opts...)
+					}
+					go func() { _ = invoke(ctx, method, req, reply, cc, opts...) }()
+					time.Sleep(100 * ms)
+					return status.Error(codes.Unavailable, "gone ahead")
+				}
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
+				if _, err := s.call(t.Context(), get); n != 1 || reasonOf(err) != policy.ReasonNonRetryable {
+					t.Errorf("%v after %d attempts; want one, since it may still write into the reply", err, n)
+				}
+				time.Sleep(2 * time.Second)
+				n = 0
+				reply := wrapperspb.String("caller's")
+				s.On(get, text("late").Delay(3*time.Second), text("in time").Delay(10*ms))
+				if err := s.conn.Invoke(t.Context(), get, wrapperspb.String("order 7"), reply); err != nil || n != 2 || reply.GetValue() != "in time" {
+					t.Errorf("%q, %v after %d attempts; want the answer of the second", reply.GetValue(), err, n)
+				}
+				time.Sleep(5 * time.Second)
+				if reply.GetValue() != "in time" {
+					t.Errorf("then the reply is %q", reply.GetValue())
+				}
+			})
+		})
+	}
 }
