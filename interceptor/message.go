@@ -119,8 +119,7 @@ func isLegacyMessage(m any, t reflect.Type) bool {
 	if _, ok := m.(protoadapt.MessageV1); !ok || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return false
 	}
-	for i := range t.Elem().NumField() {
-		f := t.Elem().Field(i)
+	for f := range t.Elem().Fields() {
 		_, field := f.Tag.Lookup("protobuf")
 		_, oneof := f.Tag.Lookup("protobuf_oneof")
 		if !field && !oneof && !strings.HasPrefix(f.Name, "XXX_") {
@@ -158,16 +157,17 @@ func reachesInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 		return false
 	}
 	seen[t] = true
-	switch t.Kind() {
-	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+	reaches := func(next reflect.Type) bool { return reachesInterface(next, seen) }
+	switch kind := t.Kind(); {
+	case kind == reflect.Interface, kind == reflect.Func, kind == reflect.Chan, kind == reflect.UnsafePointer:
 		return true
-	case reflect.Map:
-		return reachesInterface(t.Key(), seen) || reachesInterface(t.Elem(), seen)
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return reachesInterface(t.Elem(), seen)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if reachesInterface(t.Field(i).Type, seen) {
+	case kind == reflect.Map:
+		return reaches(t.Key()) || reaches(t.Elem())
+	case kind == reflect.Pointer, kind == reflect.Slice, kind == reflect.Array:
+		return reaches(t.Elem())
+	case kind == reflect.Struct:
+		for f := range t.Fields() {
+			if reaches(f.Type) {
 				return true
 			}
 		}

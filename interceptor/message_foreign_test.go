@@ -233,7 +233,7 @@ func (strict) Unmarshal(data mem.BufferSlice, v any) error {
 		v.StringValue = m
 	case *nest:
 		v.inlay = new(inlay)
-		m = &v.inlay.StringValue
+		m = &v.StringValue
 	default:
 		return fmt.Errorf("%T is not of this codec", v)
 	}
@@ -268,7 +268,7 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 				s.On(get, down(), testserver.Play(testserver.ReceiveAll(), say("a")))
 				reply := new(nest)
 				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodecV2(strict{}))
-				if err != nil || reply.inlay.GetValue() != "a" || s.Count(get) != 2 {
+				if err != nil || reply.GetValue() != "a" || s.Count(get) != 2 {
 					t.Errorf("unary: %v after %d attempts", err, s.Count(get))
 				}
 				s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.ReceiveAll(), say("a")))
@@ -278,7 +278,7 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 				}
 				_ = stream.CloseSend()
 				reply = new(nest)
-				if err := stream.RecvMsg(reply); err != nil || reply.inlay.GetValue() != "a" {
+				if err := stream.RecvMsg(reply); err != nil || reply.GetValue() != "a" {
 					t.Errorf("stream: %v", err)
 				}
 			})

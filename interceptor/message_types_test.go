@@ -52,9 +52,7 @@ func jsonBytes(text string) []byte {
 
 // legacyValue is a message as gogo/protobuf and older generators make them.
 type legacyValue struct {
-	Value                string   `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
-	XXX_NoUnkeyedLiteral struct{} `json:"-"`
-	XXX_sizecache        int32    `json:"-"`
+	Value string `protobuf:"bytes,1,opt,name=value,proto3"`
 }
 
 func (m *legacyValue) Reset()         { *m = legacyValue{} }
