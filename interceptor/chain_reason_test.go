@@ -25,14 +25,14 @@ type ending struct {
 	name    string
 	config  policy.Config
 	options []interceptor.Option
-	call    func(t *testing.T, s scene, ctx context.Context) error //nolint:revive // the test comes first, as everywhere
+	call    func(ctx context.Context, t *testing.T, s scene) error
 	reason  policy.Reason
 	stops   bool // the caller above is told not to retry
 }
 
 // calls is a call of GetOrder, after something has been prepared.
-func calls(prepare func(t *testing.T, s scene), opts ...grpc.CallOption) func(*testing.T, scene, context.Context) error {
-	return func(t *testing.T, s scene, ctx context.Context) error {
+func calls(prepare func(t *testing.T, s scene), opts ...grpc.CallOption) func(context.Context, *testing.T, scene) error {
+	return func(ctx context.Context, t *testing.T, s scene) error {
 		t.Helper()
 		prepare(t, s)
 		_, err := s.call(ctx, get, opts...)
@@ -41,7 +41,7 @@ func calls(prepare func(t *testing.T, s scene), opts ...grpc.CallOption) func(*t
 }
 
 // answering is a call whose attempts are answered by steps.
-func answering(steps ...testserver.Step) func(*testing.T, scene, context.Context) error {
+func answering(steps ...testserver.Step) func(context.Context, *testing.T, scene) error {
 	return calls(func(_ *testing.T, s scene) { s.On(get, steps...) })
 }
 
@@ -79,13 +79,13 @@ func endings() []ending {
 		{"of one attempt", retries, []interceptor.Option{interceptor.WithMaxAttempts(1)}, answering(unavailable), policy.ReasonAttemptsExhausted, false},
 		{"of one attempt, by the caller", retries, nil, calls(func(_ *testing.T, s scene) { s.On(get, unavailable) }, interceptor.MaxAttempts(1)), policy.ReasonAttemptsExhausted, false},
 		{"no policy", none, nil, answering(unavailable), policy.ReasonNonRetryable, false},
-		{"nobody declares it safe", retries, nil, func(_ *testing.T, s scene, ctx context.Context) error {
+		{"nobody declares it safe", retries, nil, func(ctx context.Context, _ *testing.T, s scene) error {
 			s.On(create, unavailable)
 			_, err := s.call(ctx, create)
 			return err
 		}, policy.ReasonNotIdempotent, false},
 		{"at once", retries, nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, true},
-		{"left to the caller above", suppressed, nil, func(_ *testing.T, s scene, ctx context.Context) error {
+		{"left to the caller above", suppressed, nil, func(ctx context.Context, _ *testing.T, s scene) error {
 			s.On(get, unavailable)
 			_, err := s.call(metadata.NewIncomingContext(ctx, metadata.Pairs("grpc-previous-rpc-attempts", "1")), get)
 			return err
@@ -136,13 +136,13 @@ func mustSetMode(t *testing.T, r *interceptor.Retrier, m policy.Mode) {
 }
 
 // cutStream reads a stream that is cut after its first message.
-func cutStream(_ *testing.T, s scene, ctx context.Context) error {
+func cutStream(ctx context.Context, _ *testing.T, s scene) error {
 	s.On(get, testserver.Play(testserver.Send(wrapperspb.String("a"))).Then(testserver.Fail(codes.Unavailable)))
 	return ask(ctx, s.conn, false)
 }
 
 // cancelled is a call whose caller gives up in its second attempt.
-func cancelled(_ *testing.T, s scene, ctx context.Context) error {
+func cancelled(ctx context.Context, _ *testing.T, s scene) error {
 	s.On(get, down().Times(1), testserver.Hang())
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
@@ -167,7 +167,7 @@ func TestChain_Reason(t *testing.T) {
 				)
 				ctx := grpc.NewContextWithServerTransportStream(t.Context(), trailers{&told})
 				_, _ = s.retrier.UnaryServer()(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) {
-					err = e.call(t, s, ctx)
+					err = e.call(ctx, t, s)
 					return nil, err
 				})
 				var want []string
