@@ -23,10 +23,10 @@ func (c *Call) Finish(n int, err error) End {
 // may receive ahead, and the application may have left.
 func (c *Call) Overdue(n int) End {
 	a := c.find(n)
-	if a == nil || a.claimed || a.held() {
+	if a == nil || a.claimed || a.held() || a.record == nil && !a.headed { // without headers, RecvMsg has to say it
 		return End{}
 	}
-	return a.claim(End{Err: a.record, GivenUp: a.record == nil && !a.headed}) // without headers, only RecvMsg says it all
+	return a.claim(End{Err: a.record})
 }
 
 // Gone has the ends reported of attempts that nobody will hear of: the call's context is over for some time, and
