@@ -37,6 +37,7 @@ type call struct {
 	options callOptions
 	flags   callFlags
 	alone   bool // no second reply can be made, so that attempts never run beside each other
+	uploads bool // the application sends any number of messages, for which attempts never run beside each other either
 	with    coexistence
 	key     string        // the idempotency key; "" for none
 	keyless bool          // an attempt without it may have reached a server, since the policy has come late
@@ -102,7 +103,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	}
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
-		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone, Observe: c.options.mode == policy.ModeObserve,
+		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone || c.uploads, Observe: c.options.mode == policy.ModeObserve,
 		ConnectWait: r.outages.longestWait(c.ctx, c.policy), MaxOutage: r.outages.maxOutage(c.policy),
 	}
 	if waits, says := c.saysWaitForReady(); says {
@@ -202,13 +203,18 @@ func (c *call) ended(a *attempt, r attempts.Result, now attempts.Now) attempts.S
 	if reason := c.gone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
+	c.noteEnd(a, &r)
+	return c.remember(c.engine.Ended(a.number, r, now))
+}
+
+// noteEnd keeps what the end of an attempt says of the call, before the engine hears of it.
+func (c *call) noteEnd(a *attempt, r *attempts.Result) {
 	if r.Unsent && a.number == 1 {
 		c.keyless = false // those that follow carry the key
 	}
 	if c.retrier.hearsDecisions() {
 		c.codes = append(c.codes, status.Code(r.Err))
 	}
-	return c.remember(c.engine.Ended(a.number, r, now))
 }
 
 // finish tells everybody that the call is over, and returns its error. The caller gets what was reported of the

@@ -545,7 +545,7 @@ func TestCallCodec_NotDecodable(t *testing.T) {
 func TestCallCodec_NotDecodableBesideAnother(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(time.Second)), testserver.Hang())
-		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
+		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
 		if err := stream.SendMsg(&note{"a"}); err != nil {
 			t.Fatal(err)
 		}

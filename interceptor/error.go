@@ -116,10 +116,15 @@ func (c *call) failure(end attempts.End) *Error {
 	}
 }
 
+// connClosing is how gRPC words that the connection was closed.
+const connClosing = "grpc: the client connection is closing"
+
+var errConnClosing = status.Error(codes.Canceled, connClosing)
+
 // unanswered is the error of a call that ended while it waited for its next attempt.
 func (c *call) unanswered(end attempts.End) error {
 	if end.Reason == policy.ReasonClosed {
-		return status.Error(codes.Canceled, "grpc: the client connection is closing")
+		return errConnClosing
 	}
 	st := status.FromContextError(cmp.Or(c.ctx.Err(), context.DeadlineExceeded))
 	before := ""

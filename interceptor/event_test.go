@@ -252,7 +252,11 @@ func TestObserverSent(t *testing.T) {
 			play(t, row.config, func(t *testing.T, s scene) {
 				s.On(get, row.script...)
 				calls := []func(context.Context) error{func(ctx context.Context) error { _, err := s.call(ctx, get); return err }}
-				for _, desc := range kinds() {
+				of := kinds()
+				if row.config.Methods[0].Hedge != nil {
+					of = hedgedKinds()
+				}
+				for _, desc := range of {
 					calls = append(calls, func(context.Context) error { _, _, err := s.whole(t, desc); return err })
 				}
 				for i, call := range calls {

@@ -69,7 +69,11 @@ func TestAttemptNumber(t *testing.T) {
 				if got := asked.take(); got != row.want {
 					t.Errorf("unary: %s", got)
 				}
-				for kind, desc := range kinds() {
+				of := kinds()
+				if row.config.Methods[0].Hedge != nil {
+					of = hedgedKinds()
+				}
+				for kind, desc := range of {
 					s.On(get, row.step, row.step, takes(0, "3"))
 					if _, _, err := s.whole(t, desc, grpc.PerRPCCredentials(asked)); err != io.EOF {
 						t.Error(err)

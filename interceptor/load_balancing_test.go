@@ -106,11 +106,11 @@ func TestRetryElsewhere(t *testing.T) {
 		for kind, attempt := range map[string]func(ctx context.Context, c cluster, method string) error{
 			"unary": func(ctx context.Context, c cluster, method string) error { return c.call(ctx, method) },
 			"stream": func(ctx context.Context, c cluster, method string) error {
-				stream, err := c.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+				stream, err := c.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
 				if err != nil {
 					return err
 				}
-				if err := stream.CloseSend(); err != nil {
+				if err := stream.SendMsg(&emptypb.Empty{}); err != nil {
 					return err
 				}
 				for err == nil {

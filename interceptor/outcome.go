@@ -17,9 +17,18 @@ import (
 
 // result is how attempt a, which has returned, has ended.
 func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attempts.Result {
+	return c.judge(a, reply, err, c.local(a, err, now), now)
+}
+
+// local reports whether err is no answer, but what gRPC makes of the context of a, which is over.
+func (c *call) local(a *attempt, err error, now attempts.Now) bool {
+	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.gone(now) != "")
+}
+
+// judge is result for an attempt of which it is known whether its end is local. It may have been cancelled since.
+func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) attempts.Result {
 	a.done, a.took = a.ended.Load(), now.At-a.began
-	r := attempts.Result{Err: err, Outcome: policy.Outcome{Status: ok}}
-	r.Local = err != nil && !answered(err) && (a.ctx.Err() != nil || c.gone(now) != "")
+	r := attempts.Result{Err: err, Outcome: policy.Outcome{Status: ok}, Local: local}
 	verdict := VerdictByCode
 	judged := err != nil || reply != nil // of a stream, failures alone
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {

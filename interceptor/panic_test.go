@@ -347,7 +347,7 @@ func TestStreamPanic_Hedge(t *testing.T) {
 						t.Errorf("the budget: %v; %d bytes kept", purse, s.retrier.Replayed())
 					}
 				}()
-				stream, err := conn.NewStream(ctx, bidiStream, get)
+				stream, err := conn.NewStream(ctx, serverStream, get)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -429,7 +429,7 @@ func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
 			return stream
 		})
 		s.On(get, testserver.Hang().Times(1), testserver.Play(say("a"), testserver.Pause(time.Hour)))
-		stream := s.open(t, t.Context(), bidiStream)
+		stream := s.open(t, t.Context(), serverStream)
 		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
 		synctest.Wait()
 		if seen != "inner" || len(s.calls) != 1 || len(s.attempts) != s.calls[0].Attempts || s.calls[0].Attempts < 2 ||

@@ -42,9 +42,7 @@ type replayBuffer struct {
 	codec    encoding.CodecV2 // of messages that are not protobuf's
 	messages []replayed
 	chunk    []byte // the bytes of the last messages, one after the other
-	closed   bool   // the application has closed its side
-
-	over bool // the call is over, and nothing is kept any more
+	over     bool   // the call is over, and nothing is kept any more
 
 	used     int           // of limit: the bytes and a header for each message
 	reserved int           // of total: for used, and up to an eighth more, so that few messages write to it
@@ -175,6 +173,12 @@ func (r *replayBuffer) release() {
 		r.total.Add(-int64(r.reserved))
 	}
 	r.messages, r.chunk, r.used, r.reserved = nil, nil, 0, 0
+}
+
+// replace keeps m alone, whose bytes are data. It reports false if that does not fit.
+func (r *replayBuffer) replace(m any, data []byte) bool {
+	r.release()
+	return r.add(m, data)
 }
 
 // close forgets the messages, and keeps none from now on.

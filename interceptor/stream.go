@@ -6,7 +6,6 @@ package interceptor
 import (
 	"context"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,57 +14,48 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/streams"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// stream is a call of any streaming kind. Until the application has seen part of an attempt, what it sends is
-// kept, and other attempts may follow one that fails, or run beside one that is slow. From then on the call is
-// committed to that attempt, and the stream only hands through.
+// stream is a call of any streaming kind that may have more than one attempt. The machine says who does what next: each
+// call of the application, and the goroutine of each attempt, is a task of it. The stream does that without the lock,
+// tells the machine what has come of it, and does what the machine asks for beside (see package streams).
 //
-//	   ┌──────────────── cut, and to be resumed ─────────────────┐
-//	   ▼                                                         │
-//	opening ──────────────► uncommitted ─────── commit ────► committed
-//	   ▲                      │   │  ▲                           ▲
-//	   └── it failed: retry ──┘   │  └── one runs ─────┐         │
-//	                              └── it is slow ─► racing ───── commit
-//
-//	from anywhere ── the last attempt has ended, and none follows ──► done
-//
-// What commits stands at [policy.Commit]. The engine decides all of that, and hears of everything under mu, which
-// nobody holds while gRPC, an inner interceptor or an observer runs. An attempt has one sender and one reader at a
-// time: the application while it can do that by itself, else a goroutine.
+// Nothing of gRPC's, of inner interceptors', codecs' or observers' runs under the lock. Who reports the end of an attempt
+// also runs what observers are to be told, before it returns.
 type stream struct {
-	direct atomic.Pointer[streamAttempt] // the call is committed to it, and nothing stands in between
-	simple bool                          // what a direct attempt brings needs no look; RecvMsg alone changes it
+	sends    atomic.Pointer[streamAttempt] // the application sends to it without asking
+	receives atomic.Pointer[streamAttempt] // and receives from it
+	keeps    atomic.Bool                   // what the application sends is kept
 
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer
 	resume  resumption
 	scratch []byte // of the sender
+	racing  bool   // RecvMsg is to say what messages are made of
 
 	mu        sync.Mutex // guards all below, and the engine
-	changed   sync.Cond  // is told of every change
+	changed   sync.Cond  // is told of every new version
+	version   int        // changes when those who wait are to ask again
+	machine   streams.Call
 	call      call
-	races     bool             // attempts may run beside each other
-	single    bool             // no other attempt can follow the first
-	timer     *time.Timer      // calls wake; nil until it is needed
-	running   []*streamAttempt // in the order in which they were sent
-	chosen    *streamAttempt   // the call is committed to it; nil before that, and when it is to be resumed
-	answer    *streamAttempt   // the last that has ended and may be the call's answer; nil if there is none
+	attempts  []*streamAttempt // by number
 	replay    replayBuffer
-	into      any         // what RecvMsg waits to receive into; nil if it does not wait
-	replies   messageType // of into, where attempts race
-	asking    int         // how many Header calls wait
-	usable    bool        // an attempt could be opened
-	failure   error       // the last that an attempt has ended with, and is no end of a context
-	over      bool        // the engine is done with the call
-	done      bool        // everybody was told so, and final is set
-	final     error       // what RecvMsg returns then: io.EOF after success
-	caught    caught      // of inner interceptors
+	replies   messageType   // of the message that RecvMsg waits with
+	begun     bool          // the engine has
+	unwatch   func() bool   // ends the watch over the call's context; nil: there is none
+	timer     *time.Timer   // wakes the engine; nil until it is needed
+	armed     time.Duration // for when the timer is set; attempts.Never: it is not
+	nap       *nap          // of the goroutine that waits while nothing runs
+	overdue   *time.Timer
+	final     error       // what RecvMsg returns when the call is over: io.EOF after success
+	caught    caught      // of inner interceptors and callbacks
 	events    []func()    // what observers are still to be told
+	queued    atomic.Bool // there are events
 	notifying bool        // somebody tells them
-	first     *streamAttempt
-	array     [2]*streamAttempt // of running, for most calls
+	array     [2]*streamAttempt
+	space     [2]func() // of events, for most calls
 }
 
 func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
@@ -92,195 +82,209 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
 			return s.openSingle(open)
 		}
-		s := &stream{desc: desc, open: open, call: c, first: first}
-		s.call.options.header, s.call.alone = true, !r.streamsInParallel(codec)
+		s := &stream{desc: desc, open: open, call: c}
+		s.call.options.header = true
+		s.call.alone, s.call.uploads = !r.streamsInParallel(codec), desc.ClientStreams
 		s.resume = resumptionOf(desc, opts)
-		s.simple = desc.ServerStreams && s.resume.next == nil && !s.call.known.Admits()
 		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
-		s.changed.L, s.running = &s.mu, s.array[:0]
+		s.changed.L, s.armed, s.attempts = &s.mu, attempts.Never, append(s.array[:0], first)
+		s.events = s.space[:0]
 		return s.begin()
 	}
 }
 
-// begin opens the first attempt, or those that follow if it cannot be opened.
+// begin starts the engine, and waits until the stream can be used.
 func (s *stream) begin() (grpc.ClientStream, error) {
-	var first *streamAttempt
-	s.withCallbacks(func() { first = s.start() })
-	if first != nil {
-		s.openAttempt(first)
-	}
-	s.mu.Lock()
-	defer s.unlock()
-	for !s.usable && !s.done {
-		s.wait()
-	}
-	s.rethrow()
-	if !s.usable {
-		return nil, s.final
+	s.machine.Start(&s.call.engine, s.settings(), attempts.Now{}, attempts.Step{Wake: attempts.Never})
+	s.enter(s.start)
+	t := task{Task: streams.Task{Kind: streams.NewStream}}
+	if s.run(&t); t.order.Returns == streams.Final {
+		return nil, t.final
 	}
 	return s, nil
 }
 
-// start has the engine begin. It returns the first attempt, nil if the call is refused.
-func (s *stream) start() *streamAttempt {
-	s.mu.Lock()
-	defer s.unlock()
+func (s *stream) start() {
 	now := s.call.now()
 	step := s.call.begin(now)
-	s.learn()
-	if step.Over {
-		s.act(step, now)
-		return nil
+	if !step.Over {
+		s.prepare(s.attempts[0], step.Send, now)
 	}
-	s.add(s.first, step.Send, now)
-	step.Send = 0
-	s.act(step, now)
-	return s.first
+	s.machine.Start(&s.call.engine, s.settings(), now, step)
+	if s.begun = true; !step.Over {
+		s.watch()
+	}
 }
 
-// learn takes from the policy what attempts there may be. It requires mu.
-func (s *stream) learn() {
-	s.single = min(s.call.policy.MaxAttempts(), s.call.options.maxAttempts) < 2 || s.call.options.mode == policy.ModeOff
-	s.races = s.call.policy.Parallel() && !s.single && !s.call.alone
+// watch has the stream learn that the call's context is over, if it can be. s.mu must be held.
+func (s *stream) watch() {
+	if s.call.ctx.Done() != nil {
+		s.unwatch = context.AfterFunc(s.call.ctx, s.gone)
+	}
 }
 
-// act does what the engine asks for. It requires mu.
-func (s *stream) act(step attempts.Step, now attempts.Now) {
-	for _, t := range s.running {
-		if slices.Contains(step.Cancel, t.number) {
-			s.abandon(t)
-		}
+// settings are what the machine is to know. s.mu must be held, but in begin.
+func (s *stream) settings() streams.Settings {
+	o := &s.call.options
+	one := min(s.call.policy.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff
+	s.racing = s.call.policy.Parallel() && !one && !s.call.alone && !s.call.uploads && o.mode == policy.ModeEnforce
+	return streams.Settings{
+		ClientStreams: s.desc.ClientStreams, ServerStreams: s.desc.ServerStreams,
+		Races: s.racing, Single: one, Resumes: s.resume.next != nil,
 	}
-	if step.Over {
+}
+
+// adapt takes the policy of a call that began before its connection had received any: opening its first attempt
+// has waited for that. s.mu must be held.
+func (s *stream) adapt() {
+	if s.machine.Over() || !s.call.catchUp() {
+		return
+	}
+	s.call.limit()
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	s.watch()
+	step := s.call.adapt(s.call.now())
+	s.machine.Adapt(s.settings(), step)
+}
+
+// enter locks s.mu, lets f tell and ask the machine, and does what the machine asks for. Then observers are told, without
+// the lock. If a callback panics that the engine calls (budget, breaker), the call is over.
+func (s *stream) enter(f func()) {
+	func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		returned := false
+		defer func() {
+			if !returned {
+				s.abort(recover())
+			}
+		}()
+		s.look()
+		f()
+		s.act(s.machine.Exit())
+		returned = true
+	}()
+	s.notify()
+}
+
+// look takes one reading of the clock, the channel's state and the call's context. s.mu must be held.
+func (s *stream) look() {
+	if s.begun {
+		now := s.call.now()
+		s.machine.Enter(now, s.call.gone(now))
+	}
+}
+
+// abort ends the call since a callback, or an inner interceptor, has panicked with p. s.mu must be held.
+func (s *stream) abort(p any) {
+	s.caught.note(p)
+	s.machine.Abort()
+	s.act(s.machine.Exit())
+}
+
+// act does what the machine asks for. s.mu must be held.
+func (s *stream) act(a streams.Acts) {
+	for _, n := range a.Cancel {
+		s.attempts[n-1].cancel()
+	}
+	for _, n := range a.Go {
+		t := s.attempt(n)
+		go s.run(&task{Task: streams.Task{Kind: streams.Goroutine, Attempt: n}, on: t})
+	}
+	for _, e := range a.Report {
+		go s.report(e)
+	}
+	if a.Released {
+		s.replay.release()
+	}
+	if a.Over {
 		s.finish()
 	}
-	if step.Send > 0 {
-		t := new(streamAttempt)
-		t.init()
-		s.add(t, step.Send, now)
-		go s.run(t)
+	s.schedule(&a)
+	direct(&s.sends, s.attempts, a.Sends)
+	direct(&s.receives, s.attempts, a.Receives)
+	if keeps := s.machine.Keeps(); keeps != s.keeps.Load() {
+		s.keeps.Store(keeps)
 	}
-	s.schedule(step, now)
-	s.changed.Broadcast()
-}
-
-// schedule has the engine look again when it asks for that. While nothing runs, gRPC does not look after the
-// context and the connection. It requires mu.
-func (s *stream) schedule(step attempts.Step, now attempts.Now) {
-	switch {
-	case step.Wake == attempts.Never:
-		if s.timer != nil {
-			s.timer.Stop()
-		}
-	case s.call.engine.Running() == 0:
-		go s.sleep(step.Wake, step.Watch)
-	case step.Wake <= now.At:
-		go s.wake() // a timer of nothing adds nothing, and two at once crash the race detector in a synctest bubble
-	case s.timer == nil:
-		s.timer = time.AfterFunc(step.Wake-now.At, s.wake)
-	default:
-		s.timer.Reset(step.Wake - now.At)
-	}
-}
-
-func (s *stream) sleep(until time.Duration, watch bool) {
-	s.call.sleep(until, watch)
-	s.wake()
-}
-
-func (s *stream) wake() { s.withCallbacks(s.look) }
-
-// look has the engine look at the time again.
-func (s *stream) look() {
-	s.mu.Lock()
-	defer s.unlock()
-	if !s.over {
-		now := s.call.now()
-		step := s.call.wake(now)
-		s.queueDecision(&step, nil, nil)
-		s.act(step, now)
-	}
-}
-
-// queueDecision has the observers told what was decided and sent, if anything was. It requires mu.
-func (s *stream) queueDecision(step *attempts.Step, ended *attempt, err error) {
-	if tell := s.call.eventsOf(*step, ended, err); tell != nil {
-		s.events = append(s.events, tell)
-	}
-}
-
-// finish lets go of everything that the call holds, and has everybody told how it has ended. It requires mu.
-func (s *stream) finish() {
-	s.over = true
-	s.replay.close()
-	if s.call.engine.End().Answer == 0 {
-		s.answer = nil
-	}
-}
-
-// deliver tells everybody how the call has ended, without mu, which it requires. Then those that wait for that
-// go on.
-func (s *stream) deliver() {
-	final := errPanicked // if a callback panics
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.done, s.final = true, final
+	if a.Moved {
+		s.version++
 		s.changed.Broadcast()
-	}()
-	s.call.release()
+	}
+}
+
+// direct makes attempt n the one in p, none for 0.
+func direct(p *atomic.Pointer[streamAttempt], all []*streamAttempt, n int) {
+	var t *streamAttempt
+	if n > 0 {
+		t = all[n-1]
+	}
+	if p.Load() != t {
+		p.Store(t)
+	}
+}
+
+// finish fixes the answer of a call that is over, and has everybody told. s.mu must be held.
+func (s *stream) finish() {
+	s.replay.close()
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	for _, timer := range []*time.Timer{s.timer, s.overdue} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
 	reported := &unreported
-	if s.answer != nil {
-		reported = s.answer.report()
+	if n := s.machine.Answer(); n > 0 {
+		reported = s.attempts[n-1].report()
 	}
-	if final = s.call.finish(reported); final == nil {
-		final = io.EOF
+	err := s.call.answer(reported)
+	if s.final = err; err == nil {
+		s.final = io.EOF
+	}
+	s.queue(func() {
+		s.call.release()
+		s.call.notifyEnd(err)
+	})
+}
+
+// notify tells observers what has happened, one after the other, unless somebody does.
+func (s *stream) notify() {
+	if !s.queued.Load() {
+		return
+	}
+	for event := s.nextEvent(); event != nil; event = s.nextEvent() {
+		s.tell(event)
 	}
 }
 
-// unlock gives up mu, and before that has everybody told what has happened.
-func (s *stream) unlock() {
+func (s *stream) nextEvent() (event func()) {
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.unnotified() {
-		s.notifyNext()
+	if s.notifying || len(s.events) == 0 {
+		return nil
 	}
+	event, s.events, s.notifying = s.events[0], s.events[1:], true
+	s.queued.Store(len(s.events) > 0)
+	return event
 }
 
-// wait returns when something may have changed. It requires mu, and gives it up meanwhile.
-func (s *stream) wait() {
-	if s.unnotified() {
-		s.notifyNext()
-		return
-	}
-	s.changed.Wait()
-}
-
-// unnotified reports whether something has happened that nobody is being told of. It requires mu.
-func (s *stream) unnotified() bool { return !s.notifying && (len(s.events) > 0 || s.over && !s.done) }
-
-// notifyNext tells of what has happened first, without mu, which it requires: nobody else does so meanwhile.
-func (s *stream) notifyNext() {
-	s.notifying = true
-	defer func() { s.notifying = false }()
-	if len(s.events) == 0 {
-		s.deliver()
-		return
-	}
-	event := s.events[0]
-	s.events = s.events[1:]
-	s.outside(event)
-}
-
-// outside runs f without mu, which it requires.
-func (s *stream) outside(f func()) {
-	s.unlock()
-	defer s.mu.Lock()
-	f()
-}
-
-// rethrow panics once the call is over, if an inner interceptor has panicked. It requires mu.
-func (s *stream) rethrow() {
-	if s.done {
-		s.caught.rethrow()
-	}
+// tell runs what an observer is to be told. If that panics, the call is over, and the panic comes up in the application's next call.
+func (s *stream) tell(event func()) {
+	returned := false
+	defer func() {
+		p := any(nil)
+		if !returned {
+			p = recover()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.notifying = false; !returned {
+			s.abort(p)
+		}
+	}()
+	event()
+	returned = true
 }

@@ -73,6 +73,7 @@ func TestStreamAttempt_CancelInEveryState(t *testing.T) {
 				send(t, stream, "a")
 				time.Sleep(time.Second)
 				send(t, stream, "b")
+				time.Sleep(time.Second)
 			}, 2,
 		},
 		"after an attempt that used up its timeout": {
@@ -112,8 +113,8 @@ func TestStreamAttempt_CancelInBackoff(t *testing.T) {
 	for name, wait := range map[string]func(stream grpc.ClientStream) error{
 		"RecvMsg": func(stream grpc.ClientStream) error { return stream.RecvMsg(new(wrapperspb.StringValue)) },
 		"SendMsg": func(stream grpc.ClientStream) error {
-			time.Sleep(ms) // the attempt has failed
-			if err := stream.SendMsg(wrapperspb.String("b")); err != io.EOF {
+			time.Sleep(ms)                                                 // the attempt has failed
+			if err := stream.SendMsg(wrapperspb.String("b")); err != nil { // it is kept, and waits for nothing
 				return fmt.Errorf("SendMsg: %w", err)
 			}
 			return stream.RecvMsg(new(wrapperspb.StringValue))
@@ -396,6 +397,7 @@ func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 				send(t, stream, "a")
 				time.Sleep(time.Second) // the first attempt has failed
 				send(t, stream, "b")
+				time.Sleep(time.Second) // the second has taken its place
 				synctest.Wait()
 				if s.retrier.Replayed() == 0 || len(s.calls) > 0 || attempts[1].Err() != nil {
 					t.Fatalf("%d bytes kept, calls %+v; the stream should live", s.retrier.Replayed(), s.calls)
@@ -434,6 +436,7 @@ func TestStreamAttempt_CancelledWhileNextOpens(t *testing.T) {
 		send(t, stream, "a")
 		time.Sleep(time.Second)
 		_ = stream.SendMsg(wrapperspb.String("b")) // finds the failure; nobody calls after it
+		time.Sleep(time.Second)
 		synctest.Wait()
 		if len(s.calls) != 1 || s.calls[0].Code != codes.Canceled || s.retrier.Replayed() != 0 {
 			t.Errorf("calls %+v, %d bytes kept; want one that was cancelled", s.calls, s.retrier.Replayed())

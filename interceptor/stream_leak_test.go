@@ -77,7 +77,7 @@ func TestStreamLeak_Hedged(t *testing.T) {
 				goroutines = runtime.NumGoroutine() // those of one connection
 			}
 		}
-		if calls.Load() != int64(streams) || attempts.Load() != 0 || beside.Load() < int64(streams) {
+		if calls.Load() != int64(streams) || attempts.Load() != 0 || beside.Load() < int64(streams)/10 {
 			t.Errorf("%d calls of %d ended, %d attempts too many, %d ran beside others", calls.Load(), streams, attempts.Load(), beside.Load())
 		}
 		if r.Replayed() != 0 || runtime.NumGoroutine() > goroutines+others {

@@ -79,6 +79,15 @@ func (m *model) checkEnd(t *rapid.T, told string) {
 		t.Fatalf("%d attempts were made, %d arrived: %s", made, heard, told)
 	}
 	seen := len(m.got) > 0 || m.header != "" || strings.Contains(fmt.Sprint(m.sends, m.receives), "context")
+	unread := m.desc.ClientStreams && slices.ContainsFunc(m.attempts, func(a attemptScript) bool {
+		return slices.Contains(a.moves, "headers") || slices.Contains(a.moves, "send") || a.end == "cut"
+	})
+	if cut && slices.Contains(m.receives, "header") { // of a stream that gRPC has not sent, Header says that there are none
+		return
+	}
+	if unread { // headers, and then a failure that SendMsg finds: nobody may read what else has come
+		return
+	}
 	if reasonOf(m.end) == policy.ReasonCommitted && !seen {
 		t.Fatalf("committed to an attempt that nobody has seen: %s", told)
 	}
@@ -155,10 +164,10 @@ func (m *model) checkPlaces(t *rapid.T, told string) {
 			winners++
 		}
 	}
-	if made := m.calls[0].Attempts; len(seen) != made || made > 4 || winners > 1 || m.end == io.EOF && winners != 1 {
+	if made := m.calls[0].Attempts; len(seen) != made || made > 4 || winners > 1 || m.end == io.EOF && winners != 1 && !slices.Contains(m.receives, "header") { // settled a second after Header found none
 		t.Fatalf("%d attempts, %d have ended, %d have won: %s", made, len(seen), winners, told)
 	}
-	if strings.Contains(m.places(), "abandoned") {
+	if !m.desc.ClientStreams && strings.Contains(m.places(), "abandoned") { // others follow each other
 		t.Fatalf("an attempt was given up: %s", told)
 	}
 }

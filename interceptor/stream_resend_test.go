@@ -43,7 +43,7 @@ func TestStreamResend_Grows(t *testing.T) {
 		if got := fmt.Sprint(s.heardBy()); got != "[[a] [a b] [a b c] [a b c d].]" {
 			t.Errorf("the attempts heard %s", got)
 		}
-		if s.waits() != "[1.1s 1.2s 1.4s]" { // each failure is found when the next message is sent
+		if s.waits() != "[1.1s 1.1s 1.2s]" { // each failure is found when the next message is sent
 			t.Errorf("waits %s", s.waits())
 		}
 	})

@@ -35,7 +35,6 @@ type resumption struct {
 	last proto.Message                                          // belongs to the receiver, as progress does
 
 	progress bool // a message has come since the stream was last cut
-	begun    bool // what the application has sent is replaced; guarded by the stream's lock
 }
 
 func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) {
@@ -60,29 +59,19 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// rewind makes the request for what comes after the last message the one to be sent, in place of what the
-// application has sent, and claims the end of t, so that t is not sent it. It reports false if the application does
-// not want that, or the call is over.
-func (s *stream) rewind(t *streamAttempt) bool {
+// rest is the request for what comes after the last message that the application has received, and its bytes; nil if
+// there is no such message, or the application does not want the rest.
+func (s *stream) rest() (request proto.Message, data []byte) {
 	if s.resume.last == nil {
-		return false
+		return nil, nil
 	}
-	var request proto.Message
-	ok := false
-	s.withCallbacks(func() { request, ok = s.resume.next(s.resume.last) })
+	request, ok := s.resume.next(s.resume.last)
 	if !ok {
-		return false
+		return nil, nil
 	}
 	data, why := s.replay.encode(request, nil)
-	s.mu.Lock()
-	defer s.unlock()
-	if why != policy.CommitNone || s.chosen != t || t.over {
-		return false
+	if why != policy.CommitNone {
+		return nil, nil
 	}
-	s.replay.release()
-	if !s.replay.add(request, data) {
-		return false
-	}
-	s.replay.closed, s.resume.begun, t.over = true, true, true
-	return true
+	return request, data
 }

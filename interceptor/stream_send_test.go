@@ -541,27 +541,3 @@ func TestStreamSend_MutatingInterceptor(t *testing.T) {
 		}
 	})
 }
-
-func TestStreamSend_HedgeBesideMutatingAttempt(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		seen := make([][]string, 4)
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			return stamping{stream, &seen[n]}
-		})
-		s.On(get, testserver.Hang(), takes(time.Second, "second"), testserver.Hang())
-		stream := s.open(t, t.Context(), clientStream)
-		m := wrapperspb.String("")
-		for _, text := range []string{"a", "b", "c"} { // at 0, 60 and 120 ms
-			m.Value = text
-			if err := stream.SendMsg(m); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(60 * ms)
-		}
-		_ = stream.CloseSend()
-		err := stream.RecvMsg(new(wrapperspb.StringValue))
-		if err != nil || fmt.Sprint(seen[1:]) != "[[a+ b+ c+] [a+ b+ c+] [a+ b+ c+]]" {
-			t.Errorf("%v; the interceptors saw %v", err, seen)
-		}
-	})
-}

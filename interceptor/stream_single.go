@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -190,7 +191,7 @@ func (s *singleStream) Header() (metadata.MD, error) {
 		s.mu.Lock()
 		recorded, last := s.recorded, s.last
 		s.mu.Unlock()
-		if recorded && (last != nil || s.desc.ServerStreams) { // else RecvMsg says that there is no reply
+		if recorded && last != nil { // else RecvMsg says what it was: gRPC has not sent every stream that ends like that
 			_ = s.report(last)
 		}
 	}
@@ -255,8 +256,8 @@ func (s *singleStream) settleRecorded(last error) {
 // err: the same, with what is known of the call.
 func (s *singleStream) report(err error) error {
 	if s.claim() {
-		if err != nil && !answered(err) {
-			s.attempt.awaitEnd()
+		if code := status.Code(err); s.attempt.ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded {
+			s.attempt.awaitEnd() // another goroutine of gRPC may be ending it
 		}
 		s.settle(err, false)
 	}

@@ -1,0 +1,127 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/internal/streams"
+)
+
+// RecvMsg receives a message. The first one commits the call to its attempt; until then, an attempt
+// that fails may be followed by another one, and the application does not notice.
+func (s *stream) RecvMsg(m any) error {
+	t := task{Task: streams.Task{Kind: streams.RecvMsg}, message: m}
+	switch a := s.receives.Load(); {
+	case a != nil:
+		t.order.Do, t.on, t.Attempt = streams.Receive, a, a.number
+		if s.do(&t); t.err == nil {
+			return nil // fast path: the call is committed, and nothing is to be told
+		}
+	case s.racing:
+		t.replies = s.call.retrier.replyType(s.call.method, m)
+		t.Makes = t.replies.makes()
+	}
+	s.run(&t)
+	if t.order.Returns == streams.Brought {
+		copyReply(m, t.reply)
+	}
+	err := t.returns()
+	if err == nil {
+		s.resume.delivered(m)
+	}
+	return err
+}
+
+// returns is the error that the application gets.
+func (t *task) returns() error {
+	switch t.order.Returns {
+	case streams.EOF:
+		return io.EOF
+	case streams.Final:
+		return t.final
+	case streams.Own:
+		return t.err
+	default:
+		return nil
+	}
+}
+
+// SendMsg sends a message, and keeps it as long as another attempt may need it. An attempt is sent the message itself;
+// those that follow are sent copies.
+func (s *stream) SendMsg(m any) error {
+	t := task{Task: streams.Task{Kind: streams.SendMsg}, message: m}
+	if a := s.sends.Load(); a != nil {
+		t.order.Do, t.on, t.Attempt = streams.Send, a, a.number
+		if s.do(&t); t.err == nil || t.err == io.EOF {
+			return t.err
+		}
+	} else if s.keeps.Load() {
+		t.data, t.Commit = s.replay.encode(m, s.scratch) // before an inner interceptor can change m
+		if s.scratch = t.data; cap(t.data) > chunkSize {
+			s.scratch = nil
+		}
+		t.encoded = true
+	}
+	s.run(&t)
+	return t.returns()
+}
+
+// CloseSend closes the application's side, of this attempt and of those that follow. It does not wait
+// for a replay, which may itself wait for the application to receive.
+func (s *stream) CloseSend() error {
+	t := task{Task: streams.Task{Kind: streams.CloseSend}}
+	s.run(&t)
+	return t.returns()
+}
+
+// Header returns the headers of the attempt, to which it commits the call; nil if it ended without.
+func (s *stream) Header() (metadata.MD, error) {
+	t := task{Task: streams.Task{Kind: streams.Header}}
+	if a := s.receives.Load(); a != nil {
+		t.order.Do, t.on, t.Attempt = streams.GetHeader, a, a.number
+		if s.do(&t); t.result.Headers {
+			return t.headers, nil
+		}
+	}
+	s.run(&t)
+	if t.on != nil && t.headers == nil && t.stream != nil && t.final != nil {
+		return t.stream.Header() // it was received from, and not asked
+	}
+	if t.order.Returns == streams.Own {
+		return nil, t.err
+	}
+	return t.headers, nil // nil as in gRPC: RecvMsg says why
+}
+
+// Context commits the call, as gRPC's own does, and is then the context of the attempt.
+func (s *stream) Context() context.Context {
+	t := task{Task: streams.Task{Kind: streams.Context}}
+	s.run(&t)
+	if t.on == nil || t.stream == nil {
+		return s.call.ctx
+	}
+	return t.stream.Context()
+}
+
+// Trailer returns the trailer of the attempt that was the answer; nil before the end.
+func (s *stream) Trailer() metadata.MD {
+	if stream := s.shown(); stream != nil {
+		return stream.Trailer()
+	}
+	return nil
+}
+
+func (s *stream) shown() grpc.ClientStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.machine.Answer(); n > 0 && s.machine.Over() {
+		return s.attempts[n-1].stream
+	}
+	return nil
+}

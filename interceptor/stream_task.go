@@ -1,0 +1,256 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"errors"
+	"io"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/internal/streams"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// task is a call of the application, or the goroutine of an attempt, with what its orders need.
+type task struct {
+	streams.Task
+
+	order   streams.Order // the last
+	on      *streamAttempt
+	result  streams.Result // of the last order
+	done    bool           // there is one
+	end     streams.End    // that the task has to report
+	version int            // of the stream, when the task was told to wait
+
+	message any         // SendMsg sends it, RecvMsg receives into it
+	used    bool        // RecvMsg has received into it before
+	data    []byte      // the bytes of a message that SendMsg sends
+	encoded bool        // they are to be kept
+	kept    replayed    // what is sent in place of it
+	replies messageType // of message, if attempts race
+	reply   any         // that a goroutine receives into, or that it has brought
+	headers metadata.MD
+	stream  grpc.ClientStream // that was opened
+
+	err    error // of gRPC's last call
+	final  error // how the call has ended
+	caught caught
+}
+
+// run does what the machine says until the task is over. A call that went to an attempt
+// without asking begins with what has come of that. What an inner interceptor, or a callback, has panicked with in a
+// goroutine of ours comes up here, in a call of the application's.
+func (s *stream) run(t *task) {
+	for {
+		s.turn(t)
+		s.notify()
+		switch {
+		case t.end.Attempt != 0:
+			s.report(t.end)
+		case t.order.Do == streams.Wait:
+			s.wait(t.version)
+		case t.order.Do == streams.Return:
+			if t.Kind != streams.Goroutine {
+				t.caught.rethrow()
+			}
+			return
+		default:
+			if s.do(t); t.result.Panicked {
+				return
+			}
+		}
+	}
+}
+
+// turn is an entrance of the lock, as enter is one: it tells the machine what has come of the last order, and takes the
+// next.
+func (s *stream) turn(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	returned := false
+	defer func() {
+		if !returned {
+			s.abort(recover())
+			t.end, t.order = streams.End{}, streams.Order{Do: streams.Wait} // it asks again
+		}
+		t.version = s.version
+	}()
+	s.look()
+	if s.next(t) {
+		s.equip(t)
+	}
+	s.act(s.machine.Exit())
+	returned = true
+}
+
+// next tells the machine what has come of the last order, and takes the next. It reports false if the task has the end of
+// an attempt to report before. s.mu must be held.
+func (s *stream) next(t *task) bool {
+	t.end = streams.End{}
+	if t.encoded {
+		s.keep(t)
+	}
+	if t.replies.makes() {
+		s.replies = t.replies
+	}
+	if t.done {
+		s.store(t)
+		t.done = false
+		if t.end = s.machine.Done(&t.Task, t.result); t.end.Attempt != 0 {
+			return false
+		}
+	}
+	t.order = s.machine.Ask(&t.Task)
+	return true
+}
+
+// equip gives a task what its order needs. s.mu must be held.
+func (s *stream) equip(t *task) {
+	if t.on = nil; t.order.Attempt > 0 {
+		t.on = s.attempts[t.order.Attempt-1]
+	}
+	switch {
+	case t.order.Do == streams.Return:
+		s.returns(t)
+	case t.order.Do == streams.Send && t.Kind == streams.Goroutine:
+		t.kept = s.replay.messages[t.order.Message]
+	case t.order.Do == streams.Receive && t.Kind == streams.Goroutine:
+		t.replies = s.replies
+	}
+}
+
+// keep adds the message of SendMsg to what is kept, once; if it cannot be kept, it says why. s.mu must be held.
+func (s *stream) keep(t *task) {
+	if t.encoded = false; !s.machine.Keeps() {
+		t.Commit = policy.CommitNone
+		return
+	}
+	switch {
+	case t.Commit != policy.CommitNone:
+	case s.replay.add(t.message, t.data):
+		t.Kept = true
+	default:
+		t.Commit = policy.CommitBufferFull
+	}
+}
+
+// store keeps what an order has brought with its attempt. s.mu must be held.
+func (s *stream) store(t *task) {
+	switch a := t.on; {
+	case t.err != nil:
+	case t.order.Do == streams.Open:
+		a.stream = t.stream
+	case t.order.Do == streams.GetHeader && t.headers != nil:
+		a.headers = t.headers
+	case t.order.Do == streams.Receive && t.Kind == streams.Goroutine:
+		a.message = t.reply
+	}
+	if t.order.Do == streams.Open && t.on.number == 1 {
+		s.adapt()
+	}
+}
+
+// returns takes what a task needs to return. s.mu must be held.
+func (s *stream) returns(t *task) {
+	if s.machine.Over() {
+		t.final, t.caught = s.final, s.caught
+	}
+	if a := t.on; a != nil {
+		t.headers, t.stream = a.headers, a.stream
+		if t.order.Returns == streams.Brought {
+			t.reply, a.message = a.message, nil
+		}
+	}
+}
+
+// wait returns when the stream has another version.
+func (s *stream) wait(version int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.version == version {
+		s.changed.Wait()
+	}
+}
+
+// do calls gRPC as the task's order says.
+func (s *stream) do(t *task) {
+	t.result, t.done = streams.Result{Panicked: true}, true
+	returned := false
+	defer func() {
+		if !returned {
+			s.panicked(t, recover())
+		}
+	}()
+	a, r := t.on, &t.result
+	switch t.order.Do {
+	case streams.Open:
+		t.stream, t.err = s.open(a.ctx, s.desc, s.call.cc, s.call.method, a.options...)
+	case streams.Send:
+		var m any
+		if m, t.err = s.copyOf(t); t.err != nil {
+			r.Unsendable = true
+		} else {
+			t.err = a.send(m)
+		}
+	case streams.Close:
+		t.err = a.stream.CloseSend()
+	case streams.GetHeader:
+		t.headers, t.err = a.stream.Header()
+		r.Headers = t.headers != nil
+	default:
+		t.err = s.receiveInto(t)
+	}
+	r.Err, r.Panicked, returned = t.err, false, true
+}
+
+// send sends a message. That gRPC was not let send the stream again is for RecvMsg to say.
+func (a *streamAttempt) send(m any) error {
+	err := a.stream.SendMsg(m)
+	if errors.Is(err, errSentOnce) {
+		return io.EOF
+	}
+	return err
+}
+
+// copyOf is the message that is sent: the application's the first time, and then copies of it.
+func (s *stream) copyOf(t *task) (any, error) {
+	switch {
+	case t.Kind == streams.Goroutine:
+		return s.replay.decode(t.kept)
+	case t.order.Again && (t.Kept || t.Commit == policy.CommitBufferFull):
+		return s.replay.decode(replayed{slices.Clone(t.data), s.replay.kindOf(t.message)})
+	default:
+		return t.message, nil
+	}
+}
+
+func (s *stream) receiveInto(t *task) error {
+	if t.Kind == streams.Goroutine {
+		t.reply = t.replies.newMessage()
+		return t.on.stream.RecvMsg(t.reply)
+	}
+	if t.used {
+		clearReply(t.message)
+	}
+	t.used = true
+	return t.on.stream.RecvMsg(t.message)
+}
+
+// panicked ends the call since an inner interceptor has panicked with p, or called Goexit, in what the task did. In a call
+// of the application's, that goes on; in a goroutine of ours, it comes up in the application's next call.
+func (s *stream) panicked(t *task, p any) {
+	var end streams.End
+	again := t.Task // t itself stays in its goroutine's memory
+	s.enter(func() {
+		s.caught.note(p)
+		end = s.machine.Done(&again, streams.Result{Panicked: true})
+	})
+	s.report(end)
+	if t.Kind != streams.Goroutine && p != nil {
+		panic(p)
+	}
+}
