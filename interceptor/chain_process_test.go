@@ -92,7 +92,8 @@ func startMiddle(t *testing.T, last string, guard bool) *testserver.Server {
 		_ = conn.Close()
 		<-reported
 	})
-	options := []testserver.Option{testserver.TCP(), testserver.NoRecord(),
+	options := []testserver.Option{
+		testserver.TCP(), testserver.NoRecord(),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, conn, true) })),
 		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, checked) }),
 	}

@@ -151,7 +151,7 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 		if step.Send > 0 {
 			p.Sent = append(p.Sent, p.At)
 			running[step.Send] = attempts.Never
-			if !a.Hang && !(a.Down && a.waitsInGRPC(step.Send, limit)) {
+			if !a.Hang && (!a.Down || !a.waitsInGRPC(step.Send, limit)) {
 				running[step.Send] = p.At + a.Latency
 			}
 		}
