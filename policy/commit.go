@@ -20,7 +20,7 @@ const (
 	CommitMessage         Commit = "message"          // the application has received one
 	CommitHeaders         Commit = "headers"          // it has seen them, or the policy says commitOn HEADERS
 	CommitContext         Commit = "context"          // it has asked for the attempt's context
-	CommitTrailer         Commit = "trailer"          // it has asked for the attempt's trailer
+	CommitTrailer         Commit = "trailer"          // no longer given: Trailer commits nothing
 	CommitBufferFull      Commit = "buffer_full"      // a message did not fit into the replay buffer
 	CommitPreparedMessage Commit = "prepared_message" // a grpc.PreparedMsg, whose bytes nobody knows, was sent
 	CommitUnsendable      Commit = "unsendable"       // a message could not be sent, and could not be by another attempt

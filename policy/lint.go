@@ -49,7 +49,8 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return wrong.Diagnostics
 	}
-	list := slices.Concat(set.Warnings(), set.elsewhere(report), firstRetryAdvice(report, config), lintFleets(report, config))
+	list := slices.Concat(set.Warnings(), set.elsewhere(report), firstRetryAdvice(report, config), lintFleets(report, config),
+		set.notHedged(report, config))
 	slices.SortStableFunc(list, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

@@ -102,11 +102,8 @@ const maxNamed = 20
 
 func unsafeMessage(methods []string) string {
 	which := "a method"
-	if n := len(methods); n > 0 {
-		which = strings.Join(methods[:min(n, maxNamed)], ", ")
-		if n > maxNamed {
-			which += fmt.Sprintf(" and %d more", n-maxNamed)
-		}
+	if len(methods) > 0 {
+		which = atMost(methods)
 	}
 	return which + " will be retried only if the attempt never left the client, since nothing declares it safe to repeat; " +
 		"name the method in an entry, set idempotency_level in its .proto, or add \"idempotency: ASSUME\" to this entry"

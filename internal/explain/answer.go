@@ -213,6 +213,8 @@ func (a *Answer) attempts() string {
 		return "1: the entry has no retryPolicy or hedgingPolicy"
 	case n > a.MaxAttempts:
 		return fmt.Sprintf("%d, cut to %d unless interceptor.WithMaxAttempts allows more", n, a.MaxAttempts)
+	case a.Policy.Hedge() != nil && a.Alone:
+		return fmt.Sprintf("%d, one after the other: calls whose client sends a stream are not hedged", n)
 	case a.Policy.Hedge() != nil:
 		return fmt.Sprintf("%d, beside each other (hedging)", n)
 	default:

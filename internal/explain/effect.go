@@ -31,6 +31,7 @@ type Effect struct {
 	Because  string             // who says so, or why nobody does
 	Budget   string             // "" without another attempt
 	Pool     budget.FleetConfig // that the budget leases its reserve from; the zero value if it has none
+	Alone    bool               // attempts never run in parallel: the client sends a stream
 	Denied   bool               // gRPC may not send a call once more by itself (transparentRetry)
 }
 
@@ -46,6 +47,7 @@ func EffectOf(set *policy.Set, level func(method string) string, method string, 
 	e.Entry = entry(set, e.Policy)
 	e.Safe, e.Because = safe(set, level, e.Policy, method)
 	e.Attempts = min(e.Policy.MaxAttempts(), maxAttempts)
+	e.Alone = set.ClientStreams(method)
 	spec := e.Policy.Spec()
 	switch {
 	case spec.Retry == nil && spec.Hedge == nil:
@@ -57,7 +59,7 @@ func EffectOf(set *policy.Set, level func(method string) string, method string, 
 		e.Attempts, e.Strategy = 1, Observed
 	case !e.Safe:
 		e.Strategy = Unsent
-	case spec.Hedge != nil:
+	case spec.Hedge != nil && !e.Alone:
 		e.Strategy = Hedged
 	default:
 		e.Strategy = Retried

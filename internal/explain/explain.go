@@ -223,7 +223,7 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	s := attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
 		Facts: facts{a.Safe, a.InRetry, off(a.Policy)}, Budget: budget.Unlimited, Slots: slots{},
-		Observe:     a.Policy.Mode() == policy.ModeObserve,
+		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 		ConnectWait: a.Policy.MaxConnectionWait(), MaxOutage: attempts.MaxOutage(a.Policy.MaxConnectionWait()),
 	}
 	if limit > 0 {

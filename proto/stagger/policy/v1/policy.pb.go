@@ -521,7 +521,8 @@ const (
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_UNSPECIFIED AttemptTimeoutAction = 0
 	// The attempt is cancelled when the next one is sent in its place.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY AttemptTimeoutAction = 1
-	// The attempt goes on, and the next one is sent beside it: first good answer wins.
+	// The attempt goes on, and the next one is sent beside it: first good answer wins. A call whose client sends a
+	// stream acts as with RETRY.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE AttemptTimeoutAction = 2
 )
 
@@ -1716,7 +1717,8 @@ func (x *CodePolicy) GetCostFactor() float64 {
 
 // HedgingPolicy is gRPC's hedgingPolicy (gRFC A6): while no attempt has answered, one more is sent each
 // hedgingDelay. Methods that are not safe to repeat have one attempt. A stream is hedged until its first
-// message, or until the application has seen something else of it.
+// message, or until the application has seen something else of it. Calls whose client sends a stream are not hedged:
+// the next attempt is sent at once after a failure that is not fatal.
 type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gRPC. The most attempts of a call, the first included. Required, at least 2.

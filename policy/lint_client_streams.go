@@ -1,0 +1,77 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/stagger-go/stagger/internal/document"
+)
+
+// ClientStreams reports whether the client of "/service/method" sends a stream, as far as descriptors know the
+// method. The attempts of such a call never run in parallel: a hedgingPolicy sends the next attempt after a failure,
+// and perAttemptTimeout sends it in place of the slow one.
+func (s *Set) ClientStreams(method string) bool {
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	d := s.descriptors.service(service)
+	if d == nil {
+		return false
+	}
+	m := d.Methods().ByName(protoreflect.Name(name))
+	return m != nil && m.IsStreamingClient()
+}
+
+// notHedged warns of entries that ask for attempts in parallel, and lead to methods whose client sends a stream.
+func (s *Set) notHedged(report *document.Report, c Config) []Diagnostic {
+	var list []Diagnostic
+	for i, m := range c.Methods {
+		field := document.Item("methodConfig", i)
+		var what string
+		switch {
+		case m.Hedge != nil:
+			field, what = field+".hedgingPolicy", "is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy"
+		case m.Retry != nil && m.Retry.OnAttemptTimeout == OnTimeoutHedge:
+			field, what = field+".retryPolicy.onAttemptTimeout", "gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY"
+		default:
+			continue
+		}
+		var found []string
+		for _, n := range m.Names {
+			found = append(found, s.clientStreamsOf(n)...)
+		}
+		if len(found) > 0 {
+			list = append(list, report.Locate(Diagnostic{
+				Severity: SeverityWarning, Field: field, Message: atMost(found) + " " + what + " for it, in an entry of its own",
+			}))
+		}
+	}
+	return list
+}
+
+// clientStreamsOf are the methods that lookups lead to a name, and whose clients send streams.
+func (s *Set) clientStreamsOf(name Name) (list []string) {
+	for service := range s.servicesOf(name) {
+		for i := range service.Methods().Len() {
+			m := service.Methods().Get(i)
+			path := Name{Service: string(service.FullName()), Method: string(m.Name())}.String()
+			if p := s.Lookup(path); m.IsStreamingClient() && p != nil && p.name == name {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
+}
+
+// atMost lists methods, and says how many there are if they are too many.
+func atMost(methods []string) string {
+	n := len(methods)
+	which := strings.Join(methods[:min(n, maxNamed)], ", ")
+	if n > maxNamed {
+		which += fmt.Sprintf(" and %d more", n-maxNamed)
+	}
+	return which
+}
