@@ -1,0 +1,215 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// A server has answered whole before its slow reader's deadline passes, before it cancels, or closes the connection.
+func TestStreamCalls_SlowReader(t *testing.T) {
+	ways := map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled, "close": codes.Canceled}
+	for way, code := range ways {
+		for kind, desc := range kinds() {
+			t.Run(way+"/"+kind, func(t *testing.T) {
+				play(t, config(plain()), func(t *testing.T, s scene) {
+					answer := say("a", "b", "c")
+					if !desc.ServerStreams {
+						answer = say("a")
+					}
+					s.On(get, testserver.Play(testserver.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
+					bare := s.slowly(t, s.Dial(t), way, desc)
+					ours := s.slowly(t, s.Dial(t, s.retrier.DialOptions()...), way, desc)
+					if fmt.Sprint(ours.got, ours.end, ours.trailer) != fmt.Sprint(bare.got, bare.end, bare.trailer) || bare.end != io.EOF {
+						t.Errorf("%v; bare gRPC %v", ours, bare)
+					}
+					s.overOnce(t, code, 2)
+				})
+			})
+		}
+	}
+}
+
+// OnFinish runs when the answer is known, and may ask the stream.
+func TestStreamCalls_OnFinishAsks(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
+		asked := make(chan string, 1)
+		opened := make(chan grpc.ClientStream, 1)
+		stream := s.open(t, t.Context(), serverStream, grpc.OnFinish(func(error) {
+			stream := <-opened
+			header, _ := stream.Header()
+			asked <- fmt.Sprint(header["from"], stream.Trailer()["end"], stream.Context() != nil)
+		}))
+		opened <- stream
+		send(t, stream, "x")
+		if got, err := receive(stream); err != io.EOF || fmt.Sprint(got) != "[a]" {
+			t.Errorf("%v, %v", got, err)
+		}
+		if got := <-asked; got != "[2] [2] true" {
+			t.Errorf("OnFinish has seen %s", got)
+		}
+	})
+}
+
+// A sender that waits for io.EOF hears of the server's end with the next message.
+func TestStreamCalls_SendToTheEnd(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play(testserver.SendHeader(nil), testserver.Receive(1), say("enough")))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "a")
+		synctest.Wait()
+		if err := stream.SendMsg(wrapperspb.String("b")); err != io.EOF {
+			t.Errorf("SendMsg: %v; want EOF", err)
+		}
+		if got, err := receive(stream); fmt.Sprint(got) != "[enough]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+// A first attempt that cannot be opened, as for lack of a stream, does not keep a hedge from answering.
+func TestStreamCalls_HedgeWhileFirstOpens(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		var n atomic.Int64
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				if n.Add(1) == 1 {
+					<-ctx.Done()
+				}
+				return open(ctx, desc, cc, method, opts...)
+			}))...)
+		s.On(get, takes(0, "second"))
+		got, took, err := s.whole(t, serverStream)
+		if got != "[second]" || err != io.EOF || took != 100*ms {
+			t.Errorf("%s, %v after %v", got, err, took)
+		}
+	})
+}
+
+// An inner interceptor keeps gRPC's options to itself, the call is cancelled, and nobody calls the stream any more.
+func TestStreamCalls_OptionsKept(t *testing.T) {
+	for name, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged()} {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 10}
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang())
+				conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+						return open(ctx, desc, cc, method)
+					}))...)
+				ctx, cancel := context.WithCancel(t.Context())
+				stream, err := conn.NewStream(ctx, serverStream, get)
+				if err != nil {
+					t.Fatal(err)
+				}
+				send(t, stream, "x")
+				cancel()
+				time.Sleep(time.Second)
+				s.overOnce(t, codes.Canceled, 1)
+				if f.granted != len(f.told) {
+					t.Errorf("the breaker was asked %d times and told %d times", f.granted, len(f.told))
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+// Headers of a failed stream are asked for, and then the call is cancelled: nothing is held.
+func TestStreamCalls_HeaderThenCancel(t *testing.T) {
+	for name, before := range map[string]func(grpc.ClientStream){
+		"nothing before": func(grpc.ClientStream) {}, "committed": func(s grpc.ClientStream) { s.Context() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fuse{limit: 10}
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, testserver.Play().Then(testserver.Fail(codes.NotFound)))
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, clientStream)
+				before(stream)
+				_, _ = stream.Header()
+				cancel()
+				synctest.Wait()
+				if len(s.calls) != 1 || f.granted != len(f.told) {
+					t.Errorf("calls %+v; the breaker was asked %d times and told %d times", s.calls, f.granted, len(f.told))
+				}
+			}, withFuse(f))
+		})
+	}
+}
+
+// Committed by its context before the first message, a stream is answered with that message, and not with its end.
+func TestStreamCalls_AnswerTime(t *testing.T) {
+	retry := hasty()
+	retry.Budget = ""
+	p := &purse{Budget: budget.Unlimited, grants: 9}
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.Pause(500*ms), say("a"), testserver.Pause(time.Hour), say("b")))
+		stream := s.open(t, t.Context(), bidiStream)
+		time.AfterFunc(200*ms, func() { stream.Context() }) // of the second attempt
+		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || p.refunded != 1 {
+			t.Errorf("%v, %v; the budget: %s; want 1 refunded", got, err, p)
+		}
+	}, interceptor.WithBudget("", p))
+}
+
+// gRPC answers RecvMsg(nil).
+func TestStreamCalls_RecvNil(t *testing.T) {
+	for name, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged()} {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, takes(10*ms, "a"))
+				stream := s.open(t, t.Context(), serverStream)
+				send(t, stream, "x")
+				_ = stream.CloseSend()
+				if err := stream.RecvMsg(nil); status.Code(err) != codes.Internal {
+					t.Errorf("%v; want INTERNAL", err)
+				}
+				s.overOnce(t, codes.Internal, 1)
+			})
+		})
+	}
+}
+
+// A stream that is cancelled while it receives has its peer, though gRPC's OnFinish comes later than RecvMsg returns.
+func TestStreamCalls_CancelledHasPeer(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				return open(ctx, desc, cc, method, append([]grpc.CallOption{grpc.OnFinish(func(error) { time.Sleep(10 * ms) })}, opts...)...)
+			}))...)
+		s.On(get, testserver.Hang())
+		for range 200 {
+			var from peer.Peer
+			ctx, cancel := context.WithCancel(t.Context())
+			stream, err := conn.NewStream(ctx, bidiStream, get, grpc.Peer(&from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(t, stream, "x")
+			time.AfterFunc(time.Second, cancel)
+			if _, err := receive(stream); status.Code(err) != codes.Canceled || from.Addr == nil {
+				t.Fatalf("%v, peer %v", err, from.Addr)
+			}
+		}
+	})
+}
