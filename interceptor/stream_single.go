@@ -60,7 +60,7 @@ func single(p *policy.Policy, o *callOptions, flags callFlags) bool {
 // openSingle opens a stream of one attempt.
 func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error) {
 	s.changed.L = &s.mu
-	if err, refused := s.start(); refused {
+	if refused, err := s.start(); refused {
 		return nil, err
 	}
 	returned := false
@@ -83,13 +83,13 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 }
 
 // start starts the engine. It reports whether the call is refused, and how it has ended then.
-func (s *singleStream) start() (err error, refused bool) {
+func (s *singleStream) start() (refused bool, err error) {
 	now := s.call.now()
 	var step attempts.Step
 	s.guard(func() { step = s.call.begin(now) })
 	if s.caught.rethrow(); step.Over {
 		s.call.release()
-		return s.call.finish(&unreported), true
+		return true, s.call.finish(&unreported)
 	}
 	a := s.attempt
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, firstAttempt(s.call.ctx), s
@@ -100,7 +100,7 @@ func (s *singleStream) start() (err error, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unwatch = context.AfterFunc(s.call.ctx, s.gone)
-	return nil, false
+	return false, nil
 }
 
 // RecvMsg receives a message.

@@ -49,7 +49,6 @@ type outsideOf struct {
 	end      error
 	trailer  []string
 	finished []codes.Code
-	from     bool
 }
 
 // A server has answered whole before its slow reader's deadline passes, before it cancels, or closes the connection:

@@ -251,6 +251,7 @@ func (s *stream) panicked(t *task, p any) {
 	})
 	s.report(end)
 	if t.Kind != streams.Goroutine && p != nil {
-		panic(p)
+		on := caught{happened: true, value: p}
+		on.rethrow()
 	}
 }
