@@ -73,3 +73,39 @@ func TestHiddenEndDoesNotCommit(t *testing.T) {
 		t.Errorf("decision %+v; want a retry", step.Decision)
 	}
 }
+
+// A message that cannot be sent again ends the call with the server's last error, and so with the headers and trailer of
+// the attempt that brought it.
+func TestUnsendableShowsTheAttemptThatFailed(t *testing.T) {
+	t.Parallel()
+	c := started(t, Settings{ClientStreams: true}, 0)
+	opener, sender, receiver := &Task{Kind: NewStream}, &Task{Kind: SendMsg, Kept: true}, &Task{Kind: RecvMsg}
+	want(t, c, opener, Open, 1)
+	c.Done(opener, Result{})
+	want(t, c, sender, Send, 1)
+	c.Done(sender, Result{})
+	want(t, c, receiver, Receive, 1)
+	end := func(e End) {
+		r := attempts.Result{Err: e.Err}
+		r.Status = status.Convert(e.Err)
+		c.Ended(e, r, false)
+	}
+	end(c.Done(receiver, Result{Err: errUnavailable}))
+	now := c.now
+	now.At += ms(100)
+	c.Enter(now, "")
+	c.Wake()
+	follower := &Task{Kind: Goroutine, Attempt: 2}
+	want(t, c, follower, Open, 2)
+	c.Done(follower, Result{})
+	want(t, c, follower, Send, 2)
+	e := c.Done(follower, Result{Err: errNoCopy, Unsendable: true})
+	want(t, c, receiver, Wait, 0)
+	end(e)
+	if end := c.engine.End(); !c.Over() || end.Err != errUnavailable || c.Answer() != 1 {
+		t.Errorf("over %v with %v of attempt %d; want attempt 1 and its error", c.Over(), end.Err, c.Answer())
+	}
+	if o := c.Ask(receiver); o.Do != Return || o.Returns != Final {
+		t.Errorf("RecvMsg: %+v; want the end of the call", o)
+	}
+}
