@@ -62,6 +62,18 @@ func (a *streamAttempt) ended(err error) {
 // errGivenUp is how an attempt ends that has made way for another, or that nobody waits for any more.
 var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")
 
+// givenUp is how an attempt ends that is given up: by the call's own end, if that is the cause.
+func (s *stream) givenUp() error {
+	switch over := s.call.ctx.Err(); {
+	case over != nil:
+		return status.FromContextError(over).Err()
+	case closed(s.call.cc):
+		return errConnClosing
+	default:
+		return errGivenUp
+	}
+}
+
 // errPanicked is how an attempt has ended that has panicked, and a call whose observer has.
 var errPanicked = status.Error(codes.Unknown, "a panic has ended the call")
 
@@ -107,7 +119,7 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Re
 	}
 	err := e.Err
 	if e.GivenUp {
-		err = errGivenUp
+		err = s.givenUp()
 	}
 	if closed(s.call.cc) && strings.HasSuffix(messageOf(err), connClosing) {
 		err = errConnClosing // inside of Header, gRPC wraps it
