@@ -358,7 +358,7 @@ func (u *unary) leave(a *unaryAttempt) {
 func (u *unary) cut(a *unaryAttempt) {
 	var step attempts.Step
 	if a != nil && a.runs {
-		step = u.engine.Ended(a.number, attempts.Result{Panicked: true}, u.now())
+		step = u.endPanicked(a)
 		a.cancel()
 	} else {
 		step = u.engine.Abort(u.now())
@@ -369,4 +369,15 @@ func (u *unary) cut(a *unaryAttempt) {
 		}
 	}
 	u.hedging.stopTimer()
+}
+
+// endPanicked has the engine take in an attempt that has panicked. If a callback of that panics too, the call is over, and
+// only the first panic goes on.
+func (u *unary) endPanicked(a *unaryAttempt) (step attempts.Step) {
+	defer func() {
+		if p := recover(); p != nil {
+			step = u.engine.Abort(u.now())
+		}
+	}()
+	return u.engine.Ended(a.number, attempts.Result{Panicked: true}, u.now())
 }
