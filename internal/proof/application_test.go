@@ -1,0 +1,303 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proof_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// sight is what is seen of a call from outside.
+type sight struct {
+	sender, receiver []result // what the application's calls return, in its two goroutines
+	header, trailer  string   // of the options
+	peer             bool
+	finished         []string // what OnFinish was told
+	asked            string   // what the stream answered in there
+	attempts         []string // what the server received
+	waited           bool     // the call has ended in a backoff
+	reason           string   // why it was not retried again, if it was not gRPC's
+}
+
+// result is what one call returned, and when.
+type result struct {
+	call, got string
+	at        time.Duration
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%s=%s@%v", r.call, r.got, r.at.Round(100*time.Microsecond))
+}
+
+// application plays the application's part of a script.
+type application struct {
+	*script
+	*sight
+
+	conn    *grpc.ClientConn
+	form    form
+	start   time.Time
+	cancels context.CancelFunc
+	stream  grpc.ClientStream
+	open    atomic.Pointer[grpc.ClientStream] // for OnFinish
+	mu      sync.Mutex                        // guards finished and asked
+	sent    int
+	closed  bool
+	ended   bool
+
+	header  metadata.MD
+	trailer metadata.MD
+	peer    peer.Peer
+}
+
+// longest bounds a call: what returns later hangs.
+const longest = time.Hour
+
+// live plays the script's application on a connection.
+func (s *script) live(conn *grpc.ClientConn, extra ...grpc.CallOption) *sight {
+	a := &application{script: s, sight: new(sight), conn: conn, form: forms[s.form], start: time.Now()}
+	ctx, cancel := context.WithCancel(context.Background())
+	if s.deadline > 0 {
+		ctx, cancel = context.WithTimeout(ctx, s.deadline)
+	}
+	a.cancels = cancel
+	defer cancel()
+	if s.cancel > 0 {
+		defer time.AfterFunc(s.cancel, cancel).Stop()
+	}
+	if s.closes > 0 {
+		defer time.AfterFunc(s.closes, func() { _ = conn.Close() }).Stop()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer a.panicked(false)
+		a.call(metadata.AppendToOutgoingContext(ctx, "call", "x"), append(a.options(), extra...))
+	}()
+	select {
+	case <-done:
+	case <-time.After(longest):
+		cancel()
+		<-done
+		a.receiver = append(a.receiver, result{"the application", "hangs", longest})
+	}
+	cancel()
+	synctest.Wait()
+	a.waited = strings.Contains(fmt.Sprint(a.finished), " before attempt ")
+	a.sight.header, a.sight.trailer, a.sight.peer = pairs(a.header), pairs(a.trailer), a.peer.Addr != nil
+	return a.sight
+}
+
+// pairs prints metadata in full.
+func pairs(md metadata.MD) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(md)) {
+		list = append(list, fmt.Sprintf("%s=%q", key, md[key]))
+	}
+	return fmt.Sprint(list)
+}
+
+func (a *application) options() []grpc.CallOption {
+	opts := []grpc.CallOption{grpc.Header(&a.header), grpc.Trailer(&a.trailer), grpc.Peer(&a.peer), grpc.OnFinish(a.onFinish)}
+	if a.form.option != nil {
+		opts = append(opts, a.form.option)
+	}
+	if a.buffer > -2 {
+		opts = append(opts, grpc.MaxRetryRPCBufferSize(a.buffer))
+	}
+	if a.limited {
+		opts = append(opts, grpc.MaxCallSendMsgSize(60), grpc.MaxCallRecvMsgSize(60))
+	}
+	if a.ready {
+		opts = append(opts, grpc.WaitForReady(true))
+	}
+	return opts
+}
+
+// onFinish asks the stream something, as gRPC allows.
+func (a *application) onFinish(err error) {
+	asked := ""
+	if stream := a.open.Load(); stream != nil {
+		switch a.asks {
+		case "trailer":
+			asked = pairs((*stream).Trailer())
+		case "header":
+			md, err := (*stream).Header()
+			asked = pairs(md) + textOfError(err)
+		case "context":
+			asked = fmt.Sprint((*stream).Context() != nil)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.finished, a.asked = append(a.finished, textOfError(err)), asked
+}
+
+// textOfError is what an application reads from an error.
+func textOfError(err error) string {
+	switch st, ok := status.FromError(err); {
+	case err == nil:
+		return "ok"
+	case err == io.EOF:
+		return "EOF"
+	case !ok:
+		return "no status: " + err.Error()
+	default:
+		text := fmt.Sprintf("%v(%s)", st.Code(), st.Message())
+		for _, detail := range st.Proto().GetDetails() {
+			text += detail.GetTypeUrl()
+		}
+		return text
+	}
+}
+
+func (a *application) log(sends bool, call, got string) {
+	r := result{call, got, time.Since(a.start)}
+	if sends && a.together {
+		a.sender = append(a.sender, r)
+	} else {
+		a.receiver = append(a.receiver, r)
+	}
+}
+
+// panicked writes down that one of the application's calls has panicked.
+func (a *application) panicked(sends bool) {
+	if p := recover(); p != nil {
+		a.log(sends, "panic", fmt.Sprint(p))
+	}
+}
+
+func (a *application) call(ctx context.Context, opts []grpc.CallOption) {
+	if a.kind == unary {
+		reply := a.form.empty()
+		err := a.conn.Invoke(ctx, method, a.form.make("c0"), reply, opts...)
+		a.log(false, "Invoke", textOfError(err))
+		if err == nil {
+			a.log(false, "reply", a.form.text(reply))
+		}
+		return
+	}
+	stream, err := a.conn.NewStream(ctx, a.kind.desc(), method, opts...)
+	a.log(false, "NewStream", textOfError(err))
+	if err != nil {
+		return
+	}
+	a.stream = stream
+	a.open.Store(&stream)
+	if a.together {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() {
+			defer a.panicked(true)
+			a.play(true)
+		})
+		a.play(false)
+	} else {
+		for _, m := range a.moves {
+			a.act(m)
+		}
+		if !a.leaves {
+			a.act(move{what: "close", sends: true})
+		}
+	}
+	a.rest()
+}
+
+// play makes the moves of one of two goroutines.
+func (a *application) play(sends bool) {
+	for _, m := range a.moves {
+		if m.sends == sends {
+			a.act(m)
+		} else {
+			time.Sleep(m.after)
+		}
+	}
+	if sends && !a.leaves {
+		a.act(move{what: "close", sends: true})
+	}
+}
+
+// rest receives to the end, and looks at what is left, unless the application leaves.
+func (a *application) rest() {
+	if a.leaves {
+		time.Sleep(ms)
+		a.cancels()
+		return
+	}
+	for i := 0; !a.ended && i < 50; i++ {
+		a.act(move{what: "recv", after: a.slow + ms})
+	}
+	a.log(false, "Trailer", pairs(a.stream.Trailer()))
+	a.log(false, "RecvMsg again", textOfError(a.stream.RecvMsg(a.form.empty())))
+	md, err := a.stream.Header()
+	a.log(false, "Header again", pairs(md)+textOfError(err))
+}
+
+// act makes a move.
+func (a *application) act(m move) {
+	time.Sleep(m.after)
+	switch m.what {
+	case "send":
+		if a.closed {
+			return
+		}
+		text := textOf(fmt.Sprint("c", a.sent), m.large)
+		a.sent++
+		message := a.form.make(text)
+		a.log(m.sends, "SendMsg", textOfError(a.stream.SendMsg(message)))
+	case "prepared":
+		if a.closed || a.form.option != nil {
+			return
+		}
+		prepared := new(grpc.PreparedMsg)
+		err := prepared.Encode(a.stream, a.form.make(textOf(fmt.Sprint("c", a.sent), m.large)))
+		if err == nil {
+			a.sent++
+			err = a.stream.SendMsg(prepared)
+		}
+		a.log(m.sends, "SendMsg of PreparedMsg", textOfError(err))
+	case "close":
+		if !a.closed {
+			a.closed = true
+			a.log(m.sends, "CloseSend", textOfError(a.stream.CloseSend()))
+		}
+	case "context":
+		a.log(m.sends, "Context", fmt.Sprint(a.stream.Context() != nil))
+	case "header":
+		md, err := a.stream.Header()
+		a.log(m.sends, "Header", pairs(md)+textOfError(err))
+	case "recv":
+		a.receive(a.form.empty())
+	case "recv nil":
+		if a.form.option == nil {
+			a.receive(nil)
+		}
+	}
+}
+
+func (a *application) receive(reply any) {
+	if a.ended {
+		return
+	}
+	err := a.stream.RecvMsg(reply)
+	got := textOfError(err)
+	if err == nil {
+		got = a.form.text(reply)
+	}
+	a.log(false, "RecvMsg", got)
+	a.ended = err != nil || !a.kind.desc().ServerStreams
+}

@@ -1,0 +1,281 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proof_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Budget, breaker and observers that keep books of what calls hold, and find fault.
+
+// findings are what went wrong.
+type findings struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (f *findings) add(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.list) < 10 {
+		f.list = append(f.list, fmt.Sprintf(format, args...))
+	}
+}
+
+// chance is a source of chance for many goroutines.
+type chance struct {
+	mu     sync.Mutex
+	source *rand.Rand
+}
+
+func newChance(seed uint64) *chance { return &chance{source: rand.New(rand.NewPCG(seed, 0))} }
+
+func (c *chance) float() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.source.Float64()
+}
+
+func (c *chance) of(p float64) bool { return c.float() < p }
+
+func (c *chance) below(n int) int { return int(c.float() * float64(n)) }
+
+// upTo is a time up to d, in milliseconds, so that events meet.
+func (c *chance) upTo(d time.Duration) time.Duration { return time.Duration(c.below(int(d/ms)+1)) * ms }
+
+// point is a place at which foreign code runs, and may panic or end its goroutine.
+type point uint
+
+const (
+	atOpening point = 1 << iota // an inner interceptor, before and after the attempt
+	atSending
+	atReceiving
+	atHeader
+	atCodec
+	atObserver
+	atClassifier
+	atBreaker
+	atBudget
+	atResume
+	atFinish
+	allPoints
+)
+
+// faults has foreign code panic.
+type faults struct {
+	*chance
+
+	active atomic.Uint64 // the points
+	seen   atomic.Int64
+}
+
+var errFault = errors.New("a panic by chance")
+
+// at panics, or ends the goroutine, now and then. Where only the application's own goroutines may do that,
+// others are left alone.
+func (f *faults) at(p point, anywhere bool) {
+	if point(f.active.Load())&p == 0 || !f.of(0.02) || !anywhere && !within(guarded) {
+		return
+	}
+	f.seen.Add(1)
+	if f.of(0.5) && !within("runtime.Goexit", "runtime.gopanic") { // what has no end cannot be cleared up
+		runtime.Goexit()
+	}
+	panic(errFault)
+}
+
+// guarded runs in the application's goroutines, which take what comes.
+const guarded = "proof_test.(*caller).guarded"
+
+// within reports whether one of these functions is being run by this goroutine.
+func within(functions ...string) bool {
+	callers := make([]uintptr, 100)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for {
+		frame, more := frames.Next()
+		if slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(frame.Function, f) }) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// ledger is a budget that sees that every permit is given back once, and every call finished once, after that.
+type ledger struct {
+	budget.Budget
+	*findings
+	*faults
+
+	book    sync.Mutex // guards all below
+	permits int64
+	open    map[int64]budget.Permit // what the budget itself has given
+	running int
+}
+
+func (l *ledger) count(n int) {
+	l.book.Lock()
+	defer l.book.Unlock()
+	if l.running += n; l.running < 0 {
+		l.add("a call is finished twice")
+	}
+}
+
+func (l *ledger) Start(now time.Duration) {
+	l.count(1)
+	l.Budget.Start(now)
+	l.at(atBudget, false)
+}
+
+func (l *ledger) Finish(now time.Duration, e budget.End) {
+	l.count(-1)
+	l.Budget.Finish(now, e)
+	l.at(atBudget, false)
+}
+
+func (l *ledger) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+	l.at(atBudget, false)
+	p, ok := l.Budget.Withdraw(now, c)
+	if !ok {
+		return p, false
+	}
+	l.book.Lock()
+	defer l.book.Unlock()
+	l.permits++
+	l.open[l.permits] = p
+	return budget.Permit{Kind: p.Kind, At: p.At, Cost: l.permits}, true
+}
+
+func (l *ledger) Return(now time.Duration, p budget.Permit) {
+	l.Budget.Return(now, l.take(p))
+	l.at(atBudget, false)
+}
+
+func (l *ledger) Settle(now time.Duration, p budget.Permit, helped bool) {
+	l.Budget.Settle(now, l.take(p), helped)
+	l.at(atBudget, false)
+}
+
+func (l *ledger) take(p budget.Permit) budget.Permit {
+	l.book.Lock()
+	defer l.book.Unlock()
+	own, ok := l.open[p.Cost]
+	if !ok {
+		l.add("permit %d is given back twice", p.Cost)
+	}
+	delete(l.open, p.Cost)
+	return own
+}
+
+// circuit is a breaker that refuses now and then, and sees that it is told once how each attempt ends.
+type circuit struct {
+	*findings
+	*faults
+
+	running atomic.Int64
+}
+
+type circuitState string
+
+func (s circuitState) String() string { return string(s) }
+
+func (*circuit) State() circuitState { return "closed" }
+
+func (c *circuit) Allow() (func(error), error) {
+	c.at(atBreaker, false)
+	if c.of(0.02) {
+		return nil, errors.New("refused by chance")
+	}
+	c.running.Add(1)
+	var told atomic.Bool
+	return func(error) {
+		if told.Swap(true) {
+			c.add("the breaker is told twice")
+		}
+		c.running.Add(-1)
+		c.at(atBreaker, false)
+	}, nil
+}
+
+// story is what observers are told of one call; it is in the call's context.
+type story struct {
+	*findings
+
+	name     string
+	most     int
+	busy     atomic.Bool // with one event at a time
+	attempts map[int]bool
+	ended    int
+	single   bool        // one attempt at most: a stream is gRPC's own then
+	inside   atomic.Bool // an inner interceptor has answered by itself
+}
+
+type storyKey struct{}
+
+// scribbled is what an observer appends to the codes that it is told.
+const scribbled = codes.Code(99)
+
+// listener sees that events come one at a time for each call, of every attempt once, and in order.
+func listener(f *faults) interceptor.Observer {
+	hear := func(ctx context.Context, event func(*story)) {
+		s, ok := ctx.Value(storyKey{}).(*story)
+		if !ok {
+			return
+		}
+		if s.busy.Swap(true) {
+			s.add("%s: two events at a time", s.name)
+		}
+		event(s)
+		s.busy.Store(false)
+		f.at(atObserver, false)
+	}
+	return interceptor.Observer{
+		Attempt: func(ctx context.Context, e interceptor.AttemptEvent) {
+			hear(ctx, func(s *story) {
+				if s.attempts[e.Number] || s.ended > 0 || e.Number > s.most {
+					s.add("%s: attempt %d of %d ends twice or late: %v", s.name, e.Number, s.most, s.attempts)
+				}
+				s.attempts[e.Number] = true
+			})
+		},
+		Decision: func(ctx context.Context, e interceptor.DecisionEvent) {
+			hear(ctx, func(s *story) {
+				_ = append(e.Codes, scribbled)
+				if s.ended > 0 || e.Attempt > s.most || e.TimedOut == s.attempts[e.Attempt] || !slices.Contains(policy.Reasons(), e.Decision.Reason) {
+					s.add("%s: a decision about attempt %d, of %v: %+v", s.name, e.Attempt, s.attempts, e)
+				}
+			})
+		},
+		Call: func(ctx context.Context, e interceptor.CallEvent) {
+			hear(ctx, func(s *story) {
+				if slices.Contains(append(e.Codes, codes.OK)[:len(e.Codes)], scribbled) {
+					s.add("%s: what one observer has appended shows in another's event: %v", s.name, e.Codes)
+				}
+				s.single = s.single || e.Mode == policy.ModeOff
+				whole := len(s.attempts) == e.Attempts && slices.Contains(policy.Reasons(), e.Reason)
+				if s.ended++; s.ended > 1 || !whole && f.active.Load() == 0 { // else a panic may have cut something off
+					s.add("%s: the call ends after %d attempts, and of %v was told: %s", s.name, e.Attempts, s.attempts, e.Reason)
+				}
+			})
+		},
+		Warning: func(policy.Diagnostic) {},
+		Mode:    func(interceptor.ModeEvent) {},
+	}
+}

@@ -1,0 +1,229 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proof_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+)
+
+// caller is a call in a storm, of which anything may happen, and what its application sees of it.
+type caller struct {
+	*weather
+
+	name    string
+	kind    kind
+	story   *story
+	until   time.Time
+	resumes bool
+	leaves  bool // nobody receives to the end
+	drained bool // it received when its context was over: what had come is handed out, and the end is the context's
+	large   bool // a message that no attempt can send was taken
+
+	header, trailer metadata.MD // by options
+	peer            peer.Peer
+	told            sync.Mutex
+	finished        []error
+
+	reply *wrapperspb.StringValue // of a unary call that has succeeded
+	got   []string
+	shown metadata.MD // by Header
+	again error       // of RecvMsg, once more after the end
+	end   error       // of RecvMsg or NewStream; nil if nobody asked for it
+	cut   atomic.Bool // by a panic
+}
+
+// call makes a call.
+func (w *weather) call(k kind, name string) *caller {
+	c := &caller{weather: w, name: name, kind: k}
+	c.resumes, c.leaves = k == serverStream && c.of(0.3), k != unary && c.of(0.1)
+	c.story = &story{findings: w.findings, name: name, most: w.most, single: w.most < 2, attempts: map[int]bool{}}
+	if c.resumes {
+		c.story.most = 1000 // each message starts the attempts anew
+	}
+	ctx := context.WithValue(context.Background(), storyKey{}, c.story)
+	ctx = metadata.AppendToOutgoingContext(ctx, "call", name, "kind", string(k))
+	c.until = time.Now().Add(time.Minute)
+	if d := c.upTo(500*ms) + ms; c.of(0.7) { // not 0: two timers at once crash Go 1.26's race detector in a bubble
+		c.until = time.Now().Add(d)
+	}
+	var cancel context.CancelFunc
+	if c.of(0.5) {
+		ctx, cancel = context.WithDeadline(ctx, c.until)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+		defer time.AfterFunc(time.Until(c.until), cancel).Stop()
+	}
+	defer cancel()
+	c.guarded(func() {
+		if k == unary {
+			c.unary(ctx)
+		} else {
+			c.stream(ctx, cancel)
+		}
+	})
+	return c
+}
+
+// guarded runs a part of the application, which may see a panic of foreign code, or end with its goroutine.
+func (c *caller) guarded(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		whole := false
+		defer func() {
+			p := recover()
+			if c.cut.CompareAndSwap(false, c.cut.Load() || !whole); p != nil && p != errFault && !strings.Contains(fmt.Sprint(p), errFault.Error()) {
+				c.add("%s panics with %v", c.name, p)
+			}
+		}()
+		f()
+		whole = true
+	}()
+	<-done
+}
+
+func (c *caller) options() []grpc.CallOption {
+	opts := []grpc.CallOption{
+		grpc.Header(&c.header), grpc.Trailer(&c.trailer), grpc.Peer(&c.peer),
+		grpc.OnFinish(func(err error) {
+			c.told.Lock()
+			c.finished = append(c.finished, err)
+			c.told.Unlock()
+			c.at(atFinish, false)
+		}),
+		grpc.MaxCallSendMsgSize(1000),
+	}
+	if c.points&atCodec != 0 {
+		opts = append(opts, grpc.ForceCodec(codec{c.faults}))
+	}
+	if c.of(0.5) {
+		opts = append(opts, grpc.MaxRetryRPCBufferSize([]int{0, 40, 1 << 16}[c.below(3)]))
+	}
+	if c.resumes {
+		opts = append(opts, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
+			c.at(atResume, false)
+			return wrapperspb.String(c.name + ">0"), c.of(0.8)
+		}))
+	}
+	return opts
+}
+
+// timed sees that one call of the application does not outlive its context.
+func timed[T any](c *caller, what string, f func() T) T {
+	start := time.Now()
+	result := f()
+	last := c.until
+	if start.After(last) {
+		last = start
+	}
+	allowed := time.Duration(0)
+	if c.swallow {
+		allowed = 200 * ms // for gRPC's word, which never comes
+	}
+	if late := time.Since(last); late > allowed {
+		c.add("%s: %s returns %v after the call's end", c.name, what, late)
+	}
+	return result
+}
+
+func (c *caller) unary(ctx context.Context) {
+	reply := wrapperspb.String("what was there before")
+	c.end = timed(c, "Invoke", func() error {
+		return c.conns[c.below(3)].Invoke(ctx, method, wrapperspb.String(c.name+">0"), reply, c.options()...)
+	})
+	if c.end == nil { // else an attempt that was left behind may still write there, as in gRPC itself
+		c.reply, c.got, c.end = reply, []string{reply.GetValue()}, io.EOF
+	}
+}
+
+func (c *caller) stream(ctx context.Context, cancel context.CancelFunc) {
+	var stream grpc.ClientStream
+	if c.end = timed(c, "NewStream", func() (err error) {
+		stream, err = c.conns[c.below(3)].NewStream(ctx, c.kind.desc(), method, c.options()...)
+		return err
+	}); c.end != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if c.of(0.5) {
+		wg.Go(func() { c.guarded(func() { c.sends(stream) }) })
+	} else {
+		c.sends(stream)
+	}
+	if c.leaves {
+		time.Sleep(c.upTo(200 * ms))
+		if c.of(0.3) {
+			c.shown, _ = stream.Header()
+		}
+		cancel()
+		return
+	}
+	c.receives(stream)
+}
+
+func (c *caller) sends(stream grpc.ClientStream) {
+	n := 1
+	if c.kind.desc().ClientStreams {
+		n = c.below(6)
+	}
+	m := new(wrapperspb.StringValue)
+	for i := range n {
+		m.Value = fmt.Sprintf("%s>%d", c.name, i) // one message, used again
+		large := c.of(0.01)
+		if large {
+			m.Value += strings.Repeat("x", 2000)
+		}
+		if timed(c, "SendMsg", func() error { return stream.SendMsg(m) }) != nil {
+			return
+		}
+		c.large = c.large || large
+		if c.of(0.3) {
+			time.Sleep(c.upTo(40 * ms))
+		}
+	}
+	timed(c, "CloseSend", stream.CloseSend)
+}
+
+func (c *caller) receives(stream grpc.ClientStream) {
+	switch n := c.float(); {
+	case n < 0.2:
+		timed(c, "Header", func() (err error) { c.shown, err = stream.Header(); return err })
+	case n < 0.3:
+		_ = timed(c, "Context", stream.Context).Err()
+	}
+	m := new(wrapperspb.StringValue)
+	for c.end == nil {
+		if c.of(0.2) {
+			time.Sleep(c.upTo(60 * ms))
+		}
+		c.end = timed(c, "RecvMsg", func() error { return stream.RecvMsg(m) })
+		c.drained = !time.Now().Before(c.until)
+		if c.end == nil {
+			c.got = append(c.got, m.GetValue())
+			if !c.kind.desc().ServerStreams {
+				c.end = io.EOF
+			}
+		}
+	}
+	if by, ours := stream.Trailer().Get("by"), c.trailer.Get("by"); len(ours) > 0 && !slices.Equal(by, ours) {
+		c.add("%s has the trailers of %v and %v", c.name, by, ours)
+	}
+	c.again = stream.RecvMsg(m)
+}

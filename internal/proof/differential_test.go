@@ -1,0 +1,199 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proof_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// What gRPC does by itself is the measure: with its own retries, and without any.
+var (
+	byGRPC = world{name: "gRPC with retryPolicy", config: func(s *script) string { return s.retries("") }, live: true}
+	bare   = world{name: "gRPC without a policy"}
+)
+
+// Worlds that must look like gRPC with its own retries.
+var retrying = []world{
+	{name: "retryPolicy", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce},
+	{name: "retryPolicy from the resolver", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce, live: true},
+	{name: "retryPolicy with a perAttemptTimeout of an hour", mode: policy.ModeEnforce, blind: true, config: slow},
+	{name: "hedges after an hour, or a failure", mode: policy.ModeEnforce, blind: true, config: func(s *script) string {
+		return entry(fmt.Sprintf(`"hedgingPolicy": {"maxAttempts": %d, "hedgingDelay": "7200s", "nonFatalStatusCodes": [%s], "budget": "NONE"}`, s.most, names(s.retryable)))
+	}},
+}
+
+// Worlds that must look like gRPC without a policy.
+var idle = []world{
+	{name: "no policy", mode: policy.ModeEnforce},
+	{name: "mode OFF", config: func(s *script) string { return s.retries("") }, mode: policy.ModeOff},
+	{name: "mode OBSERVE", config: func(s *script) string { return s.retries("") }, mode: policy.ModeObserve},
+	{name: "mode OBSERVE from the resolver", config: func(s *script) string { return s.retries("") }, mode: policy.ModeObserve, live: true},
+	{name: "a code that never comes", mode: policy.ModeEnforce, config: func(s *script) string {
+		never := *s
+		never.retryable = []codes.Code{codes.DataLoss}
+		return never.retries("")
+	}},
+	{name: "a code that never comes, and a timeout", mode: policy.ModeEnforce, config: func(s *script) string {
+		never := *s
+		never.retryable = []codes.Code{codes.DataLoss}
+		return slow(&never)
+	}},
+	{name: "MaxAttempts(1)", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce, option: interceptor.MaxAttempts(1)},
+	{name: "hedges after an hour", mode: policy.ModeEnforce, config: func(*script) string {
+		return entry(`"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "7200s", "nonFatalStatusCodes": ["DATA_LOSS"], "budget": "NONE"}`)
+	}},
+	{name: "hedges at once", mode: policy.ModeEnforce, twins: true, config: func(*script) string {
+		return entry(`"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0s", "nonFatalStatusCodes": ["DATA_LOSS"], "budget": "NONE"}`)
+	}},
+	{name: "hedges after a timeout", mode: policy.ModeEnforce, twins: true, config: func(s *script) string {
+		never := *s
+		never.retryable = []codes.Code{codes.DataLoss}
+		return strings.Replace(slow(&never), `"7200s"`, `"0.004s"`, 1)
+	}},
+	{name: "hedges of OBSERVE", mode: policy.ModeObserve, config: func(*script) string {
+		return entry(`"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.01s", "nonFatalStatusCodes": ["UNAVAILABLE"], "budget": "NONE"}`)
+	}},
+}
+
+// slow is retries with a timeout that never comes, beside which the next attempt would be sent.
+func slow(s *script) string {
+	return strings.Replace(s.retries(`, "perAttemptTimeout": "7200s", "onAttemptTimeout": "HEDGE"`), `"commitOn": "HEADERS", `, "", 1)
+}
+
+// difference is one point in which two sights differ.
+type difference struct {
+	what           string // "sender 3", "attempts", …
+	want, got      string
+	wanted, gotten result // of the application's calls
+}
+
+// alike reports whether the texts are the same.
+func (d difference) alike() bool {
+	if d.wanted.call != "" {
+		return d.wanted.call == d.gotten.call && d.wanted.got == d.gotten.got
+	}
+	return d.want == d.got
+}
+
+func (d difference) sameTime() bool { return (d.wanted.at - d.gotten.at).Abs() <= slack }
+
+// slack is by how much two times may differ: gRPC's backoffs of a nanosecond, and a microsecond on the way for each frame.
+const slack = 100 * time.Microsecond
+
+// differences compares what gRPC shows with what a Retrier shows.
+func differences(want, got *sight) (list []difference) {
+	add := func(what, want, got string) {
+		if want != got {
+			list = append(list, difference{what: what, want: want, got: got})
+		}
+	}
+	list = append(slices.Concat(compare("sender", want.sender, got.sender), compare("receiver", want.receiver, got.receiver)), list...)
+	add("header", want.header, got.header)
+	add("trailer", want.trailer, got.trailer)
+	add("peer", fmt.Sprint(want.peer), fmt.Sprint(got.peer))
+	add("OnFinish", strings.Join(want.finished, ", "), strings.Join(got.finished, ", "))
+	add("asked in OnFinish", want.asked, got.asked)
+	add("attempts", strings.Join(want.attempts, "; "), strings.Join(got.attempts, "; "))
+	return list
+}
+
+// compare compares what two applications' calls returned, and when.
+func compare(who string, want, got []result) (list []difference) {
+	for i := range max(len(want), len(got)) {
+		w, g := result{got: "nothing"}, result{got: "nothing"}
+		if i < len(want) {
+			w = want[i]
+		}
+		if i < len(got) {
+			g = got[i]
+		}
+		if w.call != g.call || w.got != g.got || (w.at-g.at).Abs() > slack {
+			list = append(list, difference{fmt.Sprint(who, " ", i), w.String(), g.String(), w, g})
+		}
+	}
+	return list
+}
+
+// contrast plays a script in both worlds. What a Retrier shows must be what gRPC shows in one of a few plays, since calls
+// that meet in one moment may end in either way, or a permitted difference.
+func contrast(t *testing.T, s *script, ours, theirs world) string {
+	t.Helper()
+	got := ours.play(t, s)
+	var found []difference
+	for range 5 {
+		c := compared(s, ours, theirs.play(t, theirs.understood(s)), got)
+		found = slices.DeleteFunc(differences(c.want, c.got), c.permits)
+		if len(found) == 0 {
+			return ""
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, against %s (%s):\n", ours.name, theirs.name, got.reason)
+	for _, d := range found {
+		fmt.Fprintf(&b, "  %s: want %s\n%*s got %s\n", d.what, d.want, len(d.what)+3, "", d.got)
+	}
+	return b.String()
+}
+
+// playRetries compares a Retrier with gRPC's own retries.
+func playRetries(t *testing.T, d *draws) string {
+	t.Helper()
+	ours := one(d, retrying...)
+	s := drawScript(d).unlocked()
+	if ours.blind {
+		s = s.blind()
+	}
+	return described(s, func() string { return contrast(t, s, ours, byGRPC) })
+}
+
+// twins is the script for attempts that are alike. Only calls with one request are hedged, and a connection that is lost
+// takes all attempts with it.
+func (s *script) twins() *script {
+	s.served, s.alike = s.served[:1], true
+	if end := &s.served[0].end; end.what == "drop" || end.what == "cut" {
+		*end = move{what: "fail", code: codes.Unavailable, after: end.after}
+	}
+	if s.kind == clientStream || s.kind == bidiStream {
+		s.kind = unary
+	}
+	return s
+}
+
+// unlocked is the script without what gRPC's own retries cannot do in virtual time: they hold a lock while they wait, and who
+// waits for a lock stops the bubble's clock.
+func (s *script) unlocked() *script {
+	s.together, s.closes = false, 0
+	return s
+}
+
+// playBare compares a Retrier that has nothing to retry with gRPC without a policy.
+func playBare(t *testing.T, d *draws) string {
+	t.Helper()
+	ours := one(d, idle...)
+	s := drawScript(d)
+	if ours.twins {
+		s = s.twins()
+	}
+	if ours.name == "hedges after a timeout" {
+		s.form %= 2 // messages that cannot be made are not hedged: the next attempt takes the place of the slow one
+	}
+	return described(s, func() string { return contrast(t, s, ours, bare) })
+}
+
+func TestDifferential_Retries(t *testing.T) { search(t, 400, 100, playRetries) }
+
+func TestDifferential_Bare(t *testing.T) { search(t, 400, 100, playBare) }
+
+func FuzzRetries(f *testing.F) { fuzz(f, 100, playRetries) }
+
+func FuzzBare(f *testing.F) { fuzz(f, 100, playBare) }

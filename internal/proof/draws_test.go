@@ -1,0 +1,170 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proof_test searches for calls that go wrong: it plays random scripts of what a server and an application
+// do, over the public API alone and in virtual time, and compares what the application sees with what gRPC
+// itself would have shown it, or with what must hold for every call.
+//
+// A script is made of bytes. Where they end, every choice is the simplest. So the same code reads the bytes of a
+// seed, of Go's fuzzer, and of a script that is being made smaller.
+package proof_test
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// again plays one script, as a failed test has printed it.
+var again = flag.String("script", "", "play this script alone, in hexadecimal")
+
+// seeds makes the search longer.
+var seeds = flag.Int("seeds", 0, "how many scripts each test plays; 0: as many as take seconds")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// draws are choices, made of bytes.
+type draws struct{ left []byte }
+
+// below chooses a number from 0, the simplest, to n-1.
+func (d *draws) below(n int) int {
+	if len(d.left) == 0 {
+		return 0
+	}
+	b := int(d.left[0])
+	d.left = d.left[1:]
+	return b % n
+}
+
+// odds is true in about so many of a hundred cases.
+func (d *draws) odds(percent int) bool { return d.below(100) >= 100-percent }
+
+// one chooses one of the given values; the first is the simplest.
+func one[T any](d *draws, list ...T) T { return list[d.below(len(list))] }
+
+// search plays scripts: those of fixed seeds, and as many of a fresh one, which it prints. What play finds wrong with one is
+// shown for the smallest script that shows anything.
+func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) string) {
+	t.Helper()
+	if *again != "" {
+		data, err := hex.DecodeString(*again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := ""
+		for i := 0; i < 50 && found == ""; i++ { // goroutines take turns as they like
+			found = watched(t, data, play)
+		}
+		t.Log(found)
+		return
+	}
+	if *seeds > 0 {
+		scripts = *seeds
+	} else if testing.Short() {
+		scripts /= 4
+	}
+	fresh := rand.Uint64()
+	t.Logf("the fresh seed is %d", fresh)
+	for i := range scripts {
+		random := rand.New(rand.NewPCG(uint64(i), 0))
+		if i%2 == 1 {
+			random = rand.New(rand.NewPCG(fresh, uint64(i)))
+		}
+		data := make([]byte, size)
+		for j := range data {
+			data[j] = byte(random.Uint32())
+		}
+		judge(t, data, play)
+	}
+}
+
+// fuzz has Go's fuzzer find scripts.
+func fuzz(f *testing.F, size int, play func(t *testing.T, d *draws) string) {
+	f.Helper()
+	for seed := range uint64(20) {
+		data := make([]byte, size)
+		random := rand.New(rand.NewPCG(seed, 0))
+		for j := range data {
+			data[j] = byte(random.Uint32())
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { judge(t, data[:min(len(data), 4*size)], play) })
+}
+
+// judge plays one script, and if anything is wrong with it, the smallest that is.
+func judge(t *testing.T, data []byte, play func(t *testing.T, d *draws) string) {
+	t.Helper()
+	if watched(t, data, play) == "" {
+		return
+	}
+	data = smaller(data, func(data []byte) bool { return watched(t, data, play) != "" })
+	found := watched(t, data, play)
+	t.Fatalf("%s\nagain: go test ./internal/proof -run '^%s$' -script %s", found, t.Name(), hex.EncodeToString(data))
+}
+
+// watched plays one script. A bubble that spins would never end.
+func watched(t *testing.T, data []byte, play func(t *testing.T, d *draws) string) string {
+	t.Helper()
+	watch := time.AfterFunc(30*time.Second, func() { debug.SetTraceback("all"); panic("a script does not end: " + hex.EncodeToString(data)) })
+	defer watch.Stop()
+	return play(t, &draws{data})
+}
+
+// described is what f finds wrong, a panic of a bubble that cannot end included, with the script.
+func described(script fmt.Stringer, f func() string) (found string) {
+	defer func() {
+		if p := recover(); p != nil {
+			found = fmt.Sprint("panic: ", p)
+			if *again != "" {
+				stacks := make([]byte, 1<<20)
+				found += "\n" + string(stacks[:runtime.Stack(stacks, true)])
+			}
+		}
+		if found != "" {
+			found += "\n" + script.String()
+		}
+	}()
+	return f()
+}
+
+// smaller is the smallest script that still fails, of those that a few hundred plays try.
+func smaller(data []byte, fails func([]byte) bool) []byte {
+	left := 400
+	try := func(candidate []byte) bool {
+		left--
+		if left < 0 || !fails(candidate) {
+			return false
+		}
+		data = candidate
+		return true
+	}
+	for before := []byte(nil); !slices.Equal(before, data) && left > 0; {
+		before = data
+		for n := len(data) / 2; n > 0; n /= 2 {
+			for i := 0; i+n <= len(data); {
+				if !try(slices.Concat(data[:i], data[i+n:])) {
+					i += n
+				}
+			}
+		}
+		for i := range data {
+			for _, b := range []byte{0, data[i] / 2, data[i] - 1} {
+				candidate := slices.Clone(data)
+				candidate[i] = b
+				if b < data[i] && try(candidate) {
+					break
+				}
+			}
+		}
+	}
+	return data
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proof_test
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// permission is a difference from gRPC that is meant to be. Whatever else differs is a defect.
+type permission struct {
+	name string
+	by   string // the law, or the section of the design, that wants it
+
+	script func(s *script)                         // puts it into words that gRPC understands; nil: it cannot be
+	words  func(want, got string) (string, string) // makes texts alike that may differ
+	allows func(c *comparison, d difference) bool  // whether a difference is this one
+}
+
+// comparison is what a script looks like in both worlds, in the words that both would use.
+type comparison struct {
+	script    *script
+	ours      world
+	want, got *sight
+}
+
+func compared(s *script, ours world, want, got *sight) *comparison {
+	c := &comparison{s, ours, want.clone(), got.clone()}
+	for _, p := range permissions {
+		if p.words != nil {
+			wanted, gotten := c.want.texts(), c.got.texts()
+			for _, text := range wanted {
+				*text, _ = p.words(*text, "")
+			}
+			for _, text := range gotten {
+				_, *text = p.words("", *text)
+			}
+		}
+	}
+	return c
+}
+
+func (s *sight) clone() *sight {
+	other := *s
+	other.sender, other.receiver, other.finished = slices.Clone(s.sender), slices.Clone(s.receiver), slices.Clone(s.finished)
+	return &other
+}
+
+// texts are what may be worded in two ways.
+func (s *sight) texts() []*string {
+	list := []*string{&s.header, &s.trailer, &s.asked}
+	for i := range s.sender {
+		list = append(list, &s.sender[i].got)
+	}
+	for i := range s.receiver {
+		list = append(list, &s.receiver[i].got)
+	}
+	for i := range s.finished {
+		list = append(list, &s.finished[i])
+	}
+	return list
+}
+
+var permissions = []permission{
+	{
+		name:   "a unary call keeps nothing for replay, so no limit of what is kept commits it",
+		by:     "design, section 8",
+		script: func(s *script) { s.buffer = map[bool]int{true: -2, false: s.buffer}[s.kind == unary] },
+	},
+	{
+		name: "pushback that is not in the grammar means stop, and stays in the trailer",
+		by:   "design, section 6",
+		script: func(s *script) {
+			s.served = slices.Clone(s.served)
+			for i := range s.served {
+				if end := &s.served[i].end; slices.Equal(end.values, []string{lenient}) {
+					end.values = []string{"-1"}
+				}
+			}
+		},
+		words: func(want, got string) (string, string) {
+			return strings.ReplaceAll(want, strconv.Quote(lenient), `"-1"`), strings.ReplaceAll(got, strconv.Quote(lenient), `"-1"`)
+		},
+	},
+	{
+		name:  "the last attempt's error is the server's own, without gRPC's count of attempts in front",
+		by:    "design, section 3: the server's own status, unchanged",
+		words: func(want, got string) (string, string) { return exhausted.ReplaceAllString(want, ""), got },
+	},
+	{
+		name:  "an end that hides a server's error has that in its text",
+		by:    "design, section 3: the last server error comes with it",
+		words: func(want, got string) (string, string) { return want, hidden.ReplaceAllString(got, ")") },
+	},
+	{
+		name: "where gRPC words the loss of a connection in two ways, one in Header and one in RecvMsg, a Retrier keeps to the first",
+		by:   "law 1",
+		words: func(want, got string) (string, string) {
+			return lost.ReplaceAllString(want, "($1)"), lost.ReplaceAllString(got, "($1)")
+		},
+	},
+	{
+		name: "OnFinish is told what the application gets, where gRPC says another thing, or nothing of a second reply",
+		by:   "law 1",
+		allows: func(c *comparison, d difference) bool {
+			found := c.script.leaves && strings.Contains(d.got, "(of attempt") && strings.Contains(d.want, "(context") // in SendMsg (R12)
+			asked := slices.ContainsFunc(c.script.moves, func(m move) bool { return m.what == "header" })
+			early := asked && d.want == "ok" && c.got.cutShort() // in Header, which leaves messages to be taken (R2)
+			return d.what == "OnFinish" && (found || early || c.got.ends(d.got) && !c.want.ends(d.want))
+		},
+	},
+	{
+		name: "a backoff that cannot end before the deadline ends the call at once, with the server's error",
+		by:   "design, section 3, step 9",
+		allows: func(c *comparison, _ difference) bool {
+			return c.got.reason == "[deadline_too_close]" && slices.Equal(c.got.attempts, c.want.attempts[:min(len(c.want.attempts), len(c.got.attempts))])
+		},
+	},
+	{
+		name: "a call has one error: what OnFinish was told, RecvMsg says too, where gRPC would go on with the server's word or io.EOF",
+		by:   "law 1; contract of streams, R13",
+		allows: func(c *comparison, d difference) bool {
+			failed := strings.HasPrefix(d.wanted.call, "RecvMsg") && strings.Contains(d.wanted.got, "(") || strings.HasPrefix(d.wanted.call, "SendMsg") && d.wanted.got == "EOF"
+			return failed && d.sameTime() && slices.Equal(c.got.finished, []string{d.gotten.got}) && slices.Equal(c.want.finished, c.got.finished)
+		},
+	},
+	{
+		name: "SendMsg of a call that has ended says io.EOF, also of a message that could not have been sent",
+		by:   "contract of streams, section 3",
+		allows: func(c *comparison, d difference) bool {
+			over := slices.ContainsFunc(c.got.receiver, func(r result) bool {
+				last := strings.Contains(r.got, "(") || r.got == "EOF" || r.call == "RecvMsg" && !c.script.kind.desc().ServerStreams
+				return last && r.at < d.gotten.at
+			})
+			return (over || c.got.cutShort()) && strings.HasPrefix(d.gotten.call, "SendMsg") && d.gotten.got == "EOF" && strings.Contains(d.wanted.got, "trying to send message larger than max")
+		},
+	},
+	{
+		name: "SendMsg does not wait for a backoff: what the application does next is sooner, and who leaves then is gone before the next attempt",
+		by:   "contract of streams, section 9",
+		allows: func(c *comparison, d difference) bool {
+			sent := len(c.got.attempts)
+			gone := c.script.leaves && c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent]) &&
+				slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
+			return gone || c.sooner() && d.alike() && d.gotten.at < d.wanted.at
+		},
+	},
+	{
+		name: "while several attempts run, or none, none of them is the answer: a call that is cut short then has no headers, trailer and peer",
+		by:   "law 1",
+		allows: func(c *comparison, d difference) bool {
+			nobodys := slices.Contains([]string{"header", "trailer", "peer"}, d.what) || d.gotten.call == "Trailer" || d.gotten.call == "Header again"
+			return nobodys && c.got.cutShort() && (c.ours.twins || c.got.waited)
+		},
+	},
+	{
+		name: "a request that its codec cannot make again is not sent again: the call ends with the server's error",
+		by:   "design, section 8",
+		allows: func(c *comparison, _ difference) bool {
+			return forms[c.script.form].name == "messages made by a factory" && c.got.reason == "[committed]" && len(c.want.attempts) > 1
+		},
+	},
+}
+
+// lenient is a pushback that gRPC takes for a delay.
+const lenient = "+5"
+
+var (
+	exhausted = regexp.MustCompile(`max retries exhausted: failed after \d+ attempts: rpc error: code = \w+ desc = |no status: max retries exhausted: failed after \d+ attempts: `)
+	hidden    = regexp.MustCompile(`( before attempt \d+)?(; the last server error: .*|; the attempt before was answered, but not yet)?\)`)
+	lost      = regexp.MustCompile(`\(connection error: desc = "(.*?)"\)`)
+)
+
+// ends reports whether OnFinish was told what RecvMsg or Invoke has said last.
+func (s *sight) ends(told string) bool {
+	end := ""
+	for _, r := range s.receiver {
+		if r.call == "RecvMsg" || r.call == "Invoke" {
+			end = r.got
+		}
+	}
+	return end == told || end == "EOF" && told == "ok"
+}
+
+// sooner reports whether SendMsg has come back sooner than gRPC's.
+func (c *comparison) sooner() bool {
+	for i, g := range c.got.receiver {
+		if i < len(c.want.receiver) && g.call == "SendMsg" && g.got == c.want.receiver[i].got && g.at < c.want.receiver[i].at-slack {
+			return true
+		}
+	}
+	return false
+}
+
+// cutShort reports whether the call has ended by its context or connection.
+func (s *sight) cutShort() bool {
+	return slices.Contains([]string{"[cancelled]", "[deadline_exceeded]", "[closed]"}, s.reason)
+}
+
+// understood is a script as the world can play it.
+func (w world) understood(s *script) *script {
+	if w.config == nil {
+		return s
+	}
+	other := *s
+	for _, p := range permissions {
+		if p.script != nil {
+			p.script(&other)
+		}
+	}
+	return &other
+}
+
+// permits reports whether a difference is a permitted one.
+func (c *comparison) permits(d difference) bool {
+	return slices.ContainsFunc(permissions, func(p permission) bool { return p.allows != nil && p.allows(c, d) })
+}

@@ -1,0 +1,177 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proof_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const method = "/proof.Service/Call"
+
+// storm is what calls, many at a time, go through.
+type storm struct {
+	spec    policy.Spec
+	budget  string
+	calls   int
+	kinds   []kind
+	mode    policy.Mode
+	points  point // at which foreign code panics
+	swallow bool  // an inner interceptor keeps gRPC's options to itself
+	rough   bool  // the server restarts, policies are reloaded, the mode changes
+	closes  bool  // one of three connections, and the Retrier, are closed in the end
+	seed    uint64
+}
+
+func (s *storm) String() string {
+	text := fmt.Sprintf("%d calls of %v, budget %s, mode %v, points %b, swallow %v, rough %v, closes %v, seed %d",
+		s.calls, s.kinds, s.budget, s.mode, s.points, s.swallow, s.rough, s.closes, s.seed)
+	if s.spec.Retry != nil {
+		text += fmt.Sprintf("\nretries %+v", *s.spec.Retry)
+	}
+	if s.spec.Hedge != nil {
+		text += fmt.Sprintf("\nhedges %+v", *s.spec.Hedge)
+	}
+	return text + fmt.Sprintf("\ntimeout %v, key %q, admission %v", s.spec.Timeout, s.spec.IdempotencyKey, s.spec.Admission)
+}
+
+func drawStorm(d *draws) *storm {
+	s := &storm{
+		budget: one(d, "unlimited", "concurrent", "ratio"), spec: drawSpec(d), calls: 1 + d.below(40),
+		kinds: one(d, []kind{unary}, []kind{serverStream}, []kind{clientStream}, []kind{bidiStream}, []kind{unary, serverStream, clientStream, bidiStream}),
+		mode:  one(d, policy.ModeEnforce, policy.ModeEnforce, policy.ModeEnforce, policy.ModeEnforce, policy.ModeObserve, policy.ModeOff),
+		seed:  uint64(d.below(256)), rough: d.odds(50), closes: d.odds(20), swallow: d.odds(15),
+	}
+	if d.odds(50) {
+		s.points = point(d.below(256) | d.below(256)<<8)
+	}
+	return s
+}
+
+// drawSpec makes a policy.
+func drawSpec(d *draws) policy.Spec {
+	var spec policy.Spec
+	switch what := one(d, "retry", "hedge", "beside", "in place", "none", "retry", "hedge", "beside"); what {
+	case "none":
+	case "hedge":
+		spec.Hedge = &policy.HedgeSpec{MaxAttempts: 2 + d.below(3), Delay: one(d, 30*ms, 0, 5*ms), NonFatal: policy.Codes(codes.Unavailable, codes.Aborted)}
+		if d.odds(25) {
+			spec.Hedge.Quantile = &policy.QuantileSpec{Quantile: 0.8, Min: 5 * ms}
+		}
+	default:
+		spec.Retry = &policy.RetrySpec{
+			MaxAttempts: 2 + d.below(3), Codes: policy.Codes(codes.Unavailable, codes.Aborted, codes.DeadlineExceeded),
+			Backoff: policy.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: policy.JitterNone},
+		}
+		switch what {
+		case "beside":
+			spec.Retry.PerAttemptTimeout, spec.Retry.OnAttemptTimeout = 60*ms, policy.OnTimeoutHedge
+		case "in place":
+			spec.Retry.PerAttemptTimeout, spec.Retry.OnAttemptTimeout = 60*ms, policy.OnTimeoutRetry
+		default:
+			spec.Retry.CommitOn = one(d, policy.CommitOnSeen, policy.CommitOnHeaders)
+		}
+	}
+	if d.odds(25) {
+		spec.Timeout = 300 * ms
+	}
+	if d.odds(25) {
+		spec.IdempotencyKey = "key"
+	}
+	if d.odds(25) {
+		spec.Admission = policy.AdmissionRefuse
+	}
+	return spec
+}
+
+func (s *storm) set(t *testing.T, spec policy.Spec) *policy.Set {
+	t.Helper()
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{Names: []policy.Name{{Service: "proof.Service", Method: "Call"}}, Spec: spec}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func (s *storm) newBudget(t *testing.T) budget.Budget {
+	t.Helper()
+	switch s.budget {
+	case "ratio":
+		b, err := budget.NewRatio(budget.RatioConfig{Percent: 50, MinPerSecond: 100, Window: 10 * time.Second, TimeoutCost: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	case "concurrent":
+		b, err := budget.NewConcurrent(budget.ConcurrentConfig{Percent: 50, Min: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	default:
+		return budget.Unlimited
+	}
+}
+
+// play plays a storm, and says what it has left behind.
+func (s *storm) play(t *testing.T) string {
+	t.Helper()
+	var found []string
+	synctest.Test(t, func(t *testing.T) {
+		w := s.start(t)
+		if err := w.retrier.SetMode(s.mode); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // then calls that hang are found
+		var wg, others sync.WaitGroup
+		if s.rough {
+			others.Go(func() { w.rage(ctx, t) })
+		}
+		all := make([]*caller, s.calls)
+		for g := range 6 {
+			wg.Go(func() {
+				for i := g; i < s.calls; i += 6 {
+					all[i] = w.call(s.kinds[i%len(s.kinds)], fmt.Sprint("call", i))
+					if s.closes && i == s.calls*2/3 {
+						_ = w.conns[0].Close()
+					}
+					if s.closes && i == s.calls*4/5 {
+						w.retrier.Close()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		stop()
+		others.Wait()
+		time.Sleep(5 * time.Second) // for gRPC's word of attempts whose options an inner interceptor keeps to itself
+		synctest.Wait()
+		for _, c := range all {
+			c.check()
+		}
+		w.check(t)
+		found = w.list
+	})
+	return strings.Join(found, "\n")
+}
+
+func playStorm(t *testing.T, d *draws) string {
+	t.Helper()
+	s := drawStorm(d)
+	return described(s, func() string { return s.play(t) })
+}
+
+func TestStorm(t *testing.T) { search(t, 60, 30, playStorm) }
+
+func FuzzStorm(f *testing.F) { fuzz(f, 30, playStorm) }

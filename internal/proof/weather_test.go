@@ -1,0 +1,175 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proof_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// weather is one storm while it goes on.
+type weather struct {
+	*storm
+	*findings
+	*faults
+
+	retrier *interceptor.Retrier
+	ledger  *ledger
+	circuit *circuit
+	inner   budget.Budget
+	server  *testserver.Server
+	conns   []*grpc.ClientConn
+	most    int
+}
+
+// kept is how much all streams of a storm together may keep.
+const kept = 1 << 16
+
+func (s *storm) start(t *testing.T) *weather {
+	t.Helper()
+	f, by := new(findings), newChance(s.seed)
+	faults := &faults{chance: by}
+	faults.active.Store(uint64(s.points))
+	w := &weather{storm: s, findings: f, faults: faults, inner: s.newBudget(t)}
+	w.ledger = &ledger{Budget: w.inner, findings: f, faults: faults, open: map[int64]budget.Permit{}}
+	w.circuit = &circuit{findings: f, faults: faults}
+	w.server = testserver.Start(t, testserver.NoRecord(), testserver.Observe(w.seen))
+	w.server.Default(testserver.Func(w.serves))
+	p, err := policy.New(s.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.most = p.MaxAttempts()
+	w.retrier, err = interceptor.New(s.set(t, s.spec),
+		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", w.ledger), interceptor.WithMaxWaiting(10), interceptor.WithMaxReplayBytes(kept),
+		interceptor.WithBreaker(func(string, string) interceptor.Breaker[circuitState] { return w.circuit }),
+		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
+			faults.at(atClassifier, false)
+			if m, ok := reply.(*wrapperspb.StringValue); ok && m.GetValue() == "not yet" {
+				return interceptor.VerdictRetry
+			}
+			return interceptor.VerdictByCode
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.conns = append(w.conns, w.server.Dial(t, append(w.retrier.DialOptions(), soon,
+			grpc.WithChainUnaryInterceptor(w.insideUnary), grpc.WithChainStreamInterceptor(w.insideStream))...))
+	}
+	return w
+}
+
+// soon has a connection that was lost made again before the calls are over.
+var soon = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 20 * ms, Multiplier: 1.5, MaxDelay: 100 * ms},
+	MinConnectTimeout: 100 * ms,
+})
+
+// rage reloads policies, changes the mode and restarts the server until ctx ends.
+func (w *weather) rage(ctx context.Context, t *testing.T) {
+	for round := 0; ctx.Err() == nil; round++ {
+		spec := w.spec
+		if round%3 == 1 { // admission comes and goes while calls run
+			spec.Admission = policy.AdmissionNone
+		}
+		if err := w.retrier.Reload(w.set(t, spec)); err != nil {
+			w.add("reload: %v", err)
+		}
+		mode := []policy.Mode{w.mode, policy.ModeObserve, w.mode, policy.ModeOff}[round%4]
+		if err := w.retrier.SetMode(mode); err != nil {
+			w.add("mode: %v", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(w.upTo(300*ms) + ms):
+		}
+		w.server.Down()
+		time.Sleep(w.upTo(50*ms) + ms)
+		w.server.Up()
+	}
+}
+
+// check finds what calls have left behind.
+func (w *weather) check(t *testing.T) {
+	t.Helper()
+	w.active.Store(0)
+	if n := len(w.ledger.open); n > 0 || w.ledger.running != 0 {
+		w.add("%d permits are not given back, %d calls not finished", n, w.ledger.running)
+	}
+	if n := w.circuit.running.Load(); n != 0 {
+		w.add("the breaker is not told of %d attempts", n)
+	}
+	if n := w.retrier.Waiting(); n != 0 {
+		w.add("%d calls wait", n)
+	}
+	for _, state := range w.retrier.Admission() {
+		if state.Running != 0 {
+			w.add("admission counts %d attempts", state.Running)
+		}
+	}
+	now := budget.Now()
+	if s := w.budget; s == "concurrent" && w.inner.Balance(now) != w.inner.Capacity(now) {
+		w.add("the concurrent budget has %v of %v", w.inner.Balance(now), w.inner.Capacity(now))
+	}
+	if !w.closes {
+		w.checkMemory()
+	}
+}
+
+// checkMemory sees that all memory for replay has been given back: a stream that needs nearly all of it is retried.
+func (w *weather) checkMemory() {
+	if err := w.retrier.SetMode(policy.ModeEnforce); err != nil {
+		w.add("mode: %v", err)
+	}
+	p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{
+		MaxAttempts: 5, Codes: policy.Codes(codes.Unavailable), Budget: policy.NoBudget,
+		Backoff: policy.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: policy.JitterNone},
+	}})
+	if err != nil {
+		w.add("policy: %v", err)
+		return
+	}
+	const probe = "/proof.Service/Probe"
+	w.server.On(probe, testserver.Play(testserver.ReceiveAll()).Then(testserver.Fail(codes.Unavailable)), testserver.Play(testserver.ReceiveAll(), testserver.SendRaw(encoded("done"))))
+	bare := w.server.Target()
+	conn, err := grpc.NewClient(bare, append(w.server.DialOptions(), w.retrier.DialOptions()...)...)
+	if err != nil {
+		w.add("dial: %v", err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	for range 3 { // the breaker may refuse one
+		if err = w.probe(conn, probe, interceptor.WithPolicy(p), interceptor.Idempotent()); err == nil {
+			return
+		}
+	}
+	w.add("memory for replay is not given back: %+v", err)
+}
+
+func (w *weather) probe(conn *grpc.ClientConn, method string, opts ...grpc.CallOption) error {
+	stream, err := conn.NewStream(context.Background(), clientStream.desc(), method, append(opts, grpc.MaxRetryRPCBufferSize(kept))...)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(wrapperspb.String(strings.Repeat("x", kept-20))); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	return stream.RecvMsg(new(wrapperspb.StringValue))
+}
