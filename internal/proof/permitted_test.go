@@ -123,7 +123,7 @@ var permissions = []permission{
 		name: "a call has one error: what OnFinish was told, RecvMsg says too, where gRPC would go on with the server's word or io.EOF",
 		by:   "law 1; contract of streams, R13",
 		allows: func(c *comparison, d difference) bool {
-			failed := strings.HasPrefix(d.wanted.call, "RecvMsg") && strings.Contains(d.wanted.got, "(") || strings.HasPrefix(d.wanted.call, "SendMsg") && d.wanted.got == "EOF"
+			failed := strings.HasPrefix(d.wanted.call, "RecvMsg") && strings.Contains(d.wanted.got, "(") || strings.Contains(d.wanted.call, "Msg") && d.wanted.got == "EOF"
 			return failed && d.sameTime() && slices.Equal(c.got.finished, []string{d.gotten.got}) && slices.Equal(c.want.finished, c.got.finished)
 		},
 	},

@@ -56,7 +56,7 @@ func (w world) play(t *testing.T, s *script) (seen *sight) {
 		}
 		seen = s.live(conn, extra...)
 		_ = conn.Close()
-		time.Sleep(ms) // what is on its way may arrive
+		time.Sleep(5 * time.Second) // what is on its way may arrive, and an end that nobody tells of is found
 		synctest.Wait()
 		for i, a := range server.Attempts() {
 			if !s.alike {
