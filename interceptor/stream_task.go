@@ -73,11 +73,12 @@ func (s *stream) turn(t *task) {
 	defer s.mu.Unlock()
 	returned := false
 	defer func() {
+		t.version = s.version
 		if !returned {
 			s.abort(recover())
-			t.end, t.order = streams.End{}, streams.Order{Do: streams.Wait} // it asks again
+			t.end, t.order = streams.End{}, streams.Order{Do: streams.Wait} // it asks again,
+			t.version = s.version - 1                                       // at once: nothing else may ever move
 		}
-		t.version = s.version
 	}()
 	s.look()
 	if s.next(t) {
