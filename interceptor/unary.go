@@ -99,6 +99,8 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 // The caller's goroutine makes the first attempt, and every one that an event in it asks for, with the caller's reply.
 // The timer's goroutine makes those that are sent beside others, each with a reply of its own. While nothing runs, the
 // caller's goroutine waits for the next attempt; so a call that is answered before the timer fires starts no goroutine.
+//
+// Inner interceptors, codecs, messages, the classifier and observers run without the lock. Budget and breaker run under it.
 type unary struct {
 	call
 
@@ -111,6 +113,9 @@ type unary struct {
 	space    [2]*unaryAttempt // of attempts, for most calls
 	due      time.Duration    // when the engine is to be woken
 	watch    bool             // it is to be woken by a change of the connection's state, too
+	events   []func()         // what observers are still to be told
+	waiting  [2]func()        // of events, for most calls
+	telling  bool             // a goroutine tells them
 	hedging  hedging
 }
 
@@ -140,7 +145,7 @@ type unaryAttempt struct {
 	attempt
 
 	opts  []grpc.CallOption
-	reply any
+	reply any  // nil until it is sent
 	own   bool // the reply is not the caller's
 	runs  bool // it has been sent, and has not returned
 }
@@ -184,29 +189,54 @@ func (u *unary) run(adopted bool, err error) error {
 
 // started starts the engine, and returns the first attempt; nil if the call is refused.
 func (u *unary) started() *unaryAttempt {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.prepareHedging()
-	u.attempts = u.space[:0]
-	now := u.now()
-	return u.act(u.begin(now), now, true)
+	return u.locked(func() *unaryAttempt {
+		u.attempts, u.events = u.space[:0], u.waiting[:0]
+		now := u.now()
+		return u.act(u.begin(now), now, true)
+	})
 }
 
 // adopted starts the engine, and returns the first attempt, which was made without it.
 func (u *unary) adopted() *unaryAttempt {
+	u.prepareHedging()
+	return u.locked(func() *unaryAttempt {
+		u.adopt(u.now())
+		a := u.first
+		a.number, a.began, a.ctx, a.cancel, a.reply = 1, u.start, u.ctx, func() {}, u.reply
+		u.attempts, u.events = append(u.space[:0], a), u.waiting[:0]
+		return a
+	})
+}
+
+// locked runs f with the lock, and then, without it, tells observers what has happened.
+func (u *unary) locked(f func() *unaryAttempt) *unaryAttempt {
+	next, events := u.lockedOnly(f)
+	if events {
+		u.notify()
+	}
+	return next
+}
+
+func (u *unary) lockedOnly(f func() *unaryAttempt) (next *unaryAttempt, events bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.prepareHedging()
-	u.adopt(u.now())
-	a := u.first
-	a.number, a.began, a.ctx, a.cancel, a.reply = 1, u.start, u.ctx, func() {}, u.reply
-	u.attempts = append(u.space[:0], a)
-	return a
+	next = f()
+	return next, len(u.events) > 0
 }
 
 // try makes an attempt.
 func (u *unary) try(a *unaryAttempt) error {
 	a.runs = true
+	switch {
+	case a.own:
+		a.reply = u.hedging.replies.newMessage()
+	case a.number > 1:
+		clearReply(u.reply)
+		fallthrough
+	default:
+		a.reply = u.reply
+	}
 	err := u.invoke(a.ctx, u.method, u.req, a.reply, u.cc, a.opts...)
 	a.runs = false
 	return err
@@ -214,27 +244,75 @@ func (u *unary) try(a *unaryAttempt) error {
 
 // ended reports the end of an attempt, and returns the one that the goroutine is to make now; nil: none.
 func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	defer a.cancel()
-	if u.engine.Over() { // by a panic
+	if u.overOrAdapted(err) {
 		return nil
 	}
-	now := u.now()
-	if err != nil && u.catchUp() {
-		u.limit()
-		u.prepareHedging()
-		u.adapt(now)
-	}
-	r := u.result(&a.attempt, a.reply, err, now)
+	r := u.result(&a.attempt, a.reply, err, u.now())
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
 	}
-	step := u.call.ended(&a.attempt, r, now)
-	next := u.act(step, now, !a.own)
-	u.notifyAttempt(&a.attempt, err, step.Place)
-	u.notifyDecision(step, &a.attempt, err)
-	return next
+	return u.locked(func() *unaryAttempt {
+		now := u.now()
+		step := u.call.ended(&a.attempt, r, now)
+		next := u.act(step, now, !a.own)
+		if u.retrier.tellsAttempts {
+			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx
+			u.queue(func() { r.notifyAttempt(ctx, e) })
+		}
+		u.queue(u.eventsOf(step, &a.attempt, err))
+		return next
+	})
+}
+
+// overOrAdapted reports whether a panic has ended the call. If not, and an attempt has failed with err, it takes a policy
+// that has come late: before that, no attempt runs beside the first.
+func (u *unary) overOrAdapted(err error) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.engine.Over() {
+		return true
+	}
+	if err != nil && u.catchUp() {
+		u.limit()
+		u.prepareHedging()
+		u.adapt(u.now())
+	}
+	return false
+}
+
+// queue has observers told by tell; nil: of nothing. u.mu must be held.
+func (u *unary) queue(tell func()) {
+	if tell != nil {
+		u.events = append(u.events, tell)
+	}
+}
+
+// notify tells observers what has happened, one event after the other, unless another goroutine does.
+func (u *unary) notify() {
+	for event := u.nextEvent(); event != nil; event = u.nextEvent() {
+		u.tell(event)
+	}
+}
+
+func (u *unary) nextEvent() (event func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.telling || len(u.events) == 0 {
+		return nil
+	}
+	event, u.events, u.telling = u.events[0], u.events[1:], true
+	return event
+}
+
+// tell runs event. If that panics, the next event can still be told.
+func (u *unary) tell(event func()) {
+	defer func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.telling = false
+	}()
+	event()
 }
 
 // mayStillRun reports whether attempt a, which an inner interceptor has returned from, may yet write into the caller's
@@ -251,42 +329,39 @@ func (u *unary) mayStillRun(a *unaryAttempt) bool {
 // await returns the next attempt that the caller's goroutine is to make; nil when the call is over. As long as other
 // goroutines make attempts, it is they who bring the call on.
 func (u *unary) await() *unaryAttempt {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	for {
-		switch {
-		case u.hedging.goroutines > 0:
-			u.hedging.changed.Wait()
-		case u.engine.Over():
+		due, watch, over := u.awaitOthers()
+		if over {
 			return nil
-		default:
-			if a := u.sleepAndWake(); a != nil {
-				return a
-			}
+		}
+		u.sleep(due, watch)
+		if a := u.locked(func() *unaryAttempt { return u.woken(true) }); a != nil {
+			return a
 		}
 	}
 }
 
-// sleepAndWake wakes the engine when it is due. It requires mu, and gives it up for the sleep.
-func (u *unary) sleepAndWake() *unaryAttempt {
-	due, watch := u.due, u.watch
-	u.mu.Unlock()
-	u.sleep(due, watch)
+// awaitOthers returns when no other goroutine makes attempts, with what the call waits for then.
+func (u *unary) awaitOthers() (due time.Duration, watch, over bool) {
 	u.mu.Lock()
-	return u.woken(true)
+	defer u.mu.Unlock()
+	for u.hedging.goroutines > 0 {
+		u.hedging.changed.Wait()
+	}
+	return u.due, u.watch, u.engine.Over()
 }
 
-// woken wakes the engine, and returns the attempt that the goroutine is to make now; nil: none. It requires mu.
+// woken wakes the engine, and returns the attempt that the goroutine is to make now; nil: none. u.mu must be held.
 func (u *unary) woken(here bool) *unaryAttempt {
 	now := u.now()
 	step := u.wake(now)
 	next := u.act(step, now, here)
-	u.notifyDecision(step, nil, nil)
+	u.queue(u.eventsOf(step, nil, nil))
 	return next
 }
 
 // act does what a step says, but for notifying observers. It returns the attempt that the goroutine is to make: here in
-// the caller's, with the caller's reply, or beside that. It requires mu.
+// the caller's, with the caller's reply, or beside that. u.mu must be held.
 func (u *unary) act(step attempts.Step, now attempts.Now, here bool) (next *unaryAttempt) {
 	for _, n := range step.Cancel {
 		u.attempts[n-1].cancel()
@@ -299,7 +374,7 @@ func (u *unary) act(step attempts.Step, now attempts.Now, here bool) (next *unar
 	return next
 }
 
-// send prepares an attempt. It requires mu.
+// send prepares an attempt. u.mu must be held.
 func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 	a := u.first
 	if n > 1 {
@@ -311,15 +386,7 @@ func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 	if u.policy.Parallel() || u.policy.PerAttemptTimeout() > 0 {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)
 	}
-	switch {
-	case !here, u.retrier.leftRunning.Load() && u.hedging.replies.makes():
-		a.reply, a.own = u.hedging.replies.newMessage(), true
-	case n > 1:
-		clearReply(u.reply)
-		fallthrough
-	default:
-		a.reply = u.reply
-	}
+	a.own = !here || u.retrier.leftRunning.Load() && u.hedging.replies.makes()
 	u.attempts = append(u.attempts, a)
 	return a
 }
@@ -354,7 +421,7 @@ func (u *unary) leave(a *unaryAttempt) {
 	u.engine.Abort(u.now())
 }
 
-// cut ends a call in which attempt a, or what an event has called, panics: what else runs is cancelled. It requires mu.
+// cut ends a call in which attempt a, or what an event has called, panics: what else runs is cancelled. u.mu must be held.
 func (u *unary) cut(a *unaryAttempt) {
 	var step attempts.Step
 	if a != nil && a.runs {
@@ -364,7 +431,7 @@ func (u *unary) cut(a *unaryAttempt) {
 		step = u.engine.Abort(u.now())
 	}
 	for _, n := range step.Cancel {
-		if n <= len(u.attempts) { // else it was about to be sent when a reply or an option for it has panicked
+		if n <= len(u.attempts) { // else it was about to be sent when an option for it has panicked
 			u.attempts[n-1].cancel()
 		}
 	}

@@ -30,7 +30,7 @@ func (u *unary) prepareHedging() {
 	u.alone = !u.hedging.replies.makes()
 }
 
-// setTimer lets the timer wake the engine when that is due, as long as attempts run. It requires mu.
+// setTimer lets the timer wake the engine when that is due, as long as attempts run. u.mu must be held.
 func (u *unary) setTimer(now attempts.Now) {
 	h, in := &u.hedging, u.due-now.At
 	switch {
@@ -72,14 +72,14 @@ func (u *unary) fire() {
 
 // fired returns the attempt that is due; nil: none.
 func (u *unary) fired() *unaryAttempt {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.hedging.goroutines++
-	u.hedging.seen = true
-	if u.engine.Running() == 0 { // the caller's goroutine waits
-		return nil
-	}
-	return u.woken(false)
+	return u.locked(func() *unaryAttempt {
+		u.hedging.goroutines++
+		u.hedging.seen = true
+		if u.engine.Running() == 0 { // the caller's goroutine waits
+			return nil
+		}
+		return u.woken(false)
+	})
 }
 
 // leaveBeside ends the timer's goroutine. If that panics, so does the caller's when all attempts have ended.

@@ -430,3 +430,36 @@ func BenchmarkHedgeNotFired(b *testing.B) {
 		})
 	}
 }
+
+// Classifier and observers run without the call's lock: a hedge is sent while they wait for just that.
+func TestUnaryHedge_CallbacksWithoutLock(t *testing.T) {
+	t.Parallel()
+	for _, blocked := range []string{"classifier", "observer"} {
+		t.Run(blocked, func(t *testing.T) {
+			answered := make(chan struct{})
+			wait := func(callback string, err error) {
+				if callback == blocked && err != nil {
+					<-answered
+				}
+			}
+			classify := interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
+				wait("classifier", err)
+				return interceptor.VerdictByCode
+			})
+			observe := interceptor.WithObserver(interceptor.Observer{
+				Attempt: func(_ context.Context, e interceptor.AttemptEvent) { wait("observer", e.Err) },
+			})
+			play(t, hedged(), func(t *testing.T, s scene) {
+				answered = make(chan struct{}) // of the bubble
+				answer := sync.OnceFunc(func() { close(answered) })
+				s.On(get, down().Delay(50*ms), testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+					answer()
+					return text("hedge")
+				}))
+				if got, err := s.call(t.Context(), get); got != "hedge" || err != nil {
+					t.Errorf("got %q, %v; want the hedge's reply", got, err)
+				}
+			}, classify, observe)
+		})
+	}
+}
