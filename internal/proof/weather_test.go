@@ -144,7 +144,6 @@ func (w *weather) checkMemory() {
 		return
 	}
 	const probe = "/proof.Service/Probe"
-	w.server.On(probe, testserver.Play(testserver.ReceiveAll()).Then(testserver.Fail(codes.Unavailable)), testserver.Play(testserver.ReceiveAll(), testserver.SendRaw(encoded("done"))))
 	bare := w.server.Target()
 	conn, err := grpc.NewClient(bare, append(w.server.DialOptions(), w.retrier.DialOptions()...)...)
 	if err != nil {
@@ -153,6 +152,7 @@ func (w *weather) checkMemory() {
 	}
 	defer func() { _ = conn.Close() }()
 	for range 3 { // the breaker may refuse one
+		w.server.On(probe, testserver.Play(testserver.ReceiveAll()).Then(testserver.Fail(codes.Unavailable)), testserver.Play(testserver.ReceiveAll(), testserver.SendRaw(encoded("done"))))
 		if err = w.probe(conn, probe, interceptor.WithPolicy(p), interceptor.Idempotent()); err == nil {
 			return
 		}
