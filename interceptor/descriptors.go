@@ -6,11 +6,9 @@ package interceptor
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -44,24 +42,4 @@ func (r *Retrier) described(service string) bool {
 		_, ok := found.(protoreflect.ServiceDescriptor)
 		return err == nil && ok
 	})
-}
-
-// describedReply is an empty reply of a method, by its descriptor; nil if nobody knows that.
-func (r *Retrier) describedReply(method string) any {
-	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
-	for _, files := range append(slices.Clip(r.descriptors), protoregistry.GlobalFiles) {
-		found, err := files.FindDescriptorByName(name)
-		if err != nil {
-			continue
-		}
-		described, ok := found.(protoreflect.MethodDescriptor)
-		if !ok {
-			continue
-		}
-		if known, err := protoregistry.GlobalTypes.FindMessageByName(described.Output().FullName()); err == nil {
-			return known.New().Interface()
-		}
-		return dynamicpb.NewMessage(described.Output())
-	}
-	return nil
 }

@@ -158,19 +158,21 @@ func reachesInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 	}
 	seen[t] = true
 	reaches := func(next reflect.Type) bool { return reachesInterface(next, seen) }
-	switch kind := t.Kind(); {
-	case kind == reflect.Interface, kind == reflect.Func, kind == reflect.Chan, kind == reflect.UnsafePointer:
+	switch t.Kind() {
+	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		return true
-	case kind == reflect.Map:
+	case reflect.Map:
 		return reaches(t.Key()) || reaches(t.Elem())
-	case kind == reflect.Pointer, kind == reflect.Slice, kind == reflect.Array:
+	case reflect.Pointer, reflect.Slice, reflect.Array:
 		return reaches(t.Elem())
-	case kind == reflect.Struct:
+	case reflect.Struct:
 		for f := range t.Fields() {
 			if reaches(f.Type) {
 				return true
 			}
 		}
+		return false
+	default:
+		return false
 	}
-	return false
 }

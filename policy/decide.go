@@ -97,7 +97,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonNonRetryable)
 	case commit != CommitNone:
 		return Decision{Reason: ReasonCommitted, Commit: commit, Pushback: push}
-	case c.Attempts >= limit, c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts:
+	case c.exhausted(limit):
 		return no(ReasonAttemptsExhausted)
 	case !c.Safe && !out.Unsent:
 		return no(ReasonNotIdempotent)
@@ -133,6 +133,11 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonBudgetExhausted)
 	}
 	return d
+}
+
+// exhausted reports whether the call has had as many attempts as the policy's limit and its own allow.
+func (c *Call) exhausted(limit int) bool {
+	return c.Attempts >= limit || c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts
 }
 
 // Phase is how far an attempt has come that is to be sent.

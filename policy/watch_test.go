@@ -206,10 +206,10 @@ func TestWatch_ConfigMap(t *testing.T) {
 // The first half of a file is a valid one.
 func TestWatch_SlowWriter(t *testing.T) {
 	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
-		text := ""
+		var text strings.Builder
 		for _, line := range strings.SplitAfter("maxWaiting: 7\n"+attemptsFile("3")+strings.Repeat("# more\n", 20), "\n") {
-			text += line
-			w.put("retry.yaml", text)
+			text.WriteString(line)
+			w.put("retry.yaml", text.String())
 			time.Sleep(time.Second)
 		}
 		if now := w.after(0); len(now) > 0 {
@@ -232,10 +232,11 @@ func TestWatch_AwayForAMoment(t *testing.T) {
 
 func TestWatch_Restless(t *testing.T) {
 	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
-		text := attemptsFile("3")
+		var text strings.Builder
+		text.WriteString(attemptsFile("3"))
 		for range 70 {
-			text += "# more\n"
-			w.put("retry.yaml", text)
+			text.WriteString("# more\n")
+			w.put("retry.yaml", text.String())
 			time.Sleep(time.Second)
 		}
 		if now := w.after(0); len(now) != 1 || now[0].err == nil || !strings.Contains(now[0].err.Error(), "retry.yaml: is not followed: it has changed again and again for 30s") {

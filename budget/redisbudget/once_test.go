@@ -38,7 +38,7 @@ func (l *lossy) Write(p []byte) (int, error) {
 func (l *lossy) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
 	if l.asked.Load() && err == nil {
-		l.Conn.Close()
+		l.Close()
 		return 0, io.EOF
 	}
 	return n, err

@@ -157,11 +157,12 @@ func textOfError(err error) string {
 	case !ok:
 		return "no status: " + err.Error()
 	default:
-		text := fmt.Sprintf("%v(%s)", st.Code(), st.Message())
+		var text strings.Builder
+		fmt.Fprintf(&text, "%v(%s)", st.Code(), st.Message())
 		for _, detail := range st.Proto().GetDetails() {
-			text += detail.GetTypeUrl()
+			text.WriteString(detail.GetTypeUrl())
 		}
-		return text
+		return text.String()
 	}
 }
 

@@ -50,7 +50,7 @@ func (d *draws) odds(percent int) bool { return d.below(100) >= 100-percent }
 // one chooses one of the given values; the first is the simplest.
 func one[T any](d *draws, list ...T) T { return list[d.below(len(list))] }
 
-// search plays scripts: those of fixed seeds, and as many of a fresh one, which it prints. What play finds wrong with one is
+// search plays scripts: those of fixed seeds; if the command line says how many, half of them of a fresh seed, which it prints. What play finds wrong with one is
 // shown for the smallest script that shows anything.
 func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) string) {
 	t.Helper()
@@ -66,16 +66,17 @@ func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) s
 		t.Log(found)
 		return
 	}
-	if *seeds > 0 {
+	fresh := rand.Uint64()
+	switch {
+	case *seeds > 0:
 		scripts = *seeds
-	} else if testing.Short() {
+		t.Logf("the fresh seed is %d", fresh)
+	case testing.Short():
 		scripts /= 4
 	}
-	fresh := rand.Uint64()
-	t.Logf("the fresh seed is %d", fresh)
 	for i := range scripts {
 		random := rand.New(rand.NewPCG(uint64(i), 0))
-		if i%2 == 1 {
+		if *seeds > 0 && i%2 == 1 {
 			random = rand.New(rand.NewPCG(fresh, uint64(i)))
 		}
 		data := make([]byte, size)

@@ -23,8 +23,8 @@ type plot struct {
 	Newest          time.Time // the sample at the right
 }
 
-// plotMinutes is how long a plot is.
-const plotMinutes = maxSamples * interval / time.Minute
+// plotLength is how long a plot is.
+const plotLength = maxSamples * interval
 
 func newPlot(samples []sample) plot {
 	var p plot
@@ -54,8 +54,9 @@ func newPlot(samples []sample) plot {
 // Minutes is a path of a line for each full minute before the newest sample.
 func (plot) Minutes() string {
 	var path strings.Builder
-	for i := range int(plotMinutes) - 1 {
-		fmt.Fprintf(&path, "M%d 0v%d", plotWidth/int(plotMinutes)*(i+1), plotHeight)
+	const minutes = int(plotLength / time.Minute)
+	for i := range minutes - 1 {
+		fmt.Fprintf(&path, "M%d 0v%d", plotWidth/minutes*(i+1), plotHeight)
 	}
 	return path.String()
 }
@@ -65,9 +66,8 @@ func (p plot) Times() []string {
 	if p.Newest.IsZero() {
 		return nil
 	}
-	const length = plotMinutes * time.Minute
 	var list []string
-	for _, ago := range []time.Duration{length, length / 2, 0} {
+	for _, ago := range []time.Duration{plotLength, plotLength / 2, 0} {
 		list = append(list, p.Newest.Add(-ago).Format(time.TimeOnly))
 	}
 	return list
