@@ -608,3 +608,15 @@ func TestLease_MoreThanThePoolHolds(t *testing.T) {
 		}
 	}
 }
+
+// A part that has ended when the answer comes pays for nothing.
+func TestLease_AnsweredAfterItsPart(t *testing.T) {
+	t.Parallel()
+	l := New(10, 0, func() {})
+	d, ok := l.Take(0, token)
+	r, _, asks := l.Next(0)
+	l.Answered(Length, r, Answer{Tokens: token})
+	if !ok || !d.Asked || !asks || l.Confirm(Length, d) {
+		t.Errorf("%+v, %v, %+v, %v; want a promise that is not kept", d, ok, r, asks)
+	}
+}

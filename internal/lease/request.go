@@ -122,6 +122,7 @@ func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 		l.counts.Leased += a.Tokens
 		l.number++
 		l.parts = append(l.parts, &part{number: l.number, granted: a.Tokens, left: a.Tokens, end: l.askedAt + Length})
+		l.expire(now) // an answer may come when its part has ended
 		l.payWaiting()
 	case asked.Tokens > 0: // who wants less may find it
 		l.empty, l.lacks = now+Gap, asked.Least
