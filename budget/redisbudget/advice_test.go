@@ -44,6 +44,7 @@ func TestPool_Note(t *testing.T) {
 	fleet := New(client, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithObserver(func(budget.PoolState) { told++ }))
 	defer fleet.Close()
 	p := newPool(fleet, budget.FleetConfig{Name: "orders", PerSecond: 1})
+	var last error
 	for i, step := range []struct {
 		err  error
 		tell bool
@@ -58,7 +59,8 @@ func TestPool_Note(t *testing.T) {
 		{nil, false},
 	} {
 		before := told
-		p.note(step.err)
+		p.tell(step.err, last)
+		last = step.err
 		if (told > before) != step.tell {
 			t.Errorf("step %d, %v: told %v; want %v", i, step.err, told > before, step.tell)
 		}

@@ -68,12 +68,12 @@ func (p *pool) run() {
 // ask makes one request, and says what has changed by it.
 func (p *pool) ask(r lease.Request) {
 	if p.fleet.begin() {
-		p.note(p.exchange(r))
+		p.tell(p.exchange(r))
 	}
 }
 
-// exchange makes one request that has begun, and tells the lease.
-func (p *pool) exchange(r lease.Request) error {
+// exchange makes one request that has begun, and tells the lease. It returns how it has gone, and the one before.
+func (p *pool) exchange(r lease.Request) (err, before error) {
 	defer p.fleet.asking.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), p.fleet.timeout)
 	defer cancel()
@@ -83,7 +83,10 @@ func (p *pool) exchange(r lease.Request) error {
 	} else {
 		p.lease.Answered(budget.Now(), r, a)
 	}
-	return err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, p.err = p.err, err
+	return err, before
 }
 
 func (p *pool) closed() bool {
@@ -121,12 +124,8 @@ func (p *pool) request(ctx context.Context, r lease.Request) (lease.Answer, erro
 	return lease.Answer{Tokens: granted, Clients: clients}, nil
 }
 
-// note says once that the pool cannot be used, or for another reason than before, and once that it can.
-func (p *pool) note(err error) {
-	p.mu.Lock()
-	before := p.err
-	p.err = err
-	p.mu.Unlock()
+// tell says once that the pool cannot be used, or for another reason than before, and once that it can.
+func (p *pool) tell(err, before error) {
 	switch {
 	case err == nil && before == nil, err != nil && before != nil && adviceOn(err) == adviceOn(before):
 		return
