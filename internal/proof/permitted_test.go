@@ -108,8 +108,9 @@ var permissions = []permission{
 		allows: func(c *comparison, d difference) bool {
 			found := c.script.leaves && !strings.Contains(d.got, "given up") && strings.Contains(d.want, "(context") // in SendMsg (R12)
 			asked := slices.ContainsFunc(c.script.moves, func(m move) bool { return m.what == "header" })
-			early := asked && d.want == "ok" && c.got.cutShort() // in Header, which leaves messages to be taken (R2)
-			return d.what == "OnFinish" && (found || early || c.got.ends(d.got) && !c.want.ends(d.want))
+			early := asked && d.want == "ok" && c.got.cutShort()                       // in Header, which leaves messages to be taken (R2)
+			late := strings.Contains(d.want, "trying to send message larger than max") // after the server has ended the stream
+			return d.what == "OnFinish" && (found || early || late || c.got.ends(d.got) && !c.want.ends(d.want))
 		},
 	},
 	{
@@ -128,14 +129,11 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "SendMsg of a call that has ended says io.EOF, also of a message that could not have been sent",
+		name: "SendMsg of a call that has ended says io.EOF, or how it has ended, also of a message that could not have been sent",
 		by:   "contract of streams, section 3",
 		allows: func(c *comparison, d difference) bool {
-			over := slices.ContainsFunc(c.got.receiver, func(r result) bool {
-				last := strings.Contains(r.got, "(") || r.got == "EOF" || r.call == "RecvMsg" && !c.script.kind.desc().ServerStreams
-				return last && r.at < d.gotten.at
-			})
-			return (over || c.got.cutShort()) && strings.HasPrefix(d.gotten.call, "SendMsg") && d.gotten.got == "EOF" && strings.Contains(d.wanted.got, "trying to send message larger than max")
+			ended := d.gotten.got == "EOF" || slices.Contains(c.got.finished, d.gotten.got)
+			return ended && strings.HasPrefix(d.gotten.call, "SendMsg") && strings.Contains(d.wanted.got, "trying to send message larger than max")
 		},
 	},
 	{
@@ -145,14 +143,15 @@ var permissions = []permission{
 			sent := len(c.got.attempts)
 			gone := c.script.leaves && c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent]) &&
 				slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
-			return gone || c.sooner() && d.alike() && d.gotten.at < d.wanted.at
+			taken := d.gotten.got == "ok" && d.wanted.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") // the attempt had not ended yet
+			return gone || c.cutInBackoff() || c.sooner() && (d.alike() || taken) && d.gotten.at < d.wanted.at
 		},
 	},
 	{
-		name: "while several attempts run, or none, none of them is the answer: a call that is cut short then has no headers, trailer and peer",
+		name: "while several attempts run, or none, none of them is the answer: a call that is cut short then has no headers, trailer, peer and context",
 		by:   "law 1",
 		allows: func(c *comparison, d difference) bool {
-			nobodys := slices.Contains([]string{"header", "trailer", "peer"}, d.what) || d.gotten.call == "Trailer" || d.gotten.call == "Header again"
+			nobodys := slices.Contains([]string{"header", "trailer", "peer", "asked in OnFinish"}, d.what) || d.gotten.call == "Trailer" || d.gotten.call == "Header again" || strings.Contains(d.gotten.got, "unable to get rpcInfo")
 			return nobodys && c.got.cutShort() && (c.ours.twins || c.got.waited)
 		},
 	},
@@ -193,6 +192,14 @@ func (c *comparison) sooner() bool {
 		}
 	}
 	return false
+}
+
+// cutInBackoff reports whether the call was cut short while SendMsg, by gRPC, waited for a backoff, and told of that
+// where ours had come back before.
+func (c *comparison) cutInBackoff() bool {
+	return c.got.cutShort() && slices.ContainsFunc(c.want.receiver, func(w result) bool {
+		return w.call == "SendMsg" && slices.Contains(c.got.finished, w.got)
+	}) && !slices.ContainsFunc(c.got.receiver, func(g result) bool { return strings.HasPrefix(g.got, "panic") })
 }
 
 // cutShort reports whether the call has ended by its context or connection.
