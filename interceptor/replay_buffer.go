@@ -51,6 +51,12 @@ type replayBuffer struct {
 	sum      int64         // the limit of total
 }
 
+// encoded is a message as it was when it was encoded.
+type encoded struct {
+	data []byte
+	kind messageKind
+}
+
 // replayed is a message that is kept.
 type replayed struct {
 	data []byte // never changed
@@ -70,22 +76,23 @@ func kindOf(m any) messageKind {
 	return messageKind{other: reflect.TypeOf(m)}
 }
 
-// encode returns the bytes of a message, in the memory of buffer if they fit; or what the call is committed by,
-// since the message cannot be kept.
-func (r *replayBuffer) encode(m any, buffer []byte) (data []byte, why policy.Commit) {
+// encode encodes a message, in the memory of buffer if it fits; or says what commits the call, since the message
+// cannot be kept.
+func (r *replayBuffer) encode(m any, buffer []byte) (e encoded, why policy.Commit) {
 	if _, prepared := m.(*grpc.PreparedMsg); prepared {
-		return nil, policy.CommitPreparedMessage // nobody knows its bytes
+		return encoded{}, policy.CommitPreparedMessage // its bytes are not known
 	}
 	var err error
-	if message, ok := m.(proto.Message); ok && protobufType(m) != nil {
-		data, err = proto.MarshalOptions{}.MarshalAppend(buffer[:0], message)
+	e.kind = kindOf(m)
+	if message, ok := m.(proto.Message); ok && e.kind.message != nil {
+		e.data, err = proto.MarshalOptions{}.MarshalAppend(buffer[:0], message)
 	} else {
-		data, err = r.encodeOther(m, buffer)
+		e.data, err = r.encodeOther(m, buffer)
 	}
 	if err != nil {
-		return nil, policy.CommitUnsendable
+		return encoded{}, policy.CommitUnsendable
 	}
-	return data, policy.CommitNone
+	return e, policy.CommitNone
 }
 
 func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {
@@ -101,9 +108,9 @@ func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {
 	return buffer, nil
 }
 
-// add keeps m, whose bytes are data. It reports false if that does not fit.
-func (r *replayBuffer) add(m any, data []byte) bool {
-	size := len(data) + messageHeader
+// add keeps a message. It reports false if that does not fit.
+func (r *replayBuffer) add(e encoded) bool {
+	data, size := e.data, len(e.data)+messageHeader
 	if r.over || r.used+size > r.limit || r.used+size > r.reserved && !r.reserve(size) {
 		return false
 	}
@@ -113,13 +120,12 @@ func (r *replayBuffer) add(m any, data []byte) bool {
 	}
 	begin := len(r.chunk)
 	r.chunk = append(r.chunk, data...)
-	r.messages = append(r.messages, replayed{r.chunk[begin:], r.kindOf(m)})
+	r.messages = append(r.messages, replayed{r.chunk[begin:], r.kept(e.kind)})
 	return true
 }
 
-// kindOf is the kind of a message; most streams send one.
-func (r *replayBuffer) kindOf(m any) *messageKind {
-	k := kindOf(m)
+// kept returns k where it is kept; most streams send one kind of messages.
+func (r *replayBuffer) kept(k messageKind) *messageKind {
 	if n := len(r.messages); n > 0 && *r.messages[n-1].of == k {
 		return r.messages[n-1].of
 	}
@@ -175,10 +181,10 @@ func (r *replayBuffer) release() {
 	r.messages, r.chunk, r.used, r.reserved = nil, nil, 0, 0
 }
 
-// replace keeps m alone, whose bytes are data. It reports false if that does not fit.
-func (r *replayBuffer) replace(m any, data []byte) bool {
+// replace keeps this message alone. It reports false if that does not fit.
+func (r *replayBuffer) replace(e encoded) bool {
 	r.release()
-	return r.add(m, data)
+	return r.add(e)
 }
 
 // close forgets the messages, and keeps none from now on.

@@ -51,8 +51,8 @@ func replayOf(c encoding.CodecV2, limit int, total *atomic.Int64, sum int64) rep
 
 // keep encodes and adds a message as a stream does.
 func (r *replayBuffer) keep(m any) (kept bool, why policy.Commit) {
-	data, why := r.encode(m, nil)
-	return why == policy.CommitNone && r.add(m, data), why
+	e, why := r.encode(m, nil)
+	return why == policy.CommitNone && r.add(e), why
 }
 
 func TestReplayBuffer_Copies(t *testing.T) {
@@ -124,8 +124,8 @@ func TestReplayBuffer_MessageUsedAgain(t *testing.T) {
 	var scratch []byte
 	for i := range 1000 {
 		m.Value = fmt.Sprint(i)
-		scratch, _ = r.encode(m, scratch)
-		if !r.add(m, scratch) {
+		e, _ := r.encode(m, scratch)
+		if scratch = e.data; !r.add(e) {
 			t.Fatal(i)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
@@ -88,19 +87,19 @@ func (s *stream) report(e streams.End) {
 	opened := t.stream != nil
 	s.mu.Unlock()
 	var r attempts.Result
-	var request proto.Message
-	var data []byte
+	var request encoded
+	resumes := false
 	judged := s.outside(func() {
 		r = s.judge(t, e, opened)
 		if e.Received && e.Err != nil && !r.Local {
-			request, data = s.rest()
+			request, resumes = s.rest()
 		}
 	})
 	if !judged {
 		return
 	}
 	s.enter(func() {
-		if request != nil && !s.machine.Over() && s.replay.replace(request, data) {
+		if resumes && !s.machine.Over() && s.replay.replace(request) {
 			r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
 		}
 		s.call.noteEnd(&t.attempt, &r)

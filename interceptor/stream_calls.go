@@ -62,8 +62,8 @@ func (s *stream) SendMsg(m any) error {
 			return t.err
 		}
 	} else if s.keeps.Load() {
-		t.data, t.Commit = s.replay.encode(m, s.scratch) // before an inner interceptor can change m
-		if s.scratch = t.data; cap(t.data) > chunkSize {
+		t.bytes, t.Commit = s.replay.encode(m, s.scratch) // before an inner interceptor can change m
+		if s.scratch = t.bytes.data; cap(s.scratch) > chunkSize {
 			s.scratch = nil
 		}
 		t.encoded = true

@@ -59,19 +59,16 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// rest is the request for what comes after the last message that the application has received, and its bytes; nil if
-// there is no such message, or the application does not want the rest.
-func (s *stream) rest() (request proto.Message, data []byte) {
+// rest is the request for what comes after the last message that the application has received; false if there is no
+// such message, or the application does not want the rest.
+func (s *stream) rest() (request encoded, resumes bool) {
 	if s.resume.last == nil {
-		return nil, nil
+		return encoded{}, false
 	}
-	request, ok := s.resume.next(s.resume.last)
-	if !ok {
-		return nil, nil
+	m, ok := s.resume.next(s.resume.last)
+	if !ok || m == nil {
+		return encoded{}, false
 	}
-	data, why := s.replay.encode(request, nil)
-	if why != policy.CommitNone {
-		return nil, nil
-	}
-	return request, data
+	request, why := s.replay.encode(m, nil)
+	return request, why == policy.CommitNone
 }

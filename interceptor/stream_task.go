@@ -28,8 +28,8 @@ type task struct {
 
 	message any         // SendMsg sends it, RecvMsg receives into it
 	used    bool        // RecvMsg has received into it before
-	data    []byte      // the bytes of a message that SendMsg sends
-	encoded bool        // they are to be kept
+	bytes   encoded     // the message that SendMsg sends
+	encoded bool        // it is to be kept
 	kept    replayed    // what is sent in place of it
 	replies messageType // of message, if attempts race
 	reply   any         // that a goroutine receives into, or that it has brought
@@ -132,7 +132,7 @@ func (s *stream) keep(t *task) {
 	}
 	switch {
 	case t.Commit != policy.CommitNone:
-	case s.replay.add(t.message, t.data):
+	case s.replay.add(t.bytes):
 		t.Kept = true
 	default:
 		t.Commit = policy.CommitBufferFull
@@ -223,7 +223,7 @@ func (s *stream) copyOf(t *task) (any, error) {
 	case t.Kind == streams.Goroutine:
 		return s.replay.decode(t.kept)
 	case t.order.Again && (t.Kept || t.Commit == policy.CommitBufferFull):
-		return s.replay.decode(replayed{slices.Clone(t.data), s.replay.kindOf(t.message)})
+		return s.replay.decode(replayed{slices.Clone(t.bytes.data), new(t.bytes.kind)})
 	default:
 		return t.message, nil
 	}
