@@ -1367,7 +1367,9 @@ type RetryPolicy struct {
 	// place among the waiting calls, and at the latest until an attempt would be of no use before the deadline. Then it
 	// ends with the error at hand. When the channel is back, the calls that have waited come back spread over up to 10 times
 	// as long as each has waited, but no longer than this, and than half of the time to their deadlines. Nothing waits so
-	// if waitForReady or waitForReadyOnRetry say otherwise, here or in the call's options. More than 0, 3s when absent.
+	// if waitForReady or waitForReadyOnRetry say otherwise, here or in the call's options. Calls don't wait in an outage that
+	// is older than 10/3 of this time (10s when absent), and a call made inside of an incoming one waits for at most three
+	// quarters of the time to its deadline. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
 	FirstRetry    FirstRetry `protobuf:"varint,1014,opt,name=first_retry,json=firstRetry,proto3,enum=stagger.policy.v1.FirstRetry" json:"first_retry,omitempty"`
