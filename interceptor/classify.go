@@ -36,8 +36,8 @@ func VerdictAs(c codes.Code) Verdict {
 // reply, the caller gets the reply.
 //
 // It runs in the call, after every attempt that was not abandoned, and must be safe for concurrent
-// use. It must not keep or change reply, which is nil for streams: of those it is asked only when they
-// end with an error.
+// use. It must not keep or change reply. reply is nil for streams, which it is asked about only when they end with an
+// error, and for an error of an inner interceptor whose attempt gRPC has not ended.
 type Classifier func(ctx context.Context, method string, reply any, err error) Verdict
 
 // WithClassifier lets c judge how attempts end. Safety, attempts, deadline and budget are asked after it

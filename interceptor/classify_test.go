@@ -291,3 +291,28 @@ func TestClassifier_StreamMessages(t *testing.T) {
 		}
 	}, says(interceptor.VerdictRetry, &asked))
 }
+
+// An inner interceptor that returns an error by itself may have left its attempt running, which writes into the reply.
+func TestClassifier_LeftRunning(t *testing.T) {
+	t.Parallel()
+	for _, left := range []bool{false, true} {
+		var seen []any
+		classify := interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
+			seen = append(seen, reply)
+			return interceptor.VerdictFinal
+		})
+		server := testserver.Start(t)
+		server.On(get, testserver.Fail(codes.Unavailable))
+		inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if left {
+				return status.Error(codes.Unavailable, "of the interceptor")
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		conn := server.Dial(t, append(mustNew(t, mustSet(t, config(plain())), classify).DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
+		_ = conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue))
+		if len(seen) != 1 || (seen[0] == nil) != left {
+			t.Errorf("left running: %v; the classifier has seen %v", left, seen)
+		}
+	}
+}

@@ -31,6 +31,9 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	r := attempts.Result{Err: err, Outcome: policy.Outcome{Status: ok}, Local: local}
 	verdict := VerdictByCode
 	judged := err != nil || reply != nil // of a stream, failures alone
+	if err != nil && !a.done && c.cc != nil {
+		reply = nil // an inner interceptor may have left the attempt running, which still writes into it
+	}
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}

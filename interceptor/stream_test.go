@@ -309,7 +309,9 @@ func (s scene) whole(t *testing.T, desc *grpc.StreamDesc, opts ...grpc.CallOptio
 	send(t, stream, "x")
 	_ = stream.CloseSend()
 	texts, err := receive(stream)
-	return fmt.Sprint(texts), time.Since(start), err
+	took = time.Since(start)
+	synctest.Wait() // observers are told by whoever has ended the call, and RecvMsg does not wait for them
+	return fmt.Sprint(texts), took, err
 }
 
 // inside dials with an interceptor inside the Retrier's: it wraps the stream of the n-th attempt, from 1.
