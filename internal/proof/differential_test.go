@@ -153,7 +153,27 @@ func playRetries(t *testing.T, d *draws) string {
 	if ours.blind {
 		s = s.blind()
 	}
-	return described(s, func() string { return contrast(t, s, ours, byGRPC) })
+	return described(s, func() string { return repeated(t, func() string { return contrast(t, s, ours, byGRPC) }) })
+}
+
+// repeated is what compare finds, if it finds anything in two more of ten plays. What happens in one instant happens in
+// any order, in both worlds, so a difference that shows once may be no more than that; it is logged.
+func repeated(t *testing.T, compare func() string) string {
+	t.Helper()
+	first := compare()
+	if first == "" {
+		return ""
+	}
+	for hits, plays := 0, 0; plays < 10; plays++ {
+		if compare() != "" {
+			hits++
+		}
+		if hits == 2 {
+			return first
+		}
+	}
+	t.Log("once, and not in two of ten more plays: ", first)
+	return ""
 }
 
 // twins is the script for attempts that are alike. Only calls with one request are hedged, and a connection that is lost
@@ -187,7 +207,7 @@ func playBare(t *testing.T, d *draws) string {
 	if ours.name == "hedges after a timeout" {
 		s.form %= 2 // messages that cannot be made are not hedged: the next attempt takes the place of the slow one
 	}
-	return described(s, func() string { return contrast(t, s, ours, bare) })
+	return described(s, func() string { return repeated(t, func() string { return contrast(t, s, ours, bare) }) })
 }
 
 func TestDifferential_Retries(t *testing.T) { search(t, 400, 100, playRetries) }
