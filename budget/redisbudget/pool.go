@@ -50,25 +50,19 @@ func (p *pool) setRate(perSecond float64) {
 func (p *pool) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for !p.closed() {
+	for p.fleet.begin() { // before the lease counts a request, which Close is to wait for
 		r, at, ok := p.lease.Next(budget.Now())
 		if ok {
-			p.ask(r)
+			p.tell(p.exchange(r))
 			continue
 		}
+		p.fleet.asking.Done()
 		timer.Reset(at - budget.Now())
 		select {
 		case <-timer.C:
 		case <-p.woken:
 		case <-p.fleet.done:
 		}
-	}
-}
-
-// ask makes one request, and says what has changed by it.
-func (p *pool) ask(r lease.Request) {
-	if p.fleet.begin() {
-		p.tell(p.exchange(r))
 	}
 }
 
@@ -87,15 +81,6 @@ func (p *pool) exchange(r lease.Request) (err, before error) {
 	defer p.mu.Unlock()
 	before, p.err = p.err, err
 	return err, before
-}
-
-func (p *pool) closed() bool {
-	select {
-	case <-p.fleet.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // mostClients is more than there are: by a number that somebody else has written there, clients would ask all the time
