@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file answers one question: may stagger make a message that a codec is to take? docs/streams.md has the answers
+// This file answers one question: may stagger make a message that a codec is to take? docs/hedging.md has the answers
 // as a table, and TestMessage iterates over it.
 //
 //   - A message is made only of the type of one that the application itself has given for the same purpose. No

@@ -134,7 +134,7 @@ func (f *Fleet) Close() {
 	}
 }
 
-// begin begins a request, unless the Fleet is closed.
+// begin has Close wait for a request that may follow; false if the Fleet is closed.
 func (f *Fleet) begin() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
