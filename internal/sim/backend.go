@@ -5,7 +5,7 @@ package sim
 
 import "time"
 
-// backend is one server of a service: some workers, and a bounded queue before them, first come, first served.
+// backend is one server of a service: some workers, and a bounded queue before them.
 type backend struct {
 	service *service
 	index   int
@@ -82,7 +82,7 @@ func (b *backend) workDone(a *attempt) {
 // fillWorkers gives free workers to the requests that wait.
 func (b *backend) fillWorkers() {
 	for b.busy < b.faults.workers && b.queue.len() > 0 {
-		a := b.queue.pop()
+		a := b.takeNext()
 		a.queued = false
 		if a.call == nil && b.service.drops {
 			b.dropped--
@@ -92,8 +92,21 @@ func (b *backend) fillWorkers() {
 	}
 }
 
-// drop takes a request out of the queue whose client has left.
+// takeNext takes the next request out of the queue, which has one.
+func (b *backend) takeNext() *attempt {
+	if b.service.spec.Order == OrderLIFO {
+		return b.queue.popBack()
+	}
+	return b.queue.pop()
+}
+
+// drop takes a request out of the queue whose client has left: at once for the queue's length, and for its memory
+// when most are such requests, since the end of a queue that serves the newest is hardly ever reached.
 func (b *backend) drop() {
 	b.dropped++
 	b.service.counts.dropped++
+	if b.dropped > 64 && b.dropped > b.queue.len()/2 {
+		b.queue.remove(func(a *attempt) bool { return a.call == nil })
+		b.dropped = 0
+	}
 }

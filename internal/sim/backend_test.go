@@ -83,9 +83,9 @@ func TestBackendSlowIntoTheNextPhase(t *testing.T) {
 // Every request is served, refused or dropped.
 func TestBackendRequests(t *testing.T) {
 	t.Parallel()
-	for _, abandoned := range []Abandoned{AbandonedServe, AbandonedDrop} {
+	for i, abandoned := range []Abandoned{AbandonedServe, AbandonedDrop, AbandonedServe, AbandonedDrop} {
 		s := small()
-		s.Services[0].Queue, s.Services[0].Abandoned = 30, abandoned
+		s.Services[0].Queue, s.Services[0].Abandoned, s.Services[0].Order = 30, abandoned, Order(i/2)
 		s.Services[0].Time = &Distribution{ShapeExponential, 10 * time.Millisecond, 0}
 		s.Fleets[0].Rate, s.Fleets[0].Call.Deadline = 150, 200*time.Millisecond
 		r := play(t, s, Options{}).Runs[0]
@@ -93,12 +93,52 @@ func TestBackendRequests(t *testing.T) {
 		if got := v.Served + v.Refused + v.Dropped; got != v.Requests || v.Requests != f.Calls {
 			t.Errorf("%v: %d calls, %d requests, of which %d served, %d refused, %d dropped", abandoned, f.Calls, v.Requests, v.Served, v.Refused, v.Dropped)
 		}
-		if v.Refused == 0 || (v.Dropped > 0) != (abandoned == AbandonedDrop) || (v.Wasted > v.Served/2) != (abandoned == AbandonedServe) {
+		if i < 2 && (v.Refused == 0 || (v.Dropped > 0) != (abandoned == AbandonedDrop) || (v.Wasted > v.Served/2) != (abandoned == AbandonedServe)) {
 			t.Errorf("%v: %d refused, %d dropped, %d of %d wasted", abandoned, v.Refused, v.Dropped, v.Wasted, v.Served)
 		}
 		if f.Unfinished != 0 || total(f.Begun) != f.Calls || total(v.Arrivals) != v.Requests {
 			t.Errorf("%v: %d unfinished, %d of %d calls and %d of %d requests in the series", abandoned, f.Unfinished, total(f.Begun), f.Calls, total(v.Arrivals), v.Requests)
 		}
+	}
+}
+
+// A queue in either order has four requests: the first leave early in the one, and late in the other.
+func TestBackendOrder(t *testing.T) {
+	t.Parallel()
+	for order, want := range map[Order][]time.Duration{
+		OrderFIFO: {100, 190, 280, 370},
+		OrderLIFO: {100, 390, 280, 170},
+	} {
+		s := small()
+		s.Services[0].Queue, s.Services[0].Order = 10, order
+		_, took := Trace(t, s, []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond})
+		for i := range want {
+			want[i] *= time.Millisecond
+		}
+		if !slices.Equal(took, want) {
+			t.Errorf("order %d: the calls took %v; want %v", order, took, want)
+		}
+	}
+}
+
+// The end of a queue that serves the newest first is not reached while there is too much to do: requests whose callers have
+// left take no memory there.
+func TestBackendDroppedMemory(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Services[0].Queue, s.Services[0].Order, s.Services[0].Abandoned = 50, OrderLIFO, AbandonedDrop
+	s.Services[0].Time = &Distribution{A: 10 * time.Millisecond}
+	s.Fleets[0].Rate, s.Fleets[0].Call.Deadline = 400, 100*time.Millisecond
+	w, err := newWorld(s, &Variant{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.play(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	b := w.services[0].backends[0]
+	if c := w.services[0].counts; c.dropped < 2000 || cap(b.queue.list) > 512 || b.waiting() != 0 {
+		t.Errorf("%d dropped, memory for %d, %d waiting; want thousands, memory for little more than the queue, and none", c.dropped, cap(b.queue.list), b.waiting())
 	}
 }
 

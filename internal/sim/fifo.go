@@ -3,7 +3,9 @@
 
 package sim
 
-// fifo is a queue: first in, first out. The zero value is empty.
+import "slices"
+
+// fifo is a queue: first in, first out, unless the newest is asked for. The zero value is empty.
 type fifo[T any] struct {
 	list  []T
 	first int
@@ -32,4 +34,20 @@ func (f *fifo[T]) pop() T {
 	clear(f.list[f.first : f.first+1])
 	f.first++
 	return v
+}
+
+// popBack takes out the newest value; there must be one.
+func (f *fifo[T]) popBack() T {
+	last := len(f.list) - 1
+	v := f.list[last]
+	clear(f.list[last:])
+	f.list = f.list[:last]
+	return v
+}
+
+// remove takes out the values for which gone is true.
+func (f *fifo[T]) remove(gone func(T) bool) {
+	n := copy(f.list, slices.DeleteFunc(f.list[f.first:], gone))
+	clear(f.list[n:])
+	f.list, f.first = f.list[:n], 0
 }

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,6 +23,17 @@ func TestFIFO(t *testing.T) {
 				f.push(pushed)
 				model = append(model, pushed)
 				pushed++
+			}
+			if rapid.Bool().Draw(t, "remove") {
+				odd := func(n int) bool { return n%2 == 1 }
+				f.remove(odd)
+				model = slices.DeleteFunc(model, odd)
+			}
+			for range rapid.IntRange(0, len(model)).Draw(t, "pop back") {
+				if got := f.popBack(); got != model[len(model)-1] {
+					t.Fatalf("got %d from the back; want %d", got, model[len(model)-1])
+				}
+				model = model[:len(model)-1]
 			}
 			for range rapid.IntRange(0, len(model)).Draw(t, "pop") {
 				if *f.front() != model[0] || *f.back() != model[len(model)-1] {

@@ -68,6 +68,7 @@ func (f *fields) service() Service {
 		Backends:  f.count("backends", 1, 1, mostBackends),
 		Workers:   f.count("workers", 1, 1, 1_000_000),
 		Queue:     f.count("queue", 0, 0, 100_000_000),
+		Order:     Order(f.word("order", "FIFO", "LIFO")),
 		Time:      f.distribution("time"),
 		Refuse:    f.code("refuse", codes.ResourceExhausted),
 		Abandoned: Abandoned(f.word("abandoned", "SERVE", "DROP")),

@@ -36,6 +36,7 @@ services:
     queue: 10
     refuse: UNAVAILABLE
     abandoned: DROP
+    order: LIFO
     guard: false
     calls: [{service: back, method: /a.B/C, policy: retry, deadline: 1s, connections: 2, attempts: 2, delay: {normal: {mean: 2ms, deviation: 1ms}}, loss: 0.01, clients: 1}]
   - {name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}
@@ -87,7 +88,7 @@ func TestParse(t *testing.T) {
 	for what, ok := range map[string]bool{
 		"head":    s.Title == "everything" && s.About == "every key" && s.Seed == 7 && s.Bucket == 500*time.Millisecond && s.Recovery == Recovery{0.95, time.Second},
 		"service": s.Services[0].Backends == 2 && s.Services[0].Workers == 3 && s.Services[0].Queue == 10 && s.Services[0].Refuse == codes.Unavailable,
-		"kinds":   s.Services[0].Abandoned == AbandonedDrop && !s.Services[0].Reports && s.Services[1].Reports && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
+		"kinds":   s.Services[0].Abandoned == AbandonedDrop && s.Services[0].Order == OrderLIFO && s.Services[1].Order == OrderFIFO && !s.Services[0].Reports && s.Services[1].Reports && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
 		"shapes":  *s.Services[0].Time == Distribution{ShapeUniform, 1e6, 3e6} && *s.Services[1].Time == Distribution{ShapeLogNormal, 5e6, 50e6} && *call.Delay == Distribution{ShapeNormal, 2e6, 1e6},
 		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
 		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && *s.Fleets[1].Think == Distribution{ShapeExponential, time.Second, 0} && s.Fleets[1].Clients == 1,
@@ -120,21 +121,22 @@ func TestParseErrors(t *testing.T) {
 		{"bucket: 500ms", "bucket: 1h", "x.yaml:4:9: bucket: 1h: is longer than all phases together, 20s"},
 		{"retry.yaml", "none.yaml", "x.yaml:6:19: policies.retry: none.yaml: cannot be read: file does not exist"},
 		{"retry.yaml", "bad.yaml", "bad.yaml:1:15: methodConfig: 7: must be a list"},
-		{"retry.yaml", "quantile.yaml", "x.yaml:16:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
+		{"retry.yaml", "quantile.yaml", "x.yaml:17:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
 		{"backends: 2", "backends: two", "x.yaml:9:15: services[0].backends: two: must be a whole number, 1 to 100000"},
 		{"uniform: {from: 1ms, to: 3ms}", "uniform: {from: 3ms, to: 1ms}", "x.yaml:11:21: services[0].time.uniform: to must be at least from"},
 		{"uniform: {from: 1ms, to: 3ms}", "pareto: 1ms", "x.yaml:11:12: services[0].time.pareto: unknown key; must be exponential, uniform, normal or lognormal"},
 		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: must be a status code such as UNAVAILABLE, and not OK"},
 		{"abandoned: DROP", "abandoned: KEEP", "x.yaml:14:16: services[0].abandoned: KEEP: must be SERVE or DROP"},
-		{"guard: false", "guard: no", "x.yaml:15:12: services[0].guard: no: must be true or false"},
-		{"loss: 0.01", "loss: 2", "x.yaml:16:155: services[0].calls[0].loss: 2: must be a number, 0 to 1"},
-		{"{service: back, method", "{service: rear, method", "x.yaml:16:23: services[0].calls[0].service: rear: no service has that name; must be front or back"},
-		{"method: /a.B/C, policy: retry, deadline: 1s", "method: /a.B/D, policy: retry, deadline: 1s", `x.yaml:16:53: services[0].calls[0].policy: retry: has no entry for the method "/a.B/D" of the calls to back; set their method to one that it has`},
-		{"policy: retry, deadline: 1s", "policy: other, deadline: 1s", "x.yaml:16:53: services[0].calls[0].policy: other: no policy has that name; name its file under policies, or write NONE for one attempt"},
+		{"order: LIFO", "order: RANDOM", "x.yaml:15:12: services[0].order: RANDOM: must be FIFO or LIFO"},
+		{"guard: false", "guard: no", "x.yaml:16:12: services[0].guard: no: must be true or false"},
+		{"loss: 0.01", "loss: 2", "x.yaml:17:155: services[0].calls[0].loss: 2: must be a number, 0 to 1"},
+		{"{service: back, method", "{service: rear, method", "x.yaml:17:23: services[0].calls[0].service: rear: no service has that name; must be front or back"},
+		{"method: /a.B/C, policy: retry, deadline: 1s", "method: /a.B/D, policy: retry, deadline: 1s", `x.yaml:17:53: services[0].calls[0].policy: retry: has no entry for the method "/a.B/D" of the calls to back; set their method to one that it has`},
+		{"policy: retry, deadline: 1s", "policy: other, deadline: 1s", "x.yaml:17:53: services[0].calls[0].policy: other: no policy has that name; name its file under policies, or write NONE for one attempt"},
 		{"{name: back, time", "{name: front, time", "services[1].name: front: stands twice; services and fleets need names of their own"},
-		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}", "{name: back}", "x.yaml:17:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
-		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:16:12: services[0].calls: lead back to front; calls must not go in circles"},
-		{"rate: 12.5", "rate: 0", "x.yaml:21:11: fleets[0].rate: 0: must be a number, more than 0 and at most 1e+08"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}", "{name: back}", "x.yaml:18:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}, reportsUtilization: true}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:17:12: services[0].calls: lead back to front; calls must not go in circles"},
+		{"rate: 12.5", "rate: 0", "x.yaml:22:11: fleets[0].rate: 0: must be a number, more than 0 and at most 1e+08"},
 		{"rate: 12.5", "rate: 12.5\n    think: 1s", "fleets[0].rate: 12.5: must be the calls per second of all clients together; or think, how long each waits between its calls, and not both"},
 		{"{service: back, deadline: 1s}", "{service: back}", `fleets[1].calls.deadline: is required; must be a time such as "1s": who waits forever says nothing of retries`},
 		{"kind: LEAD", "kind: AFTER", "phases[1]: must not stand here: LEAD comes first, then TROUBLE, then AFTER"},

@@ -145,3 +145,21 @@ func BenchmarkAMillionClients(b *testing.B) {
 		b.ReportMetric(float64(r.Runs[0].Events)/b.Elapsed().Seconds()*float64(b.N), "events/s")
 	}
 }
+
+// BenchmarkStorm plays a thousand calls a second through two services and an overload, with retries under a budget.
+func BenchmarkStorm(b *testing.B) {
+	s, err := Load("../../examples/simulate/overload.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.Variants = s.Variants[2:]
+	var events uint64
+	for b.Loop() {
+		r, err := s.Run(b.Context(), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += r.Runs[0].Events
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}

@@ -49,6 +49,7 @@ type Service struct {
 	Backends  int
 	Workers   int // of each backend: requests that it works on at a time
 	Queue     int // requests that may wait at each backend
+	Order     Order
 	Time      *Distribution
 	Refuse    codes.Code // what a backend answers whose queue is full
 	Abandoned Abandoned
@@ -56,6 +57,15 @@ type Service struct {
 	Reports   bool // its backends report with each answer which part of their workers is busy
 	Calls     []Call
 }
+
+// Order is which of the requests in its queue a backend serves next.
+type Order uint8
+
+// The orders.
+const (
+	OrderFIFO Order = iota // the one that waits longest
+	OrderLIFO              // the newest
+)
 
 // Abandoned is what a backend does with requests in its queue whose clients have left.
 type Abandoned uint8
