@@ -54,7 +54,7 @@ func TestBackendQueueTime(t *testing.T) {
 	}{{1, 60, 1500 * time.Second}, {4, 300, 300 * time.Second}, {20, 1700, 60 * time.Second}} {
 		s := small()
 		s.Services[0].Workers, s.Services[0].Queue = row.workers, 1_000_000
-		s.Services[0].Time = &Distribution{ShapeExponential, 10 * time.Millisecond, 0}
+		s.Services[0].Time = &Distribution{Shape: ShapeExponential, A: 10 * time.Millisecond}
 		s.Fleets[0].Rate = row.rate
 		s.Phases = []Phase{{Kind: KindLead, Length: 20 * time.Second, Load: 1}, {Length: row.length, Load: 1}}
 		s.Bucket = time.Second
@@ -86,7 +86,7 @@ func TestBackendRequests(t *testing.T) {
 	for i, abandoned := range []Abandoned{AbandonedServe, AbandonedDrop, AbandonedServe, AbandonedDrop} {
 		s := small()
 		s.Services[0].Queue, s.Services[0].Abandoned, s.Services[0].Order = 30, abandoned, Order(i/2)
-		s.Services[0].Time = &Distribution{ShapeExponential, 10 * time.Millisecond, 0}
+		s.Services[0].Time = &Distribution{Shape: ShapeExponential, A: 10 * time.Millisecond}
 		s.Fleets[0].Rate, s.Fleets[0].Call.Deadline = 150, 200*time.Millisecond
 		r := play(t, s, Options{}).Runs[0]
 		v, f := r.Services[0], r.Fleets[0]

@@ -11,8 +11,10 @@ import (
 
 // Distribution is how long something takes.
 type Distribution struct {
-	Shape Shape
-	A, B  time.Duration // what they are, the shape says
+	Shape       Shape
+	A, B        time.Duration // what they are, the shape says
+	Usual, Slow *Distribution // of a ShapeBimodal; nil for the others
+	Part        float64       // of a ShapeBimodal that is Slow, 0 to 1
 }
 
 // Shape is the form of a distribution.
@@ -25,6 +27,7 @@ const (
 	ShapeExponential              // with mean A
 	ShapeNormal                   // with mean A and deviation B, and never less than nothing
 	ShapeLogNormal                // with median A; 99 % do not exceed B
+	ShapeBimodal                  // Slow for a part, and Usual for all others
 )
 
 // draw is one duration.
@@ -39,6 +42,11 @@ func (d *Distribution) draw(chance *rand.Rand) time.Duration {
 		a += chance.NormFloat64() * b
 	case ShapeLogNormal:
 		a *= math.Exp(chance.NormFloat64() * d.spread())
+	case ShapeBimodal:
+		if chance.Float64() < d.Part {
+			return d.Slow.draw(chance)
+		}
+		return d.Usual.draw(chance)
 	case ShapeFixed:
 		return d.A
 	}
@@ -62,6 +70,8 @@ func (d *Distribution) Mean() time.Duration {
 	case ShapeLogNormal:
 		s := d.spread()
 		return time.Duration(min(float64(d.A)*math.Exp(s*s/2), longest))
+	case ShapeBimodal:
+		return time.Duration(d.Part*float64(d.Slow.Mean()) + (1-d.Part)*float64(d.Usual.Mean()))
 	default:
 		return d.A
 	}

@@ -14,16 +14,22 @@ import (
 func TestDistributionMoments(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
+	bimodal := Distribution{
+		Shape: ShapeBimodal, Part: 0.2, Usual: &Distribution{A: 10 * time.Millisecond},
+		Slow: &Distribution{Shape: ShapeExponential, A: 344_269 * time.Microsecond},
+	}
 	for _, row := range []struct {
 		d        Distribution
 		quantile float64
 		want     time.Duration // of the quantile
 	}{
-		{Distribution{ShapeFixed, 20 * time.Millisecond, 0}, 0.5, 20 * time.Millisecond},
-		{Distribution{ShapeUniform, 10 * time.Millisecond, 30 * time.Millisecond}, 0.9, 28 * time.Millisecond},
-		{Distribution{ShapeExponential, 20 * time.Millisecond, 0}, 0.5, 13_863 * time.Microsecond},
-		{Distribution{ShapeNormal, 20 * time.Millisecond, 2 * time.Millisecond}, 0.8413, 22 * time.Millisecond},
-		{Distribution{ShapeLogNormal, 20 * time.Millisecond, 100 * time.Millisecond}, 0.99, 100 * time.Millisecond},
+		{Distribution{Shape: ShapeFixed, A: 20 * time.Millisecond}, 0.5, 20 * time.Millisecond},
+		{Distribution{Shape: ShapeUniform, A: 10 * time.Millisecond, B: 30 * time.Millisecond}, 0.9, 28 * time.Millisecond},
+		{Distribution{Shape: ShapeExponential, A: 20 * time.Millisecond}, 0.5, 13_863 * time.Microsecond},
+		{Distribution{Shape: ShapeNormal, A: 20 * time.Millisecond, B: 2 * time.Millisecond}, 0.8413, 22 * time.Millisecond},
+		{Distribution{Shape: ShapeLogNormal, A: 20 * time.Millisecond, B: 100 * time.Millisecond}, 0.99, 100 * time.Millisecond},
+		{bimodal, 0.5, 10 * time.Millisecond},
+		{bimodal, 0.9, 238_629 * time.Microsecond}, // half of the slow ones are longer
 	} {
 		random := random(1, 2)
 		list := make([]time.Duration, n)
@@ -47,10 +53,10 @@ func TestDistributionBounds(t *testing.T) {
 	t.Parallel()
 	random := random(1, 2)
 	for range 10_000 {
-		if d := (&Distribution{ShapeNormal, 1, time.Hour}).draw(random); d < 0 {
+		if d := (&Distribution{Shape: ShapeNormal, A: 1, B: time.Hour}).draw(random); d < 0 {
 			t.Fatalf("normal: %v", d)
 		}
-		if d := (&Distribution{ShapeLogNormal, 1, time.Hour}).draw(random); d < 0 || float64(d) > longest {
+		if d := (&Distribution{Shape: ShapeLogNormal, A: 1, B: time.Hour}).draw(random); d < 0 || float64(d) > longest {
 			t.Fatalf("lognormal: %v", d)
 		}
 	}

@@ -129,7 +129,7 @@ func (f *fields) fleet() Fleet {
 
 // distribution is how long something takes: "20ms", or an object with one shape.
 func (f *fields) distribution(key string) *Distribution {
-	const want = `must be a time such as "20ms", or one of fixed, exponential, uniform, normal and lognormal`
+	const want = `must be a time such as "20ms", or one of fixed, exponential, uniform, normal, lognormal and bimodal`
 	n := f.get(key)
 	switch {
 	case n == nil:
@@ -147,6 +147,8 @@ func (f *fields) distribution(key string) *Distribution {
 	}
 	d := &Distribution{}
 	switch {
+	case in.has("fixed"):
+		d.A = in.duration("fixed", 0, 0, longestTime)
 	case in.has("exponential"):
 		d.Shape, d.A = ShapeExponential, in.duration("exponential", 0, 0, longestTime)
 	case in.has("uniform"):
@@ -160,8 +162,29 @@ func (f *fields) distribution(key string) *Distribution {
 		d.Shape = ShapeLogNormal
 		d.A, d.B = in.pair("lognormal", "median", "p99")
 		in.ordered("lognormal", "p99", d.A > 0 && d.A <= d.B, "median, which must be more than 0s")
+	case in.has("bimodal"):
+		d = in.bimodal("bimodal")
 	default:
 		f.Skip(f.under(key))
+	}
+	return d
+}
+
+// bimodal is a time of which a part comes from another distribution.
+func (f *fields) bimodal(key string) *Distribution {
+	in := f.inside(key)
+	if in == nil {
+		return nil
+	}
+	defer in.end()
+	for _, k := range []string{"usual", "slow", "part"} {
+		if !in.has(k) {
+			in.wrong(k, "a bimodal time is {usual: 10ms, slow: 200ms, part: 0.2}")
+		}
+	}
+	d := &Distribution{Shape: ShapeBimodal, Usual: in.distribution("usual"), Slow: in.distribution("slow"), Part: in.number("part", 0, 1, true)}
+	if d.Usual == nil || d.Slow == nil {
+		return nil
 	}
 	return d
 }

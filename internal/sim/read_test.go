@@ -46,7 +46,7 @@ fleets:
     rate: 12.5
     calls: {service: front, method: /a.B/C, policy: retry, deadline: 2s}
   - name: robots
-    think: {exponential: 1s}
+    think: {bimodal: {usual: {fixed: 2s}, slow: {exponential: 1s}, part: 0.25}}
     calls: {service: back, deadline: 1s}
 phases:
   - {name: calm, kind: LEAD, length: 5s, load: 0.5}
@@ -89,9 +89,9 @@ func TestParse(t *testing.T) {
 		"head":    s.Title == "everything" && s.About == "every key" && s.Seed == 7 && s.Bucket == 500*time.Millisecond && s.Recovery == Recovery{0.95, time.Second},
 		"service": s.Services[0].Backends == 2 && s.Services[0].Workers == 3 && s.Services[0].Queue == 10 && s.Services[0].Refuse == codes.Unavailable,
 		"kinds":   s.Services[0].Abandoned == AbandonedDrop && s.Services[0].Order == OrderLIFO && s.Services[1].Order == OrderFIFO && !s.Services[0].Reports && s.Services[1].Reports && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
-		"shapes":  *s.Services[0].Time == Distribution{ShapeUniform, 1e6, 3e6} && *s.Services[1].Time == Distribution{ShapeLogNormal, 5e6, 50e6} && *call.Delay == Distribution{ShapeNormal, 2e6, 1e6},
+		"shapes":  *s.Services[0].Time == Distribution{Shape: ShapeUniform, A: 1e6, B: 3e6} && *s.Services[1].Time == Distribution{Shape: ShapeLogNormal, A: 5e6, B: 50e6} && *call.Delay == Distribution{Shape: ShapeNormal, A: 2e6, B: 1e6},
 		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
-		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && *s.Fleets[1].Think == Distribution{ShapeExponential, time.Second, 0} && s.Fleets[1].Clients == 1,
+		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && s.Fleets[1].Think.Shape == ShapeBimodal && s.Fleets[1].Think.Part == 0.25 && *s.Fleets[1].Think.Usual == Distribution{A: 2e9} && *s.Fleets[1].Think.Slow == Distribution{Shape: ShapeExponential, A: time.Second} && s.Fleets[1].Clients == 1,
 		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Kind == KindAfter && s.Length() == 20*time.Second,
 		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
 		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
@@ -124,7 +124,11 @@ func TestParseErrors(t *testing.T) {
 		{"retry.yaml", "quantile.yaml", "x.yaml:17:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
 		{"backends: 2", "backends: two", "x.yaml:9:15: services[0].backends: two: must be a whole number, 1 to 100000"},
 		{"uniform: {from: 1ms, to: 3ms}", "uniform: {from: 3ms, to: 1ms}", "x.yaml:11:21: services[0].time.uniform: to must be at least from"},
-		{"uniform: {from: 1ms, to: 3ms}", "pareto: 1ms", "x.yaml:11:12: services[0].time.pareto: unknown key; must be exponential, uniform, normal or lognormal"},
+		{"uniform: {from: 1ms, to: 3ms}", "pareto: 1ms", "x.yaml:11:12: services[0].time.pareto: unknown key; must be fixed, exponential, uniform, normal, lognormal or bimodal"},
+		{"uniform: {from: 1ms, to: 3ms}", "", `x.yaml:11:11: services[0].time: must be a time such as "20ms", or one of fixed, exponential, uniform, normal, lognormal and bimodal`},
+		{"{exponential: 1s}, part", "{exponential: 1}, part", `fleets[1].think.bimodal.slow.exponential: 1: must be a time with its unit`},
+		{"slow: {exponential: 1s}, ", "", "fleets[1].think.bimodal.slow: is required; a bimodal time is {usual: 10ms, slow: 200ms, part: 0.2}"},
+		{"part: 0.25", "part: 2", "fleets[1].think.bimodal.part: 2: must be a number, more than 0 and at most 1"},
 		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: must be a status code such as UNAVAILABLE, and not OK"},
 		{"abandoned: DROP", "abandoned: KEEP", "x.yaml:14:16: services[0].abandoned: KEEP: must be SERVE or DROP"},
 		{"order: LIFO", "order: RANDOM", "x.yaml:15:12: services[0].order: RANDOM: must be FIFO or LIFO"},
