@@ -23,7 +23,7 @@ func TestChainOfRetries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Fleets[0].Call.Deadline = time.Minute
+	s.Fleets[0].Calls[0].Deadline = time.Minute
 	s.Phases = []sim.Phase{{Length: time.Second, Faults: []sim.Fault{{Service: s.last().Name, Down: true, Code: codes.Unavailable}}}}
 	for name, want := range map[string][]int{
 		"no retries":      {1, 1, 1},
@@ -37,7 +37,7 @@ func TestChainOfRetries(t *testing.T) {
 			c := all[slices.IndexFunc(all, func(c client) bool { return c.name == name })]
 			synctest.Test(t, func(t *testing.T) {
 				o := outage.Outage{
-					Scenario: s.Scenario, Calls: []outage.Call{{Method: s.Fleets[0].Call.Method}}, Clients: []outage.Client{c.in(s)},
+					Scenario: s.Scenario, Calls: []outage.Call{{Method: s.Fleets[0].Calls[0].Method}}, Clients: []outage.Client{c.in(s)},
 				}
 				records, err := o.Play(t.Context())
 				if err != nil {

@@ -147,7 +147,7 @@ func load(file string) (storm, error) {
 	if err != nil {
 		return storm{}, err
 	}
-	call := &s.Fleets[0].Call
+	call := &s.Fleets[0].Calls[0]
 	p := s.Policies[call.Policy].Lookup(call.Method)
 	if p == nil {
 		return storm{}, fmt.Errorf("%s: no policy for %s", file, call.Method)
@@ -178,7 +178,7 @@ func (s storm) last() *sim.Service { return &s.Services[len(s.Services)-1] }
 // chain reports whether a call reaches several services.
 func (s storm) chain() bool { return len(s.Services) > 1 }
 
-func (s storm) deadline() time.Duration { return s.Fleets[0].Call.Deadline }
+func (s storm) deadline() time.Duration { return s.Fleets[0].Calls[0].Deadline }
 
 // overloads reports whether there are more calls than the servers can serve.
 func (s storm) overloads() bool {

@@ -80,12 +80,12 @@ func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 		timeouts = append(timeouts, s.attemptTimeout)
 		for i := range s.Services {
 			for _, c := range s.Services[i].Calls {
-				if c.Method != s.Fleets[0].Call.Method {
-					t.Errorf("%s: %s calls %s, and the users %s; want one method", s.Title, s.Services[i].Name, c.Method, s.Fleets[0].Call.Method)
+				if c.Method != s.Fleets[0].Calls[0].Method {
+					t.Errorf("%s: %s calls %s, and the users %s; want one method", s.Title, s.Services[i].Name, c.Method, s.Fleets[0].Calls[0].Method)
 				}
 			}
 		}
-		p := set.Lookup(s.Fleets[0].Call.Method)
+		p := set.Lookup(s.Fleets[0].Calls[0].Method)
 		if p.MaxAttempts() != attempts {
 			t.Errorf("%s: %d attempts; want %d, as the peers have", s.Title, p.MaxAttempts(), attempts)
 		}

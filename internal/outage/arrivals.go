@@ -29,7 +29,7 @@ func Arrivals(s *sim.Scenario, seed uint64) []Call {
 			if at >= end {
 				break // the exponential has no memory: the next phase may begin anew
 			}
-			list = append(list, Call{At: at, Method: fleet.Call.Method})
+			list = append(list, Call{At: at, Method: fleet.Calls[0].Method})
 		}
 	}
 	return list

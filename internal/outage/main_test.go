@@ -26,7 +26,7 @@ func pulse() *sim.Scenario {
 	return &sim.Scenario{
 		Title: "pulse", Bucket: 200 * ms, Recovery: sim.Recovery{Success: 0.99, Window: 250 * ms},
 		Services: []sim.Service{service1("shop")},
-		Fleets:   []sim.Fleet{{Name: "users", Clients: 1, Rate: 1000, Call: sim.Call{Service: "shop", Method: method, Deadline: time.Second}}},
+		Fleets:   []sim.Fleet{{Name: "users", Clients: 1, Rate: 1000, Calls: []sim.Call{{Service: "shop", Method: method, Deadline: time.Second}}}},
 		Phases: []sim.Phase{
 			{Name: "calm", Kind: sim.KindLead, Length: time.Second, Load: 0.5},
 			{Name: "pulse", Length: time.Second, Load: 1.5},
@@ -50,7 +50,7 @@ func chain(fault ...sim.Fault) *sim.Scenario {
 		service1("orders", sim.Call{Service: "shop", Method: method}),
 		service1("shop"),
 	}
-	s.Fleets[0].Call.Service = "front"
+	s.Fleets[0].Calls[0].Service = "front"
 	s.Phases = []sim.Phase{{Name: "trouble", Length: time.Second, Load: 1, Faults: fault}}
 	return s
 }

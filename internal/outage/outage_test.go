@@ -99,7 +99,7 @@ func TestPlayEndsAtOnce(t *testing.T) {
 	}{
 		"interrupted":      {func(*sim.Scenario, *Client) {}, 300 * ms, context.Canceled},
 		"no workers":       {func(s *sim.Scenario, _ *Client) { s.Services[0].Workers = 0 }, 0, nil},
-		"no such service":  {func(s *sim.Scenario, _ *Client) { s.Fleets[0].Call.Service = "shoe" }, 0, nil},
+		"no such service":  {func(s *sim.Scenario, _ *Client) { s.Fleets[0].Calls[0].Service = "shoe" }, 0, nil},
 		"bad options":      {func(_ *sim.Scenario, c *Client) { c.Options = func() (Options, error) { return Options{}, broken } }, 0, broken},
 		"bad dial options": {func(_ *sim.Scenario, c *Client) { c.Options = badDial }, 0, nil},
 	} {

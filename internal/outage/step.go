@@ -95,12 +95,16 @@ func playable(s *sim.Scenario) error {
 		f := &s.Fleets[i]
 		refuse(f.Clients > 1, "fleet %s: %d clients", f.Name, f.Clients)
 		refuse(f.Think != nil, "fleet %s: think", f.Name)
-		refuse(f.Call.Delay != nil || f.Call.Loss > 0, "fleet %s: a network with delay or loss", f.Name)
+		refuse(len(f.Calls) > 1, "fleet %s: %d calls", f.Name, len(f.Calls))
+		for k := range f.Calls {
+			refuse(f.Calls[k].Delay != nil || f.Calls[k].Loss > 0, "fleet %s: a network with delay or loss", f.Name)
+		}
 	}
 	calls := map[string]bool{}
 	for i := range s.Services {
 		v := &s.Services[i]
 		calls[v.Name] = len(v.Calls) > 0
+		refuse(v.Order != sim.OrderFIFO, "service %s: the newest request first", v.Name)
 		refuse(v.Time.Shape != sim.ShapeFixed, "service %s: a time that varies", v.Name)
 		for k := range v.Calls {
 			c := &v.Calls[k]

@@ -23,8 +23,10 @@ func TestPlayable(t *testing.T) {
 	for want, change := range map[string]func(*sim.Scenario){
 		"2 fleets":                  func(s *sim.Scenario) { s.Fleets = append(s.Fleets, s.Fleets[0]) },
 		"fleet users: 2 clients":    func(s *sim.Scenario) { s.Fleets[0].Clients = 2 },
+		"fleet users: 2 calls":      func(s *sim.Scenario) { s.Fleets[0].Calls = append(s.Fleets[0].Calls, s.Fleets[0].Calls[0]) },
+		"service shop: the newest":  func(s *sim.Scenario) { s.Services[0].Order = sim.OrderLIFO },
 		"fleet users: think":        func(s *sim.Scenario) { s.Fleets[0].Think = &sim.Distribution{A: ms} },
-		"fleet users: a network":    func(s *sim.Scenario) { s.Fleets[0].Call.Loss = 0.1 },
+		"fleet users: a network":    func(s *sim.Scenario) { s.Fleets[0].Calls[0].Loss = 0.1 },
 		"service shop: a time that": func(s *sim.Scenario) { s.Services[0].Time = &sim.Distribution{Shape: sim.ShapeExponential, A: ms} },
 		"service shop: calls by 2":  func(s *sim.Scenario) { s.Services[0].Calls = []sim.Call{{Service: "x", Clients: 2}} },
 		"service shop: a network": func(s *sim.Scenario) {

@@ -64,7 +64,7 @@ func newWorld(ctx context.Context, s *sim.Scenario, c *Client) (*world, error) {
 
 func (w *world) start(ctx context.Context) error {
 	var err error
-	w.users, err = w.link(ctx, &w.scenario.Fleets[0].Call)
+	w.users, err = w.link(ctx, &w.scenario.Fleets[0].Calls[0])
 	for range max(w.client.Processes, 1) {
 		if err != nil {
 			return err

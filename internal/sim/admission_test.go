@@ -28,7 +28,7 @@ func crowded(t *testing.T, trouble Phase) *Scenario {
 	return &Scenario{
 		Title: "crowded", Seed: 20, Bucket: 200 * time.Millisecond, Recovery: Recovery{Success: 0.99, Window: 250 * time.Millisecond},
 		Services: []Service{{Name: "shop", Backends: 4, Workers: 5, Queue: 375, Time: &Distribution{A: 20 * time.Millisecond}, Refuse: codes.ResourceExhausted}},
-		Fleets:   []Fleet{{Name: "users", Rate: 1000, Call: Call{Service: "shop", Method: "/a.B/C", Policy: "without", Deadline: time.Second}}},
+		Fleets:   []Fleet{{Name: "users", Rate: 1000, Calls: []Call{{Service: "shop", Method: "/a.B/C", Policy: "without", Deadline: time.Second}}}},
 		Policies: map[string]*policy.Set{"without": read(""), "with": read("admission: REFUSE,")},
 		Variants: []Variant{{Name: "without"}, {Name: "with", Policies: map[string]string{"users": "with"}}},
 		Phases: []Phase{

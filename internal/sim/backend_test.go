@@ -17,7 +17,7 @@ func small() *Scenario {
 	return &Scenario{
 		Title: "small", Seed: 1, Bucket: 100 * time.Millisecond, Recovery: Recovery{0.99, 250 * time.Millisecond},
 		Services: []Service{{Name: "shop", Backends: 1, Workers: 1, Time: &Distribution{A: 100 * time.Millisecond}, Refuse: codes.ResourceExhausted, Guard: true}},
-		Fleets:   []Fleet{{Name: "users", Clients: 1, Call: Call{Service: "shop", Deadline: time.Minute}}},
+		Fleets:   []Fleet{{Name: "users", Clients: 1, Calls: []Call{{Service: "shop", Deadline: time.Minute}}}},
 		Phases:   []Phase{{Name: "all", Length: 10 * time.Second, Load: 1}},
 	}
 }
@@ -87,7 +87,7 @@ func TestBackendRequests(t *testing.T) {
 		s := small()
 		s.Services[0].Queue, s.Services[0].Abandoned, s.Services[0].Order = 30, abandoned, Order(i/2)
 		s.Services[0].Time = &Distribution{Shape: ShapeExponential, A: 10 * time.Millisecond}
-		s.Fleets[0].Rate, s.Fleets[0].Call.Deadline = 150, 200*time.Millisecond
+		s.Fleets[0].Rate, s.Fleets[0].Calls[0].Deadline = 150, 200*time.Millisecond
 		r := play(t, s, Options{}).Runs[0]
 		v, f := r.Services[0], r.Fleets[0]
 		if got := v.Served + v.Refused + v.Dropped; got != v.Requests || v.Requests != f.Calls {
@@ -128,7 +128,7 @@ func TestBackendDroppedMemory(t *testing.T) {
 	s := small()
 	s.Services[0].Queue, s.Services[0].Order, s.Services[0].Abandoned = 50, OrderLIFO, AbandonedDrop
 	s.Services[0].Time = &Distribution{A: 10 * time.Millisecond}
-	s.Fleets[0].Rate, s.Fleets[0].Call.Deadline = 400, 100*time.Millisecond
+	s.Fleets[0].Rate, s.Fleets[0].Calls[0].Deadline = 400, 100*time.Millisecond
 	w, err := newWorld(s, &Variant{}, 1)
 	if err != nil {
 		t.Fatal(err)

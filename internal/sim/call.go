@@ -81,8 +81,8 @@ func (c *call) begin() {
 	l := c.link
 	s := attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
-		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.processes[c.client],
-		Method: l.processes[c.client].knownFor(l.policy, c.start),
+		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.retriers.slots[c.client],
+		Method: l.method(c.client, c.start),
 	}
 	if c.deadline != attempts.Never {
 		s.Wall = clock(c.deadline)

@@ -132,7 +132,7 @@ func simulated(t *testing.T, set *policy.Set, f sim.Fault) string {
 		Services: []sim.Service{{Name: "shop", Backends: 1, Workers: 100, Time: &sim.Distribution{A: served}, Refuse: codes.ResourceExhausted, Guard: true}},
 		Fleets: []sim.Fleet{{
 			Name: "users", Clients: 1,
-			Call: sim.Call{Service: "shop", Method: method, Policy: "p", Deadline: 800 * ms},
+			Calls: []sim.Call{{Service: "shop", Method: method, Policy: "p", Deadline: 800 * ms}},
 		}},
 		Phases: []sim.Phase{{Length: 6 * time.Second, Faults: []sim.Fault{f}}},
 	}

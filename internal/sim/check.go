@@ -28,7 +28,14 @@ func (r *reader) check(s *Scenario) {
 		}
 	}
 	for i := range s.Fleets {
-		c.call(document.Item("fleets", i)+".calls", s.Fleets[i].Name, &s.Fleets[i].Call)
+		path := document.Item("fleets", i) + ".calls"
+		for k := range s.Fleets[i].Calls {
+			at := path
+			if n := c.Node(path); n != nil && n.Kind == document.List {
+				at = document.Item(path, k)
+			}
+			c.call(at, s.Fleets[i].Name, &s.Fleets[i].Calls[k])
+		}
 	}
 	c.variants()
 	if r.ErrorCount() == 0 {

@@ -68,6 +68,9 @@ type fleetCounts struct {
 	recovery    []recoveryPart
 }
 
+// callCounts are what has become of one of a fleet's calls, since the lead-in.
+type callCounts struct{ calls, succeeded, attempts int }
+
 // recoveryPart counts the calls that began in a small part of the recovery's window.
 type recoveryPart struct{ calls, succeeded int }
 
@@ -100,10 +103,14 @@ func (f *fleetCounts) ended(c *call, end *attempts.End, ok bool) {
 	}
 	f.counted++
 	f.attempts += end.Attempts
+	one := &c.link.counts
+	one.calls++
+	one.attempts += end.Attempts
 	f.reasons[end.Reason]++
 	f.took.Add(w.now - c.start)
 	if ok {
 		f.succeeded++
+		one.succeeded++
 	}
 	if i := w.recoveryPart(c.start); i >= 0 {
 		f.recovery[i].calls++
@@ -144,10 +151,16 @@ func (w *world) result(name string) Played {
 func (f *fleet) result() FleetResult {
 	c, w := &f.counts, f.world
 	r := FleetResult{
-		Name: f.spec.Name, Clients: len(f.link.processes), Calls: c.counted, Success: part(c.succeeded, c.counted),
+		Name: f.spec.Name, Clients: f.clients, Calls: c.counted, Success: part(c.succeeded, c.counted),
 		PerCall: part(c.attempts, c.counted), Mean: c.took.Mean(), P50: c.took.Quantile(0.5), P99: c.took.Quantile(0.99),
 		P999: c.took.Quantile(0.999), Reasons: maps.Clone(c.reasons), Delays: readDelays(&c.delays),
 		Begun: c.begunIn, Succeeded: c.succeededIn, Unfinished: c.calls - c.over, Recovery: c.recovered(),
+	}
+	if len(f.links) > 1 {
+		for _, l := range f.links {
+			c := &l.counts
+			r.ByCall = append(r.ByCall, CallResult{l.spec.Service, l.spec.Method, c.calls, part(c.succeeded, c.calls), part(c.attempts, c.calls)})
+		}
 	}
 	if counted := w.until - w.from; counted > 0 {
 		r.Goodput = float64(c.succeeded) / counted.Seconds()

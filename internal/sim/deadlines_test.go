@@ -21,7 +21,7 @@ func TestDeadlines(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.enterPhase()
-	l := w.fleets[0].link
+	l := w.fleets[0].links[0]
 	l.fleet = nil
 	limits := []time.Duration{3e8, 1e8, 2e8, 4e8, 1e8, 5e7, 5e8}
 	calls := make([]callRef, len(limits))

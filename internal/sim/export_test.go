@@ -19,8 +19,8 @@ func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.fleets[0].link.jitter = rand.New(least{})
-	tr := &tracer{link: w.fleets[0].link}
+	w.fleets[0].links[0].jitter = rand.New(least{})
+	tr := &tracer{link: w.fleets[0].links[0]}
 	for _, at := range begins {
 		w.after(at, tr, 0, 0)
 	}

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -15,9 +16,12 @@ import (
 type fleet struct {
 	world    *world
 	spec     *Fleet
-	link     *link
+	links    []*link // one for each of its calls
+	shares   float64 // of all of them
+	clients  int
 	arrivals *rand.Rand // of the times alone, so that they are the same whatever becomes of the calls
-	clients  *rand.Rand // which client calls
+	whose    *rand.Rand // which client calls
+	choice   *rand.Rand // which call it makes
 	rate     float64    // per second, now
 	counts   fleetCounts
 }
@@ -40,14 +44,29 @@ func (f *fleet) handle(kind eventKind, number uint32) {
 }
 
 func (f *fleet) anyClient() int {
-	if n := len(f.link.processes); n > 1 {
-		return f.clients.IntN(n)
+	if f.clients > 1 {
+		return f.whose.IntN(f.clients)
 	}
 	return 0
 }
 
+// anyLink is that of the call to make, by their shares.
+func (f *fleet) anyLink() *link {
+	last := len(f.links) - 1
+	if last == 0 {
+		return f.links[0]
+	}
+	at := f.choice.Float64() * f.shares
+	for _, l := range f.links[:last] {
+		if at -= cmp.Or(l.spec.Share, 1); at < 0 {
+			return l
+		}
+	}
+	return f.links[last]
+}
+
 func (f *fleet) call(client int) {
-	c := f.link.newCall(client, nil, attempts.Never)
+	c := f.anyLink().newCall(client, nil, attempts.Never)
 	f.counts.begun(c)
 	c.begin()
 }
@@ -75,7 +94,7 @@ func (f *fleet) start() {
 	if f.spec.Think == nil {
 		return
 	}
-	for i := range f.link.processes {
+	for i := range f.clients {
 		wait := time.Duration(f.arrivals.Float64() * float64(f.spec.Think.Mean()))
 		f.world.after(wait, f, callOfOne, uint32(i))
 	}

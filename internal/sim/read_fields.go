@@ -215,6 +215,17 @@ func (f *fields) items(key string) []*document.Node {
 	return n.Items
 }
 
+// oneOrMore are the fields of an object, or of each in a list.
+func (f *fields) oneOrMore(key string) []*fields {
+	if n := f.get(key); n != nil && n.Kind == document.List {
+		return f.objects(key)
+	}
+	if in := f.inside(key); in != nil {
+		return []*fields{in}
+	}
+	return nil
+}
+
 // objects are the fields of each value of a list.
 func (f *fields) objects(key string) []*fields {
 	var list []*fields

@@ -114,16 +114,18 @@ func (f *fields) fleet() Fleet {
 	case f.has("think") && (fleet.Think == nil || fleet.Think.Mean() <= 0):
 		f.wrong("think", "must be more than 0s on average")
 	}
-	in := f.inside("calls")
-	if in == nil {
+	for _, in := range f.oneOrMore("calls") {
+		c := in.call()
+		c.Share = in.number("share", 1, 1e6, true)
+		fleet.Calls = append(fleet.Calls, c)
+		if !in.has("deadline") {
+			in.wrong("deadline", `must be a time such as "1s": who waits forever says nothing of retries`)
+		}
+		in.end()
+	}
+	if len(fleet.Calls) == 0 {
 		f.wrong("calls", "must say which service is called, with which deadline")
-		return fleet
 	}
-	fleet.Call = in.call()
-	if !in.has("deadline") {
-		in.wrong("deadline", `must be a time such as "1s": who waits forever says nothing of retries`)
-	}
-	in.end()
 	return fleet
 }
 

@@ -40,11 +40,21 @@ type FleetResult struct {
 	P99        time.Duration         `json:"p99Ns"`
 	P999       time.Duration         `json:"p999Ns"`
 	Recovery   Recovered             `json:"recovery"`
-	Reasons    map[policy.Reason]int `json:"reasons"`    // why no other attempt followed
-	Delays     Delays                `json:"delays"`     // before extra attempts
-	Begun      []int                 `json:"begun"`      // calls, in each bucket
-	Succeeded  []int                 `json:"succeeded"`  // of those
-	Unfinished int                   `json:"unfinished"` // calls that never ended, since what they waited for was lost and they had no deadline
+	Reasons    map[policy.Reason]int `json:"reasons"`          // why no other attempt followed
+	Delays     Delays                `json:"delays"`           // before extra attempts
+	Begun      []int                 `json:"begun"`            // calls, in each bucket
+	Succeeded  []int                 `json:"succeeded"`        // of those
+	ByCall     []CallResult          `json:"byCall,omitempty"` // of a fleet with several calls, in their order
+	Unfinished int                   `json:"unfinished"`       // calls that never ended, since what they waited for was lost and they had no deadline
+}
+
+// CallResult is what became of one of the calls that a fleet makes.
+type CallResult struct {
+	Service string  `json:"service"`
+	Method  string  `json:"method"`
+	Calls   int     `json:"calls"`
+	Success float64 `json:"success"` // of the calls, 0 to 1
+	PerCall float64 `json:"attemptsPerCall"`
 }
 
 // Recovered is how long a fleet took to be served well again after the trouble.

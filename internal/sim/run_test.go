@@ -94,7 +94,7 @@ func crowd(clients int) *Scenario {
 	s.Services[0].Backends, s.Services[0].Workers, s.Services[0].Queue = backends, clients/backends/50, 500
 	s.Services[0].Time = &Distribution{Shape: ShapeLogNormal, A: 40 * time.Millisecond, B: 200 * time.Millisecond}
 	s.Fleets[0].Clients, s.Fleets[0].Rate = clients, perSecond
-	s.Fleets[0].Call = Call{Service: "shop", Method: "/acme.shop.v1.Shop/Get", Policy: "retry", Deadline: 3 * time.Second, Delay: &Distribution{Shape: ShapeNormal, A: 30 * time.Millisecond, B: 10 * time.Millisecond}}
+	s.Fleets[0].Calls[0] = Call{Service: "shop", Method: "/acme.shop.v1.Shop/Get", Policy: "retry", Deadline: 3 * time.Second, Delay: &Distribution{Shape: ShapeNormal, A: 30 * time.Millisecond, B: 10 * time.Millisecond}}
 	s.Phases = []Phase{
 		{Kind: KindLead, Length: 10 * time.Second, Load: 1},
 		{Length: 10 * time.Second, Load: 1, Faults: []Fault{{Service: "shop", Down: true, Code: codes.Unavailable}}},

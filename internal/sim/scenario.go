@@ -82,11 +82,12 @@ type Fleet struct {
 	Clients int     // processes, each with budgets of its own
 	Rate    float64 // calls per second of all clients together, before the load of a phase; 0: Think
 	Think   *Distribution
-	Call    Call
+	Calls   []Call // by one process under the same budgets; at random by their shares
 }
 
 // Call is who is called, and how.
 type Call struct {
+	Share       float64 // of a fleet's calls, in proportion to the others'; 0: 1
 	Service     string
 	Method      string // "/package.Service/Method", by which the policy is found
 	Policy      string // a name of Policies; "" is none, one attempt

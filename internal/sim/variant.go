@@ -58,8 +58,10 @@ func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario,
 		}
 	}
 	for i := range s.Fleets {
-		if err := check(s.Fleets[i].Name, &s.Fleets[i].Call); err != nil {
-			return nil, err
+		for k := range s.Fleets[i].Calls {
+			if err := check(s.Fleets[i].Name, &s.Fleets[i].Calls[k]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	more.Variants = append(more.Variants, v)

@@ -15,6 +15,7 @@ const (
 	linkRandom    = 10
 	serviceRandom = 1000
 	clientRandom  = 3000
+	choiceRandom  = 1_000_000
 )
 
 // newWorld sets up a run of a scenario that has been checked, for one of its variants.
@@ -23,7 +24,7 @@ func newWorld(s *Scenario, v *Variant, seed uint64) (*world, error) {
 		scenario: s, from: s.TroubleStart(), recovers: s.TroubleEnd(), until: s.Length(),
 		partLength: s.Recovery.Window / recoveryParts,
 	}
-	b := builder{world: w, variant: v, seed: seed, byName: map[string]*service{}}
+	b := builder{world: w, variant: v, seed: seed, byName: map[string]*service{}, retriers: map[retriersKey]*retriers{}}
 	for i := range s.Services {
 		b.addService(&s.Services[i], uint64(i))
 	}
@@ -47,11 +48,12 @@ func newWorld(s *Scenario, v *Variant, seed uint64) (*world, error) {
 
 // builder adds the parts of a world.
 type builder struct {
-	world   *world
-	variant *Variant
-	byName  map[string]*service
-	seed    uint64
-	links   uint64
+	world    *world
+	variant  *Variant
+	byName   map[string]*service
+	seed     uint64
+	links    uint64
+	retriers map[retriersKey]*retriers
 }
 
 func (b *builder) addService(spec *Service, i uint64) {
@@ -71,15 +73,20 @@ func (b *builder) addService(spec *Service, i uint64) {
 }
 
 func (b *builder) addFleet(spec *Fleet, i uint64) error {
-	l, err := b.newLink(spec.Name, &spec.Call, cmp.Or(b.variant.Clients, spec.Clients))
-	if err != nil {
-		return err
+	f := &fleet{
+		world: b.world, spec: spec, clients: cmp.Or(b.variant.Clients, spec.Clients, 1), counts: newFleetCounts(b.world),
+		arrivals: random(b.seed, fleetRandom+2000*i), whose: random(b.seed, clientRandom+i), choice: random(b.seed, choiceRandom+i),
 	}
-	l.fleet = &fleet{
-		world: b.world, spec: spec, link: l, counts: newFleetCounts(b.world),
-		arrivals: random(b.seed, fleetRandom+2000*i), clients: random(b.seed, clientRandom+i),
+	b.world.fleets = append(b.world.fleets, f)
+	for i := range spec.Calls {
+		l, err := b.newLink(spec.Name, &spec.Calls[i], f.clients)
+		if err != nil {
+			return err
+		}
+		l.fleet = f
+		f.links = append(f.links, l)
+		f.shares += cmp.Or(spec.Calls[i].Share, 1)
 	}
-	b.world.fleets = append(b.world.fleets, l.fleet)
 	return nil
 }
 
@@ -89,13 +96,17 @@ func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 	b.links++
 	l := &link{
 		world: b.world, spec: spec, to: b.byName[spec.Service], maxAttempts: cmp.Or(spec.Attempts, defaultMaxAttempts),
-		processes: make([]process, clients), roundRobin: make([]uint32, clients*spec.connections()),
-		jitter: random(b.seed, n), network: random(b.seed, n+1), picks: random(b.seed, n+2),
+		roundRobin: make([]uint32, clients*spec.connections()),
+		jitter:     random(b.seed, n), network: random(b.seed, n+1), picks: random(b.seed, n+2),
 	}
 	l.deadlines.queue = &b.world.eventQueue
 	first := random(b.seed, n+3)
 	for i := range l.roundRobin {
 		l.roundRobin[i] = first.Uint32N(1 << 16)
 	}
-	return l, l.setPolicy(b.world.scenario, b.variant.policyOf(from, spec.Policy), b.variant.methodOf(from, spec.Method))
+	key := retriersKey{from, b.variant.policyOf(from, spec.Policy), clients}
+	if b.retriers[key] == nil {
+		b.retriers[key] = newRetriers(b.world.scenario.Policies[key.policy], clients)
+	}
+	return l, l.setPolicy(b.retriers[key], b.variant.methodOf(from, spec.Method))
 }

@@ -41,7 +41,7 @@ func newDay(workers int) day {
 		Services: []sim.Service{service},
 		Fleets: []sim.Fleet{{
 			Name: "users", Clients: 1, Rate: service.Capacity(),
-			Call: sim.Call{Service: service.Name, Method: orders.GetOrder, Deadline: callTimeout},
+			Calls: []sim.Call{{Service: service.Name, Method: orders.GetOrder, Deadline: callTimeout}},
 		}},
 		Phases: []sim.Phase{
 			{Name: calm, Length: 3 * time.Second, Load: normal},
