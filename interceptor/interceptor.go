@@ -124,9 +124,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	}
 	r.follow(fresh)
 	r.watched = r.tellsAttempts || r.breaker != nil || r.classifier != nil
-	for _, w := range r.warnings() {
-		r.warn(w)
-	}
+	r.reportWarnings()
 	for _, o := range r.observers {
 		if o.Attach != nil {
 			o.Attach(r)

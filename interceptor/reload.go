@@ -31,9 +31,7 @@ func (r *Retrier) announce(set *policy.Set, e ReloadEvent) {
 	if e.Err != nil {
 		return
 	}
-	for _, w := range r.warnings() {
-		r.warn(w)
-	}
+	r.reportWarnings()
 	r.warnBalancingChanged(set, e.Changes)
 }
 

@@ -86,6 +86,7 @@ type journal struct {
 	decisions []interceptor.DecisionEvent
 	calls     []interceptor.CallEvent
 	warnings  []string
+	notes     []string
 }
 
 func (j *journal) observer() interceptor.Observer {
@@ -94,6 +95,7 @@ func (j *journal) observer() interceptor.Observer {
 		Decision: func(_ context.Context, e interceptor.DecisionEvent) { add(j, &j.decisions, e) },
 		Call:     func(_ context.Context, e interceptor.CallEvent) { add(j, &j.calls, e) },
 		Warning:  func(p policy.Diagnostic) { add(j, &j.warnings, p.String()) },
+		Note:     func(p policy.Diagnostic) { add(j, &j.notes, p.String()) },
 	}
 }
 
@@ -149,7 +151,7 @@ func (s scene) waits() string {
 }
 
 // quiet hears the warnings of a policy, so that they do not go to the default logger.
-var quiet = interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}})
+var quiet = interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}})
 
 func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s)) }
 

@@ -87,6 +87,17 @@ func (r *Retrier) note(d policy.Diagnostic) {
 	r.diagnose(d, func(o Observer) func(policy.Diagnostic) { return o.Note })
 }
 
+// reportWarnings gives the observers the warnings and notes of the set.
+func (r *Retrier) reportWarnings() {
+	for _, d := range r.warnings() {
+		if d.Severity == policy.SeverityNote {
+			r.note(d)
+		} else {
+			r.warn(d)
+		}
+	}
+}
+
 // diagnose gives a diagnostic to the functions of observers that of returns, or to the default logger if there are none.
 func (r *Retrier) diagnose(d policy.Diagnostic, of func(Observer) func(policy.Diagnostic)) {
 	heard := false

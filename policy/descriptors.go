@@ -33,7 +33,7 @@ import (
 func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	next := *s
 	next.policies = slices.Clone(s.configured())
-	next.descriptors = slices.Concat(s.descriptors, files)
+	next.descriptors.files = slices.Concat(s.descriptors.files, files)
 	fromAPIs, err := readAPIPolicies(&next)
 	if err != nil {
 		return nil, err
@@ -44,19 +44,26 @@ func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 		next.policies = append(next.policies, p)
 		next.byPath[p.name.String()] = p
 	}
-	next.warnings = append(next.currentWarnings(), fromAPIs.warnings...)
+	next.warnings, next.undeclared = append(next.currentWarnings(), fromAPIs.warnings...), next.noteUndeclared()
 	return &next, nil
 }
 
-// descriptors is where services are looked up. The registry of generated code comes last.
-type descriptors []*protoregistry.Files
+// descriptors is where services are looked up: in files, then in the registry of generated code, unless only the files
+// count.
+type descriptors struct {
+	files []*protoregistry.Files
+	only  bool
+}
 
-// service finds a service by its full name; nil if nobody knows it.
+// service finds a service by its full name; nil if no descriptor is known.
 func (d descriptors) service(name string) protoreflect.ServiceDescriptor {
-	for _, files := range d {
+	for _, files := range d.files {
 		if found := serviceIn(files, name); found != nil {
 			return found
 		}
+	}
+	if d.only {
+		return nil
 	}
 	return serviceIn(protoregistry.GlobalFiles, name)
 }
@@ -75,7 +82,11 @@ func serviceIn(files *protoregistry.Files, name string) protoreflect.ServiceDesc
 func (d descriptors) services() iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
 	return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
 		seen := map[protoreflect.FullName]bool{}
-		for _, files := range append(slices.Clip(d), protoregistry.GlobalFiles) {
+		all := slices.Clip(d.files)
+		if !d.only {
+			all = append(all, protoregistry.GlobalFiles)
+		}
+		for _, files := range all {
 			for _, service := range servicesIn(files) {
 				if seen[service.FullName()] {
 					continue

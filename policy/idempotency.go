@@ -50,7 +50,7 @@ func resolve(entry, file Idempotency, name Name) Idempotency {
 // Safe reports whether the policy declares a method ("/service/method") safe to repeat, or leaves
 // it to the method's descriptor and that declares it. Descriptors come from the registry of the
 // generated code that is linked into the program; [Set.Safe] knows others too.
-func (p *Policy) Safe(method string) bool { return p.safe(method, nil) }
+func (p *Policy) Safe(method string) bool { return p.safe(method, descriptors{}) }
 
 // Safe reports whether a policy, of this set or not, declares a method ("/service/method") safe to repeat,
 // or leaves it to the method's descriptor and that declares it. Descriptors come from where

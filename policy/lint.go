@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,10 +20,22 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
+// LintOptions are what [Lint] knows beside the file.
+type LintOptions struct {
+	// Descriptors of APIs, as [Set.WithDescriptors] takes them.
+	Descriptors []*protoregistry.Files
+	// OnlyDescriptors leaves out services whose generated code is linked into this program: they are not those that
+	// the readers of the file call.
+	OnlyDescriptors bool
+	// OtherClients adds advice about gRPC clients without stagger that are given the same file.
+	OtherClients bool
+}
+
 // Lint reads a policy file as [Parse] does, and returns all that is to be said of it, in the order of the
-// file: the errors for which Parse refuses it or, if there are none, the warnings of [Set.Warnings] and of
-// what experience has shown to go wrong. With descriptors, it judges what [Set.WithDescriptors] makes of the file.
-func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagnostic {
+// file: the errors for which Parse refuses it or, if there are none, the warnings of [Set.Warnings], the methods that
+// nothing declares idempotent, by name, and advice from experience. With descriptors, it judges what
+// [Set.WithDescriptors] makes of the file.
+func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 	report := document.NewReport(file)
 	f := read(report, data)
 	if f == nil {
@@ -43,14 +56,18 @@ func Lint(file string, data []byte, descriptors ...*protoregistry.Files) []Diagn
 		lintReserve(report, path, m, config)
 	}
 	set, err := newSet(config, report)
-	if err == nil && len(descriptors) > 0 {
-		set, err = set.WithDescriptors(descriptors...)
+	if err == nil {
+		set.descriptors.only = o.OnlyDescriptors
+		set, err = set.WithDescriptors(o.Descriptors...)
 	}
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return wrong.Diagnostics
 	}
-	list := slices.Concat(set.Warnings(), set.elsewhere(report), firstRetryAdvice(report, config), lintFleets(report, config),
+	list := slices.Concat(set.warnings, set.listUndeclared(), firstRetryAdvice(report, config), lintFleets(report, config),
 		set.notHedged(report, config))
+	if o.OtherClients {
+		list = append(list, set.elsewhere(report)...)
+	}
 	slices.SortStableFunc(list, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -68,13 +85,20 @@ const (
 var permanent = Codes(codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
 	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss)
 
-// lintNames says that names are no patterns.
+// versionOfPackage matches names that end as those of packages do.
+var versionOfPackage = regexp.MustCompile(`^(.*\.)?v[0-9]+((alpha|beta)[0-9]*)?$`)
+
+// lintNames says that names are no patterns, and not of packages.
 func lintNames(report *document.Report, path string, names []Name) {
 	for i, n := range names {
 		field := document.Item(path+".name", i)
 		const remedy = "matches nothing, since names are no patterns: a service without a method stands for all its methods, and {} for everything"
-		if strings.Contains(n.Service, "*") {
+		switch {
+		case strings.Contains(n.Service, "*"):
 			report.Warnf(field+".service", n.Service, remedy)
+		case versionOfPackage.MatchString(n.Service):
+			report.Warnf(field+".service", n.Service, "is the name of a package, and matches nothing: names are of services, "+
+				"such as %s.OrderService", n.Service)
 		}
 		if strings.Contains(n.Method, "*") {
 			report.Warnf(field+".method", n.Method, remedy)
@@ -196,6 +220,9 @@ func lintBackoff(report *document.Report, path string, b Backoff) {
 	}
 	if b.Initial < timerLimit {
 		report.Warnf(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow at once", timerLimit)
+	}
+	if b.Multiplier < 1 {
+		report.Warnf(path+".backoffMultiplier", b.Multiplier, "makes each wait shorter than the last; 2 doubles it, 1 keeps it")
 	}
 	if b.Initial > b.Max {
 		report.Warnf(path+".initialBackoff", b.Initial, "is cut to maxBackoff, %v", b.Max)

@@ -47,7 +47,7 @@ func TestClientStreamsAreNotHedged(t *testing.T) {
 	} {
 		text := "methodConfig: [{name: [" + row[0] + "], idempotency: ASSUME, " + row[1] + "}]"
 		var got []string
-		for _, d := range policy.Lint("f", []byte(text), uploads(t)) {
+		for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{Descriptors: []*protoregistry.Files{uploads(t)}}) {
 			got = append(got, d.Severity.String()+" "+d.String())
 		}
 		if want := slices.DeleteFunc([]string{row[2]}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {

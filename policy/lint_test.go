@@ -14,7 +14,7 @@ import (
 // linted is what Lint says of a file.
 func linted(text string) []string {
 	var list []string
-	for _, d := range policy.Lint("f", []byte(text)) {
+	for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{}) {
 		list = append(list, d.Severity.String()+" "+d.String())
 	}
 	return list
@@ -37,7 +37,7 @@ func TestLintAdmission(t *testing.T) {
 		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE: nothing is refused"},
 	} {
 		entry, want := row[0], row[1]
-		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"))
+		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"), policy.LintOptions{})
 		var got strings.Builder
 		for _, d := range list {
 			got.WriteString(d.String())
@@ -132,4 +132,19 @@ func TestLintPool(t *testing.T) {
 	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}, timeoutCost: 10.5", ", perAttemptTimeout: 1s"), note("0.5"), says("10.5", "10"))
 	wantLinted(t, file("fleet: {name: orders, perSecond: 11}", ", perAttemptTimeout: 1s, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), note("11"), says("12", "11"))
 	wantLinted(t, file("fleet: {name: orders, perSecond: 15}", ", perCode: [{codes: [ABORTED], costFactor: 15.5}]"), note("15"), says("15.5", "15"))
+}
+
+func TestLintPackages(t *testing.T) {
+	t.Parallel()
+	wantLinted(t, "methodConfig: [{timeout: 1s, name: [{service: acme.orders.v1}, {service: acme.orders.v1beta2, method: Get}, {service: v2.V1}]}]",
+		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1: is the name of a package, and matches nothing: names are of services, such as acme.orders.v1.OrderService",
+		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2: is the name of a package, and matches nothing: names are of services, such as acme.orders.v1beta2.OrderService")
+}
+
+func TestLintMultiplier(t *testing.T) {
+	t.Parallel()
+	const entry = "methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, " +
+		"retryableStatusCodes: [14], backoffMultiplier: "
+	wantLinted(t, entry+"0.5}}]", "warning f:1:165: methodConfig[0].retryPolicy.backoffMultiplier: 0.5: makes each wait shorter than the last; 2 doubles it, 1 keeps it")
+	wantLinted(t, entry+"1}}]")
 }

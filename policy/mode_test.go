@@ -140,7 +140,7 @@ func TestServiceConfigModeOfFile(t *testing.T) {
 func TestLintModes(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, d := range policy.Lint("f", []byte(modes)) {
+	for _, d := range policy.Lint("f", []byte(modes), policy.LintOptions{OtherClients: true}) {
 		if strings.Contains(d.Message, "other gRPC clients") {
 			got = append(got, d.Field+" "+d.Message[strings.Index(d.Message, "("):strings.Index(d.Message, ";")])
 		}

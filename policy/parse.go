@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"strconv"
 	"strings"
@@ -105,6 +106,13 @@ func readCustom(report *document.Report, field string, n *document.Node, fd prot
 		return protoreflect.Value{}, true
 	case fd.Enum() != nil && isCode(fd.Enum()):
 		return readCode(report, field, n, fd.Enum()), true
+	case n.Kind == document.Object && fd.Name() == "budget":
+		report.Misfit(field, n, `must be the name of a budget, which the file declares at its top: `+
+			`budgets: [{name: orders, ratio: {percent: 10}}]; or NONE`)
+		return protoreflect.Value{}, true
+	case n.Kind == document.Text && fd.JSONName() == balancingKey:
+		report.Misfit(field, n, "must be a list of policies, such as [{"+cmp.Or(n.Text, "round_robin")+": {}}]")
+		return protoreflect.Value{}, true
 	case n.Kind == document.Number && zeroIsWrong(fd):
 		// The checks say of 0 what is right, and of a negative number, which the field cannot hold, the same.
 		if v, err := strconv.Atoi(n.Text); err == nil && v < 0 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoregistry"
+
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -206,7 +208,9 @@ func TestServiceConfigAssumedKeys(t *testing.T) {
 func TestLintElsewhere(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, d := range policy.Lint("f", []byte(someUnsafe), mustLoadDescriptors(t, parcels)) {
+	for _, d := range policy.Lint("f", []byte(someUnsafe), policy.LintOptions{
+		Descriptors: []*protoregistry.Files{mustLoadDescriptors(t, parcels)}, OtherClients: true,
+	}) {
 		if strings.Contains(d.Message, "stagger export") {
 			got = append(got, d.String())
 		}

@@ -33,10 +33,12 @@ type Set struct {
 	balancing   string // see LoadBalancing
 	balancingAt Diagnostic
 
-	pending  []pendingWarning // that the config gives reason for
-	warnings []Diagnostic
-	source   string            // the name of the text that it was read from; "" without one
-	digest   [sha256.Size]byte // of that text; zero without one
+	pending    []pendingWarning // that the config gives reason for
+	wide       []wideName       // whose methods need to be declared idempotent elsewhere
+	warnings   []Diagnostic
+	undeclared []Diagnostic      // one note, or none
+	source     string            // the name of the text that it was read from; "" without one
+	digest     [sha256.Size]byte // of that text; zero without one
 
 	descriptors descriptors
 }
@@ -70,8 +72,8 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		s.add(m)
 	}
 	s.byPath = s.byEntry
-	s.pending = pendingWarnings(report, c)
-	s.warnings = s.currentWarnings()
+	s.pending, s.wide = pendingWarnings(report, c), wideNames(report, c)
+	s.warnings, s.undeclared = s.currentWarnings(), s.noteUndeclared()
 	return s, nil
 }
 
@@ -131,9 +133,10 @@ func (s *Set) MaxWaiting() int { return s.waiting }
 // which. Those that come with APIs follow, in the order of their names ([Set.WithDescriptors]).
 func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 
-// Warnings returns what is not wrong but may surprise, such as methods that will not be retried
-// because nobody declares them safe.
-func (s *Set) Warnings() []Diagnostic { return slices.Clone(s.warnings) }
+// Warnings returns diagnostics of what is not wrong but may surprise, such as a budget that no policy names. The
+// methods that will not be retried, since nothing declares them idempotent, are counted in one [SeverityNote]: [Lint]
+// names them.
+func (s *Set) Warnings() []Diagnostic { return slices.Concat(s.warnings, s.undeclared) }
 
 // Configured reports whether a policy of the set comes from its config, and not with an API
 // ([Set.WithDescriptors]).

@@ -37,18 +37,9 @@ func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 	for _, p := range report.Warnings() {
 		list = append(list, pendingWarning{Diagnostic: p})
 	}
-	add := func(field, value string, say func(*Set) string) {
-		list = append(list, pendingWarning{report.Locate(Diagnostic{Severity: SeverityWarning, Field: field, Value: strconv.Quote(value)}), say})
-	}
-	for i, m := range c.Methods {
-		for j, name := range m.Names {
-			if needsDescriptors(m, c.Idempotency, name) {
-				add(fmt.Sprintf("methodConfig[%d].name[%d]", i, j), name.String(), sayUnsafe(name))
-			}
-		}
-	}
 	for i, b := range c.Budgets {
-		add(fmt.Sprintf("budgets[%d].name", i), b.Name, sayUnused(b.Name))
+		d := Diagnostic{Severity: SeverityWarning, Field: fmt.Sprintf("budgets[%d].name", i), Value: strconv.Quote(b.Name)}
+		list = append(list, pendingWarning{report.Locate(d), sayUnused(b.Name)})
 	}
 	slices.SortStableFunc(list, func(a, b pendingWarning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -81,33 +72,86 @@ func sayUnused(budget string) func(*Set) string {
 	}
 }
 
-// needsDescriptors reports whether descriptors decide if the methods of a name are retried.
-func needsDescriptors(m MethodConfig, assumed Idempotency, name Name) bool {
-	return (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" && resolve(m.Idempotency, assumed, name) == IdempotencyDeclared
+// wideName is a name of an entry whose methods are retried only where something else declares them idempotent.
+type wideName struct {
+	Diagnostic // at the name
+
+	name Name
 }
 
-// sayUnsafe names the methods that have retries and that nobody declares safe.
-func sayUnsafe(name Name) func(*Set) string {
-	return func(s *Set) string {
-		unsafe, known := unsafeMethods(name, s)
-		if known && len(unsafe) == 0 {
-			return ""
+// wideNames locates the wide names of a config.
+func wideNames(report *document.Report, c Config) (list []wideName) {
+	for i, m := range c.Methods {
+		for j, name := range m.Names {
+			if (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" &&
+				resolve(m.Idempotency, c.Idempotency, name) == IdempotencyDeclared {
+				list = append(list, wideName{report.Locate(Diagnostic{
+					Severity: SeverityNote, Field: fmt.Sprintf("methodConfig[%d].name[%d]", i, j), Value: strconv.Quote(name.String()),
+				}), name})
+			}
 		}
-		return unsafeMessage(unsafe)
 	}
+	return list
 }
 
-// maxNamed bounds a warning's length in a program with a thousand methods.
+// noteUndeclared counts the methods that will not be retried, in one line. [Lint] names them.
+func (s *Set) noteUndeclared() []Diagnostic {
+	var (
+		methods, unknown int // methods that descriptors know; names that they do not know
+		at               Diagnostic
+	)
+	for _, w := range s.wide {
+		list, known := unsafeMethods(w.name, s)
+		if methods += len(list); !known {
+			unknown++
+		}
+		if at.Field == "" && (len(list) > 0 || !known) {
+			at = Diagnostic{Severity: SeverityNote, File: w.File, Line: w.Line, Column: w.Column, Field: "methodConfig"}
+		}
+	}
+	var which []string
+	if methods > 0 {
+		which = append(which, count(methods, "method", "methods"))
+	}
+	if unknown > 0 {
+		which = append(which, "methods of "+count(unknown, "name", "names")+" without descriptors")
+	}
+	if len(which) == 0 {
+		return nil
+	}
+	at.Message = strings.Join(which, " and ") + " not declared idempotent: retried only if the attempt never left the client; " +
+		"\"stagger lint\" names them, and says how to declare them"
+	return []Diagnostic{at}
+}
+
+// count writes n with the noun in its number.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// listUndeclared names, for each name of an entry, the methods that will not be retried.
+func (s *Set) listUndeclared() (notes []Diagnostic) {
+	for _, w := range s.wide {
+		unsafe, known := unsafeMethods(w.name, s)
+		if known && len(unsafe) == 0 {
+			continue
+		}
+		which := "methods"
+		if known {
+			which = atMost(unsafe)
+		}
+		w.Message = which + " will be retried only if the attempt never left the client, since nothing declares them idempotent; " +
+			"name the method in an entry, set idempotency_level in its .proto, or add \"idempotency: ASSUME\" to this entry"
+		notes = append(notes, w.Diagnostic)
+	}
+	return notes
+}
+
+// maxNamed bounds a note's length in a program with a thousand methods.
 const maxNamed = 20
-
-func unsafeMessage(methods []string) string {
-	which := "a method"
-	if len(methods) > 0 {
-		which = atMost(methods)
-	}
-	return which + " will be retried only if the attempt never left the client, since nothing declares it safe to repeat; " +
-		"name the method in an entry, set idempotency_level in its .proto, or add \"idempotency: ASSUME\" to this entry"
-}
 
 // unsafeMethods lists the methods that lookups lead to this name and that no descriptor declares
 // safe; known is whether there was any descriptor to read.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoregistry"
+
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -24,8 +26,10 @@ func wantWarnings(t *testing.T, set *policy.Set, want []string) {
 	}
 }
 
-const unsafe = " will be retried only if the attempt never left the client, since nothing declares it safe to repeat; " +
+const unsafe = " will be retried only if the attempt never left the client, since nothing declares them idempotent; " +
 	`name the method in an entry, set idempotency_level in its .proto, or add "idempotency: ASSUME" to this entry`
+
+const counted = ` not declared idempotent: retried only if the attempt never left the client; "stagger lint" names them, and says how to declare them`
 
 func TestWarningsNotCarriedOut(t *testing.T) {
 	t.Parallel()
@@ -64,32 +68,63 @@ func TestWarningsUnsafeMethods(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name, text string
-		want       []string
+		counts     string
+		want       []string // that lint names
 	}{
-		{"all methods declared", "methodConfig:\n- name: [{service: shop.Safe}]\n" + retry, nil},
-		{"a name with method declares it", "methodConfig:\n- name: [{service: shop.Mixed, method: Pay}]\n" + retry, nil},
-		{"no retries", "methodConfig:\n- name: [{service: shop.Mixed}]\n  timeout: 1s\n", nil},
-		{"assumed by the entry", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: ASSUME\n" + retry, nil},
-		{"assumed by the file", "idempotency: ASSUME\nmethodConfig:\n- name: [{service: shop.Mixed}]\n" + retry, nil},
-		{"switched off", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: NONE\n" + retry, nil},
-		{"some not declared", "methodConfig:\n- name: [{service: shop.Safe}, {service: shop.Mixed}]\n" + retry, []string{
+		{"all methods declared", "methodConfig:\n- name: [{service: shop.Safe}]\n" + retry, "", nil},
+		{"a name with method declares it", "methodConfig:\n- name: [{service: shop.Mixed, method: Pay}]\n" + retry, "", nil},
+		{"no retries", "methodConfig:\n- name: [{service: shop.Mixed}]\n  timeout: 1s\n", "", nil},
+		{"assumed by the entry", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: ASSUME\n" + retry, "", nil},
+		{"assumed by the file", "idempotency: ASSUME\nmethodConfig:\n- name: [{service: shop.Mixed}]\n" + retry, "", nil},
+		{"switched off", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: NONE\n" + retry, "", nil},
+		{"some not declared", "methodConfig:\n- name: [{service: shop.Safe}, {service: shop.Mixed}]\n" + retry, "f:2:32: methodConfig: 2 methods", []string{
 			`f:2:32: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
 		}},
 		{"one has an entry of its own", "methodConfig:\n- name: [{service: shop.Mixed}]\n" + retry +
-			"- name: [{service: shop.Mixed, method: Pay}]\n", []string{
+			"- name: [{service: shop.Mixed, method: Pay}]\n", "f:2:10: methodConfig: 1 method", []string{
 			`f:2:10: methodConfig[0].name[0]: "/shop.Mixed/": /shop.Mixed/Add` + unsafe,
 		}},
-		{"more than anyone reads", "methodConfig:\n- name: [{service: shop.Mall}]\n" + retry, []string{
+		{"more than anyone reads", "methodConfig:\n- name: [{service: shop.Mall}]\n" + retry, "f:2:10: methodConfig: 25 methods", []string{
 			`f:2:10: methodConfig[0].name[0]: "/shop.Mall/": ` + strings.Join(many, ", ") + " and 5 more" + unsafe,
 		}},
-		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, []string{
-			`f:2:10: methodConfig[0].name[0]: "/un.Known/": a method` + unsafe,
+		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, "f:2:10: methodConfig: methods of 1 name without descriptors", []string{
+			`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
 		}},
+		{"both", "methodConfig:\n- name: [{service: un.Known}, {service: shop.Mixed}, {service: un.Known2}]\n" + retry,
+			"f:2:10: methodConfig: 2 methods and methods of 2 names without descriptors", []string{
+				`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
+				`f:2:31: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
+				`f:2:54: methodConfig[0].name[2]: "/un.Known2/": methods` + unsafe,
+			}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			wantWarnings(t, mustParse(t, "f", row.text), row.want)
+			var counts []string
+			if row.counts != "" {
+				counts = []string{row.counts + counted}
+			}
+			wantWarnings(t, mustParse(t, "f", row.text), counts)
+			var notes []string
+			for _, want := range row.want {
+				notes = append(notes, "note "+want)
+			}
+			wantLinted(t, row.text, notes...)
 		})
+	}
+}
+
+// TestLintOnlyDescriptors leaves out services that are linked into the program.
+func TestLintOnlyDescriptors(t *testing.T) {
+	t.Parallel()
+	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+		"retryableStatusCodes: [14]}}]"
+	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `"/": /acme.parcels.v1.ParcelService/BurnParcel, /acme.parcels.v1.ParcelService/GetParcel,`} {
+		list := policy.Lint("f", []byte(everything), policy.LintOptions{
+			Descriptors: []*protoregistry.Files{mustLoadDescriptors(t, parcels)}, OnlyDescriptors: only,
+		})
+		if len(list) != 1 || !strings.Contains(list[0].String(), want) || only && strings.Contains(list[0].String(), "shop.") {
+			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
+		}
 	}
 }
 
@@ -97,15 +132,15 @@ func TestWarningsUnsafeMethods(t *testing.T) {
 // entry of its own is that entry's business.
 func TestWarningsDefaultEntry(t *testing.T) {
 	t.Parallel()
-	set := mustParse(t, "f", `
+	const text = `
 methodConfig:
 - name: [{}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}
 - name: [{service: shop.Mall}]
-`)
-	if w := set.Warnings(); len(w) != 1 || w[0].Field != "methodConfig[0].name[0]" ||
-		!strings.Contains(w[0].Message, "/shop.Mixed/Pay") || strings.Contains(w[0].Message, "/shop.Mall/") {
-		t.Errorf("Warnings = %v; want one that names /shop.Mixed/Pay but nothing of /shop.Mall/", w)
+`
+	set := mustParse(t, "f", text)
+	if w := set.Warnings(); len(w) != 1 || w[0].Severity != policy.SeverityNote || !strings.HasPrefix(w[0].Message, "2 methods not declared") {
+		t.Errorf("Warnings = %v; want one note of the 2 methods of shop.Mixed", w)
 	}
 }
 

@@ -22,11 +22,11 @@ refused by every client.
 There is advice about: too many attempts; backoffs longer than a minute, shorter than
 timers resolve, or without jitter; codes that do not pass by themselves, or are listed
 twice; no budget, or one whose reserve never pays for an attempt after a timeout;
-waits that do not fit into the timeout; names with "*", which match nothing; retries
-for a whole service or for everything whose methods nobody declares safe to repeat;
-methods that other gRPC clients would repeat, if they were given the file as it is,
-and stagger would not. With --descriptors it knows which methods the API declares
-safe. With --depth it also shows how often a chain of so many services, each with this
+waits that do not fit into the timeout; names with "*", and of packages, which match
+nothing. Notes name the methods that have retries and are not declared idempotent;
+with --descriptors, lint knows the methods of the API. With --other-clients there is
+advice about methods that gRPC clients without stagger would retry, and stagger would
+not. With --depth lint also shows how often a chain of so many services, each with this
 policy, may call the last of them.
 
 Formats: text for people, json for programs, github for workflows, where it marks the
@@ -48,6 +48,7 @@ func Command() *cobra.Command {
 	var (
 		format string
 		strict bool
+		others bool
 		depth  int
 		images []string
 	)
@@ -68,7 +69,7 @@ func Command() *cobra.Command {
 				reports = append(reports, report{diagnostics: unreadable(err)})
 			}
 			for _, file := range files {
-				r := check(c, file, known)
+				r := check(c, file, known, others)
 				r.amplify(depth)
 				reports = append(reports, r)
 			}
@@ -80,6 +81,7 @@ func Command() *cobra.Command {
 	}
 	cli.EnumFlag(c, &format, "format", "how problems are written", "text", "json", "github")
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
+	c.Flags().BoolVar(&others, "other-clients", false, "advise on gRPC clients without stagger that are given the file as it is")
 	c.Flags().IntVar(&depth, "depth", 0, "show what a chain of so many `layers` with this policy may do, 1 to 10")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.NoFileCompletions) // the flag is there
 	api.Flag(c, &images)

@@ -164,11 +164,41 @@ func TestDescriptors(t *testing.T) {
 	got, err := run(t, whole, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb")
 	lines := strings.Split(got, "\n")
 	const service = "/acme.parcels.v1.ParcelService/"
-	const named = `warning: retry.yaml:2:10: methodConfig[0].name[0]: "` + service + `": ` +
+	const named = `note: retry.yaml:2:10: methodConfig[0].name[0]: "` + service + `": ` +
 		service + "BurnParcel, " + service + "GetParcel, " + service + "SendParcel will be retried only if"
-	if err != nil || len(lines) != 5 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "stagger export") ||
-		!strings.Contains(lines[2], "maxAttempts: 9: 3 to 5 are enough") {
+	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "maxAttempts: 9: 3 to 5 are enough") {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
+	}
+	got, err = run(t, whole, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb", "--other-clients")
+	if err != nil || strings.Count(got, "stagger export") != 1 {
+		t.Errorf("%v\n%s\nwant advice about other clients", err, got)
+	}
+}
+
+// TestExamples holds the policy files of this project to what the command tells others.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../../examples/*/retry.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := run(t, string(data), "--strict"); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, got)
+		}
+	}
+}
+
+// TestEverything has the entry for all services, of which the command knows none: what is linked into it does not count.
+func TestEverything(t *testing.T) {
+	t.Parallel()
+	got, err := run(t, strings.Replace(good, "{service: a.B, method: C}", "{}", 1), "--strict")
+	if err != nil || strings.Count(got, "note: ") != 1 || strings.Contains(got, "grpc.health") || strings.Contains(got, "faultserver") {
+		t.Errorf("%v\n%s\nwant one note, without services of the command itself", err, got)
 	}
 }
 

@@ -24,14 +24,15 @@ type report struct {
 	set         *policy.Set // nil if it is refused
 }
 
-func check(c *cobra.Command, file string, known api.API) report {
+// check lints a file for the services of known, whatever is linked into this program.
+func check(c *cobra.Command, file string, known api.API, otherClients bool) report {
 	r := report{file: cli.FileName(file)}
 	data, err := cli.ReadFile(c, file)
 	if err != nil {
 		r.diagnostics = unreadable(err)
 		return r
 	}
-	r.diagnostics = policy.Lint(r.file, data, known.Files()...)
+	r.diagnostics = policy.Lint(r.file, data, policy.LintOptions{Descriptors: known.Files(), OnlyDescriptors: true, OtherClients: otherClients})
 	if set, err := policy.Parse(r.file, data); err == nil {
 		r.set, _ = known.Join(set) // the diagnostics say what is wrong
 	}
