@@ -37,7 +37,7 @@ type LintOptions struct {
 // [Set.WithDescriptors] makes of the file.
 func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 	report := document.NewReport(file)
-	f := read(report, data)
+	f := read(report, data, nil)
 	if f == nil {
 		return report.Errors()
 	}

@@ -28,7 +28,7 @@ import (
 // keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
-	f := read(report, data)
+	f := read(report, data, nil)
 	if f == nil {
 		return nil, report.Err()
 	}
@@ -43,11 +43,12 @@ func Parse(file string, data []byte) (*Set, error) {
 // ParseServiceConfig reads a service config in JSON that a resolver has delivered to a connection. It differs
 // from [Parse] in what gRPC does with such a config: methods count as safe to repeat unless an entry says
 // otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (the
-// limits of messages, load balancing) is left to it, without warning. The error is an [*Error]; gRPC may
-// accept what is refused here, such as unknown keys.
+// limits of messages, load balancing) is left to it, without warning. Keys in another case, keys with null, and durations
+// such as ".5s" are read as gRPC for Go reads them. The error is an [*Error]; gRPC may accept what is refused here, such as
+// unknown keys.
 func ParseServiceConfig(data []byte) (*Set, error) {
 	report := document.NewReport("service config")
-	f := read(report, data)
+	f := read(report, data, func(root *document.Node) { respell(root) })
 	if f == nil {
 		return nil, report.Err()
 	}
@@ -64,11 +65,38 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
 
-// read returns what a file says, as far as it can be read; nil if the report says all there is to say.
-func read(report *document.Report, data []byte) *policyv1.PolicyFile {
+// RespellServiceConfig returns a service config with the keys and durations spelled as [Parse] reads them, where gRPC for
+// Go accepts another spelling (see [ParseServiceConfig]); the text itself, if there is nothing to change. file is the name
+// that diagnostics show. The error is an [*Error] about a text that is neither JSON nor YAML.
+func RespellServiceConfig(file string, data []byte) ([]byte, error) {
+	report := document.NewReport(file)
+	root := document.Parse(report, data, fileFormat)
+	if root == nil {
+		return nil, report.Err()
+	}
+	if !respell(root) {
+		return data, nil
+	}
+	text, ok := root.JSON(report, "")
+	if !ok {
+		return nil, report.Err()
+	}
+	return text, nil
+}
+
+func respell(root *document.Node) bool {
+	return document.RespellLikeGRPC(root, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())
+}
+
+// read returns what a file says, as far as it can be read; nil if the report says all there is to say. before, which may
+// be nil, prepares the document.
+func read(report *document.Report, data []byte, before func(*document.Node)) *policyv1.PolicyFile {
 	root := document.Parse(report, data, fileFormat)
 	if root == nil || isObject(report, root) {
 		return nil
+	}
+	if before != nil {
+		before(root)
 	}
 	var f policyv1.PolicyFile
 	decoder := document.Decoder{

@@ -177,7 +177,59 @@ func TestGRPCReadsTheSame(t *testing.T) {
 	}
 }
 
-// The comparison above must be able to fail.
+// TestGRPCSpellings has what gRPC reads in another spelling than a policy file's.
+func TestGRPCSpellings(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]string{
+		"keys in another case":   `{"METHODCONFIG": [{"Name": [{"SERVICE": "a.B"}], "TimeOut": "1s", "RetryPolicy": {"MAXATTEMPTS": 3, "initialbackoff": "0.1s", "MaxBackoff": "1s", "backoffmultiplier": 2, "RetryableStatusCodes": ["UNAVAILABLE"]}}]}`,
+		"keys with null":         methodConfigs(`{"name": [{"service": "a.B", "method": null}], "timeout": null, "waitForReady": null, "retryPolicy": null, "maxRequestMessageBytes": null}`),
+		"no methodConfig":        `{"methodConfig": null, "retryThrottling": null}`,
+		"no digits before":       of(`"timeout": ".5s"`),
+		"no digits after":        of(`"timeout": "5.s"`),
+		"a duration in the list": of(`"retryPolicy": {"initialBackoff": ".1s", "maxBackoff": "1.s", "backoffMultiplier": 2, ` + unavailable + `}`),
+		"the letter long s":      methodConfigs(`{"name": [{"ſervice": "a.B"}], "timeout": "1s"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := grpcReads(t, config)
+			if err != nil {
+				t.Fatalf("gRPC refuses it: %v", err)
+			}
+			set, err := policy.ParseServiceConfig([]byte(config))
+			if err != nil {
+				t.Fatalf("ParseServiceConfig(%s) = %v", config, err)
+			}
+			alike(t, conn, set)
+			respelled, err := policy.RespellServiceConfig("f.json", []byte(config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if set, err = policy.Parse("f.json", respelled); err != nil {
+				t.Fatalf("Parse(%s) = %v", respelled, err)
+			}
+			alike(t, conn, set)
+		})
+	}
+}
+
+func TestRespellServiceConfig_Unchanged(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"methodConfig":   []}`, `{"owner": null, "methodConfig": [{"timeout": "5"}]}`, `{"timeout": 5, "methodConfig": [5]}`, "methodConfig: []\n"} {
+		if got, err := policy.RespellServiceConfig("f", []byte(text)); err != nil || string(got) != text {
+			t.Errorf("%s becomes %s, %v", text, got, err)
+		}
+	}
+	if got, err := policy.RespellServiceConfig("f", []byte("{")); err == nil {
+		t.Errorf("{ becomes %s", got)
+	}
+	for _, both := range []string{`{"methodConfig": [], "MethodConfig": []}`, `{"MethodConfig": [], "methodConfig": []}`} {
+		if _, err := policy.ParseServiceConfig([]byte(both)); err == nil || !strings.Contains(err.Error(), "MethodConfig: unknown key") {
+			t.Errorf("ParseServiceConfig(%s) = %v; want the second spelling of a key refused", both, err)
+		}
+	}
+}
+
+// The comparisons above must be able to fail.
 func TestGRPCComparison(t *testing.T) {
 	t.Parallel()
 	whole := of(`"waitForReady": true, "timeout": "1s", "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 2, "retryPolicy": {` + shared + `, ` + unavailable + `}`)

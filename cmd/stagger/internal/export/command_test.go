@@ -5,6 +5,7 @@ package export_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -54,6 +55,24 @@ func TestExportIsTakenByGRPC(t *testing.T) {
 	}
 	if !strings.Contains("\n"+notes, "\nnot in plain gRPC: "+file+": methodConfig[0].") {
 		t.Error(notes)
+	}
+}
+
+// TestExportRecord reads its own record back.
+func TestExportRecord(t *testing.T) {
+	t.Parallel()
+	plain, _, err := run(t, file, "--assume-idempotent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, _, err := run(t, file, "--assume-idempotent", "--txt")
+	var list []struct{ ServiceConfig json.RawMessage }
+	if err != nil || strings.Count(record, "\n") != 1 || json.Unmarshal([]byte(strings.TrimPrefix(record, "grpc_config=")), &list) != nil || len(list) != 1 {
+		t.Fatalf("%v\n%s", err, record)
+	}
+	var want bytes.Buffer
+	if err := json.Compact(&want, []byte(plain)); err != nil || string(list[0].ServiceConfig) != want.String() {
+		t.Errorf("%v\n%s\nwant\n%s", err, list[0].ServiceConfig, &want)
 	}
 }
 

@@ -5,6 +5,8 @@
 package export
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,7 @@ import (
 
 const help = `Write a policy file as a plain gRPC service config: JSON with the keys of gRPC's own
 service_config.proto and no others, for clients that load it strictly, for a DNS TXT
-record or an xDS control plane. A policy file itself is a service config already, but
+record (--txt) or an xDS control plane. A policy file itself is a service config already, but
 some readers refuse keys that they do not know.
 
 Plain gRPC does not ask whether a method is safe to repeat. So the policies of methods
@@ -32,7 +34,7 @@ safe, and the policies that it brings along.`
 const examples = `  stagger export retry.yaml
   stagger export retry.yaml --output service-config.json
   stagger export retry.yaml --descriptors image.binpb  # with what the API declares safe
-  stagger export retry.yaml 2>/dev/null | jq -c .      # one line, for a TXT record`
+  stagger export retry.yaml --txt                      # for _grpc_config.orders.example.com`
 
 // Command is "stagger export".
 func Command() *cobra.Command {
@@ -40,6 +42,7 @@ func Command() *cobra.Command {
 		output string
 		images []string
 		assume bool
+		txt    bool
 	)
 	c := &cobra.Command{
 		Use:               "export FILE",
@@ -61,6 +64,9 @@ func Command() *cobra.Command {
 				return err
 			}
 			config, notes := set.ServiceConfig(assume)
+			if txt {
+				config = record(config)
+			}
 			if err := cli.WriteFile(c, output, config); err != nil {
 				return err
 			}
@@ -74,7 +80,17 @@ func Command() *cobra.Command {
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write to instead of the standard output")
 	c.Flags().BoolVar(&assume, "assume-idempotent", false, "keep the policies of methods that nobody declares safe to repeat")
+	c.Flags().BoolVar(&txt, "txt", false, "write the text of a DNS TXT record, grpc_config=[…], in one line")
 	_ = c.MarkFlagFilename("output", "json") // the flag is there
 	api.Flag(c, &images)
 	return c
+}
+
+// record is a service config as the text of a TXT record (gRFC A2), for all clients.
+func record(config []byte) []byte {
+	var text bytes.Buffer
+	text.WriteString(`grpc_config=[{"serviceConfig":`)
+	_ = json.Compact(&text, config) // it is JSON
+	text.WriteString("}]\n")
+	return text.Bytes()
 }

@@ -5,6 +5,8 @@
 package migrate
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
@@ -12,15 +14,18 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-const help = `Write a policy file from a gRPC service config. Every service config is a policy file as
-it is; what this adds are comments, above the lines that they are about, on what stagger
-does otherwise than gRPC, and on what there is to decide: which methods are safe to
-repeat, which jitter, which budget.
+const help = `Write a policy file from a gRPC service config, or from a DNS TXT record that has one
+(grpc_config=[{"serviceConfig": …}], bare or in quotes as dig prints it). The policies
+stay what they are. Comments, above the lines that they are about, say what stagger does
+otherwise than gRPC, and what there is to decide: which methods are safe to repeat,
+which jitter, which budget. Spellings that gRPC for Go alone accepts (keys in another
+case, keys with null, ".5s") become those of a policy file.
 
 The file goes to the standard output, or to a file (--output). --descriptors reads which
 methods the API declares safe, and names those that nobody does.`
 
 const examples = `  stagger migrate service-config.json > retry.yaml
+  dig +short TXT _grpc_config.orders.example.com | stagger migrate -
   stagger migrate service-config.json --descriptors image.binpb --output retry.yaml`
 
 // Command is "stagger migrate".
@@ -45,11 +50,19 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			set, err := policy.Parse(cli.FileName(args[0]), data) // refuses what has mistakes, with their lines
+			name := cli.FileName(args[0])
+			data, head, err := fromRecord(data)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if data, err = policy.RespellServiceConfig(name, data); err != nil {
+				return err
+			}
+			set, err := policy.Parse(name, data) // refuses what has mistakes, with their lines
 			if err != nil {
 				return err
 			}
-			file, err := commented(data, set, known)
+			file, err := commented(data, head, set, known)
 			if err != nil {
 				return err
 			}

@@ -18,8 +18,9 @@ import (
 
 const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json\n"
 
-// commented is a service config that can be used, as YAML with its keys in their order, and with comments.
-func commented(data []byte, set *policy.Set, known api.API) ([]byte, error) {
+// commented is a service config that can be used, as YAML with its keys in their order, and with comments: head above
+// all, if it is not "".
+func commented(data []byte, head string, set *policy.Set, known api.API) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
 		return nil, err
@@ -30,6 +31,9 @@ func commented(data []byte, set *policy.Set, known api.API) ([]byte, error) {
 	c.file(file)
 	var text bytes.Buffer
 	text.WriteString(schema)
+	if head != "" {
+		text.WriteString("# " + head + "\n\n")
+	}
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(file); err != nil {

@@ -1,0 +1,105 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// choice is an element of the list in a TXT record (gRFC A2). A client takes the first that is for it.
+type choice struct {
+	ClientLanguage []string        `json:"clientLanguage"`
+	ClientHostname []string        `json:"clientHostname"`
+	Percentage     *int            `json:"percentage"`
+	ServiceConfig  json.RawMessage `json:"serviceConfig"`
+}
+
+// recordKey is how a TXT record with a service config begins.
+const recordKey = "grpc_config="
+
+// fromRecord returns the service config of a TXT record, as a zone file or dig shows it, and a comment on what else the
+// record says; any other text as it is.
+func fromRecord(data []byte) (config []byte, comment string, err error) {
+	text := strings.TrimSpace(string(data))
+	if strings.HasPrefix(text, `"`) {
+		if text, err = joinStrings(text); err != nil {
+			return nil, "", err
+		}
+	}
+	list, ok := strings.CutPrefix(text, recordKey)
+	if !ok {
+		return data, "", nil
+	}
+	var choices []choice
+	if err := json.Unmarshal([]byte(list), &choices); err != nil {
+		return nil, "", fmt.Errorf("TXT record: after %s must stand a JSON list of {serviceConfig: …}: %w", recordKey, err)
+	}
+	i := slices.IndexFunc(choices, forGo)
+	if i < 0 {
+		return nil, "", fmt.Errorf("TXT record: none of its %d elements has a serviceConfig for Go", len(choices))
+	}
+	return choices[i].ServiceConfig, choices[i].conditions(i, len(choices)), nil
+}
+
+func forGo(c choice) bool {
+	anyLanguage := len(c.ClientLanguage) == 0
+	return len(c.ServiceConfig) > 0 && (anyLanguage || slices.ContainsFunc(c.ClientLanguage, func(l string) bool { return strings.EqualFold(l, "go") }))
+}
+
+// conditions says what a policy file cannot: for which clients the record has the config.
+func (c choice) conditions(i, of int) string {
+	var list []string
+	if c.Percentage != nil && *c.Percentage < 100 {
+		list = append(list, fmt.Sprintf("%d %% of the clients", *c.Percentage))
+	}
+	if len(c.ClientHostname) > 0 {
+		list = append(list, "the hosts "+strings.Join(c.ClientHostname, ", "))
+	}
+	if of == 1 && len(list) == 0 {
+		return ""
+	}
+	comment := fmt.Sprintf("Element %d of the %d in the TXT record, the first for Go.", i+1, of)
+	if len(list) > 0 {
+		comment += " The record has it for " + strings.Join(list, " on ") + " only; this file is for all."
+	}
+	return comment
+}
+
+// joinStrings joins the character strings of a TXT record, each in quotes, with escapes as in zone files.
+func joinStrings(text string) (string, error) {
+	var (
+		joined strings.Builder
+		inside bool
+	)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			inside = !inside
+		case !inside && strings.IndexByte(" \t\r\n()", c) >= 0: // between two strings
+		case !inside:
+			return "", fmt.Errorf("TXT record: %q stands outside of the quotes", c)
+		case c != '\\':
+			joined.WriteByte(c)
+		case i+1 == len(text):
+			return "", fmt.Errorf(`TXT record: ends with \`)
+		default:
+			digits := text[i+1 : min(i+4, len(text))]
+			if n, err := strconv.ParseUint(digits, 10, 8); err == nil && len(digits) == 3 {
+				joined.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+			i++
+			joined.WriteByte(text[i])
+		}
+	}
+	if inside {
+		return "", fmt.Errorf("TXT record: a quote is not closed")
+	}
+	return joined.String(), nil
+}

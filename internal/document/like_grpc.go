@@ -1,0 +1,84 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// RespellLikeGRPC gives the keys and durations of an object the spelling that a [Decoder] reads, where gRPC for Go accepts
+// another one: keys in any case, keys with null, which count as absent, and durations that lack the digits on one side
+// of the point. md describes the object. It returns whether anything has changed.
+func RespellLikeGRPC(n *Node, md protoreflect.MessageDescriptor) (changed bool) {
+	if n.Kind != Object {
+		return false
+	}
+	before := *n
+	n.Entries, n.index = nil, nil
+	for _, e := range before.Entries {
+		fd := fieldInAnyCase(md, e.Key)
+		if fd != nil && e.Value.Kind == Null {
+			changed = true
+			continue
+		}
+		if fd != nil {
+			changed = respellValue(e.Value, fd) || changed
+			// Of two spellings of one key, both stay: the decoder says which it does not know.
+			if key := fd.JSONName(); key != e.Key && before.Get(key) == nil && n.Get(key) == nil {
+				e.Key, changed = key, true
+			}
+		}
+		n.Put(e)
+	}
+	return changed
+}
+
+func respellValue(n *Node, fd protoreflect.FieldDescriptor) (changed bool) {
+	switch {
+	case fd.Message() == nil:
+	case fd.IsList():
+		for _, item := range n.Items {
+			changed = RespellLikeGRPC(item, fd.Message()) || changed
+		}
+	case fd.Message().FullName() == "google.protobuf.Duration":
+		if text := respellDuration(n); text != n.Text {
+			n.Text, changed = text, true
+		}
+	default:
+		return RespellLikeGRPC(n, fd.Message())
+	}
+	return changed
+}
+
+// shortDuration lacks the digits on one side of the point.
+var shortDuration = regexp.MustCompile(`^(-?)(?:(\.[0-9]{1,9})|([0-9]+)\.)s$`)
+
+// respellDuration is ".5s" with a zero before the point, "5.s" without the point, and any other text as it is.
+func respellDuration(n *Node) string {
+	parts := shortDuration.FindStringSubmatch(n.Text)
+	switch {
+	case n.Kind != Text || parts == nil:
+		return n.Text
+	case parts[2] != "":
+		return parts[1] + "0" + parts[2] + "s"
+	default:
+		return parts[1] + parts[3] + "s"
+	}
+}
+
+// fieldInAnyCase is the field of a key, if necessary in another case, as encoding/json finds it.
+func fieldInAnyCase(md protoreflect.MessageDescriptor, key string) protoreflect.FieldDescriptor {
+	if fd := md.Fields().ByJSONName(key); fd != nil {
+		return fd
+	}
+	for i := range md.Fields().Len() {
+		if fd := md.Fields().Get(i); strings.EqualFold(fd.JSONName(), key) {
+			return fd
+		}
+	}
+	return nil
+}
