@@ -98,6 +98,7 @@ func playable(s *sim.Scenario) error {
 		refuse(len(f.Calls) > 1, "fleet %s: %d calls", f.Name, len(f.Calls))
 		for k := range f.Calls {
 			refuse(f.Calls[k].Delay != nil || f.Calls[k].Loss > 0, "fleet %s: a network with delay or loss", f.Name)
+			refuse(f.Calls[k].Work > 0 && f.Calls[k].Work != 1, "fleet %s: calls of unequal work", f.Name)
 		}
 	}
 	calls := map[string]bool{}
@@ -110,6 +111,7 @@ func playable(s *sim.Scenario) error {
 			c := &v.Calls[k]
 			refuse(c.Clients > 1, "service %s: calls by %d clients", v.Name, c.Clients)
 			refuse(c.Delay != nil || c.Loss > 0, "service %s: a network with delay or loss", v.Name)
+			refuse(c.Work > 0 && c.Work != 1, "service %s: calls of unequal work", v.Name)
 		}
 	}
 	for i := range s.Phases {

@@ -25,6 +25,8 @@ func TestPlayable(t *testing.T) {
 		"fleet users: 2 clients":    func(s *sim.Scenario) { s.Fleets[0].Clients = 2 },
 		"fleet users: 2 calls":      func(s *sim.Scenario) { s.Fleets[0].Calls = append(s.Fleets[0].Calls, s.Fleets[0].Calls[0]) },
 		"service shop: the newest":  func(s *sim.Scenario) { s.Services[0].Order = sim.OrderLIFO },
+		"fleet users: calls of":     func(s *sim.Scenario) { s.Fleets[0].Calls[0].Work = 2 },
+		"service shop: calls of":    func(s *sim.Scenario) { s.Services[0].Calls = []sim.Call{{Service: "x", Work: 2}} },
 		"fleet users: think":        func(s *sim.Scenario) { s.Fleets[0].Think = &sim.Distribution{A: ms} },
 		"fleet users: a network":    func(s *sim.Scenario) { s.Fleets[0].Calls[0].Loss = 0.1 },
 		"service shop: a time that": func(s *sim.Scenario) { s.Services[0].Time = &sim.Distribution{Shape: sim.ShapeExponential, A: ms} },

@@ -54,8 +54,8 @@ func (b *backend) arrive(a *attempt) {
 func (b *backend) serve(a *attempt) {
 	b.busy++
 	took := b.service.draw(b.service.spec.Time)
-	if s := b.faults.slower; s != 1 {
-		took = time.Duration(float64(took) * s)
+	if times := b.faults.slower * a.link.work; times != 1 {
+		took = time.Duration(min(float64(took)*times, longest))
 	}
 	b.service.world.after(took, a, workDone, 0)
 }

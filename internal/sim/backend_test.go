@@ -142,6 +142,26 @@ func TestBackendDroppedMemory(t *testing.T) {
 	}
 }
 
+// Calls of unequal cost keep the same workers busy.
+func TestBackendWork(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Services[0].Queue = 1_000_000
+	s.Services[0].Time = &Distribution{A: 10 * time.Millisecond}
+	s.Fleets[0].Rate = 100
+	s.Fleets[0].Calls = append(s.Fleets[0].Calls, Call{Service: "shop", Deadline: time.Minute, Work: 5})
+	v := play(t, s, Options{}).Runs[0].Services[0]
+	served := v.Requests - v.Held[len(v.Held)-1]
+	if served < 310 || served > 355 {
+		t.Errorf("%d served in 10 s; want 333, since half of them take 50 ms", served)
+	}
+	s.Fleets[0].Calls[1].Work, s.Phases[0].Faults = 1e6, []Fault{{Service: "shop", Slower: 1e6}}
+	s.Services[0].Time.A = time.Hour
+	if v := play(t, s, Options{}).Runs[0].Services[0]; v.Held[len(v.Held)-1] != v.Requests {
+		t.Errorf("%d of %d requests in hand; want all of them: their work ends after years", v.Held[len(v.Held)-1], v.Requests)
+	}
+}
+
 // Fewer workers and slower ones are less capacity.
 func TestBackendCapacity(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,10 @@
 
 package sim
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // eventQueue holds what is still to happen, in the order of time, and within one instant in the order of being
 // scheduled. The zero value is empty and at time zero.
@@ -32,9 +35,13 @@ type handler interface {
 // eventKind is a number that the handler chooses.
 type eventKind uint8
 
-// after schedules an event for after a delay, which is not negative.
+// after schedules an event for after a delay, which is not negative. Beyond the end of time it happens at the end.
 func (q *eventQueue) after(delay time.Duration, h handler, kind eventKind, number uint32) {
-	q.push(event{q.now + delay, q.nextOrder(), h, kind, number})
+	at := q.now + delay
+	if at < q.now {
+		at = math.MaxInt64
+	}
+	q.push(event{at, q.nextOrder(), h, kind, number})
 }
 
 // nextOrder is the order of an event that is scheduled now.

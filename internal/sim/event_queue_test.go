@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +15,16 @@ import (
 type recorder struct{ seen []uint32 }
 
 func (r *recorder) handle(_ eventKind, number uint32) { r.seen = append(r.seen, number) }
+
+// Work of years behind work of years ends no earlier than that.
+func TestEventQueueEndOfTime(t *testing.T) {
+	t.Parallel()
+	q := eventQueue{now: math.MaxInt64 - 1}
+	q.after(time.Duration(longest), new(recorder), 0, 0)
+	if q.next(); q.now != math.MaxInt64 {
+		t.Errorf("now %d; want the end of time", q.now)
+	}
+}
 
 func TestEventQueueOrder(t *testing.T) {
 	t.Parallel()

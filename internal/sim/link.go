@@ -33,6 +33,7 @@ type link struct {
 	network     *rand.Rand
 	picks       *rand.Rand // of connections
 	roundRobin  []uint32   // of each connection
+	work        float64    // of a request, in times of the service
 }
 
 // defaultMaxAttempts is the cap that a Retrier has unless it is built with another.

@@ -20,6 +20,7 @@ const (
 	mostLength   = 24 * time.Hour
 	mostRate     = 1e8
 	mostBuckets  = 100_000
+	mostTimes    = 1e6 // of a time
 )
 
 // scenario reads the whole file.
@@ -93,6 +94,7 @@ func (f *fields) call() Call {
 		Method:      f.text("method"),
 		Policy:      f.text("policy"),
 		Deadline:    f.duration("deadline", 0, time.Millisecond, time.Hour),
+		Work:        f.number("work", 1, mostTimes, true),
 		Connections: f.count("connections", 1, 1, 100_000),
 		Attempts:    f.count("attempts", defaultMaxAttempts, 1, 1000),
 		Delay:       f.distribution("delay"),
@@ -237,7 +239,7 @@ func (f *fields) fault() Fault {
 		Down:    f.flag("down", false),
 		Hang:    f.flag("hang", false),
 		Flaky:   f.number("flaky", 0, 1, true),
-		Slower:  f.number("slower", 0, 1e6, true),
+		Slower:  f.number("slower", 0, mostTimes, true),
 		Code:    f.code("code", codes.Unavailable),
 	}
 	if f.has("workers") {

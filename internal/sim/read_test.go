@@ -47,7 +47,7 @@ fleets:
     calls: {service: front, method: /a.B/C, policy: retry, deadline: 2s}
   - name: robots
     think: {bimodal: {usual: {fixed: 2s}, slow: {exponential: 1s}, part: 0.25}}
-    calls: [{service: back, deadline: 1s}, {service: front, deadline: 3s, share: 2.5}]
+    calls: [{service: back, deadline: 1s}, {service: front, deadline: 3s, share: 2.5, work: 5}]
 phases:
   - {name: calm, kind: LEAD, length: 5s, load: 0.5}
   - name: trouble
@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 		"kinds":   s.Services[0].Abandoned == AbandonedDrop && s.Services[0].Order == OrderLIFO && s.Services[1].Order == OrderFIFO && !s.Services[0].Reports && s.Services[1].Reports && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
 		"shapes":  *s.Services[0].Time == Distribution{Shape: ShapeUniform, A: 1e6, B: 3e6} && *s.Services[1].Time == Distribution{Shape: ShapeLogNormal, A: 5e6, B: 50e6} && *call.Delay == Distribution{Shape: ShapeNormal, A: 2e6, B: 1e6},
 		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
-		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && s.Fleets[1].Think.Shape == ShapeBimodal && s.Fleets[1].Think.Part == 0.25 && *s.Fleets[1].Think.Usual == Distribution{A: 2e9} && *s.Fleets[1].Think.Slow == Distribution{Shape: ShapeExponential, A: time.Second} && s.Fleets[1].Clients == 1 && len(s.Fleets[0].Calls) == 1 && s.Fleets[1].Calls[0].Share == 1 && s.Fleets[1].Calls[1].Share == 2.5 && s.Fleets[1].Calls[1].Service == "front",
+		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && s.Fleets[1].Think.Shape == ShapeBimodal && s.Fleets[1].Think.Part == 0.25 && *s.Fleets[1].Think.Usual == Distribution{A: 2e9} && *s.Fleets[1].Think.Slow == Distribution{Shape: ShapeExponential, A: time.Second} && s.Fleets[1].Clients == 1 && len(s.Fleets[0].Calls) == 1 && s.Fleets[1].Calls[0].Share == 1 && s.Fleets[1].Calls[1].Share == 2.5 && s.Fleets[1].Calls[1].Service == "front" && s.Fleets[1].Calls[0].Work == 1 && s.Fleets[1].Calls[1].Work == 5,
 		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Kind == KindAfter && s.Length() == 20*time.Second,
 		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
 		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
@@ -144,8 +144,9 @@ func TestParseErrors(t *testing.T) {
 		{"rate: 12.5", "rate: 12.5\n    think: 1s", "fleets[0].rate: 12.5: must be the calls per second of all clients together; or think, how long each waits between its calls, and not both"},
 		{"{service: back, deadline: 1s}", "{service: back}", `fleets[1].calls[0].deadline: is required; must be a time such as "1s": who waits forever says nothing of retries`},
 		{"{service: front, deadline: 3s", "{service: fronts, deadline: 3s", "fleets[1].calls[1].service: fronts: no service has that name; must be front or back"},
+		{"work: 5", "work: 0", "fleets[1].calls[1].work: 0: must be a number, more than 0 and at most 1e+06"},
 		{"share: 2.5", "share: 0", "fleets[1].calls[1].share: 0: must be a number, more than 0 and at most 1e+06"},
-		{"calls: [{service: back, deadline: 1s}, {service: front, deadline: 3s, share: 2.5}]", "calls: []", "fleets[1].calls: must say which service is called, with which deadline"},
+		{"calls: [{service: back, deadline: 1s}, {service: front, deadline: 3s, share: 2.5, work: 5}]", "calls: []", "fleets[1].calls: must say which service is called, with which deadline"},
 		{"kind: LEAD", "kind: AFTER", "phases[1]: must not stand here: LEAD comes first, then TROUBLE, then AFTER"},
 		{"length: 10s", "len: 10s", `phases[1].length: is required; must be a time such as "10s"`},
 		{"backends: [0], down: true", "backends: [1], down: true", "phases[1].faults[0].backends: 1: must be less than the 1 backends of back, counted from 0"},

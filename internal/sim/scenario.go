@@ -92,14 +92,16 @@ type Call struct {
 	Method      string // "/package.Service/Method", by which the policy is found
 	Policy      string // a name of Policies; "" is none, one attempt
 	Deadline    time.Duration
-	Connections int // of each process, each of which goes round the backends; 0: 1
-	Clients     int // of a service: processes that share budgets; 0: one for each backend
-	Attempts    int // cap over the policies' maxAttempts, as interceptor.WithMaxAttempts; 0: 5
+	Work        float64 // a worker takes so many times the service's time; 0: 1
+	Connections int     // of each process, each of which goes round the backends; 0: 1
+	Clients     int     // of a service: processes that share budgets; 0: one for each backend
+	Attempts    int     // cap over the policies' maxAttempts, as interceptor.WithMaxAttempts; 0: 5
 	Delay       *Distribution
 	Loss        float64 // part of the messages that never arrive
 }
 
-// Capacity is how many requests all backends together serve in a second while nothing is wrong with them.
+// Capacity is how many requests, of calls whose work is 1, all backends together serve in a second while nothing is wrong
+// with them.
 func (s *Service) Capacity() float64 { return float64(s.Backends*s.Workers) / s.Time.Mean().Seconds() }
 
 func (c *Call) connections() int { return max(c.Connections, 1) }
