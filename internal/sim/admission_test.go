@@ -4,7 +4,6 @@
 package sim
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,24 +12,21 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// crowded is a service of 1000 requests a second with one phase of trouble, and calls that have a second, of a policy
-// without and one with admission.
+// crowded is a service of 1000 requests a second with one phase of trouble, and calls that have a second, by a policy
+// without admission and with it.
 func crowded(t *testing.T, trouble Phase) *Scenario {
 	t.Helper()
-	read := func(extra string) *policy.Set {
-		set, err := policy.Parse("", fmt.Appendf(nil, `methodConfig: [{name: [{service: a.B, method: C}], %s
-			retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.2s}}]`, extra))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return set
+	p, err := NewPolicy(`methodConfig: [{name: [{service: a.B, method: C}],
+		retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.2s}}]`)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return &Scenario{
 		Title: "crowded", Seed: 20, Bucket: 200 * time.Millisecond, Recovery: Recovery{Success: 0.99, Window: 250 * time.Millisecond},
 		Services: []Service{{Name: "shop", Backends: 4, Workers: 5, Queue: 375, Time: &Distribution{A: 20 * time.Millisecond}, Refuse: codes.ResourceExhausted}},
 		Fleets:   []Fleet{{Name: "users", Rate: 1000, Calls: []Call{{Service: "shop", Method: "/a.B/C", Policy: "without", Deadline: time.Second}}}},
-		Policies: map[string]*policy.Set{"without": read(""), "with": read("admission: REFUSE,")},
-		Variants: []Variant{{Name: "without"}, {Name: "with", Policies: map[string]string{"users": "with"}}},
+		Policies: map[string]*Policy{"without": p},
+		Variants: []Variant{{Name: "without"}, {Name: "with", Set: `{"admission": "REFUSE"}`}},
 		Phases: []Phase{
 			{Name: "calm", Kind: KindLead, Length: 5 * time.Second, Load: 0.55},
 			trouble,

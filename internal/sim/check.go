@@ -5,13 +5,14 @@ package sim
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
 
 // check finds what is wrong between the parts of a scenario, each of which is right by itself.
 func (r *reader) check(s *Scenario) {
-	c := checker{Report: r.Report, scenario: s}
+	c := checker{reader: r, scenario: s}
 	for _, part := range []struct {
 		key string
 		n   int
@@ -44,7 +45,7 @@ func (r *reader) check(s *Scenario) {
 }
 
 type checker struct {
-	*document.Report
+	*reader
 
 	scenario *Scenario
 }
@@ -131,26 +132,35 @@ func (c *checker) service(path, name string) *Service {
 // call must lead to a service, by a policy that has something to say of the method.
 func (c *checker) call(path, from string, call *Call) {
 	c.service(path+".service", call.Service)
-	c.follows(path+".policy", call.Policy, call)
-	for i, v := range c.scenario.Variants {
-		if name := v.policyOf(from, call.Policy); name != call.Policy {
-			field := document.Item("variants", i) + ".policy"
+	c.follows(path+".policy", call.Policy, &Variant{}, call)
+	for i := range c.scenario.Variants {
+		v, field := &c.scenario.Variants[i], document.Item("variants", i)
+		switch name := v.policyOf(from, call.Policy); {
+		case name == call.Policy && v.Set == "":
+		case name == call.Policy:
+			c.follows(field+".set", name, v, call)
+		default:
+			at := field + ".policy"
 			if _, own := v.Policies[from]; own {
-				field = document.Item("variants", i) + ".policies." + from
+				at = field + ".policies." + from
 			}
-			c.follows(field, name, call)
+			c.follows(at, name, v, call)
 		}
 	}
 }
 
-func (c *checker) follows(path, name string, call *Call) {
-	set := c.scenario.Policies[name]
+func (c *checker) follows(path, name string, v *Variant, call *Call) {
 	switch {
 	case name == "" || name == NoPolicy:
 		return
-	case set == nil:
+	case c.scenario.Policies[name] == nil:
 		c.Errorf(path, name, "no policy has that name; name its file under policies, or write %s for one attempt", NoPolicy)
 		c.Skip(path) // for other calls
+		return
+	}
+	set, err := c.scenario.setOf(v, name)
+	if err != nil {
+		c.changeIsWrong(v, err)
 		return
 	}
 	p := set.Lookup(call.Method)
@@ -160,6 +170,22 @@ func (c *checker) follows(path, name string, call *Call) {
 	case p.Hedge() != nil && p.Hedge().Quantile != nil:
 		c.Errorf(path, name, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
 	}
+}
+
+// changeIsWrong reports what is wrong with the policies that a variant's set makes.
+func (c *checker) changeIsWrong(v *Variant, err error) {
+	i := slices.IndexFunc(c.scenario.Variants, func(other Variant) bool { return other.Name == v.Name })
+	base := document.Item("variants", i) + ".set"
+	if c.Skipped(base) {
+		return
+	}
+	c.reportPolicy(err, base, func(field string) string {
+		if entry, inside, ok := strings.Cut(field, "."); ok && strings.HasPrefix(entry, "methodConfig[") {
+			return base + "." + inside
+		}
+		return ""
+	})
+	c.Skip(base) // for other calls
 }
 
 // variants must name who is there.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // Load reads the scenario file at path. Policy files are looked for beside it. See [Parse] for its form and
@@ -27,7 +26,7 @@ func Load(path string) (*Scenario, error) {
 }
 
 // Parse reads a scenario, in YAML or JSON; docs/simulator.md lists the keys. file is the name that diagnostics show, and
-// read returns the policy files that the scenario names. The error is a [*policy.Error] with all that is wrong
+// read returns the policy files that the scenario names. The error is a [*document.Error] with all that is wrong
 // in the scenario, each with line and column, what was found and what would be right; or that of a policy file.
 // Unknown keys, keys that stand twice, and values without their unit are errors.
 func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*Scenario, error) {
@@ -52,33 +51,4 @@ type reader struct {
 	*document.Report
 
 	failed []error // of policy files
-}
-
-// policies reads the policy files.
-func (r *reader) policies(f *fields, read func(string) ([]byte, error)) map[string]*policy.Set {
-	sets := map[string]*policy.Set{}
-	if f == nil {
-		return sets
-	}
-	for _, name := range f.keys() {
-		file := f.text(name)
-		if file == "" {
-			continue
-		}
-		if name == NoPolicy {
-			f.wrong(name, "means one attempt; choose another name")
-		}
-		data, err := read(file)
-		if err != nil {
-			f.wrong(name, "cannot be read: %v", err)
-			continue
-		}
-		set, err := policy.Parse(file, data)
-		if err != nil {
-			r.failed = append(r.failed, err)
-			continue
-		}
-		sets[name] = set
-	}
-	return sets
 }

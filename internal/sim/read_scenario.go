@@ -299,6 +299,11 @@ func (f *fields) variant() Variant {
 			v.Policies[name] = in.text(name)
 		}
 	}
+	if n := f.value("set", document.Object, "keys of a policy's methodConfig entries, such as {admission: REFUSE}"); n != nil {
+		if text, ok := n.JSON(f.Report, f.under("set")); ok {
+			v.Set = string(text)
+		}
+	}
 	if f.has("guard") {
 		v.Guard = new(f.flag("guard", true))
 	}

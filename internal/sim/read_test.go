@@ -27,7 +27,7 @@ about: every key
 seed: 7
 bucket: 500ms
 recovery: {success: 0.95, window: 1s}
-policies: {retry: retry.yaml}
+policies: {retry: retry.yaml, own: {methodConfig: [{name: [{service: a.B}], timeout: 1.5s}, {name: [{service: a.C}], hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}}]}}
 services:
   - name: front
     backends: 2
@@ -60,6 +60,7 @@ phases:
 variants:
   - {name: none, policy: NONE, clients: 3, guard: true}
   - {name: front alone, policies: {front: retry, users: NONE}}
+  - {name: admission, set: {admission: REFUSE, retryPolicy: {maxAttempts: 2, jitter: NONE}}, policies: {users: retry}}
 `
 
 func parse(text string) (*Scenario, error) {
@@ -95,6 +96,8 @@ func TestParse(t *testing.T) {
 		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Kind == KindAfter && s.Length() == 20*time.Second,
 		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
 		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
+		"own":     s.Policies["own"].Lookup("/a.B/X").Spec().Timeout == 1500*time.Millisecond && s.Policies["own"].File == "" && s.Policies["retry"].File == "retry.yaml",
+		"set":     s.Variants[2].Set == `{"admission":"REFUSE","retryPolicy":{"maxAttempts":2,"jitter":"NONE"}}`,
 		"variant": s.Variants[0].All == NoPolicy && s.Variants[0].Clients == 3 && *s.Variants[0].Guard && s.Variants[1].Policies["front"] == "retry" && s.Variants[1].Guard == nil,
 	} {
 		if !ok {
@@ -122,6 +125,16 @@ func TestParseErrors(t *testing.T) {
 		{"retry.yaml", "none.yaml", "x.yaml:6:19: policies.retry: none.yaml: cannot be read: file does not exist"},
 		{"retry.yaml", "bad.yaml", "bad.yaml:1:15: methodConfig: 7: must be a list"},
 		{"retry.yaml", "quantile.yaml", "x.yaml:17:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
+		{"timeout: 1.5s", "timeout: 1.5", `x.yaml:6:86: policies.own.methodConfig[0].timeout: 1.5: must have its unit: "1.5s"`},
+		{"timeout: 1.5s", "timeouts: 1.5s", "x.yaml:6:87: policies.own.methodConfig[0].timeouts: 1.5s: unknown key; did you mean timeout?"},
+		{"hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}", "hedgingPolicy: {}", "x.yaml:6:133: policies.own.methodConfig[1].hedgingPolicy.maxAttempts: is required; must be"},
+		{"own: {", "NONE: {", "policies.NONE: means one attempt; choose another name"},
+		{"set: {admission: REFUSE", "set: {admision: REFUSE", "variants[2].set.admision: REFUSE: unknown key; did you mean admission?"},
+		{"jitter: NONE}}", "jitter: SOME}}", "variants[2].set.retryPolicy.jitter: SOME: must be"},
+		{"jitter: NONE}}", "maxBackoff: null}}", "variants[2].set.retryPolicy.maxBackoff: null: must be"},
+		{"jitter: NONE}}", "jitter: NONE}, hedgingPolicy: {}}", "variants[2].set.retryPolicy: stands beside hedgingPolicy: keep one of the two"},
+		{"set: {admission: REFUSE", "set: {name: null", `variants[2].set: "retry": has no entry for the method "/a.B/C" of the calls to back`},
+		{"set: {admission: REFUSE, retryPolicy: {maxAttempts: 2, jitter: NONE}}", "set: 7", "variants[2].set: 7: must be keys of a policy's methodConfig entries, such as {admission: REFUSE}"},
 		{"backends: 2", "backends: two", "x.yaml:9:15: services[0].backends: two: must be a whole number, 1 to 100000"},
 		{"uniform: {from: 1ms, to: 3ms}", "uniform: {from: 3ms, to: 1ms}", "x.yaml:11:21: services[0].time.uniform: to must be at least from"},
 		{"uniform: {from: 1ms, to: 3ms}", "pareto: 1ms", "x.yaml:11:12: services[0].time.pareto: unknown key; must be fixed, exponential, uniform, normal, lognormal or bimodal"},

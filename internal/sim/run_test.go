@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 func example(t *testing.T, name string) *Scenario {
@@ -121,7 +119,7 @@ func TestRunCrowd(t *testing.T) {
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
 	s := crowd(20_000)
-	s.Policies = map[string]*policy.Set{}
+	s.Policies = map[string]*Policy{}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	var last float64

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 // Scenario is what is to be played. [Load] reads one from a file, whose keys are these fields in camelCase.
@@ -19,8 +17,8 @@ type Scenario struct {
 	Seed     uint64 // of all chance; [Options] may name another
 	Bucket   time.Duration
 	Recovery Recovery
-	Policies map[string]*policy.Set // by the names that calls use
-	Variants []Variant              // what is compared; none: the scenario as it is
+	Policies map[string]*Policy // by the names that calls use
+	Variants []Variant          // what is compared; none: the scenario as it is
 	Services []Service
 	Fleets   []Fleet
 	Phases   []Phase
@@ -37,6 +35,7 @@ type Recovery struct {
 type Variant struct {
 	Name     string
 	Policies map[string]string // by a fleet's or a service's name: what its calls follow instead
+	Set      string            // JSON: changes each entry of these policies, null removes a key (RFC 7386); "": nothing
 	All      string            // what the calls of all others follow instead; "": their own
 	Clients  int               // of each fleet; 0: as the fleet says
 	Method   string            // of all calls that follow All; "": their own

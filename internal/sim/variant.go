@@ -37,7 +37,7 @@ func (v *Variant) methodOf(from, own string) string {
 func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario, error) {
 	more := *s
 	more.Policies = maps.Clone(s.Policies)
-	more.Policies[name] = set
+	more.Policies[name] = &Policy{Set: set, File: name}
 	more.Variants = slices.Clone(s.Variants)
 	if len(more.Variants) == 0 {
 		more.Variants = []Variant{{Name: "as the scenario says"}}

@@ -107,7 +107,11 @@ func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 	}
 	key := retriersKey{from, b.variant.policyOf(from, spec.Policy), clients}
 	if b.retriers[key] == nil {
-		b.retriers[key] = newRetriers(b.world.scenario.Policies[key.policy], clients)
+		set, err := b.world.scenario.setOf(b.variant, key.policy)
+		if err != nil {
+			return nil, err
+		}
+		b.retriers[key] = newRetriers(set, clients)
 	}
 	return l, l.setPolicy(b.retriers[key], b.variant.methodOf(from, spec.Method))
 }
