@@ -109,7 +109,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	if waits, says := c.saysWaitForReady(); says {
 		s.ConnectWait, s.FailFast = 0, !waits
 	}
-	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.maxAttempts {
+	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.attemptLimit() {
 		r.warnCut(c.policy.MaxAttempts())
 	}
 	if deadline, ok := c.ctx.Deadline(); ok {

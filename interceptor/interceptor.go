@@ -62,7 +62,7 @@ type Retrier struct {
 	tellsSent                 bool
 	stats                     []stats.Handler
 	watched                   bool // somebody has a say in every attempt
-	maxAttempts               int
+	maxAttempts               int // of [WithMaxAttempts]; 0: the file's maxAttemptsLimit
 	random                    func() float64
 	warned                    once
 	maxReplayed               int64        // bytes that all streams may keep for replay
@@ -94,7 +94,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		single:      single,
 		budgets:     budgets{given: map[string]budget.Budget{}, rules: map[string]budgetRule{}},
-		maxAttempts: DefaultMaxAttempts,
 		random:      rand.Float64,
 		maxReplayed: DefaultMaxReplayBytes,
 	}

@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -13,16 +14,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// DefaultMaxAttempts is the most attempts of a call, whatever its policy says, unless
-// [WithMaxAttempts] allows more: gRPC's own cap (gRFC A6).
-const DefaultMaxAttempts = 5
-
 // Option configures a [Retrier].
 type Option func(*Retrier) error
 
-// WithMaxAttempts sets the cap over the policies' maxAttempts. A policy that wants more is cut to
-// it, with a warning. n is at least 1, which switches retries off; the default is
-// [DefaultMaxAttempts].
+// WithMaxAttempts sets the cap over the policies' maxAttempts, in place of the policy file's maxAttemptsLimit. A policy
+// that wants more is cut to it, with a warning. n is at least 1, which switches retries off; the default is
+// [policy.DefaultMaxAttemptsLimit].
 func WithMaxAttempts(n int) Option {
 	return func(r *Retrier) error {
 		if n < 1 {
@@ -31,6 +28,11 @@ func WithMaxAttempts(n int) Option {
 		r.maxAttempts = n
 		return nil
 	}
+}
+
+// attemptLimit is the cap over the policies' maxAttempts, whatever source they come from.
+func (r *Retrier) attemptLimit() int {
+	return cmp.Or(r.maxAttempts, r.rules.Load().set.MaxAttemptsLimit())
 }
 
 // WithObserver tells o what happens to calls. It may be given more than once; observers are told

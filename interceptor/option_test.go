@@ -151,6 +151,30 @@ func TestWithMaxAttempts(t *testing.T) {
 			}
 		}, interceptor.WithMaxAttempts(10))
 	})
+	t.Run("maxAttemptsLimit", func(t *testing.T) {
+		limited := config(eight)
+		limited.MaxAttemptsLimit = 6
+		play(t, limited, func(t *testing.T, s scene) {
+			s.On(get, down())
+			_, _ = s.call(t.Context(), get)
+			s.retrier.Reload(mustSet(t, config(eight)))
+			_, _ = s.call(t.Context(), get)
+			if got := s.Count(get); got != 6+5 {
+				t.Errorf("%d attempts; want 6, and after a reload 5", got)
+			}
+		})
+	})
+	t.Run("both", func(t *testing.T) {
+		limited := config(eight)
+		limited.MaxAttemptsLimit = 6
+		play(t, limited, func(t *testing.T, s scene) {
+			s.On(get, down())
+			_, _ = s.call(t.Context(), get)
+			if got := s.Count(get); got != 7 || s.retrier.Policy().MaxAttempts != 7 {
+				t.Errorf("%d attempts, limit %d; want the option's 7", got, s.retrier.Policy().MaxAttempts)
+			}
+		}, interceptor.WithMaxAttempts(7))
+	})
 }
 
 func texts(diagnostics []policy.Diagnostic) []string {

@@ -154,7 +154,7 @@ func TestReload_Event(t *testing.T) {
 		}
 		got.Set = nil
 		want := interceptor.PolicyState{
-			Since: time.Now(), MaxAttempts: interceptor.DefaultMaxAttempts, MaxWaiting: policy.DefaultMaxWaiting,
+			Since: time.Now(), MaxAttempts: policy.DefaultMaxAttemptsLimit, MaxWaiting: policy.DefaultMaxWaiting,
 			Mode: policy.ModeEnforce, SetMode: policy.ModeEnforce,
 		}
 		if got != want {

@@ -44,7 +44,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		case policyOption:
 			of, p = r.rules.Load(), o.policy
 			flags &^= configPending
-			f.maxAttempts = r.maxAttempts
+			f.maxAttempts = r.attemptLimit()
 		case maxAttemptsOption:
 			own = o.n
 		case criticalityOption:

@@ -86,7 +86,7 @@ type found struct {
 // else what comes with the API. again says that the call's first attempt has failed.
 func (r *Retrier) lookup(cc *grpc.ClientConn, method string, again bool) found {
 	file := r.rules.Load()
-	f := found{rules: file, policy: file.set.Lookup(method), maxAttempts: r.maxAttempts}
+	f := found{rules: file, policy: file.set.Lookup(method), maxAttempts: r.attemptLimit()}
 	if r.serviceConfigs == nil || cc == nil || f.policy != nil && file.set.Configured(f.policy) {
 		return f
 	}

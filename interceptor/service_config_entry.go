@@ -97,8 +97,8 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 	if e.codes&(1<<codes.OK) != 0 {
 		warn("OK", "is no failure, and is passed over in retryableStatusCodes")
 	}
-	if e.maxAttempts > r.maxAttempts {
-		warn(strconv.Itoa(e.maxAttempts), fmt.Sprintf("maxAttempts is cut to %d, the most that this Retrier allows; interceptor.WithMaxAttempts allows more", r.maxAttempts))
+	if most := r.attemptLimit(); e.maxAttempts > most {
+		warn(strconv.Itoa(e.maxAttempts), fmt.Sprintf("maxAttempts is cut to %d, the most that this Retrier allows; %s", most, allowsMore))
 	}
 	if spec.Retry.Codes == 0 {
 		spec.Retry = nil

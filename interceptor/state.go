@@ -105,7 +105,7 @@ type PolicyState struct {
 	Since  time.Time // when the Retrier began to follow it
 
 	Set         *policy.Set // the policies, with those that come with APIs
-	MaxAttempts int         // the cap over the policies' maxAttempts ([WithMaxAttempts])
+	MaxAttempts int         // the cap over the policies' maxAttempts (maxAttemptsLimit, [WithMaxAttempts])
 	MaxWaiting  int         // how many calls may wait between attempts at a time
 	Mode        policy.Mode // of all calls: the stricter of the set's and SetMode's; entries may have a stricter one
 	SetMode     policy.Mode // what [Retrier.SetMode] has set for all calls; more in [Retrier.Switches]
@@ -117,7 +117,7 @@ func (r *Retrier) Policy() PolicyState {
 	rules, set := r.rules.Load(), r.switches.Load().all.Mode
 	return PolicyState{
 		Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since,
-		Set: rules.set, MaxAttempts: r.maxAttempts, MaxWaiting: int(r.waitLimit.slots.Load()),
+		Set: rules.set, MaxAttempts: cmp.Or(r.maxAttempts, rules.set.MaxAttemptsLimit()), MaxWaiting: int(r.waitLimit.slots.Load()),
 		Mode: max(rules.set.Mode(), set), SetMode: set,
 	}
 }

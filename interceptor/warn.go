@@ -54,19 +54,21 @@ func (r *Retrier) warnings() []policy.Diagnostic {
 // cuts are the warnings about policies that want more attempts than the Retrier allows.
 func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Diagnostic) {
 	for _, p := range set.Policies() {
-		if p.MaxAttempts() > r.maxAttempts {
+		if most := r.attemptLimit(); p.MaxAttempts() > most {
 			warnings = append(warnings, policy.Diagnostic{
 				Severity: policy.SeverityWarning,
 
 				Field: "maxAttempts of " + p.Name().String(),
 				Value: strconv.Itoa(p.MaxAttempts()),
-				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; "+
-					"interceptor.WithMaxAttempts allows more", r.maxAttempts),
+				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; %s", most, allowsMore),
 			})
 		}
 	}
 	return warnings
 }
+
+// allowsMore says how to raise the cap over maxAttempts.
+const allowsMore = "maxAttemptsLimit in the policy file, or interceptor.WithMaxAttempts, allows more"
 
 // warn tells the observers, or the default logger if none of them listens: a warning that nobody
 // asked for must still be seen.
@@ -167,7 +169,7 @@ func (c *call) warnInSequence() {
 func (r *Retrier) warnCut(attempts int) {
 	if r.warned.first("cut " + strconv.Itoa(attempts)) {
 		r.warn(policy.Diagnostic{Field: "maxAttempts", Value: strconv.Itoa(attempts), Message: fmt.Sprintf(
-			"of a policy given with a call is cut to %d, the most that this Retrier allows; interceptor.WithMaxAttempts allows more", r.maxAttempts)})
+			"of a policy given with a call is cut to %d, the most that this Retrier allows; %s", r.attemptLimit(), allowsMore)})
 	}
 }
 

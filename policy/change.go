@@ -6,6 +6,7 @@ package policy
 import (
 	"reflect"
 	"slices"
+	"strconv"
 )
 
 // Change is one difference between two sets, for logs and people.
@@ -14,7 +15,7 @@ type Change struct {
 	Name string // of the policy, as [Name.String] has it, or of the budget; "" for what has none
 	How  ChangeKind
 
-	From, To string // of a mode, such as "ENFORCE" and "ENFORCE for 5 %"; else ""
+	From, To string // of a mode, such as "ENFORCE" and "ENFORCE for 5 %", or of maxAttemptsLimit; else ""
 }
 
 // ChangedPart is the part of a set that differs.
@@ -26,6 +27,7 @@ const (
 	ChangedBudget           ChangedPart = "budget"
 	ChangedRetryThrottling  ChangedPart = "retryThrottling" // the default budget, where the set throttles
 	ChangedMaxWaiting       ChangedPart = "maxWaiting"
+	ChangedMaxAttemptsLimit ChangedPart = "maxAttemptsLimit"
 	ChangedLoadBalancing    ChangedPart = balancingKey       // where a Retrier brings it ([Set.LoadBalancing])
 	ChangedTransparentRetry ChangedPart = "transparentRetry" // at the file's top
 	ChangedMode             ChangedPart = "mode"             // of all calls or of the policy of that name, or its percent
@@ -75,6 +77,11 @@ func (s *Set) ChangesSince(before *Set) []Change {
 	}
 	if before.waiting != s.waiting {
 		list = append(list, Change{What: ChangedMaxWaiting, How: ChangeChanged})
+	}
+	if before.attempts != s.attempts {
+		list = append(list, Change{
+			What: ChangedMaxAttemptsLimit, How: ChangeChanged, From: strconv.Itoa(before.attempts), To: strconv.Itoa(s.attempts),
+		})
 	}
 	if before.transparent != s.transparent {
 		list = append(list, Change{What: ChangedTransparentRetry, How: ChangeChanged})

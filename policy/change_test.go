@@ -41,6 +41,8 @@ methodConfig:
   timeout: 2s
 `, []string{"policy /acme.C/ added", "policy / changed", "policy /acme.A/Get removed", "budget new added", "budget orders changed", "budget spare removed", "retryThrottling added"}},
 		"transparent retries":  {"transparentRetry: DENY" + before, []string{"policy /acme.A/Get changed", "policy /acme.B/ changed", "policy / changed", "transparentRetry changed"}},
+		"a limit":              {"maxAttemptsLimit: 7" + before, []string{"maxAttemptsLimit changed from 5 to 7"}},
+		"the default limit":    {"maxAttemptsLimit: 5" + before, nil},
 		"the mode of all":      {"mode: OFF" + before, []string{"mode changed from ENFORCE to OFF"}},
 		"the part of all":      {"percent: 7" + before, []string{"mode changed from ENFORCE to ENFORCE for 7 %"}},
 		"the mode of an entry": {strings.Replace(before, "name: [{}]", "name: [{}]\n  mode: OFF", 1), []string{"policy / changed", "mode / changed from ENFORCE to OFF"}},

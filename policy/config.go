@@ -23,8 +23,10 @@ type Config struct {
 	Throttling  *budget.ThrottleConfig // the budget of every policy that names none; nil: the default budget
 	Idempotency Idempotency            // for entries that say nothing of it
 	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
-	Mode        Mode                   // for all calls; entries may be stricter
-	Percent     *float64               // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
+	// MaxAttemptsLimit is the cap over the policies' maxAttempts, 2 to 100; 0: [DefaultMaxAttemptsLimit].
+	MaxAttemptsLimit int
+	Mode             Mode     // for all calls; entries may be stricter
+	Percent          *float64 // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
 
 	TransparentRetry TransparentRetry // for entries that say nothing of it, and methods without an entry; 0: [TransparentRetryAllow]
 
@@ -54,10 +56,13 @@ func (n Name) String() string {
 // DefaultMaxWaiting is how many calls may wait in a backoff at a time if a [Config] leaves it at zero.
 const DefaultMaxWaiting = 10_000
 
+// DefaultMaxAttemptsLimit is the cap over the policies' maxAttempts if a [Config] leaves it at zero, as in gRFC A6.
+const DefaultMaxAttemptsLimit = 5
+
 // convert turns what a file says into a config, and fills in what it leaves out.
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{
-		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()),
+		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
 		TransparentRetry: enum[TransparentRetry](f.GetTransparentRetry()),
 		Mode:             enum[Mode](f.GetMode()), Percent: f.Percent,
 	}
@@ -125,6 +130,9 @@ func checkConfig(report *document.Report, c Config) {
 	checkEnum(report, "transparentRetry", policyv1.TransparentRetry(c.TransparentRetry))
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
+	}
+	if n := c.MaxAttemptsLimit; n != 0 && (n < 2 || n > 100) || n == 0 && report.Written("maxAttemptsLimit") {
+		report.Errorf("maxAttemptsLimit", n, "must be 2 to 100; for no retries leave the policies out")
 	}
 	checkMode(report, "", c.Mode, c.Percent)
 	checkBudgets(report, c.Budgets)

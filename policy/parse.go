@@ -157,5 +157,5 @@ func mayBeNull(fd protoreflect.FieldDescriptor) bool {
 }
 
 func zeroIsWrong(fd protoreflect.FieldDescriptor) bool {
-	return fd.Name() == "max_attempts" || fd.Name() == "max_tokens" || fd.Name() == "max_waiting"
+	return fd.Name() == "max_attempts" || fd.Name() == "max_tokens" || fd.Name() == "max_waiting" || fd.Name() == "max_attempts_limit"
 }

@@ -209,3 +209,15 @@ func TestParseServiceConfig(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestParseRecvTimeout has the timeout of an attempt as gRPC's C-core and Java name it.
+func TestParseRecvTimeout(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]policy.OnTimeout{"": policy.OnTimeoutRetry, ", onAttemptTimeout: HEDGE": policy.OnTimeoutHedge} {
+		set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, "+
+			"backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptRecvTimeout: 2s"+more+"}\n")
+		if r := set.Lookup("/a.B/C").Spec().Retry; r.PerAttemptTimeout != 2*time.Second || r.OnAttemptTimeout != want {
+			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.OnAttemptTimeout, want)
+		}
+	}
+}

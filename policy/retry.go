@@ -135,6 +135,13 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		MaxConnectionWait:   r.GetMaxConnectionWait().AsDuration(),
 		WaitForReadyOnRetry: r.WaitForReadyOnRetry, // absent is not false
 	}
+	if r.GetPerAttemptRecvTimeout() != nil {
+		if report.Written(path + ".perAttemptTimeout") {
+			report.Errorf(path+".perAttemptRecvTimeout", r.GetPerAttemptRecvTimeout().AsDuration(), "means the same as perAttemptTimeout beside it: keep one of the two")
+		}
+		c.PerAttemptTimeout = r.GetPerAttemptRecvTimeout().AsDuration()
+		c.OnAttemptTimeout = cmp.Or(c.OnAttemptTimeout, OnTimeoutRetry)
+	}
 	for _, o := range r.GetCodeOverrides() {
 		c.Overrides = append(c.Overrides, convertOverride(o))
 	}

@@ -25,6 +25,7 @@ type Set struct {
 	throttle    *budget.ThrottleConfig
 	assumed     Idempotency // for entries that say nothing of it
 	waiting     int
+	attempts    int              // the cap over the policies' maxAttempts
 	reach       reach            // of all calls
 	transparent TransparentRetry // for entries that say nothing of it, and methods without an entry
 	methods     []MethodConfig   // the config's entries
@@ -60,6 +61,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		throttle:    cloned(c.Throttling),
 		assumed:     c.Idempotency,
 		waiting:     cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
+		attempts:    cmp.Or(c.MaxAttemptsLimit, DefaultMaxAttemptsLimit),
 		transparent: c.TransparentRetry,
 		reach:       reachOf(c.Mode, c.Percent),
 		channel:     c.channel,
@@ -128,6 +130,9 @@ func (s *Set) Hash() string {
 
 // MaxWaiting is how many calls may wait in a backoff at a time.
 func (s *Set) MaxWaiting() int { return s.waiting }
+
+// MaxAttemptsLimit is the cap over the policies' maxAttempts.
+func (s *Set) MaxAttemptsLimit() int { return s.attempts }
 
 // Policies returns the policies in the order of the config, one for each name; [Policy.Name] says
 // which. Those that come with APIs follow, in the order of their names ([Set.WithDescriptors]).

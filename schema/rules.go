@@ -29,6 +29,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"PolicyFile.health_check_config":   func(s *schema) { s.Properties = map[string]*schema{"serviceName": stringOrNull(&schema{})} },
 		"PolicyFile.max_waiting":           least(1),
 		"PolicyFile.percent":               between(0, 100),
+		"PolicyFile.max_attempts_limit":    between(2, 100),
 
 		"MethodConfig.percent":  between(0, 100),
 		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },

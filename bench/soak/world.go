@@ -133,7 +133,7 @@ func (w *world) observer() interceptor.Observer {
 		Call: func(_ context.Context, e interceptor.CallEvent) {
 			w.ended.Add(1)
 			w.extra.Add(int64(max(e.Attempts-1, 0)))
-			if e.Attempts > interceptor.DefaultMaxAttempts {
+			if e.Attempts > policy.DefaultMaxAttemptsLimit {
 				w.add("too many attempts", "%d of a call of %s", e.Attempts, e.Method)
 			}
 		},

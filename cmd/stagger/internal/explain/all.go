@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -73,7 +72,7 @@ func rank(method string) int {
 	return 0
 }
 
-// effectOf is the effect for a Retrier with gRPC's cap of attempts.
+// effectOf is the effect for a Retrier with the file's cap of attempts.
 func effectOf(set *policy.Set, known api.API, path string) explain.Effect {
-	return explain.EffectOf(set, known.Level, path, interceptor.DefaultMaxAttempts)
+	return explain.EffectOf(set, known.Level, path, set.MaxAttemptsLimit())
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -93,7 +92,7 @@ var (
 
 // Command is "stagger explain".
 func Command() *cobra.Command {
-	o := options{Question: explain.Question{Code: codes.Unavailable, MaxAttempts: interceptor.DefaultMaxAttempts}}
+	o := options{Question: explain.Question{Code: codes.Unavailable}}
 	c := &cobra.Command{
 		Use:               "explain (FILE METHOD | FILE --all | --reason NAME)",
 		Short:             "Show what a policy does, attempt by attempt, or for every method",
@@ -195,6 +194,7 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if err != nil {
 		return err
 	}
+	o.MaxAttempts = set.MaxAttemptsLimit()
 	a := explain.Explain(set, known.Level, o.Question, explain.Draw(o.seed))
 	if o.format == formatJSON {
 		return writeJSON(c.OutOrStdout(), a.JSON())

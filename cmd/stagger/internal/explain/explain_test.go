@@ -100,7 +100,7 @@ func drawn(t *rapid.T) (*policy.Set, explain.Question) {
 		t.Fatal(err)
 	}
 	return set, explain.Question{
-		MaxAttempts: interceptor.DefaultMaxAttempts,
+		MaxAttempts: policy.DefaultMaxAttemptsLimit,
 		Method:      method,
 		Code:        rapid.SampledFrom([]codes.Code{codes.Unavailable, codes.Aborted, codes.NotFound}).Draw(t, "code"),
 		Pushback:    rapid.SampledFrom([]string{"", "", "-1", "0", "70", "400000", "+5"}).Draw(t, "pushback"),
@@ -118,7 +118,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(explain.Explain(set, api.API{}.Level, explain.Question{MaxAttempts: interceptor.DefaultMaxAttempts, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
+	got := text(explain.Explain(set, api.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
 		"refused   gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)\n",
@@ -128,7 +128,7 @@ methodConfig:
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := text(explain.Explain(set, api.API{}.Level, explain.Question{MaxAttempts: interceptor.DefaultMaxAttempts, Method: "/x.Y/Z"}, explain.Chances{0}), terminal.Style{}); !strings.Contains(got, "no entry names it") {
+	if got := text(explain.Explain(set, api.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: "/x.Y/Z"}, explain.Chances{0}), terminal.Style{}); !strings.Contains(got, "no entry names it") {
 		t.Error(got)
 	}
 }
@@ -159,7 +159,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := explain.Question{MaxAttempts: interceptor.DefaultMaxAttempts, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
+	q := explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
 	a := explain.Explain(set, api.API{}.Level, q, explain.Chances{0.7, 0.9})
 	var got []string
 	for _, e := range a.Events {
@@ -225,7 +225,7 @@ func drawnSlow(t *rapid.T) (*policy.Set, explain.Question) {
 		return time.Duration(rapid.IntRange(low, high).Draw(t, label)*unit) * time.Microsecond
 	}
 	q := explain.Question{
-		MaxAttempts: interceptor.DefaultMaxAttempts, Method: method, Code: rapid.SampledFrom([]codes.Code{codes.Aborted, codes.NotFound}).Draw(t, "code"),
+		MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: rapid.SampledFrom([]codes.Code{codes.Aborted, codes.NotFound}).Draw(t, "code"),
 		Hang: rapid.Bool().Draw(t, "hang"), Latency: odd(1, 800, 1031, "latency"),
 	}
 	spec := policy.Spec{Timeout: odd(100, 3000, 1009, "timeout")}

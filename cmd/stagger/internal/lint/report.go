@@ -13,7 +13,6 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -59,7 +58,7 @@ func (r *report) amplify(depth int) {
 		return
 	}
 	for _, p := range r.set.Policies() {
-		if n := min(p.MaxAttempts(), interceptor.DefaultMaxAttempts); n > 1 {
+		if n := min(p.MaxAttempts(), r.set.MaxAttemptsLimit()); n > 1 {
 			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: policy.SeverityNote, File: r.file, Field: p.Name().String(), Message: fmt.Sprintf(
 				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
 				depth, math.Pow(float64(n), float64(depth)), n)})

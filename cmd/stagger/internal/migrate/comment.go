@@ -107,7 +107,7 @@ func cut(p *yaml.Node) {
 		return
 	}
 	if n, err := strconv.ParseFloat(attempts.Value, 64); err == nil && n > 5 {
-		keyOf(p, "maxAttempts").HeadComment = `At most 5 are made, as with gRPC; interceptor.WithMaxAttempts allows more.`
+		keyOf(p, "maxAttempts").HeadComment = `At most 5 are made, as with gRPC; maxAttemptsLimit at the top of the file allows more.`
 	}
 }
 

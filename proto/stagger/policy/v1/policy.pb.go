@@ -886,9 +886,12 @@ type PolicyFile struct {
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The share of the calls that the mode is for, in percent, drawn for each call; the others are OFF, and earn
 	// nothing. Of this and an entry's own the smaller holds. 0 to 100, at most four decimals; 100 when absent.
-	Percent       *float64 `protobuf:"fixed64,1006,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Percent *float64 `protobuf:"fixed64,1006,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
+	// stagger. The cap over maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
+	// interceptor.WithMaxAttempts wins.
+	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PolicyFile) Reset() {
@@ -1001,6 +1004,13 @@ func (x *PolicyFile) GetMode() Mode {
 func (x *PolicyFile) GetPercent() float64 {
 	if x != nil && x.Percent != nil {
 		return *x.Percent
+	}
+	return 0
+}
+
+func (x *PolicyFile) GetMaxAttemptsLimit() uint32 {
+	if x != nil && x.MaxAttemptsLimit != nil {
+		return *x.MaxAttemptsLimit
 	}
 	return 0
 }
@@ -1317,8 +1327,8 @@ func (x *Name) GetMethod() string {
 // RetryPolicy is gRPC's retryPolicy (gRFC A6) and stagger's keys beside it.
 type RetryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The most attempts of a call, the first included. Required, at least 2. Above the cap of
-	// the Retrier (5, interceptor.WithMaxAttempts) it is cut to the cap, and loading says so.
+	// gRPC. The most attempts of a call, the first included. Required, at least 2. Above maxAttemptsLimit
+	// it is cut to that, and loading says so.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The first backoff before jitter. Required, more than 0.
 	InitialBackoff *durationpb.Duration `protobuf:"bytes,2,opt,name=initial_backoff,json=initialBackoff,proto3" json:"initial_backoff,omitempty"`
@@ -1372,9 +1382,12 @@ type RetryPolicy struct {
 	// quarters of the time to its deadline. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
-	FirstRetry    FirstRetry `protobuf:"varint,1014,opt,name=first_retry,json=firstRetry,proto3,enum=stagger.policy.v1.FirstRetry" json:"first_retry,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FirstRetry FirstRetry `protobuf:"varint,1014,opt,name=first_retry,json=firstRetry,proto3,enum=stagger.policy.v1.FirstRetry" json:"first_retry,omitempty"`
+	// gRPC's C-core and Java read it: perAttemptTimeout with onAttemptTimeout RETRY, unless that says otherwise. More than 0.
+	// Not together with perAttemptTimeout.
+	PerAttemptRecvTimeout *durationpb.Duration `protobuf:"bytes,1015,opt,name=per_attempt_recv_timeout,json=perAttemptRecvTimeout,proto3" json:"per_attempt_recv_timeout,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *RetryPolicy) Reset() {
@@ -1538,6 +1551,13 @@ func (x *RetryPolicy) GetFirstRetry() FirstRetry {
 		return x.FirstRetry
 	}
 	return FirstRetry_FIRST_RETRY_UNSPECIFIED
+}
+
+func (x *RetryPolicy) GetPerAttemptRecvTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.PerAttemptRecvTimeout
+	}
+	return nil
 }
 
 // CodeOverride lets some failures count as if they had another code, in this policy only: the caller
@@ -2392,7 +2412,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x93\x06\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xde\x06\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -2407,10 +2427,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"maxWaiting\x88\x01\x01\x12Q\n" +
 	"\x11transparent_retry\x18\xec\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12,\n" +
 	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
-	"\apercent\x18\xee\a \x01(\x01H\x01R\apercent\x88\x01\x01B\x0e\n" +
+	"\apercent\x18\xee\a \x01(\x01H\x01R\apercent\x88\x01\x01\x122\n" +
+	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x02R\x10maxAttemptsLimit\x88\x01\x01B\x0e\n" +
 	"\f_max_waitingB\n" +
 	"\n" +
-	"\b_percent\"\xd5\a\n" +
+	"\b_percentB\x15\n" +
+	"\x13_max_attempts_limit\"\xd5\a\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2436,7 +2458,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xb3\t\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\x88\n" +
+	"\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -2458,7 +2481,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x0ecode_overrides\x18\xf4\a \x03(\v2\x1f.stagger.policy.v1.CodeOverrideR\rcodeOverrides\x12J\n" +
 	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\x12?\n" +
 	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
-	"firstRetryB\x1a\n" +
+	"firstRetry\x12S\n" +
+	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeoutB\x1a\n" +
 	"\x18_wait_for_ready_on_retry\"\x9d\x01\n" +
 	"\fCodeOverride\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12)\n" +
@@ -2703,33 +2727,34 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	18, // 31: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
 	30, // 32: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
 	9,  // 33: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	12, // 34: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	12, // 35: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	12, // 36: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	30, // 37: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	30, // 38: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	6,  // 39: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	7,  // 40: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	30, // 41: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	12, // 42: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	21, // 43: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	30, // 44: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	30, // 45: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	30, // 46: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	30, // 47: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	30, // 48: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	11, // 49: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	24, // 50: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	22, // 51: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	26, // 52: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	27, // 53: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	30, // 54: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	25, // 55: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	30, // 34: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	12, // 35: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	12, // 36: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	12, // 37: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	30, // 38: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	30, // 39: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	6,  // 40: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	7,  // 41: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	30, // 42: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	12, // 43: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	21, // 44: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	30, // 45: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	30, // 46: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	30, // 47: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	30, // 48: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	30, // 49: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	11, // 50: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	24, // 51: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	22, // 52: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	26, // 53: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	27, // 54: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	30, // 55: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	25, // 56: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
