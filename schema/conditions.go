@@ -32,6 +32,18 @@ func fixedIsOne(s *schema) {
 	when(s, "growth", "FIXED", "backoffMultiplier", &schema{Const: new(any(1))})
 }
 
+// timeouts allows one name for the timeout of an attempt, and none beside commitOn HEADERS.
+func timeouts(s *schema) {
+	const ours, grpcs = "perAttemptTimeout", "perAttemptRecvTimeout"
+	for _, key := range []string{ours, grpcs} {
+		when(s, "commitOn", "HEADERS", key, never())
+	}
+	s.AllOf = append(s.AllOf, &schema{
+		If:   &schema{Required: []string{ours}},
+		Then: &schema{Properties: map[string]*schema{grpcs: never()}},
+	})
+}
+
 // fleetIsReserve allows no minPerSecond beside a fleet.
 func fleetIsReserve(s *schema) {
 	s.AllOf = append(s.AllOf, &schema{

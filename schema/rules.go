@@ -38,7 +38,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"Name.service":          both(pattern("^[^/]*$", "must be a full name without slashes"), func(s *schema) { stringOrNull(s) }),
 		"Name.method":           both(pattern("^[^/]*$", "must be a name without slashes"), func(s *schema) { stringOrNull(s) }),
 
-		"RetryPolicy":                          both(fixedIsOne, func(s *schema) { when(s, "commitOn", "HEADERS", "perAttemptTimeout", never()) }),
+		"RetryPolicy":                          both(fixedIsOne, timeouts),
 		"RetryPolicy.max_attempts":             least(2),
 		"RetryPolicy.backoff_multiplier":       positive,
 		"RetryPolicy.retryable_status_codes[]": notEmpty,
