@@ -75,7 +75,12 @@ func answered(err error) bool {
 func (c *call) multiplied() bool {
 	r, enforced := c.retrier, c.options.mode == policy.ModeEnforce
 	switch {
-	case c.cc == nil, c.with == alone && enforced:
+	case c.cc == nil:
+		return false
+	case c.with == alone && enforced:
+		if c.policy == r.single && hidesRetries(c.cc) {
+			r.warnRoutes(c.cc.CanonicalTarget(), c.method)
+		}
 		return false
 	case c.with == alone:
 		if retriesItself(c.cc, c.method) {

@@ -206,6 +206,49 @@ func TestUnsent_GRPCRetries(t *testing.T) {
 	}
 }
 
+// TestUnretried_Routes has methods with and without a policy at a target of an xDS server, whose routes' retries are off.
+func TestUnretried_Routes(t *testing.T) {
+	for name, row := range map[string]struct {
+		scheme string
+		method string
+		warns  bool
+	}{
+		"no policy":                    {"xds", "/x.Y/Z", true},
+		"a policy":                     {"xds", create, false},
+		"no policy, another scheme":    {"static", "/x.Y/Z", false},
+		"no policy, google-c2p":        {"google-c2p", "/x.Y/Z", true},
+		"no policy, a scheme like xds": {"xdsx", "/x.Y/Z", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				j := new(journal)
+				retrier := mustNew(t, mustSet(t, config(impatient())), withJournal(j))
+				r := manual.NewBuilderWithScheme(row.scheme)
+				r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "nowhere"}}})
+				conn, err := grpc.NewClient(row.scheme+":///orders", append(retrier.DialOptions(),
+					grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("down") }))...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				for range 2 {
+					if _, err := (scene{conn: conn}).call(t.Context(), row.method); status.Code(err) != codes.Unavailable {
+						t.Error(err)
+					}
+					if _, err := conn.NewStream(t.Context(), serverStream, row.method); status.Code(err) != codes.Unavailable {
+						t.Error(err)
+					}
+				}
+				if got := strings.Join(j.warnings, "; "); strings.Contains(got, "xDS server's routes") != row.warns || len(j.warnings) > 1 {
+					t.Errorf("warnings %q; want one: %v", got, row.warns)
+				}
+			})
+		})
+	}
+}
+
 // refuser is an HTTP/2 server that refuses its first stream with REFUSED_STREAM and answers the
 // next ones with an empty message: gRPC's own server never does that on demand.
 func refuser(conn net.Conn) (streams int) {

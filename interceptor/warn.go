@@ -223,6 +223,15 @@ func (r *Retrier) warnHidden(target string) {
 	}
 }
 
+// warnRoutes reports, once, a method without a policy at a target whose retry policies gRPC does not show, and has
+// switched off.
+func (r *Retrier) warnRoutes(target, method string) {
+	if r.warned.first("routes") {
+		r.warn(policy.Diagnostic{Field: "target", Value: target, Message: "Retrier.DialOptions switches gRPC's own retries off, those of the " +
+			"xDS server's routes too, and no policy is known for " + method + ": it is not retried. Write its policy into the policy file (docs/xds.md)"})
+	}
+}
+
 // hidesRetries reports whether an xDS server configures the connection: gRPC does not show its retry policies
 // (gRFC A44).
 func hidesRetries(cc *grpc.ClientConn) bool {
