@@ -1,0 +1,236 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+// drawn is a scenario that nobody has chosen.
+type drawn struct {
+	Scenario *sim.Scenario     // without variants: the players are those
+	Files    map[string]string // policy files, by the player that follows them
+	Words    string            // what was drawn, in a line
+	Warned   []string          // what lint, or the Retrier within 100 calls, says of the default player's policy
+	LowLoad  bool              // fewer calls than 0.6 of the capacity, all the time
+}
+
+// lowLoad is the load below which retries must not lose what they have gained before.
+const lowLoad = 0.6
+
+// draft is a scenario while it is drawn.
+type draft struct {
+	chance
+
+	sim.Scenario
+
+	base   float64 // load before and after the trouble, in parts of the capacity
+	rare   bool    // each client calls once in ten seconds
+	usual  []usual // of each service
+	phases []phase
+	words  []string
+}
+
+// usual is how long calls of a service take while nothing is wrong, and nothing waits.
+type usual struct{ median, p99 time.Duration }
+
+// names of the services of a chain; shorter chains have the last ones.
+var names = []string{"front", "cart", "orders", "shop"}
+
+// draw draws the scenario with a number, under a seed.
+func draw(ctx context.Context, seed uint64, index int) (*drawn, error) {
+	d := &draft{chance: newChance(seed, index)}
+	d.Title = fmt.Sprintf("scenario %d of seed %d", index, seed)
+	d.Seed = 1
+	d.Bucket = time.Second
+	d.rare = d.hit(0.08)
+	d.drawLoad()
+	d.drawServices()
+	if err := d.measure(ctx); err != nil {
+		return nil, err
+	}
+	d.drawCalls()
+	d.drawTrouble()
+	p := d.drawPolicy()
+	s := d.Scenario
+	r := &drawn{Scenario: &s, Files: map[string]string{}, LowLoad: true}
+	for _, phase := range s.Phases {
+		r.LowLoad = r.LowLoad && phase.Load < lowLoad
+	}
+	for _, player := range players {
+		if player.file != nil {
+			r.Files[player.name] = player.file(d, p)
+		}
+	}
+	var err error
+	if s.Policies, err = parsePolicies(r.Files); err != nil {
+		return nil, err
+	}
+	r.Warned = d.warnings(r.Files[defaultPlayer], p)
+	r.Words = strings.Join(d.words, ", ")
+	s.About = r.Words
+	return r, nil
+}
+
+// say adds to what was drawn, in words.
+func (d *draft) say(format string, args ...any) {
+	d.words = append(d.words, fmt.Sprintf(format, args...))
+}
+
+// drawServices draws a chain of services, and how many clients call it. A play may cost a tenth of a second of processor
+// time, so it has thousands of calls, and the capacity follows from their number.
+func (d *draft) drawServices() {
+	const mostCalls = 12_000
+	hops := 1 + d.one(0.6, 0.2, 0.12, 0.08)
+	clients := d.drawClients()
+	var calls float64 // at a capacity of one a second
+	for _, p := range d.phases {
+		calls += p.load * p.length.Seconds()
+	}
+	capacity := d.log(2000, mostCalls) / float64(hops) / calls
+	if d.rare {
+		clients = max(clients, 30)
+		capacity = float64(clients) / 10 / d.base
+	}
+	for i, name := range names[len(names)-hops:] {
+		s := sim.Service{Name: name, Guard: true, Refuse: codes.ResourceExhausted}
+		last := i == hops-1
+		room := d.even(1.3, 3) // of the services before the last, beside it
+		if last {
+			room = 1
+		}
+		mean := time.Duration(d.log(2, 80) / capacity * float64(time.Second))
+		s.Time = d.drawTime(last, min(max(mean, 2*time.Millisecond), time.Second/2))
+		slots := max(capacity*room*s.Time.Mean().Seconds(), 1)
+		s.Backends = max(min(d.count(1, 20), int(slots)), 1)
+		s.Workers = max(int(slots/float64(s.Backends)+0.5), 1)
+		if d.hit(0.5) {
+			s.Refuse = codes.Unavailable
+		}
+		if d.hit(0.3) {
+			s.Abandoned = sim.AbandonedDrop
+		}
+		if !last {
+			s.Calls = []sim.Call{{Service: names[len(names)-hops+i+1], Method: method(names[len(names)-hops+i+1]), Policy: defaultPlayer}}
+		}
+		d.Services = append(d.Services, s)
+	}
+	first, last := &d.Services[0], d.last()
+	d.Fleets = []sim.Fleet{{
+		Name: "users", Clients: clients, Rate: tidy(last.Capacity()),
+		Call: sim.Call{Service: first.Name, Method: method(first.Name), Policy: defaultPlayer},
+	}}
+	d.say("%d processes", clients)
+	if hops > 1 {
+		d.say("%d hops", hops)
+	}
+	d.say("%d backends of %d workers", last.Backends, last.Workers)
+}
+
+func (d *draft) drawClients() int {
+	switch d.one(0.2, 0.2, 0.3, 0.3) {
+	case 0:
+		return 1
+	case 1:
+		return d.count(2, 10)
+	case 2:
+		return d.count(10, 100)
+	default:
+		return d.count(100, 300)
+	}
+}
+
+// last is the service at the end of the chain, whose capacity all loads are parts of.
+func (d *draft) last() *sim.Service { return &d.Services[len(d.Services)-1] }
+
+// method is that of calls to a service.
+func method(service string) string { return "/search.v1." + service + "/Get" }
+
+// drawTime draws how long a request takes.
+func (d *draft) drawTime(say bool, mean time.Duration) *sim.Distribution {
+	t, what := &sim.Distribution{A: neat(mean)}, "fixed times"
+	switch d.one(0.1, 0.4, 0.4, 0.1) {
+	case 1:
+		t.Shape, what = sim.ShapeExponential, "exponential times"
+	case 2:
+		t.Shape, what = sim.ShapeLogNormal, "heavy-tailed times"
+		t.B = time.Duration(float64(t.A) * d.log(4, 40))
+		t.A = neat(time.Duration(float64(t.A) * float64(t.A) / float64(t.Mean())))
+		t.B = neat(time.Duration(float64(t.A) * d.log(4, 40)))
+	case 3:
+		t.Shape, what = sim.ShapeUniform, "even times"
+		t.A, t.B = neat(t.A/2), neat(t.A*3/2)
+	}
+	if say {
+		d.say("%s of %v", what, t.Mean().Round(time.Millisecond))
+	}
+	return t
+}
+
+// measure plays calls to each service while nothing is wrong, for [usual].
+func (d *draft) measure(ctx context.Context) error {
+	s := sim.Scenario{
+		Title: "usual", Seed: 1, Bucket: time.Second, Recovery: sim.Recovery{Success: 1, Window: time.Second},
+		Phases: []sim.Phase{{Name: "calm", Length: 10 * time.Second, Load: 1}},
+	}
+	for _, service := range d.Services {
+		service.Workers = 1000
+		s.Services = append(s.Services, service)
+		call := sim.Call{Service: service.Name, Deadline: time.Minute, Delay: d.Fleets[0].Call.Delay}
+		s.Fleets = append(s.Fleets, sim.Fleet{Name: "to " + service.Name, Clients: 1, Rate: 50, Call: call})
+	}
+	for i := range s.Services {
+		s.Services[i].Calls = append([]sim.Call(nil), s.Services[i].Calls...)
+		for k := range s.Services[i].Calls {
+			s.Services[i].Calls[k].Policy = sim.NoPolicy
+		}
+	}
+	r, err := s.Run(ctx, sim.Options{Parallel: 1})
+	if err != nil {
+		return err
+	}
+	for _, f := range r.Runs[0].Fleets {
+		d.usual = append(d.usual, usual{f.P50, f.P99})
+	}
+	return nil
+}
+
+// drawCalls draws deadlines, networks and queues.
+func (d *draft) drawCalls() {
+	call, u := &d.Fleets[0].Call, d.usual[0]
+	call.Deadline = neat(min(max(time.Duration(float64(u.median)*d.log(3, 60)), u.p99, 100*time.Millisecond), 10*time.Second))
+	d.say("deadline %v", call.Deadline)
+	if d.hit(0.5) {
+		call.Delay = &sim.Distribution{A: neat(time.Duration(d.log(float64(time.Millisecond), float64(call.Deadline)/100+1e6)))}
+	}
+	if d.hit(0.05) {
+		call.Loss = 0.002
+		d.say("lossy network")
+	}
+	if d.hit(0.15) {
+		call.Connections = d.count(2, 4)
+	}
+	for i := range d.Services {
+		s := &d.Services[i]
+		perBackend := s.Capacity() / float64(s.Backends)
+		long := d.hit(0.6)
+		if long {
+			s.Queue = max(int(perBackend*call.Deadline.Seconds()*d.log(0.3, 3)), 1)
+		} else {
+			s.Queue = d.IntN(3*s.Workers + 1)
+		}
+		if s == d.last() {
+			d.say("%s queues", map[bool]string{true: "long", false: "short"}[long])
+		}
+	}
+	window := time.Duration(60 / (d.base * d.Fleets[0].Rate) * float64(time.Second)) // of sixty calls
+	d.Recovery = sim.Recovery{Success: 0.95, Window: max(window.Round(10*time.Millisecond), 250*time.Millisecond)}
+}

@@ -1,0 +1,213 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// player is a way to retry that plays a scenario.
+type player struct {
+	name string
+	file func(d *draft, p drawnPolicy) string // the policy file; nil: no retries
+	grpc bool                                 // it is gRPC's own client, which knows of no chains
+}
+
+// The names of players that others are compared with, or that are judged first.
+const (
+	noRetries     = "no retries"
+	defaultPlayer = "default"
+	grpcPlayer    = "gRPC's, throttled"
+)
+
+// players are all of them. The first is what the others are compared with.
+var players = []player{
+	{noRetries, nil, false},
+	{grpcPlayer, (*draft).grpcFile, true},
+	{"4 attempts", (*draft).unboundFile, true},
+	{defaultPlayer, (*draft).defaultFile, false},
+	{"quick start", (*draft).quickStartFile, false},
+	{"hedging", (*draft).hedgingFile, false},
+	{"admission", (*draft).admissionFile, false},
+}
+
+// playerNames are the names of all players.
+func playerNames() []string {
+	list := make([]string, len(players))
+	for i, p := range players {
+		list[i] = p.name
+	}
+	return list
+}
+
+// drawnPolicy is what was drawn of the policy.
+type drawnPolicy struct {
+	attempts int
+	backoff  time.Duration
+	codes    string
+	kind     policyKind
+	times    []time.Duration // attempt timeout, or hedging delay, of the calls of each service
+	onlyLast bool            // only the calls of the chain's last service are retried
+}
+
+type policyKind uint8
+
+const (
+	kindPlain   policyKind = iota // retries after failures alone
+	kindTimeout                   // and after slow attempts, which go on
+	kindReplace                   // and in place of slow attempts
+	kindHedge                     // hedges
+)
+
+// drawPolicy draws the policy. The default player follows it with the default budget.
+func (d *draft) drawPolicy() drawnPolicy {
+	p := drawnPolicy{attempts: 2 + d.IntN(4), backoff: d.span(20*time.Millisecond, 250*time.Millisecond), codes: "UNAVAILABLE"}
+	if d.hit(0.5) {
+		p.codes = "UNAVAILABLE, RESOURCE_EXHAUSTED"
+	}
+	p.kind = policyKind(d.one(0.42, 0.3, 0.05, 0.23))
+	p.onlyLast = len(d.Services) > 1 && d.hit(0.3)
+	var times func(u usual) time.Duration
+	switch p.kind {
+	case kindPlain:
+		d.say("retries")
+		return p
+	case kindHedge:
+		near := d.hit(0.3)
+		part := d.even(0.95, 1.6)
+		if near {
+			d.say("hedges at %.2g times the median", part)
+		} else {
+			d.say("hedges at p99")
+		}
+		times = func(u usual) time.Duration {
+			if near {
+				return time.Duration(float64(u.median) * part)
+			}
+			return max(u.p99, u.median*6/5)
+		}
+	default:
+		over := d.log(0.9, 12)
+		d.say("attempt timeout of %.2g times the median", over)
+		times = func(u usual) time.Duration { return time.Duration(float64(u.median) * over) }
+	}
+	for _, u := range d.usual {
+		p.times = append(p.times, neat(min(times(u), d.Fleets[0].Call.Deadline*2/3)))
+	}
+	return p
+}
+
+// file writes a policy file with an entry for the calls of each service.
+func (d *draft) file(head string, p drawnPolicy, entry func(service int) string) string {
+	var b strings.Builder
+	b.WriteString(head + "methodConfig:\n")
+	for i, s := range d.Services {
+		fmt.Fprintf(&b, "  - name: [{service: search.v1.%s, method: Get}]\n", s.Name)
+		if !p.onlyLast || i == len(d.Services)-1 {
+			b.WriteString(entry(i))
+		}
+	}
+	return b.String()
+}
+
+// retryPolicy writes what all retry policies say.
+func retryPolicy(attempts int, first, longest time.Duration, codes string, more ...string) string {
+	lines := append([]string{
+		fmt.Sprintf("maxAttempts: %d", attempts), "initialBackoff: " + seconds(first), "maxBackoff: " + seconds(longest),
+		"backoffMultiplier: 2", "retryableStatusCodes: [" + codes + "]",
+	}, more...)
+	return "    retryPolicy:\n      " + strings.Join(lines, "\n      ") + "\n"
+}
+
+func hedgingPolicy(attempts int, delay time.Duration, codes string) string {
+	return fmt.Sprintf("    hedgingPolicy:\n      maxAttempts: %d\n      hedgingDelay: %s\n      nonFatalStatusCodes: [%s]\n", attempts, seconds(delay), codes)
+}
+
+// seconds is a time as policy files have it.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
+
+// longest is the longest backoff.
+func (p drawnPolicy) longest() time.Duration { return neat(16 * p.backoff) }
+
+// drawn is the drawn policy's entry for the calls of a service.
+func (p drawnPolicy) entry(i int) string {
+	switch p.kind {
+	case kindHedge:
+		return hedgingPolicy(min(p.attempts, 3), p.times[i], p.codes)
+	case kindTimeout:
+		return retryPolicy(p.attempts, p.backoff, p.longest(), p.codes, "perAttemptTimeout: "+seconds(p.times[i]))
+	case kindReplace:
+		return retryPolicy(p.attempts, p.backoff, p.longest(), p.codes, "perAttemptTimeout: "+seconds(p.times[i]), "onAttemptTimeout: RETRY")
+	default:
+		return retryPolicy(p.attempts, p.backoff, p.longest(), p.codes)
+	}
+}
+
+func (d *draft) defaultFile(p drawnPolicy) string { return d.file("", p, p.entry) }
+
+func (d *draft) admissionFile(p drawnPolicy) string {
+	return d.file("", p, func(i int) string { return "    admission: REFUSE\n" + p.entry(i) })
+}
+
+// grpcFile is gRPC's own retries of the codes that were drawn: four attempts, its jitter, and the throttle of gRFC A6's example.
+func (d *draft) grpcFile(p drawnPolicy) string {
+	return d.file("retryThrottling: {maxTokens: 10, tokenRatio: 0.1}\n", p, func(int) string {
+		return retryPolicy(4, p.backoff, p.longest(), p.codes, "jitter: PROPORTIONAL")
+	})
+}
+
+func (d *draft) unboundFile(p drawnPolicy) string {
+	return d.file("", p, func(int) string {
+		return retryPolicy(4, p.backoff, p.longest(), p.codes, "jitter: PROPORTIONAL", "budget: NONE")
+	})
+}
+
+// quickStartFile is what README.md begins with, without its timeout: the calls have deadlines of their own.
+func (d *draft) quickStartFile(p drawnPolicy) string {
+	return d.file("", p, func(int) string {
+		return retryPolicy(4, 100*time.Millisecond, time.Second, "UNAVAILABLE")
+	})
+}
+
+// hedgingFile hedges at p99 of what is usual, as docs/hedging.md advises.
+func (d *draft) hedgingFile(p drawnPolicy) string {
+	return d.file("", p, func(i int) string {
+		return hedgingPolicy(2, neat(min(d.usual[i].p99, d.Fleets[0].Call.Deadline*2/3)), "UNAVAILABLE")
+	})
+}
+
+// parsePolicies reads the policy files.
+func parsePolicies(files map[string]string) (map[string]*policy.Set, error) {
+	sets := map[string]*policy.Set{}
+	for name, text := range files {
+		set, err := policy.Parse(name, []byte(text))
+		if err != nil {
+			return nil, err
+		}
+		sets[name] = set
+	}
+	return sets, nil
+}
+
+// warnings are what lint says of the drawn policy from the file alone, and what a Retrier sees within 100 calls.
+func (d *draft) warnings(file string, p drawnPolicy) (list []string) {
+	for _, w := range policy.Lint("policy.yaml", []byte(file)) {
+		list = append(list, w.String())
+	}
+	for i, t := range p.times {
+		switch {
+		case p.onlyLast && i < len(p.times)-1 || t > d.usual[i].median:
+		case p.kind == kindHedge:
+			list = append(list, fmt.Sprintf("hedgingDelay %v of %s is less than half of its calls take", t, d.Services[i].Name))
+		default:
+			list = append(list, fmt.Sprintf("perAttemptTimeout %v of %s is less than most of its calls take", t, d.Services[i].Name))
+		}
+	}
+	return list
+}

@@ -1,0 +1,73 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/report/terminal"
+)
+
+func all(*judged) bool { return true }
+
+func notWarned(j *judged) bool { return len(j.Warned) == 0 }
+
+// countTable is how often each player is worse than no retries.
+func countTable(title string, list []*judged, keep func(*judged) bool) report.Table {
+	t := report.Table{Title: title, Columns: []string{
+		"player", "scenarios", "worse by > 1", "> 3", "> 10 points", "> 3, %", "below half", "never recover", "gain, points", "requests a call",
+	}}
+	for _, p := range players {
+		s := count(list, p.name, keep)
+		row := []string{s.Player, strconv.Itoa(s.Scenarios)}
+		for _, n := range []int{s.Over1, s.Over3, s.Over10} {
+			row = append(row, strconv.Itoa(n))
+		}
+		row = append(row, fmt.Sprintf("%.1f", 100*float64(s.Over3)/float64(max(s.Scenarios, 1))))
+		for _, n := range []int{s.Half, s.Never} {
+			row = append(row, strconv.Itoa(n))
+		}
+		t.Rows = append(t.Rows, append(row, fmt.Sprintf("%+.2f", 100*s.Gain), fmt.Sprintf("%.3f", s.PerCall)))
+	}
+	return t
+}
+
+// worst are the scenarios in which a player loses most, at most n.
+func worst(list []*judged, name string, n int) []*judged {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b *judged) int {
+		switch la, lb := a.loss(name), b.loss(name); {
+		case la > lb:
+			return -1
+		case la < lb:
+			return 1
+		default:
+			return 0
+		}
+	})
+	sorted = sorted[:min(n, len(sorted))]
+	return slices.DeleteFunc(sorted, func(j *judged) bool { return j.loss(name) <= suspicious })
+}
+
+// print writes what was found.
+func print(out io.Writer, seed uint64, list []*judged) {
+	write := func(t report.Table) { fmt.Fprintf(out, "%s\n\n", terminal.Table(t, terminal.Style{}, "")) }
+	write(countTable(fmt.Sprintf("%d scenarios of seed %d", len(list), seed), list, all))
+	warned := len(list) - count(list, defaultPlayer, notWarned).Scenarios
+	fmt.Fprintf(out, "%d of them (%.1f %%) are settings that lint warns of, or a Retrier within 100 calls.\n\n", warned, 100*float64(warned)/float64(max(len(list), 1)))
+	write(countTable("without them", list, notWarned))
+	fmt.Fprintf(out, "The worst of %q:\n\n", defaultPlayer)
+	for i, j := range worst(list, defaultPlayer, 10) {
+		own, none := j.Players[defaultPlayer], j.Players[noRetries]
+		fmt.Fprintf(out, "%2d. scenario %d: %.1f points worse (± %.1f), under the first seed %.1f for %.1f %%, %.2f requests a call\n    %s\n",
+			i+1, j.Index, 100*j.loss(defaultPlayer), 100*j.deviation(defaultPlayer), 100*own[0].Success, 100*none[0].Success, own[0].PerCall, j.Words)
+		for _, w := range j.Warned {
+			fmt.Fprintf(out, "    warned: %s\n", w)
+		}
+	}
+}
