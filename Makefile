@@ -21,6 +21,7 @@ BENCH    ?= .
 STORM    ?=
 GRID     ?= .
 COMPARE  ?=
+SEARCH   ?=
 INTEROP  ?=
 REDIS    ?=
 SOAK     ?=
@@ -57,6 +58,10 @@ grid: ## Play every storm from many connections and processes, in virtual time: 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md
 	@go run ./bench/overload
+
+.PHONY: search
+search: ## Look for scenarios in which retries are worse than none (SEARCH='-seed 7 -n 1000'; '-help' lists flags)
+	@cd bench && $(OFF) go run ./search $(SEARCH)
 
 .PHONY: compare
 compare: ## Measure what stagger costs beside its peers: 2 minutes (COMPARE='-help' lists flags)

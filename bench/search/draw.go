@@ -118,6 +118,9 @@ func (d *draft) drawServices() {
 		if d.hit(0.3) {
 			s.Abandoned = sim.AbandonedDrop
 		}
+		if d.hit(0.15) {
+			s.Order = sim.OrderLIFO
+		}
 		if !last {
 			s.Calls = []sim.Call{{Service: names[len(names)-hops+i+1], Method: method(names[len(names)-hops+i+1]), Policy: defaultPlayer}}
 		}
@@ -126,7 +129,7 @@ func (d *draft) drawServices() {
 	first, last := &d.Services[0], d.last()
 	d.Fleets = []sim.Fleet{{
 		Name: "users", Clients: clients, Rate: tidy(last.Capacity()),
-		Call: sim.Call{Service: first.Name, Method: method(first.Name), Policy: defaultPlayer},
+		Calls: []sim.Call{{Service: first.Name, Method: method(first.Name), Policy: defaultPlayer}},
 	}}
 	d.say("%d processes", clients)
 	if hops > 1 {
@@ -148,6 +151,9 @@ func (d *draft) drawClients() int {
 	}
 }
 
+// call is what users call.
+func (d *draft) call() *sim.Call { return &d.Fleets[0].Calls[0] }
+
 // last is the service at the end of the chain, whose capacity all loads are parts of.
 func (d *draft) last() *sim.Service { return &d.Services[len(d.Services)-1] }
 
@@ -157,7 +163,7 @@ func method(service string) string { return "/search.v1." + service + "/Get" }
 // drawTime draws how long a request takes.
 func (d *draft) drawTime(say bool, mean time.Duration) *sim.Distribution {
 	t, what := &sim.Distribution{A: neat(mean)}, "fixed times"
-	switch d.one(0.1, 0.4, 0.4, 0.1) {
+	switch d.one(0.1, 0.36, 0.3, 0.09, 0.15) {
 	case 1:
 		t.Shape, what = sim.ShapeExponential, "exponential times"
 	case 2:
@@ -168,6 +174,16 @@ func (d *draft) drawTime(say bool, mean time.Duration) *sim.Distribution {
 	case 3:
 		t.Shape, what = sim.ShapeUniform, "even times"
 		t.A, t.B = neat(t.A/2), neat(t.A*3/2)
+	case 4:
+		t = &sim.Distribution{Shape: sim.ShapeBimodal, Part: tidy(d.log(0.02, 0.25))}
+		slow := d.log(3, 20)
+		usual := neat(time.Duration(float64(mean) / (1 + t.Part*(slow-1))))
+		t.Usual = &sim.Distribution{A: usual}
+		t.Slow = &sim.Distribution{A: neat(time.Duration(float64(usual) * slow))}
+		if d.hit(0.5) {
+			t.Usual.Shape, t.Slow.Shape = sim.ShapeExponential, sim.ShapeExponential
+		}
+		what = fmt.Sprintf("bimodal times, %.0f %% of them %.2g times slower,", 100*t.Part, slow)
 	}
 	if say {
 		d.say("%s of %v", what, t.Mean().Round(time.Millisecond))
@@ -184,8 +200,8 @@ func (d *draft) measure(ctx context.Context) error {
 	for _, service := range d.Services {
 		service.Workers = 1000
 		s.Services = append(s.Services, service)
-		call := sim.Call{Service: service.Name, Deadline: time.Minute, Delay: d.Fleets[0].Call.Delay}
-		s.Fleets = append(s.Fleets, sim.Fleet{Name: "to " + service.Name, Clients: 1, Rate: 50, Call: call})
+		call := sim.Call{Service: service.Name, Deadline: time.Minute}
+		s.Fleets = append(s.Fleets, sim.Fleet{Name: "to " + service.Name, Clients: 1, Rate: 50, Calls: []sim.Call{call}})
 	}
 	for i := range s.Services {
 		s.Services[i].Calls = append([]sim.Call(nil), s.Services[i].Calls...)
@@ -205,7 +221,7 @@ func (d *draft) measure(ctx context.Context) error {
 
 // drawCalls draws deadlines, networks and queues.
 func (d *draft) drawCalls() {
-	call, u := &d.Fleets[0].Call, d.usual[0]
+	call, u := d.call(), d.usual[0]
 	call.Deadline = neat(min(max(time.Duration(float64(u.median)*d.log(3, 60)), u.p99, 100*time.Millisecond), 10*time.Second))
 	d.say("deadline %v", call.Deadline)
 	if d.hit(0.5) {
@@ -221,14 +237,14 @@ func (d *draft) drawCalls() {
 	for i := range d.Services {
 		s := &d.Services[i]
 		perBackend := s.Capacity() / float64(s.Backends)
-		long := d.hit(0.6)
+		long := d.hit(0.65)
 		if long {
-			s.Queue = max(int(perBackend*call.Deadline.Seconds()*d.log(0.3, 3)), 1)
+			s.Queue = max(int(perBackend*call.Deadline.Seconds()*d.log(0.4, 4)), 1)
 		} else {
 			s.Queue = d.IntN(3*s.Workers + 1)
 		}
 		if s == d.last() {
-			d.say("%s queues", map[bool]string{true: "long", false: "short"}[long])
+			d.say("%s %s queues", map[bool]string{true: "long", false: "short"}[long], map[sim.Order]string{sim.OrderFIFO: "FIFO", sim.OrderLIFO: "LIFO"}[s.Order])
 		}
 	}
 	window := time.Duration(60 / (d.base * d.Fleets[0].Rate) * float64(time.Second)) // of sixty calls

@@ -98,7 +98,7 @@ func (d *draft) drawPolicy() drawnPolicy {
 		times = func(u usual) time.Duration { return time.Duration(float64(u.median) * over) }
 	}
 	for _, u := range d.usual {
-		p.times = append(p.times, neat(min(times(u), d.Fleets[0].Call.Deadline*2/3)))
+		p.times = append(p.times, neat(min(times(u), d.call().Deadline*2/3)))
 	}
 	return p
 }
@@ -178,7 +178,7 @@ func (d *draft) quickStartFile(p drawnPolicy) string {
 // hedgingFile hedges at p99 of what is usual, as docs/hedging.md advises.
 func (d *draft) hedgingFile(p drawnPolicy) string {
 	return d.file("", p, func(i int) string {
-		return hedgingPolicy(2, neat(min(d.usual[i].p99, d.Fleets[0].Call.Deadline*2/3)), "UNAVAILABLE")
+		return hedgingPolicy(2, neat(min(d.usual[i].p99, d.call().Deadline*2/3)), "UNAVAILABLE")
 	})
 }
 
@@ -197,7 +197,7 @@ func parsePolicies(files map[string]string) (map[string]*policy.Set, error) {
 
 // warnings are what lint says of the drawn policy from the file alone, and what a Retrier sees within 100 calls.
 func (d *draft) warnings(file string, p drawnPolicy) (list []string) {
-	for _, w := range policy.Lint("policy.yaml", []byte(file)) {
+	for _, w := range policy.Lint("policy.yaml", []byte(file), policy.LintOptions{}) {
 		list = append(list, w.String())
 	}
 	for i, t := range p.times {
