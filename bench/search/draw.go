@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,13 +35,17 @@ type draft struct {
 
 	base   float64 // load before and after the trouble, in parts of the capacity
 	rare   bool    // each client calls once in ten seconds
-	usual  []usual // of each service
+	kinds  []kind  // of calls, each of which has an entry in policy files
 	phases []phase
 	words  []string
 }
 
-// usual is how long calls of a service take while nothing is wrong, and nothing waits.
-type usual struct{ median, p99 time.Duration }
+// kind is the calls of a method.
+type kind struct {
+	service, method string
+	work            float64
+	median, p99     time.Duration // that they take while nothing is wrong, and nothing waits
+}
 
 // names of the services of a chain; shorter chains have the last ones.
 var names = []string{"front", "cart", "orders", "shop"}
@@ -61,18 +66,21 @@ func draw(ctx context.Context, seed uint64, index int) (*drawn, error) {
 	d.drawTrouble()
 	p := d.drawPolicy()
 	s := d.Scenario
+	s.Policies = map[string]*sim.Policy{}
 	r := &drawn{Scenario: &s, Files: map[string]string{}, LowLoad: true}
 	for _, phase := range s.Phases {
 		r.LowLoad = r.LowLoad && phase.Load < lowLoad
 	}
 	for _, player := range players {
-		if player.file != nil {
-			r.Files[player.name] = player.file(d, p)
+		if player.file == nil {
+			continue
 		}
-	}
-	var err error
-	if s.Policies, err = parsePolicies(r.Files); err != nil {
-		return nil, err
+		r.Files[player.name] = player.file(d, p)
+		policy, err := sim.NewPolicy(r.Files[player.name])
+		if err != nil {
+			return nil, fmt.Errorf("policy of %q: %w", player.name, err)
+		}
+		s.Policies[player.name] = policy
 	}
 	r.Warned = d.warnings(r.Files[defaultPlayer], p)
 	r.Words = strings.Join(d.words, ", ")
@@ -126,16 +134,34 @@ func (d *draft) drawServices() {
 		}
 		d.Services = append(d.Services, s)
 	}
+	for _, s := range d.Services {
+		d.kinds = append(d.kinds, kind{s.Name, method(s.Name), 1, 0, 0})
+	}
 	first, last := &d.Services[0], d.last()
 	d.Fleets = []sim.Fleet{{
 		Name: "users", Clients: clients, Rate: tidy(last.Capacity()),
 		Calls: []sim.Call{{Service: first.Name, Method: method(first.Name), Policy: defaultPlayer}},
 	}}
+	if hops == 1 && d.hit(0.3) {
+		d.drawCostly()
+	}
 	d.say("%d processes", clients)
 	if hops > 1 {
 		d.say("%d hops", hops)
 	}
 	d.say("%d backends of %d workers", last.Backends, last.Workers)
+}
+
+// drawCostly adds a method of the same servers whose calls are more work.
+func (d *draft) drawCostly() {
+	f, costly := &d.Fleets[0], *d.call()
+	costly.Method = strings.Replace(costly.Method, "Get", "List", 1)
+	costly.Share, costly.Work = tidy(d.log(0.03, 0.3)), tidy(d.log(2, 15))
+	f.Calls[0].Share = tidy(1 - costly.Share)
+	f.Calls = append(f.Calls, costly)
+	f.Rate = tidy(f.Rate / (1 + costly.Share*(costly.Work-1)))
+	d.kinds = append(d.kinds, kind{costly.Service, costly.Method, costly.Work, 0, 0})
+	d.say("%.0f %% of the calls %.2g times the work", 100*costly.Share, costly.Work)
 }
 
 func (d *draft) drawClients() int {
@@ -153,6 +179,14 @@ func (d *draft) drawClients() int {
 
 // call is what users call.
 func (d *draft) call() *sim.Call { return &d.Fleets[0].Calls[0] }
+
+// deadline is that of the calls of a kind: users' own, or what they leave to calls below.
+func (d *draft) deadline(kind int) time.Duration {
+	if below := kind - len(d.Services); below >= 0 {
+		return d.Fleets[0].Calls[1+below].Deadline
+	}
+	return d.call().Deadline
+}
 
 // last is the service at the end of the chain, whose capacity all loads are parts of.
 func (d *draft) last() *sim.Service { return &d.Services[len(d.Services)-1] }
@@ -191,39 +225,39 @@ func (d *draft) drawTime(say bool, mean time.Duration) *sim.Distribution {
 	return t
 }
 
-// measure plays calls to each service while nothing is wrong, for [usual].
+// measure plays calls of each kind while nothing is wrong, and notes how long they take.
 func (d *draft) measure(ctx context.Context) error {
 	s := sim.Scenario{
 		Title: "usual", Seed: 1, Bucket: time.Second, Recovery: sim.Recovery{Success: 1, Window: time.Second},
-		Phases: []sim.Phase{{Name: "calm", Length: 10 * time.Second, Load: 1}},
-	}
-	for _, service := range d.Services {
-		service.Workers = 1000
-		s.Services = append(s.Services, service)
-		call := sim.Call{Service: service.Name, Deadline: time.Minute}
-		s.Fleets = append(s.Fleets, sim.Fleet{Name: "to " + service.Name, Clients: 1, Rate: 50, Calls: []sim.Call{call}})
+		Phases: []sim.Phase{{Name: "calm", Length: 10 * time.Second, Load: 1}}, Services: slices.Clone(d.Services),
 	}
 	for i := range s.Services {
-		s.Services[i].Calls = append([]sim.Call(nil), s.Services[i].Calls...)
+		s.Services[i].Workers = 1000
+		s.Services[i].Calls = slices.Clone(s.Services[i].Calls)
 		for k := range s.Services[i].Calls {
 			s.Services[i].Calls[k].Policy = sim.NoPolicy
 		}
+	}
+	for i, k := range d.kinds {
+		call := sim.Call{Service: k.service, Deadline: time.Minute, Work: k.work}
+		s.Fleets = append(s.Fleets, sim.Fleet{Name: fmt.Sprint("fleet ", i), Clients: 1, Rate: 50, Calls: []sim.Call{call}})
 	}
 	r, err := s.Run(ctx, sim.Options{Parallel: 1})
 	if err != nil {
 		return err
 	}
-	for _, f := range r.Runs[0].Fleets {
-		d.usual = append(d.usual, usual{f.P50, f.P99})
+	for i, f := range r.Runs[0].Fleets {
+		d.kinds[i].median, d.kinds[i].p99 = f.P50, f.P99
 	}
 	return nil
 }
 
 // drawCalls draws deadlines, networks and queues.
 func (d *draft) drawCalls() {
-	call, u := d.call(), d.usual[0]
-	call.Deadline = neat(min(max(time.Duration(float64(u.median)*d.log(3, 60)), u.p99, 100*time.Millisecond), 10*time.Second))
-	d.say("deadline %v", call.Deadline)
+	call, u := d.call(), d.kinds[0]
+	deadline := neat(min(max(time.Duration(float64(u.median)*d.log(3, 60)), u.p99, 100*time.Millisecond), 10*time.Second))
+	d.say("deadline %v", deadline)
+	call.Deadline = deadline
 	if d.hit(0.5) {
 		call.Delay = &sim.Distribution{A: neat(time.Duration(d.log(float64(time.Millisecond), float64(call.Deadline)/100+1e6)))}
 	}
@@ -233,6 +267,11 @@ func (d *draft) drawCalls() {
 	}
 	if d.hit(0.15) {
 		call.Connections = d.count(2, 4)
+	}
+	for i := range d.Fleets[0].Calls[1:] {
+		costly := &d.Fleets[0].Calls[1+i]
+		costly.Deadline = min(max(deadline, neat(2*d.kinds[len(d.Services)+i].p99)), 10*time.Second)
+		costly.Delay, costly.Loss, costly.Connections = call.Delay, call.Loss, call.Connections
 	}
 	for i := range d.Services {
 		s := &d.Services[i]

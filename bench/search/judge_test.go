@@ -62,7 +62,7 @@ func TestDeviation(t *testing.T) {
 // A client that retries without a bound must be found, and what is found must be the same on any number of processors.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	h := hunt{102, 12, []string{noRetries, grpcPlayer, "4 attempts"}, 1, 4, func(float64) {}}
+	h := hunt{104, 30, []string{noRetries, grpcPlayer, "4 attempts"}, 1, 4, func(float64) {}}
 	list, err := h.search(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -28,13 +28,17 @@ func (d *drawn) with(names []string) *sim.Scenario {
 	return &s
 }
 
-// variant is the player of that name.
+// variant is the player of that name: without retries, or by the policy of its name; with admission, by the default policy
+// with one key more.
 func variant(name string) sim.Variant {
+	switch name {
+	case noRetries:
+		return sim.Variant{Name: name, All: sim.NoPolicy}
+	case "admission":
+		return sim.Variant{Name: name, All: defaultPlayer, Set: `{"admission": "REFUSE"}`}
+	}
 	v := sim.Variant{Name: name, All: name}
 	for _, p := range players {
-		if p.name == name && p.file == nil {
-			v.All = sim.NoPolicy
-		}
 		if p.name == name && p.grpc {
 			v.Guard = new(false)
 		}

@@ -15,7 +15,7 @@ import (
 // player is a way to retry that plays a scenario.
 type player struct {
 	name string
-	file func(d *draft, p drawnPolicy) string // the policy file; nil: no retries
+	file func(d *draft, p drawnPolicy) string // the policy file; nil: see [variant]
 	grpc bool                                 // it is gRPC's own client, which knows of no chains
 }
 
@@ -23,7 +23,7 @@ type player struct {
 const (
 	noRetries     = "no retries"
 	defaultPlayer = "default"
-	grpcPlayer    = "gRPC's, throttled"
+	grpcPlayer    = "gRPC throttled"
 )
 
 // players are all of them. The first is what the others are compared with.
@@ -34,7 +34,7 @@ var players = []player{
 	{defaultPlayer, (*draft).defaultFile, false},
 	{"quick start", (*draft).quickStartFile, false},
 	{"hedging", (*draft).hedgingFile, false},
-	{"admission", (*draft).admissionFile, false},
+	{"admission", nil, false},
 }
 
 // playerNames are the names of all players.
@@ -52,7 +52,7 @@ type drawnPolicy struct {
 	backoff  time.Duration
 	codes    string
 	kind     policyKind
-	times    []time.Duration // attempt timeout, or hedging delay, of the calls of each service
+	times    []time.Duration // attempt timeout, or hedging delay, of each kind of calls
 	onlyLast bool            // only the calls of the chain's last service are retried
 }
 
@@ -73,7 +73,7 @@ func (d *draft) drawPolicy() drawnPolicy {
 	}
 	p.kind = policyKind(d.one(0.42, 0.3, 0.05, 0.23))
 	p.onlyLast = len(d.Services) > 1 && d.hit(0.3)
-	var times func(u usual) time.Duration
+	var times func(u kind) time.Duration
 	switch p.kind {
 	case kindPlain:
 		d.say("retries")
@@ -86,7 +86,7 @@ func (d *draft) drawPolicy() drawnPolicy {
 		} else {
 			d.say("hedges at p99")
 		}
-		times = func(u usual) time.Duration {
+		times = func(u kind) time.Duration {
 			if near {
 				return time.Duration(float64(u.median) * part)
 			}
@@ -95,21 +95,22 @@ func (d *draft) drawPolicy() drawnPolicy {
 	default:
 		over := d.log(0.9, 12)
 		d.say("attempt timeout of %.2g times the median", over)
-		times = func(u usual) time.Duration { return time.Duration(float64(u.median) * over) }
+		times = func(u kind) time.Duration { return time.Duration(float64(u.median) * over) }
 	}
-	for _, u := range d.usual {
-		p.times = append(p.times, neat(min(times(u), d.call().Deadline*2/3)))
+	for i, u := range d.kinds {
+		p.times = append(p.times, neat(min(times(u), d.deadline(i)*2/3)))
 	}
 	return p
 }
 
-// file writes a policy file with an entry for the calls of each service.
-func (d *draft) file(head string, p drawnPolicy, entry func(service int) string) string {
+// file writes a policy file with an entry for each kind of calls.
+func (d *draft) file(head string, p drawnPolicy, entry func(kind int) string) string {
 	var b strings.Builder
 	b.WriteString(head + "methodConfig:\n")
-	for i, s := range d.Services {
-		fmt.Fprintf(&b, "  - name: [{service: search.v1.%s, method: Get}]\n", s.Name)
-		if !p.onlyLast || i == len(d.Services)-1 {
+	for i, k := range d.kinds {
+		service, name, _ := strings.Cut(strings.TrimPrefix(k.method, "/"), "/")
+		fmt.Fprintf(&b, "  - name: [{service: %s, method: %s}]\n", service, name)
+		if !p.onlyLast || k.service == d.last().Name {
 			b.WriteString(entry(i))
 		}
 	}
@@ -151,10 +152,6 @@ func (p drawnPolicy) entry(i int) string {
 
 func (d *draft) defaultFile(p drawnPolicy) string { return d.file("", p, p.entry) }
 
-func (d *draft) admissionFile(p drawnPolicy) string {
-	return d.file("", p, func(i int) string { return "    admission: REFUSE\n" + p.entry(i) })
-}
-
 // grpcFile is gRPC's own retries of the codes that were drawn: four attempts, its jitter, and the throttle of gRFC A6's example.
 func (d *draft) grpcFile(p drawnPolicy) string {
 	return d.file("retryThrottling: {maxTokens: 10, tokenRatio: 0.1}\n", p, func(int) string {
@@ -178,21 +175,8 @@ func (d *draft) quickStartFile(p drawnPolicy) string {
 // hedgingFile hedges at p99 of what is usual, as docs/hedging.md advises.
 func (d *draft) hedgingFile(p drawnPolicy) string {
 	return d.file("", p, func(i int) string {
-		return hedgingPolicy(2, neat(min(d.usual[i].p99, d.call().Deadline*2/3)), "UNAVAILABLE")
+		return hedgingPolicy(2, neat(min(d.kinds[i].p99, d.deadline(i)*2/3)), "UNAVAILABLE")
 	})
-}
-
-// parsePolicies reads the policy files.
-func parsePolicies(files map[string]string) (map[string]*policy.Set, error) {
-	sets := map[string]*policy.Set{}
-	for name, text := range files {
-		set, err := policy.Parse(name, []byte(text))
-		if err != nil {
-			return nil, err
-		}
-		sets[name] = set
-	}
-	return sets, nil
 }
 
 // warnings are what lint says of the drawn policy from the file alone, and what a Retrier sees within 100 calls.
@@ -201,12 +185,12 @@ func (d *draft) warnings(file string, p drawnPolicy) (list []string) {
 		list = append(list, w.String())
 	}
 	for i, t := range p.times {
-		switch {
-		case p.onlyLast && i < len(p.times)-1 || t > d.usual[i].median:
+		switch k := d.kinds[i]; {
+		case p.onlyLast && k.service != d.last().Name || t > k.median:
 		case p.kind == kindHedge:
-			list = append(list, fmt.Sprintf("hedgingDelay %v of %s is less than half of its calls take", t, d.Services[i].Name))
+			list = append(list, fmt.Sprintf("hedgingDelay %v of %s is less than half of its calls take", t, k.method))
 		default:
-			list = append(list, fmt.Sprintf("perAttemptTimeout %v of %s is less than most of its calls take", t, d.Services[i].Name))
+			list = append(list, fmt.Sprintf("perAttemptTimeout %v of %s is less than most of its calls take", t, k.method))
 		}
 	}
 	return list
