@@ -115,6 +115,7 @@ func playable(s *sim.Scenario) error {
 		}
 	}
 	for i := range s.Phases {
+		refuse(s.Phases[i].LoadTo != nil, "phase %s: a load that changes", s.Phases[i].Name)
 		for _, f := range s.Phases[i].Faults {
 			refuse(f.Slower > 0, "phase %s: slower", s.Phases[i].Name)
 			refuse(f.Workers != nil && (f.Down || f.Hang || f.Flaky > 0 || f.Slow != nil), "phase %s: fewer workers, and something else", s.Phases[i].Name)

@@ -37,6 +37,7 @@ func TestPlayable(t *testing.T) {
 		"phase calm: fewer workers, and": func(s *sim.Scenario) {
 			s.Phases[0].Faults = []sim.Fault{{Service: "shop", Workers: new(1), Flaky: 0.1}}
 		},
+		"phase calm: a load":         func(s *sim.Scenario) { s.Phases[0].LoadTo = new(2.0) },
 		"phase calm: slower":         func(s *sim.Scenario) { s.Phases[0].Faults = []sim.Fault{{Service: "shop", Slower: 2}} },
 		"phase calm: a service that": flakyRelay,
 	} {

@@ -76,7 +76,7 @@ func (c *checker) phases() {
 	order := map[Kind]int{KindLead: 0, KindTrouble: 1, KindAfter: 2}
 	last := 0
 	for i, p := range c.scenario.Phases {
-		path := document.Item("phases", i)
+		path := c.phasePaths[i]
 		if order[p.Kind] < last {
 			c.Errorf(path, nil, "must not stand here: LEAD comes first, then TROUBLE, then AFTER")
 		}

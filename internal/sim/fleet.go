@@ -5,6 +5,7 @@ package sim
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -22,7 +23,9 @@ type fleet struct {
 	arrivals *rand.Rand // of the times alone, so that they are the same whatever becomes of the calls
 	whose    *rand.Rand // which client calls
 	choice   *rand.Rand // which call it makes
-	rate     float64    // per second, now
+	rate     float64    // per second, at the begin of the phase
+	slope    float64    // of the rate, per second
+	entered  time.Duration
 	counts   fleetCounts
 }
 
@@ -73,20 +76,38 @@ func (f *fleet) call(client int) {
 
 // enter begins a phase. The exponential distribution has no memory, so its calls may be drawn anew.
 func (f *fleet) enter(p *Phase) {
-	f.rate = f.spec.Rate * p.Load
+	f.rate, f.slope, f.entered = f.spec.Rate*p.Load, 0, f.world.now
+	if p.LoadTo != nil {
+		f.slope = (f.spec.Rate**p.LoadTo - f.rate) / p.Length.Seconds()
+	}
 	f.scheduleCall()
 }
 
 // scheduleCall schedules the next call, unless the phase ends before.
 func (f *fleet) scheduleCall() {
-	if f.rate == 0 {
+	if f.rate == 0 && f.slope == 0 {
 		return
 	}
 	w := f.world
-	wait := time.Duration(min(f.arrivals.ExpFloat64()/f.rate*float64(time.Second), longest))
+	wait := time.Duration(min(f.wait()*float64(time.Second), longest))
 	if w.now+wait < w.phaseEnd {
 		w.after(wait, f, callOfAny, w.phase)
 	}
+}
+
+// wait is how long the next call takes to come, in seconds: until the rate adds up to what is drawn. That never happens if the
+// rate falls to 0 before.
+func (f *fleet) wait() float64 {
+	sum := f.arrivals.ExpFloat64()
+	if f.slope == 0 {
+		return sum / f.rate
+	}
+	rate := f.rate + f.slope*(f.world.now-f.entered).Seconds()
+	square := rate*rate + 2*f.slope*sum
+	if square < 0 {
+		return math.Inf(1)
+	}
+	return 2 * sum / (rate + math.Sqrt(square))
 }
 
 // start lets the clients of a fleet that thinks begin, as if they had been calling for long.

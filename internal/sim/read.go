@@ -50,5 +50,6 @@ func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*S
 type reader struct {
 	*document.Report
 
-	failed []error // of policy files
+	failed     []error  // of policy files
+	phasePaths []string // the field of each phase
 }

@@ -20,7 +20,8 @@ const (
 	mostLength   = 24 * time.Hour
 	mostRate     = 1e8
 	mostBuckets  = 100_000
-	mostTimes    = 1e6 // of a time
+	mostTimes    = 1e6 // of a time or a rate
+	mostPhases   = 10_000
 )
 
 // scenario reads the whole file.
@@ -44,9 +45,7 @@ func (r *reader) scenario(f *fields, read func(string) ([]byte, error)) *Scenari
 	for _, in := range f.objects("fleets") {
 		s.Fleets = append(s.Fleets, in.fleet())
 	}
-	for _, in := range f.objects("phases") {
-		s.Phases = append(s.Phases, in.phase())
-	}
+	s.Phases, r.phasePaths = f.phases()
 	for _, in := range f.objects("variants") {
 		s.Variants = append(s.Variants, in.variant())
 	}
@@ -215,14 +214,55 @@ func (f *fields) ordered(key, b string, ok bool, a string) {
 	}
 }
 
+// phases are those of a list, in which a group stands for its phases as often as it is repeated; and the field of each.
+func (f *fields) phases() (list []Phase, paths []string) {
+	for _, in := range f.objects("phases") {
+		if !in.has("phases") && !in.has("repeat") {
+			list, paths = append(list, in.phase()), append(paths, in.path)
+			continue
+		}
+		inside, at := in.phases()
+		times := in.count("repeat", 0, 1, mostPhases)
+		switch {
+		case !in.has("repeat"):
+			in.wrong("repeat", "must be how often the phases are repeated")
+		case !in.has("phases"):
+			in.wrong("phases", "must be the phases that are repeated")
+		case len(list)+times*len(inside) > mostPhases:
+			in.wrong("repeat", "makes more than %d phases; must be less", mostPhases)
+			times = 0
+		}
+		for range times {
+			list, paths = append(list, inside...), append(paths, at...)
+		}
+		in.end()
+	}
+	return list, paths
+}
+
+// load is that of a phase: a number, or from one to another.
+func (f *fields) load() (from float64, to *float64) {
+	if n := f.get("load"); n == nil || n.Kind != document.Object {
+		return f.number("load", 1, mostTimes, false), nil
+	}
+	in := f.inside("load")
+	defer in.end()
+	for _, k := range []string{"from", "to"} {
+		if !in.has(k) {
+			in.wrong(k, "a load that changes is {from: 0.5, to: 1.5}")
+		}
+	}
+	return in.number("from", 1, mostTimes, false), new(in.number("to", 1, mostTimes, false))
+}
+
 func (f *fields) phase() Phase {
 	defer f.end()
 	p := Phase{
 		Name:   f.name("name"),
 		Kind:   Kind(f.word("kind", "TROUBLE", "LEAD", "AFTER")),
 		Length: f.duration("length", 0, 10*time.Millisecond, mostLength),
-		Load:   f.number("load", 1, 1e6, false),
 	}
+	p.Load, p.LoadTo = f.load()
 	if !f.has("length") {
 		f.wrong("length", `must be a time such as "10s"`)
 	}

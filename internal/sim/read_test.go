@@ -56,6 +56,10 @@ phases:
       - {service: back, backends: [0], down: true, code: ABORTED, pushback: STOP}
       - {service: front, flaky: 0.5, slow: {part: 0.1, by: 1s}, slower: 2, workers: 1, pushback: 100ms}
       - {service: front, hang: true}
+  - repeat: 2
+    phases:
+      - {name: up, length: 1s, load: {from: 0.5, to: 2}}
+      - {repeat: 3, phases: [{name: short, length: 100ms, faults: [{service: front, slower: 2}]}]}
   - {name: after, kind: AFTER, length: 5s}
 variants:
   - {name: none, policy: NONE, clients: 3, guard: true}
@@ -93,7 +97,8 @@ func TestParse(t *testing.T) {
 		"shapes":  *s.Services[0].Time == Distribution{Shape: ShapeUniform, A: 1e6, B: 3e6} && *s.Services[1].Time == Distribution{Shape: ShapeLogNormal, A: 5e6, B: 50e6} && *call.Delay == Distribution{Shape: ShapeNormal, A: 2e6, B: 1e6},
 		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
 		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && s.Fleets[1].Think.Shape == ShapeBimodal && s.Fleets[1].Think.Part == 0.25 && *s.Fleets[1].Think.Usual == Distribution{A: 2e9} && *s.Fleets[1].Think.Slow == Distribution{Shape: ShapeExponential, A: time.Second} && s.Fleets[1].Clients == 1 && len(s.Fleets[0].Calls) == 1 && s.Fleets[1].Calls[0].Share == 1 && s.Fleets[1].Calls[1].Share == 2.5 && s.Fleets[1].Calls[1].Service == "front" && s.Fleets[1].Calls[0].Work == 1 && s.Fleets[1].Calls[1].Work == 5,
-		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Kind == KindAfter && s.Length() == 20*time.Second,
+		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[10].Kind == KindAfter && s.Length() == 22600*time.Millisecond,
+		"groups":  len(s.Phases) == 11 && s.Phases[2].Name == "up" && s.Phases[2].Load == 0.5 && *s.Phases[2].LoadTo == 2 && s.Phases[5].Name == "short" && s.Phases[6].Name == "up" && s.Phases[9].Faults[0].Slower == 2,
 		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
 		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
 		"own":     s.Policies["own"].Lookup("/a.B/X").Spec().Timeout == 1500*time.Millisecond && s.Policies["own"].File == "" && s.Policies["retry"].File == "retry.yaml",
@@ -121,7 +126,7 @@ func TestParseErrors(t *testing.T) {
 		{"seed: 7", "seed: 7\nseed: 8", "x.yaml:4:1: seed: stands twice, first at line 3, column 1; keep one"},
 		{"seed: 7", "seed: [", "x.yaml:5:9: is not YAML: while parsing a flow sequence: did not find expected ',' or ']'; see line 3, column 7"},
 		{"bucket: 500ms", "bucket: 500", `x.yaml:4:9: bucket: 500: must be a time with its unit, 1ms to 1h0m0s: "250ms"`},
-		{"bucket: 500ms", "bucket: 1h", "x.yaml:4:9: bucket: 1h: is longer than all phases together, 20s"},
+		{"bucket: 500ms", "bucket: 1h", "x.yaml:4:9: bucket: 1h: is longer than all phases together, 22.6s"},
 		{"retry.yaml", "none.yaml", "x.yaml:6:19: policies.retry: none.yaml: cannot be read: file does not exist"},
 		{"retry.yaml", "bad.yaml", "bad.yaml:1:15: methodConfig: 7: must be a list"},
 		{"retry.yaml", "quantile.yaml", "x.yaml:17:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
@@ -161,6 +166,14 @@ func TestParseErrors(t *testing.T) {
 		{"share: 2.5", "share: 0", "fleets[1].calls[1].share: 0: must be a number, more than 0 and at most 1e+06"},
 		{"calls: [{service: back, deadline: 1s}, {service: front, deadline: 3s, share: 2.5, work: 5}]", "calls: []", "fleets[1].calls: must say which service is called, with which deadline"},
 		{"kind: LEAD", "kind: AFTER", "phases[1]: must not stand here: LEAD comes first, then TROUBLE, then AFTER"},
+		{"repeat: 2", "repeat: 5000", "x.yaml:35:13: phases[2].repeat: 5000: makes more than 10000 phases; must be less"},
+		{"repeat: 2", "repeat: x", "phases[2].repeat: x: must be a whole number, 1 to 10000"},
+		{"- repeat: 2\n    phases:", "- phases:", "phases[2].repeat: is required; must be how often the phases are repeated"},
+		{"{repeat: 3, phases: [{name: short, length: 100ms, faults: [{service: front, slower: 2}]}]}", "{repeat: 3}", "phases[2].phases[1].phases: is required; must be the phases that are repeated"},
+		{"{service: front, slower: 2}", "{service: front, slower: 2, backends: [7]}", "phases[2].phases[1].phases[0].faults[0].backends: 7: must be less than the 2 backends of front"},
+		{"{name: up, length: 1s", "{name: up, kind: LEAD, length: 1s", "phases[2].phases[0]: must not stand here: LEAD comes first, then TROUBLE, then AFTER"},
+		{"load: {from: 0.5, to: 2}", "load: {from: 0.5}", "phases[2].phases[0].load.to: is required; a load that changes is {from: 0.5, to: 1.5}"},
+		{"load: {from: 0.5, to: 2}", "load: [1, 2]", "phases[2].phases[0].load: must be a number, 0 to 1e+06"},
 		{"length: 10s", "len: 10s", `phases[1].length: is required; must be a time such as "10s"`},
 		{"backends: [0], down: true", "backends: [1], down: true", "phases[1].faults[0].backends: 1: must be less than the 1 backends of back, counted from 0"},
 		{"backends: [0], down: true", "backends: [x], down: true", "phases[1].faults[0].backends[0]: x: must be a backend by its number, from 0, each once"},

@@ -110,7 +110,8 @@ type Phase struct {
 	Name   string
 	Kind   Kind
 	Length time.Duration
-	Load   float64 // times the rates of the fleets
+	Load   float64  // times the rates of the fleets
+	LoadTo *float64 // at the end of the phase, evenly from Load; nil: as Load
 	Faults []Fault
 }
 
