@@ -28,6 +28,7 @@ type call struct {
 	running  []*attempt    // in the order in which they were sent
 	wakeAt   time.Duration // when the engine wants to look again
 	timer    uint32        // number of the event that wakes it; others are stale
+	number   int           // of the fleet's calls, from 0
 	life     uint32        // how many calls have ended in this memory
 	stopped  *answer       // what the caller makes of it that stops the call
 	tried    tried.Backends[*backend]

@@ -56,10 +56,12 @@ type fleetCounts struct {
 	world       *world
 	calls       int // begun
 	over        int
-	counted     int // of those begun since the lead-in
-	succeeded   int // of those counted
-	attempts    int // of those counted
-	extra       int // attempts after the first that were decided on
+	counted     int     // of those begun since the lead-in
+	succeeded   int     // of those counted
+	attempts    int     // of those counted
+	extra       int     // attempts after the first that were decided on
+	refused     int     // of those counted, that had no attempt
+	served      numbers // of those counted that succeeded
 	took        histogram.Histogram
 	delays      histogram.Histogram // before extra attempts
 	reasons     map[policy.Reason]int
@@ -87,6 +89,7 @@ func newFleetCounts(w *world) fleetCounts {
 
 // begun notes the begin of a call.
 func (f *fleetCounts) begun(c *call) {
+	c.number = f.calls
 	f.calls++
 	f.world.addTo(f.begunIn, c.start)
 }
@@ -107,10 +110,14 @@ func (f *fleetCounts) ended(c *call, end *attempts.End, ok bool) {
 	one.calls++
 	one.attempts += end.Attempts
 	f.reasons[end.Reason]++
+	if end.Attempts == 0 && end.Reason == policy.ReasonOverloaded {
+		f.refused++
+	}
 	f.took.Add(w.now - c.start)
 	if ok {
 		f.succeeded++
 		one.succeeded++
+		f.served.add(c.number)
 	}
 	if i := w.recoveryPart(c.start); i >= 0 {
 		f.recovery[i].calls++
@@ -155,6 +162,7 @@ func (f *fleet) result() FleetResult {
 		PerCall: part(c.attempts, c.counted), Mean: c.took.Mean(), P50: c.took.Quantile(0.5), P99: c.took.Quantile(0.99),
 		P999: c.took.Quantile(0.999), Reasons: maps.Clone(c.reasons), Delays: readDelays(&c.delays),
 		Begun: c.begunIn, Succeeded: c.succeededIn, Unfinished: c.calls - c.over, Recovery: c.recovered(),
+		Refused: c.refused, served: c.served,
 	}
 	if len(f.links) > 1 {
 		for _, l := range f.links {

@@ -29,23 +29,29 @@ type Played struct {
 
 // FleetResult is what became of a fleet's calls. Those of the lead-in are in the series alone.
 type FleetResult struct {
-	Name       string                `json:"name"`
-	Clients    int                   `json:"clients"`
-	Calls      int                   `json:"calls"`
-	Success    float64               `json:"success"`         // of the calls, 0 to 1
-	Goodput    float64               `json:"goodputPerS"`     // calls that succeeded
-	PerCall    float64               `json:"attemptsPerCall"` // those of the calls of services not included
-	Mean       time.Duration         `json:"meanNs"`
-	P50        time.Duration         `json:"p50Ns"` // of all calls, failed ones too; 1/128 too long at most, as the others
-	P99        time.Duration         `json:"p99Ns"`
-	P999       time.Duration         `json:"p999Ns"`
-	Recovery   Recovered             `json:"recovery"`
+	Name     string        `json:"name"`
+	Clients  int           `json:"clients"`
+	Calls    int           `json:"calls"`
+	Success  float64       `json:"success"`         // of the calls, 0 to 1
+	Goodput  float64       `json:"goodputPerS"`     // calls that succeeded
+	PerCall  float64       `json:"attemptsPerCall"` // those of the calls of services not included
+	Mean     time.Duration `json:"meanNs"`
+	P50      time.Duration `json:"p50Ns"` // of all calls, failed ones too; 1/128 too long at most, as the others
+	P99      time.Duration `json:"p99Ns"`
+	P999     time.Duration `json:"p999Ns"`
+	Recovery Recovered     `json:"recovery"`
+	Refused  int           `json:"refused"` // of the calls, before their first attempt
+	// ServedBy is how many of the calls that failed have succeeded in other variants, by their names. Only the calls of a fleet
+	// with a rate are the same in each.
+	ServedBy   map[string]int        `json:"servedBy,omitempty"`
 	Reasons    map[policy.Reason]int `json:"reasons"`          // why no other attempt followed
 	Delays     Delays                `json:"delays"`           // before extra attempts
 	Begun      []int                 `json:"begun"`            // calls, in each bucket
 	Succeeded  []int                 `json:"succeeded"`        // of those
 	ByCall     []CallResult          `json:"byCall,omitempty"` // of a fleet with several calls, in their order
 	Unfinished int                   `json:"unfinished"`       // calls that never ended, since what they waited for was lost and they had no deadline
+
+	served numbers // of the calls that succeeded
 }
 
 // CallResult is what became of one of the calls that a fleet makes.

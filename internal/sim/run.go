@@ -50,6 +50,7 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, err
 		}
 	}
+	r.compare()
 	return r, nil
 }
 
