@@ -40,7 +40,7 @@ func variant(name string) sim.Variant {
 	v := sim.Variant{Name: name, All: name}
 	for _, p := range players {
 		if p.name == name && p.grpc {
-			v.Guard = new(false)
+			v.Guard, v.Blind = new(false), true
 		}
 	}
 	return v

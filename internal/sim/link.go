@@ -21,6 +21,7 @@ type link struct {
 	policy      *policy.Policy
 	safe        bool // to repeat
 	elsewhere   bool // a retry goes to another backend
+	blind       bool // see [Variant]
 	maxAttempts int  // a cap over the policy's own
 	retriers    *retriers
 	budgets     *budgets
@@ -87,8 +88,11 @@ func (l *link) setPolicy(r *retriers, method string) error {
 
 func (l *link) processes() int { return len(l.retriers.slots) }
 
-// method is what a process knows of the method that it calls.
+// method is what a process knows of the method that it calls; nil if it learns nothing.
 func (l *link) method(client int, now time.Duration) attempts.Method {
+	if l.blind {
+		return nil
+	}
 	k := &l.known[client]
 	if !k.Any() {
 		*k = l.methods[client].For(l.policy, l.policy.Criticality(), true, now)

@@ -347,5 +347,6 @@ func (f *fields) variant() Variant {
 	if f.has("guard") {
 		v.Guard = new(f.flag("guard", true))
 	}
+	v.Blind = f.flag("blind", false)
 	return v
 }

@@ -40,6 +40,7 @@ type Variant struct {
 	Clients  int               // of each fleet; 0: as the fleet says
 	Method   string            // of all calls that follow All; "": their own
 	Guard    *bool             // of every service; nil: as the service says
+	Blind    bool              // calls learn nothing of the methods that they call, as gRPC's own retries do not
 }
 
 // Service is some backends that do the same.

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -30,5 +31,17 @@ func TestWith(t *testing.T) {
 	}
 	if got := r.Runs[3].Services[2].PerCall; got < 1.98 || got > 2.02 {
 		t.Errorf("%.2f requests for each call at the end of the chain; want two attempts of one layer", got)
+	}
+}
+
+// Calls that learn nothing add attempts to a queue, too.
+func TestBlind(t *testing.T) {
+	t.Parallel()
+	s := crowded(t, Phase{Name: "pulse", Length: 3 * time.Second, Load: 1.5})
+	s.Variants = []Variant{{Name: "learns"}, {Name: "blind", Blind: true}}
+	r := play(t, s, Options{})
+	learns, blind := r.Runs[0].Services[0].PerCall, r.Runs[1].Services[0].PerCall
+	if learns > 1.01 || blind < 1.03 {
+		t.Errorf("%.3f requests a call, blind %.3f; want attempts after timeouts of the blind alone", learns, blind)
 	}
 }

@@ -98,6 +98,7 @@ func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 		world: b.world, spec: spec, to: b.byName[spec.Service], maxAttempts: cmp.Or(spec.Attempts, defaultMaxAttempts),
 		roundRobin: make([]uint32, clients*spec.connections()),
 		work:       cmp.Or(spec.Work, 1),
+		blind:      b.variant.Blind,
 		jitter:     random(b.seed, n), network: random(b.seed, n+1), picks: random(b.seed, n+2),
 	}
 	l.deadlines.queue = &b.world.eventQueue
