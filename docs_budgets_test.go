@@ -68,6 +68,7 @@ type paid struct{ budget.Budget }
 
 func (paid) Off() policy.Reason   { return "" }
 func (paid) Open() bool           { return false }
+func (paid) LatencyUnknown() bool { return false }
 func (paid) SlowEverywhere() bool { return false }
 func (paid) Overloaded() bool     { return false }
 func (paid) Enter() bool          { return true }

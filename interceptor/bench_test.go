@@ -55,6 +55,7 @@ func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *int
 	if err != nil {
 		tb.Fatal(err)
 	}
+	knowLatency(r, nil)
 	return r
 }
 

@@ -83,7 +83,7 @@ func (c *call) noteGaveUp(end attempts.End) {
 // given up, nor has one that has left its retries to the caller above (policy.ReasonChainStop).
 func gaveUp(end attempts.End) bool {
 	switch end.Reason {
-	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
 		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:

@@ -3,7 +3,15 @@
 
 package interceptor
 
-import "time"
+import (
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
+)
 
 // Replayed is how many bytes streams keep for replay now.
 func (r *Retrier) Replayed() int64 { return r.replayed.Load() }
@@ -29,4 +37,17 @@ func (r *Retrier) SetInboundShare(share float64) { r.outages.share = share }
 func (r *Retrier) Outages() (n int) {
 	r.outages.since.Range(func(any, any) bool { n++; return true })
 	return n
+}
+
+// KnowLatency lets the Retrier know how long the answers of a method usually take, as after many calls, so that those are
+// hedged after a fixed delay.
+func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
+	p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
+	if err != nil {
+		panic(err)
+	}
+	known := r.knownFor(r.rules.Load(), p, cc, method, &callOptions{})
+	for range 40 {
+		known.Answered(budget.Now(), attempts.Answer{Took: usual, Accepted: true})
+	}
 }

@@ -85,6 +85,7 @@ type openGates struct{}
 
 func (openGates) Off() policy.Reason                     { return "" }
 func (openGates) Open() bool                             { return false }
+func (openGates) LatencyUnknown() bool                   { return false }
 func (openGates) SlowEverywhere() bool                   { return false }
 func (openGates) Overloaded() bool                       { return false }
 func (openGates) Enter() bool                            { return true }

@@ -129,8 +129,16 @@ func play(t *testing.T, c policy.Config, test func(t *testing.T, s scene), optio
 		s := scene{Server: testserver.Start(t), journal: j, retrier: mustNew(t, mustSet(t, c), options...)}
 		j.warnings = nil // those of the policy
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		knowLatency(s.retrier, s.conn)
 		test(t, s)
 	})
+}
+
+// knowLatency lets hedges after a fixed delay be sent from the first call on. No answer of a test is slow beside an hour.
+func knowLatency(r *interceptor.Retrier, conn *grpc.ClientConn) {
+	for _, method := range []string{get, create} {
+		r.KnowLatency(conn, method, time.Hour)
+	}
 }
 
 // call makes a unary call and returns the text that came back.

@@ -37,6 +37,7 @@ func TestServiceConfigResolver_Hedging(t *testing.T) {
 		if _, err := l.call(t.Context(), get); err != nil { // the first, which begins before the resolver answers
 			t.Fatal(err)
 		}
+		knowLatency(s.retrier, l.conn)
 		s.Reset()
 		if _, err := l.call(t.Context(), get); err != nil || s.waits() != "[200ms 200ms]" {
 			t.Errorf("%v, hedges after %s; want two, each after 200 ms", err, s.waits())

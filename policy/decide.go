@@ -111,6 +111,8 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(g.Off())
 	case g.Open():
 		return no(ReasonBreakerOpen)
+	case out.TimedOut && g.LatencyUnknown():
+		return no(ReasonLatencyUnknown)
 	case out.TimedOut && g.SlowEverywhere():
 		return no(ReasonSlowEverywhere)
 	case g.Overloaded():

@@ -22,6 +22,7 @@ import (
 type purse struct {
 	empty, open, full  bool
 	off                policy.Reason
+	unknown            bool // the usual latency is
 	slow               bool // one of the last answers was
 	queued             bool // by admission
 	failed, asked, out int
@@ -32,6 +33,8 @@ type purse struct {
 func (p *purse) Off() policy.Reason { return p.off }
 
 func (p *purse) Open() bool { return p.open }
+
+func (p *purse) LatencyUnknown() bool { return p.unknown }
 
 func (p *purse) SlowEverywhere() bool { return p.slow }
 
@@ -107,6 +110,11 @@ func slowEverywhere(s *situation) {
 	s.out.TimedOut, s.purse.slow = true, true
 }
 
+func latencyUnknown(s *situation) {
+	s.out = failed(codes.DeadlineExceeded)
+	s.out.TimedOut, s.purse.unknown = true, true
+}
+
 func override(r *policy.RetrySpec) {
 	r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Unavailable}}
 }
@@ -180,6 +188,11 @@ func TestDecide(t *testing.T) {
 		{"6 before a mode that forbids it", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.purse.off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1, 0},
 		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
 		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
+
+		{"8 a slow attempt of a method whose latency is not known", latencyUnknown, policy.ReasonLatencyUnknown, 0, 0, 0},
+		{"8 a failure of such a method", func(s *situation) { s.purse.unknown = true }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"7 before latency_unknown", func(s *situation) { latencyUnknown(s); s.purse.open = true }, policy.ReasonBreakerOpen, 0, 0, 0},
+		{"latency_unknown before slow_everywhere", func(s *situation) { latencyUnknown(s); s.purse.slow = true }, policy.ReasonLatencyUnknown, 0, 0, 0},
 
 		{"8 a slow attempt while answers are slow", slowEverywhere, policy.ReasonSlowEverywhere, 0, 0, 0},
 		{"8 a slow attempt while answers are fast", func(s *situation) { slowEverywhere(s); s.purse.slow = false }, policy.ReasonRetry, 100 * ms, 0, 1},

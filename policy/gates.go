@@ -26,8 +26,11 @@ type Breaker interface {
 	Open() bool
 }
 
-// Answers is what [Policy.Decide] asks, after a per-attempt timeout, about the answers to all calls of the method.
+// Answers is what [Policy.Decide] asks, after a per-attempt timeout or a hedging delay, about the answers to all calls of the method.
 type Answers interface {
+	// LatencyUnknown reports whether the attempt is one of a hedged method whose usual latency is not known, so that
+	// the hedging delay may be shorter than what every call takes.
+	LatencyUnknown() bool
 	// SlowEverywhere reports whether one of the last of them took longer than that timeout.
 	SlowEverywhere() bool
 }

@@ -21,6 +21,7 @@ const (
 	ReasonFollowed          Reason = "followed"           // slow as it was, another attempt was sent before it failed, and still runs
 	ReasonChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
+	ReasonLatencyUnknown    Reason = "latency_unknown"    // too few answers of the method are known to tell that the attempt is slow
 	ReasonSlowEverywhere    Reason = "slow_everywhere"    // one of the last answers took longer than the attempt's timeout, too
 	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
@@ -43,8 +44,8 @@ const (
 // reasons are all of them, in the order in which they stand above.
 var reasons = []Reason{
 	ReasonNonRetryable, ReasonCommitted, ReasonAttemptsExhausted, ReasonNotIdempotent, ReasonPushbackStop, ReasonFollowed,
-	ReasonChainStop, ReasonBreakerOpen, ReasonSlowEverywhere, ReasonOverloaded, ReasonDeadlineTooClose, ReasonTooManyWaiting,
-	ReasonBudgetExhausted,
+	ReasonChainStop, ReasonBreakerOpen, ReasonLatencyUnknown, ReasonSlowEverywhere, ReasonOverloaded, ReasonDeadlineTooClose,
+	ReasonTooManyWaiting, ReasonBudgetExhausted,
 	ReasonRetry, ReasonHedge,
 	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected, ReasonModeOff,
 }
@@ -70,6 +71,7 @@ func Steps() []Step {
 		{"Is it the newest attempt that has failed?", ReasonFollowed},
 		{"Is it not a caller further up who owns the retry?", ReasonChainStop},
 		{"Is the circuit closed?", ReasonBreakerOpen},
+		{"Is it known how long the method usually takes, before it is hedged?", ReasonLatencyUnknown},
 		{"Were the last answers faster than the timeout of a slow attempt?", ReasonSlowEverywhere},
 		{"Does admission expect an answer before the deadline?", ReasonOverloaded},
 		{"Do delay and attempt fit before the deadline?", ReasonDeadlineTooClose},

@@ -34,7 +34,11 @@ func retries(budgetName string, options ...interceptor.Option) func(plan) (setup
 // staggerHedge hedges after a delay, or at the 95th percentile, which is never below it.
 func staggerHedge(tail bool) func(plan) (setup, error) {
 	return func(p plan) (setup, error) {
-		spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.hedging, Budget: budgetRatio}
+		delay := p.hedging
+		if delay == atOnce {
+			delay = 0 // after any other, calls are hedged once their usual latency is known
+		}
+		spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: delay, Budget: budgetRatio}
 		if tail {
 			spec.Quantile = &policy.QuantileSpec{Quantile: 0.95, Min: p.hedging}
 		}

@@ -41,6 +41,16 @@ func (g *gates) Allow() bool {
 	return g.err == nil
 }
 
+// LatencyUnknown implements [policy.Answers]. A delay of 0 asks for two requests a call, whatever they take.
+func (g *gates) LatencyUnknown() bool {
+	h := g.call.set.Policy.Hedge()
+	if h == nil {
+		return false
+	}
+	delay, median := g.call.hedgeAfter(h)
+	return delay > 0 && median == 0
+}
+
 // SlowEverywhere implements [policy.Answers].
 func (g *gates) SlowEverywhere() bool {
 	m := g.call.set.Method

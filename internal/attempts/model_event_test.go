@@ -37,6 +37,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	if d.one(2) {
 		m.set.Method = modelMethod{w, d.one(2)}
 		w.quantile = at(d.roll(50))
+		w.median = at(d.roll(3)) // 0 in one of three cases
 	}
 	if d.one(4) {
 		m.set.Breaker = modelBreaker{w}

@@ -122,6 +122,7 @@ func (m *model) unheard() int {
 //  14. The same events give the same steps.
 //  15. A call that is observed has one attempt, no wait slot, and one decision to send another.
 //  16. An attempt's clock stands still while no call of the application waits, and a step says whether it wakes for that.
+//  17. An attempt of a hedged method is followed for being slow only if the usual latency is known, or the delay is 0.
 func (m *model) check(step Step, by cancelled) {
 	wasOver := m.over
 	if wasOver && (len(step.Cancel) > 0 || step.Send != 0 || step.Wake != Never || step.Over || step.Decided != 0) {
@@ -190,6 +191,15 @@ func (m *model) checkSlow(step Step) {
 	}
 }
 
+// blind reports whether the method is hedged after a delay, and nobody knows how long it usually takes.
+func (m *model) blind() bool {
+	h := m.set.Policy.Hedge()
+	if h == nil || m.set.Method != nil && m.median > 0 {
+		return false
+	}
+	return h.Delay > 0 || m.set.Method != nil && h.Quantile != nil && m.quantile > 0
+}
+
 // isOpen reports whether attempts may be sent.
 func (m *model) isOpen() bool {
 	return !m.over && m.answer == 0 && m.stopped == "" && m.committed == 0
@@ -207,6 +217,9 @@ func (m *model) checkDecision(step Step) {
 	}
 	if step.TimedOut {
 		a := &m.attempts[step.Decided-1]
+		if (d.Retry || step.Decision.Shadow()) && m.blind() {
+			m.failf("17: an attempt follows attempt %d, since that is slow, and nobody knows what is usual", step.Decided)
+		}
 		if step.Decided != len(m.attempts) || a.slow || m.now.At < a.slowAt {
 			m.failf("attempt %d of %d is slow at %v; want %v, once", step.Decided, len(m.attempts), m.now.At, a.slowAt)
 		}

@@ -181,7 +181,7 @@ type modelMethod struct {
 
 func (k modelMethod) Usual() (median, quantile time.Duration) {
 	k.called()
-	return 0, k.quantile
+	return k.median, k.quantile
 }
 
 func (k modelMethod) SlowEverywhere(time.Duration) bool { return false }

@@ -77,7 +77,7 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 		"in time":                        {"hedge", "median=10", 50, "hedge"},
 		"a delay below the median":       {"hedge", "median=60", 120, "hedge"},
 		"twice as long as usual":         {"hedge", "median=60", 121, "slow_everywhere"},
-		"nothing is usual yet":           {"hedge", "", 1000, "hedge"},
+		"nothing is usual yet":           {"hedge", "median=0", 1000, "latency_unknown"},
 		"a delay of 0":                   {"at once", "median=10", 1000, "hedge"},
 		"a quantile":                     {"quantile", "median=10 quantile=80", 81, "slow_everywhere"},
 		"a quantile, in time":            {"quantile", "median=10 quantile=80", 80, "hedge"},
@@ -104,7 +104,7 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 // What is not known to be slow is not held against the calls that know more.
 func TestSlowEverywhere_NothingUsual(t *testing.T) {
 	t.Parallel()
-	p := newPlay(policies(t)["hedge"], "", 0)
+	p := newPlay(policies(t)["hedge"], "median=0", 0)
 	p.last = new(latency.LastAnswers)
 	if p.run("0 start; 1000 end 1 OK"); p.last.Slow(at(1000)) {
 		t.Error("an answer is slow before the usual latency is known")

@@ -424,7 +424,7 @@ func (p *play) print(s Step, first string) string {
 // newPlay makes a world by its options, such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
-		origin: origin, grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{},
+		origin: origin, grants: 100, slots: 100, safe: true, median: at(1), free: map[int64]bool{}, open: map[int64]bool{},
 	}
 	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Method: known{w, false}}}
 	for option := range strings.FieldsSeq(options) {

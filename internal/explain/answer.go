@@ -80,6 +80,9 @@ func (a *Answer) Scenario() string {
 	if a.BreakerOpen {
 		b.WriteString(", and the circuit opens after the first")
 	}
+	if a.Unknown {
+		b.WriteString(", and the method's latency is not known yet")
+	}
 	if a.AllSlow {
 		b.WriteString(", and an answer of the method before it was slow")
 	}

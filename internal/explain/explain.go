@@ -32,6 +32,7 @@ type Question struct {
 	InRetry     bool
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
+	Unknown     bool // the method's usual latency is not known yet
 	AllSlow     bool // an answer of the method before it was
 	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
@@ -235,7 +236,7 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	if a.BreakerOpen {
 		s.Breaker = breaker{}
 	}
-	s.Method = known{slow: a.AllSlow && a.Policy.PerAttemptTimeout() > 0, queued: a.Overloaded && a.Policy.Refuses()}
+	s.Method = known{unknown: a.Unknown, slow: a.AllSlow && a.Policy.PerAttemptTimeout() > 0, queued: a.Overloaded && a.Policy.Refuses()}
 	a.restrict(&s)
 	return s
 }
@@ -283,7 +284,7 @@ func (breaker) Open() bool                  { return true }
 func (breaker) Allow() (func(error), error) { return func(error) {}, nil }
 
 // known implements [attempts.Method]: from the first attempt on, its last answers are slow, or there is a queue.
-type known struct{ slow, queued bool }
+type known struct{ unknown, slow, queued bool }
 
 func (known) Admit(_, _ time.Duration) bool           { return true }
 func (known) Sent(time.Duration)                      {}
@@ -292,4 +293,12 @@ func (known) Left(_, _ time.Duration)                 {}
 func (known) Reported(time.Duration, float64)         {}
 func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
 func (k known) SlowEverywhere(time.Duration) bool     { return k.slow }
-func (known) Usual() (median, quantile time.Duration) { return 0, 0 }
+
+// Usual says that the median is known, which decides whether the method is hedged. How long it is makes no difference
+// here.
+func (k known) Usual() (median, quantile time.Duration) {
+	if k.unknown {
+		return 0, 0
+	}
+	return 1, 0
+}

@@ -54,6 +54,10 @@ var Meanings = []Meaning{
 		Remedy: "Look at why the breaker opened: it has seen the failures before this one.",
 	},
 	{
+		Reason: policy.ReasonLatencyUnknown, Means: "Too few answers of the method are known to tell its usual latency, so the attempt may take no longer than all others: it is not hedged.",
+		Remedy: "Nothing, in the first moments of a process. If the method is called less often than 20 times in 30 s, use perAttemptTimeout with a value that few calls reach.",
+	},
+	{
 		Reason: policy.ReasonSlowEverywhere, Means: "The attempt was slow, and so was one of the last five answers of the method: all servers are slow, and another attempt would only lengthen their queue.",
 		Remedy: "Look at the servers' load: they are slower than perAttemptTimeout. If they always are, raise it above what nearly all answers take.",
 	},

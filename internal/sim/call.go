@@ -198,8 +198,8 @@ func gaveUp(end *attempts.End) bool {
 	switch end.Reason {
 	case policy.ReasonAttemptsExhausted:
 		return end.Attempts > 1 // one that may not retry has not given up
-	case policy.ReasonPushbackStop, policy.ReasonSlowEverywhere, policy.ReasonOverloaded, policy.ReasonDeadlineTooClose,
-		policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
+	case policy.ReasonPushbackStop, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
 		return true
 	default:
 		return false

@@ -105,7 +105,7 @@ func (l load) Sent(time.Duration)                       { l.counted++ }
 func (l load) Left(time.Duration, time.Duration)        { l.counted-- }
 func (l load) Reported(time.Duration, float64)          {}
 func (l load) SlowEverywhere(time.Duration) bool        { return false }
-func (l load) Usual() (median, quantile time.Duration)  { return 0, 0 }
+func (l load) Usual() (median, quantile time.Duration)  { return 1, 0 }
 func (l load) Answered(_ time.Duration, a attempts.Answer) {
 	took := a.Took
 	l.counted--

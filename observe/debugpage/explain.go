@@ -41,7 +41,7 @@ type check struct {
 // parameters are all that a form may have.
 var parameters = []string{
 	"retrier", "method", "code", "latency", "deadline", "pushback", "succeed", "cancel", "close", "hang", "inRetry", "budgetEmpty", "breakerOpen", "down",
-	"allSlow", "overloaded", "committed", "crowded", "off",
+	"unknown", "allSlow", "overloaded", "committed", "crowded", "off",
 }
 
 func newForm(q url.Values) form {
@@ -55,6 +55,7 @@ func newForm(q url.Values) form {
 			{Name: "inRetry", Label: "inside of an incoming retry"},
 			{Name: "budgetEmpty", Label: "the budget is empty"},
 			{Name: "breakerOpen", Label: "the circuit opens after the first attempt"},
+			{Name: "unknown", Label: "the method's latency is not known yet"},
 			{Name: "allSlow", Label: "an answer of the method before it was slow"},
 			{Name: "overloaded", Label: "the service becomes overloaded after the first attempt"},
 			{Name: "committed", Label: "the application sees headers of the first attempt"},
@@ -155,7 +156,7 @@ func (p *page) question(q url.Values) (retrier int, _ explain.Question, err erro
 	question := explain.Question{
 		Method: "/" + strings.TrimPrefix(f.Method, "/"), Pushback: f.Pushback,
 		Hang: f.on("hang"), Down: f.on("down"), InRetry: f.on("inRetry"), BudgetEmpty: f.on("budgetEmpty"), BreakerOpen: f.on("breakerOpen"),
-		AllSlow: f.on("allSlow"), Overloaded: f.on("overloaded"),
+		Unknown: f.on("unknown"), AllSlow: f.on("allSlow"), Overloaded: f.on("overloaded"),
 		Ends: explain.Ends{Committed: f.on("committed"), Crowded: f.on("crowded"), Off: f.on("off")},
 	}
 	if parts := strings.Split(question.Method, "/"); f.Method != "" && (len(parts) != 3 || parts[1] == "" || parts[2] == "") {

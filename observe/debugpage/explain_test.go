@@ -53,6 +53,8 @@ methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   admission: REFUSE
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, perAttemptTimeout: 1s, chain: SUPPRESS}
+- name: [{service: acme.orders.v1.OrderService, method: ListOrders}]
+  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}
 - name: [{service: acme.orders.v1.OrderService}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `))
@@ -73,6 +75,7 @@ methodConfig:
 		policy.ReasonFollowed:          "&latency=1.5s",
 		policy.ReasonChainStop:         "&inRetry=on",
 		policy.ReasonBreakerOpen:       "&breakerOpen=on",
+		policy.ReasonLatencyUnknown:    "&method=acme.orders.v1.OrderService/ListOrders&unknown=on&hang=on&deadline=9s",
 		policy.ReasonSlowEverywhere:    "&allSlow=on&hang=on&deadline=9s",
 		policy.ReasonOverloaded:        "&overloaded=on&deadline=9s",
 		policy.ReasonDeadlineTooClose:  "&deadline=50ms",

@@ -30,6 +30,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	play(t, func(t *testing.T, s scene) {
 		s.On(method, down().Times(1), testserver.OK())
+		s.knows(t)
 		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)

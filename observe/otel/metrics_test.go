@@ -102,6 +102,17 @@ func (s scene) call(ctx context.Context, method string) {
 	_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
 }
 
+// knows makes calls of the hedged method, so that its usual latency is known.
+func (s scene) knows(t *testing.T) {
+	t.Helper()
+	s.On(hedged, testserver.OK())
+	for range usual {
+		s.call(t.Context(), hedged)
+	}
+}
+
+const usual = 40 // calls, which also earn what two hedges cost
+
 // lines is what is collected of the instruments that begin with a prefix: "name{label=value …} value". A histogram
 // shows its sum and its buckets with the upper bounds of those that are not empty.
 func (s scene) lines(t *testing.T, prefixes ...string) string {
@@ -222,6 +233,7 @@ func TestMetricsOfCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s scene) {
+				s.knows(t)
 				s.On(row.method, row.script...)
 				s.call(t.Context(), row.method)
 				want(t, s.lines(t, client+"decisions", client+"call"), row.want...)
@@ -332,6 +344,7 @@ func TestMetricsOptions(t *testing.T) {
 	t.Run("names of gRPC", func(t *testing.T) {
 		play(t, func(t *testing.T, s scene) {
 			s.On(method, down().Times(2), testserver.OK())
+			s.knows(t)
 			s.On(hedged, testserver.Hang().Times(2), testserver.OK())
 			s.call(t.Context(), method)
 			s.call(t.Context(), hedged)
@@ -347,6 +360,7 @@ func TestMetricsOptions(t *testing.T) {
 func TestMetricsBucketsAndUnits(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		s.On(method, down().Times(1), testserver.OK())
+		s.knows(t)
 		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)

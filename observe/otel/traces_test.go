@@ -138,6 +138,8 @@ func TestTraces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			playTraces(t, alone, func(t *testing.T, s traced) {
+				s.knows(t)
+				s.spans.Reset()
 				s.On(row.method, row.script...)
 				s.call(t.Context(), row.method)
 				want(t, s.tree(), row.want)
@@ -150,6 +152,8 @@ func TestTraces(t *testing.T) {
 		})
 		t.Run(name+", stream", func(t *testing.T) {
 			playTraces(t, alone, func(t *testing.T, s traced) {
+				s.knows(t)
+				s.spans.Reset()
 				s.On(row.method, row.script...)
 				stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, row.method)
 				if err == nil {

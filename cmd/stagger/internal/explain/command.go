@@ -32,8 +32,9 @@ timeout and hedging do. With --down, nothing listens at the address: that shows 
 calls wait for a connection, beside the time that they have. The budget, the circuit
 breaker and the limit of waiting calls say yes, unless --budget-empty or --breaker-open
 makes them say no. Others are answered in time, unless --slow-everywhere says that they
-are not, or --overloaded that admission expects no other answer in time. --succeed,
---committed, --crowded, --mode-off, --cancel and --close play the other ends that a call
+are not, or --overloaded that admission expects no other answer in time. The latency of
+the method is known, unless --latency-unknown says that it is not. --succeed, --committed,
+ --crowded, --mode-off, --cancel and --close play the other ends that a call
 may have: together they show every reason that there is.
 
 With --reason, say what the name of a reason means, as errors, logs and metrics have it,
@@ -85,7 +86,7 @@ const formatJSON = "json"
 
 // Flags that ask about one method, and flags that ask about all.
 var (
-	flagsOfOne  = []string{"code", "pushback", "deadline", "latency", "hang", "down", "in-retry", "budget-empty", "breaker-open", "slow-everywhere", "overloaded", "seed"}
+	flagsOfOne  = []string{"code", "pushback", "deadline", "latency", "hang", "down", "in-retry", "budget-empty", "breaker-open", "latency-unknown", "slow-everywhere", "overloaded", "seed"}
 	flagsOfEnds = []string{"succeed", "committed", "crowded", "mode-off", "cancel", "close"}
 	flagsOfAll  = []string{"strict"}
 )
@@ -119,6 +120,7 @@ func Command() *cobra.Command {
 	flags.BoolVar(&o.Down, "down", false, "no connection can be made, from the call's start on")
 	flags.BoolVar(&o.BudgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
 	flags.BoolVar(&o.BreakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
+	flags.BoolVar(&o.Unknown, "latency-unknown", false, "the method's latency is not known yet, so it is not hedged")
 	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "one of the method's last answers took longer than perAttemptTimeout")
 	flags.BoolVar(&o.Overloaded, "overloaded", false, "with admission, the last answers say that no other comes in time, after the first attempt")
 	flags.IntVar(&o.Succeed, "succeed", 0, "the `number` of the first attempt that is answered with OK; 0: none is")

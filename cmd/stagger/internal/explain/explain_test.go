@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -194,8 +195,11 @@ func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 			if q.Hang {
 				step = testserver.Hang()
 			}
-			srv.Default(step)
 			conn := srv.Dial(t, retrier.DialOptions()...)
+			if !q.Unknown {
+				learn(t, srv, conn)
+			}
+			srv.Default(step)
 			began := time.Now()
 			callErr = conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 			took = time.Since(began)
@@ -213,6 +217,18 @@ func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 	})
 }
 
+// learn makes calls that are answered at once, so that the usual latency of the method is known.
+func learn(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn) {
+	t.Helper()
+	srv.Default(testserver.OK())
+	for range 20 {
+		if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Reset()
+}
+
 // codeNamed is a code as gRPC for Go calls it.
 func codeNamed(name string) string {
 	var c codes.Code
@@ -227,6 +243,7 @@ func drawnSlow(t *rapid.T) (*policy.Set, explain.Question) {
 	q := explain.Question{
 		MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: rapid.SampledFrom([]codes.Code{codes.Aborted, codes.NotFound}).Draw(t, "code"),
 		Hang: rapid.Bool().Draw(t, "hang"), Latency: odd(1, 800, 1031, "latency"),
+		Unknown: rapid.Bool().Draw(t, "unknown"),
 	}
 	spec := policy.Spec{Timeout: odd(100, 3000, 1009, "timeout")}
 	attempts := rapid.IntRange(2, 5).Draw(t, "attempts")
@@ -341,6 +358,9 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
 			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ another attempt beside it │",
+		}},
+		{[]string{list, "--hang", "--deadline", "1s", "--latency-unknown"}, []string{
+			"no attempt is ever answered, and the method's latency is not known yet", "The call ends after 1s with DEADLINE_EXCEEDED: latency_unknown (1 attempt).\n",
 		}},
 	} {
 		got, err := run(t, slowPolicy, append([]string{"-"}, one.args...)...)
