@@ -39,10 +39,25 @@ type MethodConfig struct {
 	Spec
 }
 
-// Name names one method, all methods of a service (Method empty), or everything (both empty).
+// Name names one method, all methods of a service (Method empty), all services of a package (Service ends in ".*",
+// Method empty), or everything (both empty).
 type Name struct {
-	Service string // full name: "acme.orders.v1.OrderService"
+	Service string // full name: "acme.orders.v1.OrderService", or "acme.orders.v1.*"
 	Method  string // "GetOrder"
+}
+
+// packagePattern ends the Service of a name that stands for a package. No service has such a name, so that gRPC, which
+// knows no patterns, finds nothing by it.
+const packagePattern = ".*"
+
+// Package is the package whose services the name stands for, those of its sub-packages too; "" if it stands for something
+// else.
+func (n Name) Package() string {
+	pkg, ok := strings.CutSuffix(n.Service, packagePattern)
+	if !ok || n.Method != "" || strings.Contains(pkg, "*") {
+		return ""
+	}
+	return pkg
 }
 
 // String is the name as a gRPC path: "/service/method", "/service/" or "/".

@@ -44,7 +44,7 @@ func readAPIPolicies(s *Set) (*apiPolicies, error) {
 		if len(a.errors) >= maxErrors {
 			break
 		}
-		if s.byEntry[nameOfService(service).String()] == nil && knowsOptions(files) {
+		if s.byEntry[nameOfService(service).String()] == nil && s.packageOf(nameOfService(service).String()) == nil && knowsOptions(files) {
 			a.service(service)
 		}
 	}

@@ -88,17 +88,18 @@ var permanent = Codes(codes.InvalidArgument, codes.NotFound, codes.AlreadyExists
 // versionOfPackage matches names that end as those of packages do.
 var versionOfPackage = regexp.MustCompile(`^(.*\.)?v[0-9]+((alpha|beta)[0-9]*)?$`)
 
-// lintNames says that names are no patterns, and not of packages.
+// lintNames says which names match nothing: packages, and patterns of other forms than "package.*".
 func lintNames(report *document.Report, path string, names []Name) {
 	for i, n := range names {
 		field := document.Item(path+".name", i)
-		const remedy = "matches nothing, since names are no patterns: a service without a method stands for all its methods, and {} for everything"
+		const remedy = "matches nothing: the only pattern is a package, such as {service: acme.orders.v1.*}; a service without a method stands for all its " +
+			"methods, and {} for everything"
 		switch {
-		case strings.Contains(n.Service, "*"):
+		case strings.Contains(n.Service, "*") && n.Package() == "":
 			report.Warnf(field+".service", n.Service, remedy)
 		case versionOfPackage.MatchString(n.Service):
-			report.Warnf(field+".service", n.Service, "is the name of a package, and matches nothing: names are of services, "+
-				"such as %s.OrderService", n.Service)
+			report.Warnf(field+".service", n.Service, "is the name of a package, and matches nothing: "+
+				"write %s.* for all its services, or the full name of one", n.Service)
 		}
 		if strings.Contains(n.Method, "*") {
 			report.Warnf(field+".method", n.Method, remedy)

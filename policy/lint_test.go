@@ -50,7 +50,8 @@ func TestLintAdmission(t *testing.T) {
 
 func TestLintPatterns(t *testing.T) {
 	t.Parallel()
-	const says = " matches nothing, since names are no patterns: a service without a method stands for all its methods, and {} for everything"
+	const says = " matches nothing: the only pattern is a package, such as {service: acme.orders.v1.*}; a service without a method stands for all its " +
+		"methods, and {} for everything"
 	wantLinted(t, `methodConfig: [{timeout: 1s, name: [{service: "*"}, {service: a.B, method: "Get*"}, {service: a.B, method: C}]}]`,
 		`warning f:1:47: methodConfig[0].name[0].service: "*":`+says, `warning f:1:76: methodConfig[0].name[1].method: "Get*":`+says)
 }
@@ -137,8 +138,8 @@ func TestLintPool(t *testing.T) {
 func TestLintPackages(t *testing.T) {
 	t.Parallel()
 	wantLinted(t, "methodConfig: [{timeout: 1s, name: [{service: acme.orders.v1}, {service: acme.orders.v1beta2, method: Get}, {service: v2.V1}]}]",
-		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1: is the name of a package, and matches nothing: names are of services, such as acme.orders.v1.OrderService",
-		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2: is the name of a package, and matches nothing: names are of services, such as acme.orders.v1beta2.OrderService")
+		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1: is the name of a package, and matches nothing: write acme.orders.v1.* for all its services, or the full name of one",
+		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2: is the name of a package, and matches nothing: write acme.orders.v1beta2.* for all its services, or the full name of one")
 }
 
 func TestLintMultiplier(t *testing.T) {

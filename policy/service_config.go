@@ -41,10 +41,16 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 		path, of := document.Item("methodConfig", i), s.reach.and(reachOf(m.Mode, m.Percent))
 		m, key, why := s.enforced(m)
 		n.mode(path, key, why, of, m)
+		entry := m
+		m, at, unknown := s.withoutPatterns(m)
+		n.unknownPackages(path, entry.Names, unknown)
+		if len(m.Names) == 0 && len(unknown) > 0 {
+			continue
+		}
 		parts := []MethodConfig{m}
 		if !assumeIdempotent {
 			var left []leftOut
-			parts, left = s.split(i, m)
+			parts, left = s.split(i, m, at)
 			n.leftOut(path, left)
 		}
 		for _, part := range parts {

@@ -20,9 +20,33 @@ type leftOut struct {
 	why   string
 }
 
+// withoutPatterns returns the entry with the services that descriptors know in place of packages, which gRPC does not
+// know, and where each name stands in the entry. unknown are the packages of which no service is known.
+func (s *Set) withoutPatterns(m MethodConfig) (plain MethodConfig, at, unknown []int) {
+	plain = m
+	plain.Names = nil
+	for j, name := range m.Names {
+		if name.Package() == "" {
+			plain.Names, at = append(plain.Names, name), append(at, j)
+			continue
+		}
+		before := len(at)
+		for d := range s.servicesOf(name) {
+			if service := nameOfService(d); s.named(service) == s.named(name) {
+				plain.Names, at = append(plain.Names, service), append(at, j)
+			}
+		}
+		if len(at) == before {
+			unknown = append(unknown, j)
+		}
+	}
+	return plain, at, unknown
+}
+
 // split parts entry i in two: one for the methods that any client may repeat, and one without a policy for the
-// others. The second stays even if it says nothing else: it hides less specific entries from its methods.
-func (s *Set) split(i int, m MethodConfig) (parts []MethodConfig, left []leftOut) {
+// others. The second stays even if it says nothing else: it hides less specific entries from its methods. at says where
+// each name stands in the entry.
+func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left []leftOut) {
 	key := "retryPolicy"
 	switch {
 	case m.Hedge != nil:
@@ -49,7 +73,7 @@ func (s *Set) split(i int, m MethodConfig) (parts []MethodConfig, left []leftOut
 			continue
 		}
 		rest.Names = append(rest.Names, name)
-		left = append(left, leftOut{j, name, key, why(declared, keyed, methods)})
+		left = append(left, leftOut{at[j], name, key, why(declared, keyed, methods)})
 	}
 	if len(safe.Names) > 0 || len(m.Names) == 0 {
 		parts = append(parts, safe)
@@ -83,7 +107,14 @@ func (s *Set) named(name Name) *Policy {
 	if name.Service == "" {
 		return s.fallback
 	}
-	return s.byPath[name.String()]
+	return s.Lookup(name.String())
+}
+
+// unknownPackages notes packages of which no service is known.
+func (n *configNotes) unknownPackages(path string, names []Name, unknown []int) {
+	for _, j := range unknown {
+		n.add(document.Item(path+".name", j), names[j].String(), "left out: gRPC knows no packages, and no descriptor of its services is given")
+	}
 }
 
 // leftOut notes what is left out of an entry.
@@ -107,7 +138,15 @@ func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 		if key != "" {
 			warn(document.Item("methodConfig", i)+"."+key, "", why)
 		}
-		_, left := s.split(i, m)
+		at := make([]int, 0, len(m.Names))
+		names := m.Names[:0:0]
+		for j, name := range m.Names {
+			if name.Package() == "" { // by which gRPC finds nothing
+				names, at = append(names, name), append(at, j)
+			}
+		}
+		m.Names = names
+		_, left := s.split(i, m, at)
 		for _, l := range left {
 			warn(fmt.Sprintf("methodConfig[%d].name[%d]", i, l.index), strconv.Quote(l.name.String()), l.why)
 		}

@@ -205,6 +205,64 @@ func TestServiceConfigAssumedKeys(t *testing.T) {
 	}
 }
 
+// TestServiceConfig_Packages writes the services of a package, as far as descriptors know them, and never more.
+func TestServiceConfig_Packages(t *testing.T) {
+	t.Parallel()
+	const text = `
+methodConfig:
+- name: [{service: acme.parcels.*}, {service: un.known.*}]
+  timeout: 1s
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}
+- name: [{service: un.known.v2.*}]
+  timeout: 2s
+`
+	set := mustDescribe(t, mustParse(t, "f", text), mustLoadDescriptors(t, parcels))
+	if p := set.Lookup("/acme.parcels.v1.ParcelService/GetParcel"); p.Name().Package() != "acme.parcels" {
+		t.Errorf("GetParcel has the policy of %v; want the package's before the API's own", p.Name())
+	}
+	config, notes := set.ServiceConfig(false)
+	conn, err := grpcReads(t, string(config))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, config)
+	}
+	for method, want := range map[string]string{
+		"ListParcels": "timeout 1s, 3 attempts", "SendParcel": "timeout 1s, ",
+	} {
+		if got := grpcs(conn, "/acme.parcels.v1.ParcelService/"+method); !strings.HasPrefix(got, want) || strings.Contains(got, "attempts") != strings.Contains(want, "attempts") {
+			t.Errorf("%s: gRPC reads %q; want %q", method, got, want)
+		}
+	}
+	if strings.Contains(string(config), "*") || strings.Contains(string(config), "null") || strings.Contains(string(config), "2s") {
+		t.Errorf("%s\nwant no package, and no entry without names", config)
+	}
+	var unknown []string
+	for _, n := range notes {
+		if strings.Contains(n.Message, "gRPC knows no packages") {
+			unknown = append(unknown, n.Field+" "+n.Value)
+		}
+	}
+	if want := []string{"methodConfig[0].name[1] /un.known.*/", "methodConfig[1].name[0] /un.known.v2.*/"}; !slices.Equal(unknown, want) {
+		t.Errorf("%q; want %q", unknown, want)
+	}
+	for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{OtherClients: true}) {
+		if strings.Contains(d.Message, "stagger export") {
+			t.Errorf("%s: gRPC finds nothing by a package", d)
+		}
+	}
+}
+
+// TestGRPCReads_Packages: a file with packages is a service config that says nothing of their methods to gRPC.
+func TestGRPCReads_Packages(t *testing.T) {
+	t.Parallel()
+	conn, err := grpcReads(t, `{"methodConfig": [{"name": [{"service": "acme.parcels.v1.*"}], "timeout": "1s"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := grpcs(conn, "/acme.parcels.v1.ParcelService/ListParcels"); got != "" {
+		t.Errorf("gRPC reads %s", got)
+	}
+}
+
 func TestLintElsewhere(t *testing.T) {
 	t.Parallel()
 	var got []string

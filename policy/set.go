@@ -20,6 +20,7 @@ type Set struct {
 	policies    []*Policy          // in the order of the config; then those that come with APIs, by their names
 	byPath      map[string]*Policy // by "/service/method" and "/service/"
 	byEntry     map[string]*Policy // those of them that stand in the config
+	byPackage   map[string]*Policy // by "package"
 	fallback    *Policy            // nil if no entry names everything
 	budgets     []BudgetSpec
 	throttle    *budget.ThrottleConfig
@@ -57,6 +58,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	}
 	s := &Set{
 		byEntry:     map[string]*Policy{},
+		byPackage:   map[string]*Policy{},
 		budgets:     cloneBudgets(c.Budgets),
 		throttle:    cloned(c.Throttling),
 		assumed:     c.Idempotency,
@@ -93,11 +95,14 @@ func (s *Set) add(m MethodConfig) {
 			continue
 		}
 		s.byEntry[name.String()] = p
+		if pkg := name.Package(); pkg != "" {
+			s.byPackage[pkg] = p
+		}
 	}
 }
 
 // Lookup finds the policy for a full method name ("/service/method"): the entry that names the
-// method, else the one for its service, else the one for everything, else nil; or what
+// method, else the one for its service, else the one for the longest package, else the one for everything, else nil; or what
 // [Set.WithDescriptors] has found where there is none. Entries are not merged. It does not allocate.
 func (s *Set) Lookup(method string) *Policy {
 	if p := s.byPath[method]; p != nil {
@@ -106,7 +111,27 @@ func (s *Set) Lookup(method string) *Policy {
 	if p := s.byPath[method[:strings.LastIndexByte(method, '/')+1]]; p != nil {
 		return p
 	}
+	if len(s.byPackage) > 0 {
+		if p := s.packageOf(method); p != nil {
+			return p
+		}
+	}
 	return s.fallback
+}
+
+// packageOf is the policy for the longest package that has the service of a path.
+func (s *Set) packageOf(path string) *Policy {
+	pkg, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	for {
+		dot := strings.LastIndexByte(pkg, '.')
+		if dot < 0 {
+			return nil
+		}
+		pkg = pkg[:dot]
+		if p := s.byPackage[pkg]; p != nil {
+			return p
+		}
+	}
 }
 
 // Budgets returns the budgets that the policies may name.

@@ -53,6 +53,40 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestLookup_Packages has packages inside of packages.
+func TestLookup_Packages(t *testing.T) { // not parallel: it counts allocations
+	set := mustParse(t, "f", `
+methodConfig:
+- name: [{service: acme.*}, {service: acme.orders.v1.*}]
+- name: [{service: acme.orders.v1.Own}, {service: acme.orders.v1.Other, method: Get}]
+`)
+	for method, want := range map[string]string{
+		"/acme.orders.v1.A/Get":      "/acme.orders.v1.*/",
+		"/acme.orders.v1.sub.A/Get":  "/acme.orders.v1.*/",
+		"/acme.orders.v1.Own/Get":    "/acme.orders.v1.Own/",
+		"/acme.orders.v1.Other/Get":  "/acme.orders.v1.Other/Get",
+		"/acme.orders.v1.Other/List": "/acme.orders.v1.*/",
+		"/acme.orders.v10.A/Get":     "/acme.*/",
+		"/acme.Root/Get":             "/acme.*/",
+		"/acme/Get":                  "",
+		"/acmex.A/Get":               "",
+		"/other.A/acme.B":            "",
+		"/":                          "",
+		"":                           "",
+	} {
+		got := ""
+		if p := set.Lookup(method); p != nil {
+			got = p.Name().String()
+		}
+		if got != want {
+			t.Errorf("Lookup(%q) = %q; want %q", method, got, want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { set.Lookup("/acme.orders.v1.A/Get") }); n > 0 {
+		t.Errorf("%v allocations; want none", n)
+	}
+}
+
 func TestLookupWithoutDefault(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}]}]")

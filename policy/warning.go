@@ -170,7 +170,7 @@ func methodsOf(name Name, s *Set) (safe, others []Name) {
 		for i := range service.Methods().Len() {
 			m := service.Methods().Get(i)
 			n := Name{Service: string(service.FullName()), Method: string(m.Name())}
-			if p := s.Lookup(n.String()); p == nil || p.name != name {
+			if p := s.Lookup(n.String()); p == nil || p != s.named(name) {
 				continue
 			}
 			if safeLevel(m) {
@@ -190,6 +190,15 @@ func methodsOf(name Name, s *Set) (safe, others []Name) {
 func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
 	if name.Service == "" {
 		return s.descriptors.services()
+	}
+	if pkg := name.Package(); pkg != "" {
+		return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
+			for d, files := range s.descriptors.services() {
+				if strings.HasPrefix(string(d.FullName()), pkg+".") && !yield(d, files) {
+					return
+				}
+			}
+		}
 	}
 	return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
 		if d := s.descriptors.service(name.Service); d != nil {

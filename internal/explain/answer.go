@@ -159,6 +159,8 @@ func (a *Answer) entry() string {
 	switch {
 	case a.Entry == "{}":
 		return "{}, which names everything"
+	case n.Package() != "":
+		return a.Entry + ", which names its package"
 	case a.Entry != n.String():
 		return a.Entry // it comes with the API
 	case n.Method != "":

@@ -101,6 +101,8 @@ func entry(set *policy.Set, p *policy.Policy) string {
 	switch {
 	case n.Method != "":
 		return n.String()
+	case n.Package() != "":
+		return n.Service
 	case n.Service != "":
 		return n.String()
 	default:

@@ -42,7 +42,10 @@ func rowsOfFile(set *policy.Set) []row {
 	for _, p := range policies {
 		name := p.Name()
 		path := name.String()
-		if name.Service == "" {
+		switch {
+		case name.Package() != "":
+			path = "/" + name.Package() + "." + others + "/" + others // which no entry names
+		case name.Service == "":
 			path = "/" + others + "/" + others // which only an entry for everything is for
 		}
 		r := row{effectOf(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}

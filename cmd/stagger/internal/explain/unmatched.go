@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/internal/document"
@@ -43,6 +44,12 @@ func unmatched(file string, data []byte, set *policy.Set, known api.API) []polic
 // mismatch says why a name matches nothing; "" if it does match.
 func mismatch(n policy.Name, services []string, methods map[string][]string) string {
 	if n.Service == "" {
+		return ""
+	}
+	if pkg := n.Package(); pkg != "" {
+		if !slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(s, pkg+".") }) {
+			return "the API has no service in this package"
+		}
 		return ""
 	}
 	list, ok := methods[n.Service]

@@ -1272,7 +1272,8 @@ func (x *IdempotencyKey) GetHeader() string {
 type Name struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gRPC. The full name of the service, with its package: "acme.orders.v1.OrderService". Empty or
-	// absent, together with method, names every method of every service.
+	// absent, together with method, names every method of every service. stagger: "acme.orders.v1.*", without a method, names
+	// every service of the package, and of the packages inside; gRPC finds nothing by it.
 	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
 	// gRPC. The name of the method: "GetOrder". Empty or absent names every method of the service.
 	Method        string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
