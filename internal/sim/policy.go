@@ -26,7 +26,10 @@ type Policy struct {
 // error.
 func NewPolicy(text string) (*Policy, error) {
 	set, err := policy.Parse("policy", []byte(text))
-	return &Policy{Set: set, Text: text}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Policy{Set: set, Text: text}, nil
 }
 
 // changed is the policy with a variant's [Variant.Set].

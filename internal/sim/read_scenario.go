@@ -32,7 +32,7 @@ func (r *reader) scenario(f *fields, read func(string) ([]byte, error)) *Scenari
 		About: f.text("about"),
 		Seed:  uint64(f.count("seed", 1, 1, 1<<53)),
 	}
-	s.Recovery = Recovery{Success: 0.99, Window: 250 * time.Millisecond}
+	s.Recovery = defaultRecovery
 	if in := f.inside("recovery"); in != nil {
 		s.Recovery.Success = in.number("success", s.Recovery.Success, 1, true)
 		s.Recovery.Window = in.duration("window", s.Recovery.Window, 25*time.Millisecond, time.Hour)

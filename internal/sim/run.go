@@ -24,6 +24,7 @@ type Options struct {
 // Run plays a scenario once for each of its variants. The error is that of ctx, or names a policy's budget
 // that cannot be made. A Scenario may be run by several goroutines at once.
 func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
+	s = s.withDefaults()
 	variants := s.Variants
 	if len(variants) == 0 {
 		variants = []Variant{{Name: s.Title}}
@@ -52,6 +53,14 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r.compare()
 	return r, nil
+}
+
+// withDefaults is the scenario as a file would have it that leaves these keys out.
+func (s *Scenario) withDefaults() *Scenario {
+	c := *s
+	c.Recovery = cmp.Or(s.Recovery, defaultRecovery)
+	c.Bucket = cmp.Or(s.Bucket, s.bucket())
+	return &c
 }
 
 // run plays one variant.

@@ -12,11 +12,11 @@ import (
 
 // Scenario is what is to be played. [Load] reads one from a file, whose keys are these fields in camelCase.
 type Scenario struct {
-	Title    string // in a line
-	About    string // what it shows
-	Seed     uint64 // of all chance; [Options] may name another
-	Bucket   time.Duration
-	Recovery Recovery
+	Title    string             // in a line
+	About    string             // what it shows
+	Seed     uint64             // of all chance; [Options] may name another
+	Bucket   time.Duration      // that things are counted in over time; 0: a 200th of the whole time, at least 200 ms
+	Recovery Recovery           // zero: 99 % of 250 ms
 	Policies map[string]*Policy // by the names that calls use
 	Variants []Variant          // what is compared; none: the scenario as it is
 	Services []Service
