@@ -71,7 +71,7 @@ func (d *draft) drawPolicy() drawnPolicy {
 	if d.hit(0.5) {
 		p.codes = "UNAVAILABLE, RESOURCE_EXHAUSTED"
 	}
-	p.kind = policyKind(d.one(0.42, 0.3, 0.05, 0.23))
+	p.kind = policyKind(d.one(0.48, 0.27, 0.05, 0.2))
 	p.onlyLast = len(d.Services) > 1 && d.hit(0.3)
 	var times func(u kind) time.Duration
 	switch p.kind {
