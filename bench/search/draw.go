@@ -105,7 +105,7 @@ func (d *draft) drawServices() {
 	}
 	capacity := d.log(2000, mostCalls) / float64(hops) / calls
 	if d.rare {
-		clients = max(clients, 30)
+		clients = d.count(60, 300)
 		capacity = float64(clients) / 10 / d.base
 	}
 	for i, name := range names[len(names)-hops:] {
