@@ -113,6 +113,15 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 	for _, n := range m.GetName() {
 		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
 	}
+	for i, ignored := range m.GetIgnoreAdvice() {
+		field := document.Item(path+".ignoreAdvice", i)
+		if ignored.GetOn() == "" && report.Whole(field) {
+			report.Errorf(field+".on", nil, "must be the key of the entry that the advice is about, such as retryPolicy.budget")
+		}
+		if ignored.GetReason() == "" && report.Whole(field) {
+			report.Errorf(field+".reason", nil, "must say why the advice is not followed")
+		}
+	}
 	if k := m.GetIdempotencyKey(); k != nil {
 		c.IdempotencyKey = k.GetHeader()
 		if !report.Written(path + ".idempotencyKey.header") {

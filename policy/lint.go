@@ -68,9 +68,28 @@ func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 	if o.OtherClients {
 		list = append(list, set.elsewhere(report)...)
 	}
+	list = withoutIgnored(report, f, list)
 	slices.SortStableFunc(list, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	return list
+}
+
+// withoutIgnored leaves out the advice that entries ignore, and warns of what they ignore and there is no advice on.
+func withoutIgnored(report *document.Report, f *policyv1.PolicyFile, list []Diagnostic) []Diagnostic {
+	for i, m := range f.GetMethodConfig() {
+		path := document.Item("methodConfig", i)
+		for j, ignored := range m.GetIgnoreAdvice() {
+			before := len(list)
+			list = slices.DeleteFunc(list, func(d Diagnostic) bool { return d.Field == path+"."+ignored.GetOn() })
+			if len(list) == before {
+				list = append(list, report.Locate(Diagnostic{
+					Severity: SeverityWarning, Field: document.Item(path+".ignoreAdvice", j) + ".on", Value: ignored.GetOn(),
+					Message: "there is no advice on this key of the entry; take it out",
+				}))
+			}
+		}
+	}
 	return list
 }
 

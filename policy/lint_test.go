@@ -149,3 +149,19 @@ func TestLintMultiplier(t *testing.T) {
 	wantLinted(t, entry+"0.5}}]", "warning f:1:165: methodConfig[0].retryPolicy.backoffMultiplier: 0.5: makes each wait shorter than the last; 2 doubles it, 1 keeps it")
 	wantLinted(t, entry+"1}}]")
 }
+
+func TestLintIgnoreAdvice(t *testing.T) {
+	t.Parallel()
+	entry := func(more string) string {
+		return "methodConfig:\n- name: [{service: a.B}]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, " +
+			"retryableStatusCodes: [UNAVAILABLE], budget: NONE}\n" + more
+	}
+	const budget = "warning f:3:136: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, " +
+		"but maxAttempts: up to 3 times the load"
+	const unsafe = `note f:2:10: methodConfig[0].name[0]: "/a.B/": methods` + unsafe
+	wantLinted(t, entry(""), unsafe, budget)
+	wantLinted(t, entry("  ignoreAdvice: [{on: retryPolicy.budget, reason: the sidecar bounds it}]\n"), unsafe)
+	wantLinted(t, entry(`  ignoreAdvice: [{on: retryPolicy.budget, reason: "so"}, {on: "name[0]", reason: "so"}]`+"\n"))
+	wantLinted(t, entry("  ignoreAdvice: [{on: retryPolicy.maxAttempts, reason: so}]\n"), unsafe, budget,
+		"warning f:4:23: methodConfig[0].ignoreAdvice[0].on: retryPolicy.maxAttempts: there is no advice on this key of the entry; take it out")
+}

@@ -1058,7 +1058,9 @@ type MethodConfig struct {
 	// to answer it before its deadline. Calls without a deadline are never refused.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
 	// stagger. Which calls are refused first, with admission REFUSE. A call's own interceptor.Criticality wins.
-	Criticality   Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
+	Criticality Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
+	// stagger. Advice of stagger lint on this entry that is not followed, each with the reason. It changes nothing else.
+	IgnoreAdvice  []*IgnoredAdvice `protobuf:"bytes,1020,rep,name=ignore_advice,json=ignoreAdvice,proto3" json:"ignore_advice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1202,6 +1204,13 @@ func (x *MethodConfig) GetCriticality() Criticality {
 	return Criticality_CRITICALITY_UNSPECIFIED
 }
 
+func (x *MethodConfig) GetIgnoreAdvice() []*IgnoredAdvice {
+	if x != nil {
+		return x.IgnoreAdvice
+	}
+	return nil
+}
+
 type isMethodConfig_RetryOrHedgingPolicy interface {
 	isMethodConfig_RetryOrHedgingPolicy()
 }
@@ -1220,6 +1229,61 @@ func (*MethodConfig_RetryPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
 func (*MethodConfig_HedgingPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
+// Advice of stagger lint that is not followed.
+type IgnoredAdvice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key of the entry that the advice is about, such as "retryPolicy.budget" or "name[0]". Required.
+	On string `protobuf:"bytes,1,opt,name=on,proto3" json:"on,omitempty"`
+	// Why it is not followed, for the next reader. Required.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IgnoredAdvice) Reset() {
+	*x = IgnoredAdvice{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IgnoredAdvice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IgnoredAdvice) ProtoMessage() {}
+
+func (x *IgnoredAdvice) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IgnoredAdvice.ProtoReflect.Descriptor instead.
+func (*IgnoredAdvice) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *IgnoredAdvice) GetOn() string {
+	if x != nil {
+		return x.On
+	}
+	return ""
+}
+
+func (x *IgnoredAdvice) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // IdempotencyKey describes the key that a call sends: 26 random characters, the same in every attempt
 // of a call. A call that has set the header itself, or has interceptor.IdempotencyKey, keeps its own.
 type IdempotencyKey struct {
@@ -1233,7 +1297,7 @@ type IdempotencyKey struct {
 
 func (x *IdempotencyKey) Reset() {
 	*x = IdempotencyKey{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1309,7 @@ func (x *IdempotencyKey) String() string {
 func (*IdempotencyKey) ProtoMessage() {}
 
 func (x *IdempotencyKey) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1322,7 @@ func (x *IdempotencyKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdempotencyKey.ProtoReflect.Descriptor instead.
 func (*IdempotencyKey) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *IdempotencyKey) GetHeader() string {
@@ -1283,7 +1347,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1359,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1372,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Name) GetService() string {
@@ -1393,7 +1457,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1469,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1482,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RetryPolicy) GetMaxAttempts() uint32 {
@@ -1577,7 +1641,7 @@ type CodeOverride struct {
 
 func (x *CodeOverride) Reset() {
 	*x = CodeOverride{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1653,7 @@ func (x *CodeOverride) String() string {
 func (*CodeOverride) ProtoMessage() {}
 
 func (x *CodeOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1666,7 @@ func (x *CodeOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeOverride.ProtoReflect.Descriptor instead.
 func (*CodeOverride) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CodeOverride) GetCodes() []StatusCode {
@@ -1654,7 +1718,7 @@ type CodePolicy struct {
 
 func (x *CodePolicy) Reset() {
 	*x = CodePolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1730,7 @@ func (x *CodePolicy) String() string {
 func (*CodePolicy) ProtoMessage() {}
 
 func (x *CodePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1743,7 @@ func (x *CodePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodePolicy.ProtoReflect.Descriptor instead.
 func (*CodePolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CodePolicy) GetCodes() []StatusCode {
@@ -1769,7 +1833,7 @@ type HedgingPolicy struct {
 
 func (x *HedgingPolicy) Reset() {
 	*x = HedgingPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1845,7 @@ func (x *HedgingPolicy) String() string {
 func (*HedgingPolicy) ProtoMessage() {}
 
 func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1858,7 @@ func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingPolicy.ProtoReflect.Descriptor instead.
 func (*HedgingPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HedgingPolicy) GetMaxAttempts() uint32 {
@@ -1871,7 +1935,7 @@ type HedgingQuantile struct {
 
 func (x *HedgingQuantile) Reset() {
 	*x = HedgingQuantile{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1947,7 @@ func (x *HedgingQuantile) String() string {
 func (*HedgingQuantile) ProtoMessage() {}
 
 func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +1960,7 @@ func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingQuantile.ProtoReflect.Descriptor instead.
 func (*HedgingQuantile) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HedgingQuantile) GetQuantile() float64 {
@@ -1935,7 +1999,7 @@ type RetryThrottling struct {
 
 func (x *RetryThrottling) Reset() {
 	*x = RetryThrottling{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2011,7 @@ func (x *RetryThrottling) String() string {
 func (*RetryThrottling) ProtoMessage() {}
 
 func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2024,7 @@ func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryThrottling.ProtoReflect.Descriptor instead.
 func (*RetryThrottling) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RetryThrottling) GetMaxTokens() uint32 {
@@ -2000,7 +2064,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2076,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2089,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Budget) GetName() string {
@@ -2149,7 +2213,7 @@ type RatioBudget struct {
 
 func (x *RatioBudget) Reset() {
 	*x = RatioBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2225,7 @@ func (x *RatioBudget) String() string {
 func (*RatioBudget) ProtoMessage() {}
 
 func (x *RatioBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2238,7 @@ func (x *RatioBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RatioBudget.ProtoReflect.Descriptor instead.
 func (*RatioBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RatioBudget) GetPercent() float64 {
@@ -2234,7 +2298,7 @@ type FleetPool struct {
 
 func (x *FleetPool) Reset() {
 	*x = FleetPool{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2310,7 @@ func (x *FleetPool) String() string {
 func (*FleetPool) ProtoMessage() {}
 
 func (x *FleetPool) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2323,7 @@ func (x *FleetPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPool.ProtoReflect.Descriptor instead.
 func (*FleetPool) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FleetPool) GetName() string {
@@ -2292,7 +2356,7 @@ type ConcurrentBudget struct {
 
 func (x *ConcurrentBudget) Reset() {
 	*x = ConcurrentBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2368,7 @@ func (x *ConcurrentBudget) String() string {
 func (*ConcurrentBudget) ProtoMessage() {}
 
 func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2381,7 @@ func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConcurrentBudget.ProtoReflect.Descriptor instead.
 func (*ConcurrentBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ConcurrentBudget) GetPercent() float64 {
@@ -2353,7 +2417,7 @@ type RefundBudget struct {
 
 func (x *RefundBudget) Reset() {
 	*x = RefundBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2429,7 @@ func (x *RefundBudget) String() string {
 func (*RefundBudget) ProtoMessage() {}
 
 func (x *RefundBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2442,7 @@ func (x *RefundBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundBudget.ProtoReflect.Descriptor instead.
 func (*RefundBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RefundBudget) GetCapacity() float64 {
@@ -2433,7 +2497,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\f_max_waitingB\n" +
 	"\n" +
 	"\b_percentB\x15\n" +
-	"\x13_max_attempts_limit\"\xd5\a\n" +
+	"\x13_max_attempts_limit\"\x9d\b\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2448,13 +2512,17 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x04mode\x18\xec\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
 	"\apercent\x18\xed\a \x01(\x01H\x04R\apercent\x88\x01\x01\x12;\n" +
 	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmission\x12A\n" +
-	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticalityB\x19\n" +
+	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticality\x12F\n" +
+	"\rignore_advice\x18\xfc\a \x03(\v2 .stagger.policy.v1.IgnoredAdviceR\fignoreAdviceB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
 	"\x1b_max_response_message_bytesB\n" +
 	"\n" +
-	"\b_percent\"(\n" +
+	"\b_percent\"7\n" +
+	"\rIgnoredAdvice\x12\x0e\n" +
+	"\x02on\x18\x01 \x01(\tR\x02on\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"(\n" +
 	"\x0eIdempotencyKey\x12\x16\n" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
@@ -2659,7 +2727,7 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
@@ -2676,86 +2744,88 @@ var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(StatusCode)(0),             // 12: stagger.policy.v1.StatusCode
 	(*PolicyFile)(nil),          // 13: stagger.policy.v1.PolicyFile
 	(*MethodConfig)(nil),        // 14: stagger.policy.v1.MethodConfig
-	(*IdempotencyKey)(nil),      // 15: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 16: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 17: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 18: stagger.policy.v1.CodeOverride
-	(*CodePolicy)(nil),          // 19: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 20: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 21: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 22: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 23: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 24: stagger.policy.v1.RatioBudget
-	(*FleetPool)(nil),           // 25: stagger.policy.v1.FleetPool
-	(*ConcurrentBudget)(nil),    // 26: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 27: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 28: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 29: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 30: google.protobuf.Duration
+	(*IgnoredAdvice)(nil),       // 15: stagger.policy.v1.IgnoredAdvice
+	(*IdempotencyKey)(nil),      // 16: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 17: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 18: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 19: stagger.policy.v1.CodeOverride
+	(*CodePolicy)(nil),          // 20: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 21: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 22: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 23: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 24: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 25: stagger.policy.v1.RatioBudget
+	(*FleetPool)(nil),           // 26: stagger.policy.v1.FleetPool
+	(*ConcurrentBudget)(nil),    // 27: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 28: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 29: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 30: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 31: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	14, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	22, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	28, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	29, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	29, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	23, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	23, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	29, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	30, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	30, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	24, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	4,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
 	0,  // 8: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
-	16, // 9: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	30, // 10: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	17, // 11: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	20, // 12: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	17, // 9: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	31, // 10: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	18, // 11: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	21, // 12: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
 	3,  // 13: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	15, // 14: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	16, // 14: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
 	4,  // 15: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
 	0,  // 16: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
 	1,  // 17: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
 	2,  // 18: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	30, // 19: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	30, // 20: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	12, // 21: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	6,  // 22: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	7,  // 23: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	30, // 24: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	8,  // 25: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	10, // 26: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	30, // 27: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	30, // 28: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	19, // 29: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	5,  // 30: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	18, // 31: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	30, // 32: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	9,  // 33: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	30, // 34: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	12, // 35: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	12, // 36: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	12, // 37: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	30, // 38: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	30, // 39: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	6,  // 40: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	7,  // 41: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	30, // 42: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	12, // 43: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	21, // 44: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	30, // 45: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	30, // 46: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	30, // 47: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	30, // 48: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	30, // 49: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	11, // 50: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	24, // 51: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	22, // 52: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	26, // 53: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	27, // 54: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	30, // 55: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	25, // 56: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	15, // 19: stagger.policy.v1.MethodConfig.ignore_advice:type_name -> stagger.policy.v1.IgnoredAdvice
+	31, // 20: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	31, // 21: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	12, // 22: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	6,  // 23: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	7,  // 24: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	31, // 25: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	8,  // 26: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	10, // 27: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	31, // 28: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	31, // 29: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	20, // 30: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	5,  // 31: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	19, // 32: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	31, // 33: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	9,  // 34: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	31, // 35: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	12, // 36: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	12, // 37: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	12, // 38: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	31, // 39: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	31, // 40: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	6,  // 41: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	7,  // 42: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	31, // 43: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	12, // 44: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	22, // 45: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	31, // 46: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	31, // 47: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	31, // 48: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	31, // 49: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	31, // 50: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	11, // 51: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	25, // 52: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	23, // 53: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	27, // 54: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	28, // 55: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	31, // 56: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	26, // 57: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
+	58, // [58:58] is the sub-list for method output_type
+	58, // [58:58] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2768,24 +2838,24 @@ func file_stagger_policy_v1_policy_proto_init() {
 		(*MethodConfig_RetryPolicy)(nil),
 		(*MethodConfig_HedgingPolicy)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[4].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[6].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
+	file_stagger_policy_v1_policy_proto_msgTypes[5].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[7].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{
 		(*Budget_Ratio)(nil),
 		(*Budget_Throttle)(nil),
 		(*Budget_Concurrent)(nil),
 		(*Budget_Refund)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[13].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[14].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      13,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
