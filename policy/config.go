@@ -31,6 +31,7 @@ type Config struct {
 	TransparentRetry TransparentRetry // for entries that say nothing of it, and methods without an entry; 0: [TransparentRetryAllow]
 
 	channel channel // what a file says of the channel
+	named   []Spec  // the file's policies, which entries have taken
 }
 
 // MethodConfig is one entry: what holds for the methods that it names.
@@ -93,7 +94,7 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	if t := f.GetRetryThrottling(); t != nil {
 		c.Throttling = new(convertThrottle(t))
 	}
-	c.channel = channelOf(f)
+	c.channel, c.named = channelOf(f), convertNamed(report, f)
 	return c
 }
 
@@ -165,17 +166,25 @@ func checkConfig(report *document.Report, c Config) {
 	if c.Throttling != nil {
 		checkBudget(report, "retryThrottling", *c.Throttling)
 	}
+	for i, s := range c.named {
+		checkEntry(report, fmt.Sprintf("policies[%d].", i), s, budgets)
+	}
 	names := map[Name]string{}
 	for i, m := range c.Methods {
 		path := fmt.Sprintf("methodConfig[%d].", i)
 		checkNames(report, path, m.Names, names)
-		checkSpec(report, path, m.Spec)
-		if m.Retry != nil {
-			checkBudgetName(report, path+"retryPolicy.budget", m.Retry.Budget, budgets)
-		}
-		if m.Hedge != nil {
-			checkBudgetName(report, path+"hedgingPolicy.budget", m.Hedge.Budget, budgets)
-		}
+		checkEntry(report, path, m.Spec, budgets)
+	}
+}
+
+// checkEntry checks a spec, whose budget must be among those declared.
+func checkEntry(report *document.Report, prefix string, s Spec, budgets map[string]bool) {
+	checkSpec(report, prefix, s)
+	if s.Retry != nil {
+		checkBudgetName(report, prefix+"retryPolicy.budget", s.Retry.Budget, budgets)
+	}
+	if s.Hedge != nil {
+		checkBudgetName(report, prefix+"hedgingPolicy.budget", s.Hedge.Budget, budgets)
 	}
 }
 

@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -52,10 +51,7 @@ func readAPIPolicies(s *Set) (*apiPolicies, error) {
 		slices.SortFunc(a.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
 		return a, nil
 	}
-	slices.SortStableFunc(a.errors, func(a, b Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return nil, &Error{Diagnostics: a.errors}
+	return nil, &Error{Diagnostics: document.InOrder(a.errors)}
 }
 
 func nameOfService(s protoreflect.ServiceDescriptor) Name { return Name{Service: string(s.FullName())} }

@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"regexp"
@@ -69,10 +68,7 @@ func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 		list = append(list, set.elsewhere(report)...)
 	}
 	list = withoutIgnored(report, f, list)
-	slices.SortStableFunc(list, func(a, b Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return list
+	return document.InOrder(list)
 }
 
 // withoutIgnored leaves out the advice that entries ignore, and warns of what they ignore and there is no advice on.

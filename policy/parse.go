@@ -98,6 +98,7 @@ func read(report *document.Report, data []byte, before func(*document.Node)) *po
 	if before != nil {
 		before(root)
 	}
+	shareNamed(report, root)
 	var f policyv1.PolicyFile
 	decoder := document.Decoder{
 		Report: report,

@@ -98,6 +98,9 @@ func TestBadFilesHaveEveryField(t *testing.T) {
 		t.Errorf("looked for %d fields; want all of the schema", len(fields))
 	}
 	for _, field := range fields {
+		if strings.HasPrefix(field, "policies.retryPolicy.") || strings.HasPrefix(field, "policies.hedgingPolicy.") {
+			continue // the messages of methodConfig
+		}
 		if !slices.Contains(inYAML, field) {
 			t.Errorf("no file in YAML has something wrong in %s", field)
 		}

@@ -67,6 +67,21 @@ func oneKind(s *schema) {
 	}
 }
 
+// oneStrategy wants a named policy to retry or to hedge.
+func oneStrategy(s *schema) {
+	for _, key := range []string{"retryPolicy", "hedgingPolicy"} {
+		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
+	}
+}
+
+// ownOrNamed lets an entry refer to a named policy, or have one of its own.
+func ownOrNamed(s *schema) {
+	s.AllOf = append(s.AllOf, &schema{
+		If:   &schema{Required: []string{"policy"}},
+		Then: &schema{Properties: map[string]*schema{"retryPolicy": never(), "hedgingPolicy": never()}},
+	})
+}
+
 // onePolicyEach is a list of load balancing policies, each with its settings. Those of package balancer's are known: the
 // policy that picks, inside of it.
 func onePolicyEach(s *schema) {

@@ -32,7 +32,11 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"PolicyFile.max_attempts_limit":    between(2, 100),
 
 		"MethodConfig.percent":  between(0, 100),
-		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
+		"MethodConfig":          both(ownOrNamed, func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) }),
+		"NamedPolicy":           oneStrategy,
+		"NamedPolicy.name":      notEmpty,
+		"IgnoredAdvice.on":      notEmpty,
+		"IgnoredAdvice.reason":  notEmpty,
 		"IdempotencyKey.header": both(pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`), not("^grpc-|-bin$", "must be a header that does not begin with grpc- nor end with -bin")),
 		"Name":                  methodNeedsService,
 		"Name.service":          both(pattern("^[^/]*$", "must be a full name without slashes"), func(s *schema) { stringOrNull(s) }),

@@ -185,15 +185,28 @@ func (r *Report) sorted(severity Severity) []Diagnostic {
 	for i := range found.list {
 		r.place(&found.list[i])
 	}
-	slices.SortStableFunc(found.list, func(a, b Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+	found.list = InOrder(found.list)
 	if found.more > 0 {
 		last := found.list[len(found.list)-1]
 		last.Field, last.Value, last.Message = "", "", fmt.Sprintf("and %d more, which are not listed", found.more)
 		found.list, found.more = append(found.list, last), 0
 	}
 	return found.list
+}
+
+// InOrder sorts diagnostics by their places, and leaves one of those that say the same of one place: a value that an alias
+// or a name stands for is read once for each.
+func InOrder(list []Diagnostic) []Diagnostic {
+	slices.SortStableFunc(list, func(a, b Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	seen := map[Diagnostic]bool{}
+	return slices.DeleteFunc(list, func(d Diagnostic) bool {
+		d.Field = d.Field[strings.LastIndexByte(d.Field, '.')+1:]
+		again := d.Line > 0 && seen[d]
+		seen[d] = true
+		return again
+	})
 }
 
 // Locate returns a diagnostic with the place of its field, and the value as the document writes it.

@@ -890,8 +890,11 @@ type PolicyFile struct {
 	// stagger. The cap over maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
 	// interceptor.WithMaxAttempts wins.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// stagger. Policies that entries refer to by their names, so that thirty services share one text. Clients that don't
+	// know them make one attempt for such entries.
+	Policies      []*NamedPolicy `protobuf:"bytes,1008,rep,name=policies,proto3" json:"policies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PolicyFile) Reset() {
@@ -1015,6 +1018,109 @@ func (x *PolicyFile) GetMaxAttemptsLimit() uint32 {
 	return 0
 }
 
+func (x *PolicyFile) GetPolicies() []*NamedPolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+// A policy that entries of methodConfig refer to.
+type NamedPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stagger. What entries call it. Required, unique in the file.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Exactly one of the two.
+	//
+	// Types that are valid to be assigned to RetryOrHedgingPolicy:
+	//
+	//	*NamedPolicy_RetryPolicy
+	//	*NamedPolicy_HedgingPolicy
+	RetryOrHedgingPolicy isNamedPolicy_RetryOrHedgingPolicy `protobuf_oneof:"retry_or_hedging_policy"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *NamedPolicy) Reset() {
+	*x = NamedPolicy{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamedPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamedPolicy) ProtoMessage() {}
+
+func (x *NamedPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamedPolicy.ProtoReflect.Descriptor instead.
+func (*NamedPolicy) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NamedPolicy) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NamedPolicy) GetRetryOrHedgingPolicy() isNamedPolicy_RetryOrHedgingPolicy {
+	if x != nil {
+		return x.RetryOrHedgingPolicy
+	}
+	return nil
+}
+
+func (x *NamedPolicy) GetRetryPolicy() *RetryPolicy {
+	if x != nil {
+		if x, ok := x.RetryOrHedgingPolicy.(*NamedPolicy_RetryPolicy); ok {
+			return x.RetryPolicy
+		}
+	}
+	return nil
+}
+
+func (x *NamedPolicy) GetHedgingPolicy() *HedgingPolicy {
+	if x != nil {
+		if x, ok := x.RetryOrHedgingPolicy.(*NamedPolicy_HedgingPolicy); ok {
+			return x.HedgingPolicy
+		}
+	}
+	return nil
+}
+
+type isNamedPolicy_RetryOrHedgingPolicy interface {
+	isNamedPolicy_RetryOrHedgingPolicy()
+}
+
+type NamedPolicy_RetryPolicy struct {
+	// stagger. Attempts one after the other.
+	RetryPolicy *RetryPolicy `protobuf:"bytes,2,opt,name=retry_policy,json=retryPolicy,proto3,oneof"`
+}
+
+type NamedPolicy_HedgingPolicy struct {
+	// stagger. Attempts in parallel: the first good answer wins.
+	HedgingPolicy *HedgingPolicy `protobuf:"bytes,3,opt,name=hedging_policy,json=hedgingPolicy,proto3,oneof"`
+}
+
+func (*NamedPolicy_RetryPolicy) isNamedPolicy_RetryOrHedgingPolicy() {}
+
+func (*NamedPolicy_HedgingPolicy) isNamedPolicy_RetryOrHedgingPolicy() {}
+
 // MethodConfig is what one entry says of the methods that it names.
 type MethodConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1060,14 +1166,16 @@ type MethodConfig struct {
 	// stagger. Which calls are refused first, with admission REFUSE. A call's own interceptor.Criticality wins.
 	Criticality Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
 	// stagger. Advice of stagger lint on this entry that is not followed, each with the reason. It changes nothing else.
-	IgnoreAdvice  []*IgnoredAdvice `protobuf:"bytes,1020,rep,name=ignore_advice,json=ignoreAdvice,proto3" json:"ignore_advice,omitempty"`
+	IgnoreAdvice []*IgnoredAdvice `protobuf:"bytes,1020,rep,name=ignore_advice,json=ignoreAdvice,proto3" json:"ignore_advice,omitempty"`
+	// stagger. The name of one of the file's policies, in place of a retryPolicy or hedgingPolicy here.
+	Policy        string `protobuf:"bytes,1021,opt,name=policy,proto3" json:"policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MethodConfig) Reset() {
 	*x = MethodConfig{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1187,7 @@ func (x *MethodConfig) String() string {
 func (*MethodConfig) ProtoMessage() {}
 
 func (x *MethodConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1200,7 @@ func (x *MethodConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MethodConfig.ProtoReflect.Descriptor instead.
 func (*MethodConfig) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *MethodConfig) GetName() []*Name {
@@ -1211,6 +1319,13 @@ func (x *MethodConfig) GetIgnoreAdvice() []*IgnoredAdvice {
 	return nil
 }
 
+func (x *MethodConfig) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
 type isMethodConfig_RetryOrHedgingPolicy interface {
 	isMethodConfig_RetryOrHedgingPolicy()
 }
@@ -1242,7 +1357,7 @@ type IgnoredAdvice struct {
 
 func (x *IgnoredAdvice) Reset() {
 	*x = IgnoredAdvice{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1369,7 @@ func (x *IgnoredAdvice) String() string {
 func (*IgnoredAdvice) ProtoMessage() {}
 
 func (x *IgnoredAdvice) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1382,7 @@ func (x *IgnoredAdvice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IgnoredAdvice.ProtoReflect.Descriptor instead.
 func (*IgnoredAdvice) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *IgnoredAdvice) GetOn() string {
@@ -1297,7 +1412,7 @@ type IdempotencyKey struct {
 
 func (x *IdempotencyKey) Reset() {
 	*x = IdempotencyKey{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1424,7 @@ func (x *IdempotencyKey) String() string {
 func (*IdempotencyKey) ProtoMessage() {}
 
 func (x *IdempotencyKey) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1437,7 @@ func (x *IdempotencyKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdempotencyKey.ProtoReflect.Descriptor instead.
 func (*IdempotencyKey) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *IdempotencyKey) GetHeader() string {
@@ -1347,7 +1462,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1474,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1487,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Name) GetService() string {
@@ -1457,7 +1572,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1584,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1597,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RetryPolicy) GetMaxAttempts() uint32 {
@@ -1641,7 +1756,7 @@ type CodeOverride struct {
 
 func (x *CodeOverride) Reset() {
 	*x = CodeOverride{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1768,7 @@ func (x *CodeOverride) String() string {
 func (*CodeOverride) ProtoMessage() {}
 
 func (x *CodeOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1781,7 @@ func (x *CodeOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeOverride.ProtoReflect.Descriptor instead.
 func (*CodeOverride) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CodeOverride) GetCodes() []StatusCode {
@@ -1718,7 +1833,7 @@ type CodePolicy struct {
 
 func (x *CodePolicy) Reset() {
 	*x = CodePolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1845,7 @@ func (x *CodePolicy) String() string {
 func (*CodePolicy) ProtoMessage() {}
 
 func (x *CodePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1858,7 @@ func (x *CodePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodePolicy.ProtoReflect.Descriptor instead.
 func (*CodePolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CodePolicy) GetCodes() []StatusCode {
@@ -1833,7 +1948,7 @@ type HedgingPolicy struct {
 
 func (x *HedgingPolicy) Reset() {
 	*x = HedgingPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +1960,7 @@ func (x *HedgingPolicy) String() string {
 func (*HedgingPolicy) ProtoMessage() {}
 
 func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +1973,7 @@ func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingPolicy.ProtoReflect.Descriptor instead.
 func (*HedgingPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HedgingPolicy) GetMaxAttempts() uint32 {
@@ -1935,7 +2050,7 @@ type HedgingQuantile struct {
 
 func (x *HedgingQuantile) Reset() {
 	*x = HedgingQuantile{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2062,7 @@ func (x *HedgingQuantile) String() string {
 func (*HedgingQuantile) ProtoMessage() {}
 
 func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2075,7 @@ func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingQuantile.ProtoReflect.Descriptor instead.
 func (*HedgingQuantile) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HedgingQuantile) GetQuantile() float64 {
@@ -1999,7 +2114,7 @@ type RetryThrottling struct {
 
 func (x *RetryThrottling) Reset() {
 	*x = RetryThrottling{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2126,7 @@ func (x *RetryThrottling) String() string {
 func (*RetryThrottling) ProtoMessage() {}
 
 func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2139,7 @@ func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryThrottling.ProtoReflect.Descriptor instead.
 func (*RetryThrottling) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RetryThrottling) GetMaxTokens() uint32 {
@@ -2064,7 +2179,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2191,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2204,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Budget) GetName() string {
@@ -2213,7 +2328,7 @@ type RatioBudget struct {
 
 func (x *RatioBudget) Reset() {
 	*x = RatioBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2340,7 @@ func (x *RatioBudget) String() string {
 func (*RatioBudget) ProtoMessage() {}
 
 func (x *RatioBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2353,7 @@ func (x *RatioBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RatioBudget.ProtoReflect.Descriptor instead.
 func (*RatioBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RatioBudget) GetPercent() float64 {
@@ -2298,7 +2413,7 @@ type FleetPool struct {
 
 func (x *FleetPool) Reset() {
 	*x = FleetPool{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2425,7 @@ func (x *FleetPool) String() string {
 func (*FleetPool) ProtoMessage() {}
 
 func (x *FleetPool) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2438,7 @@ func (x *FleetPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPool.ProtoReflect.Descriptor instead.
 func (*FleetPool) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FleetPool) GetName() string {
@@ -2356,7 +2471,7 @@ type ConcurrentBudget struct {
 
 func (x *ConcurrentBudget) Reset() {
 	*x = ConcurrentBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2483,7 @@ func (x *ConcurrentBudget) String() string {
 func (*ConcurrentBudget) ProtoMessage() {}
 
 func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2496,7 @@ func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConcurrentBudget.ProtoReflect.Descriptor instead.
 func (*ConcurrentBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ConcurrentBudget) GetPercent() float64 {
@@ -2417,7 +2532,7 @@ type RefundBudget struct {
 
 func (x *RefundBudget) Reset() {
 	*x = RefundBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2544,7 @@ func (x *RefundBudget) String() string {
 func (*RefundBudget) ProtoMessage() {}
 
 func (x *RefundBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2557,7 @@ func (x *RefundBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundBudget.ProtoReflect.Descriptor instead.
 func (*RefundBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RefundBudget) GetCapacity() float64 {
@@ -2477,7 +2592,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xde\x06\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x9b\a\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -2493,11 +2608,17 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x11transparent_retry\x18\xec\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12,\n" +
 	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
 	"\apercent\x18\xee\a \x01(\x01H\x01R\apercent\x88\x01\x01\x122\n" +
-	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x02R\x10maxAttemptsLimit\x88\x01\x01B\x0e\n" +
+	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x02R\x10maxAttemptsLimit\x88\x01\x01\x12;\n" +
+	"\bpolicies\x18\xf0\a \x03(\v2\x1e.stagger.policy.v1.NamedPolicyR\bpoliciesB\x0e\n" +
 	"\f_max_waitingB\n" +
 	"\n" +
 	"\b_percentB\x15\n" +
-	"\x13_max_attempts_limit\"\x9d\b\n" +
+	"\x13_max_attempts_limit\"\xcc\x01\n" +
+	"\vNamedPolicy\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12C\n" +
+	"\fretry_policy\x18\x02 \x01(\v2\x1e.stagger.policy.v1.RetryPolicyH\x00R\vretryPolicy\x12I\n" +
+	"\x0ehedging_policy\x18\x03 \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicyB\x19\n" +
+	"\x17retry_or_hedging_policy\"\xb6\b\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2513,7 +2634,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\apercent\x18\xed\a \x01(\x01H\x04R\apercent\x88\x01\x01\x12;\n" +
 	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmission\x12A\n" +
 	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticality\x12F\n" +
-	"\rignore_advice\x18\xfc\a \x03(\v2 .stagger.policy.v1.IgnoredAdviceR\fignoreAdviceB\x19\n" +
+	"\rignore_advice\x18\xfc\a \x03(\v2 .stagger.policy.v1.IgnoredAdviceR\fignoreAdvice\x12\x17\n" +
+	"\x06policy\x18\xfd\a \x01(\tR\x06policyB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
@@ -2727,7 +2849,7 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
@@ -2743,89 +2865,93 @@ var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(BudgetScope)(0),            // 11: stagger.policy.v1.BudgetScope
 	(StatusCode)(0),             // 12: stagger.policy.v1.StatusCode
 	(*PolicyFile)(nil),          // 13: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 14: stagger.policy.v1.MethodConfig
-	(*IgnoredAdvice)(nil),       // 15: stagger.policy.v1.IgnoredAdvice
-	(*IdempotencyKey)(nil),      // 16: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 17: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 18: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 19: stagger.policy.v1.CodeOverride
-	(*CodePolicy)(nil),          // 20: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 21: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 22: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 23: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 24: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 25: stagger.policy.v1.RatioBudget
-	(*FleetPool)(nil),           // 26: stagger.policy.v1.FleetPool
-	(*ConcurrentBudget)(nil),    // 27: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 28: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 29: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 30: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 31: google.protobuf.Duration
+	(*NamedPolicy)(nil),         // 14: stagger.policy.v1.NamedPolicy
+	(*MethodConfig)(nil),        // 15: stagger.policy.v1.MethodConfig
+	(*IgnoredAdvice)(nil),       // 16: stagger.policy.v1.IgnoredAdvice
+	(*IdempotencyKey)(nil),      // 17: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 18: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 19: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 20: stagger.policy.v1.CodeOverride
+	(*CodePolicy)(nil),          // 21: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 22: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 23: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 24: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 25: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 26: stagger.policy.v1.RatioBudget
+	(*FleetPool)(nil),           // 27: stagger.policy.v1.FleetPool
+	(*ConcurrentBudget)(nil),    // 28: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 29: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 30: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 31: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 32: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	14, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	23, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	29, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	30, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	30, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	24, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	15, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	24, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	30, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	31, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	31, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	25, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	4,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
 	0,  // 8: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
-	17, // 9: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	31, // 10: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	18, // 11: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	21, // 12: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	3,  // 13: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	16, // 14: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	4,  // 15: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	0,  // 16: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
-	1,  // 17: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	2,  // 18: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	15, // 19: stagger.policy.v1.MethodConfig.ignore_advice:type_name -> stagger.policy.v1.IgnoredAdvice
-	31, // 20: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	31, // 21: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	12, // 22: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	6,  // 23: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	7,  // 24: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	31, // 25: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	8,  // 26: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	10, // 27: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	31, // 28: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	31, // 29: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	20, // 30: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	5,  // 31: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	19, // 32: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	31, // 33: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	9,  // 34: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	31, // 35: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	12, // 36: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	12, // 37: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	12, // 38: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	31, // 39: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	31, // 40: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	6,  // 41: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	7,  // 42: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	31, // 43: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	12, // 44: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	22, // 45: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	31, // 46: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	31, // 47: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	31, // 48: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	31, // 49: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	31, // 50: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	11, // 51: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	25, // 52: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	23, // 53: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	27, // 54: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	28, // 55: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	31, // 56: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	26, // 57: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
-	58, // [58:58] is the sub-list for method output_type
-	58, // [58:58] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	14, // 9: stagger.policy.v1.PolicyFile.policies:type_name -> stagger.policy.v1.NamedPolicy
+	19, // 10: stagger.policy.v1.NamedPolicy.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	22, // 11: stagger.policy.v1.NamedPolicy.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	18, // 12: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	32, // 13: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	19, // 14: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	22, // 15: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	3,  // 16: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	17, // 17: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	4,  // 18: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	0,  // 19: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
+	1,  // 20: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
+	2,  // 21: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
+	16, // 22: stagger.policy.v1.MethodConfig.ignore_advice:type_name -> stagger.policy.v1.IgnoredAdvice
+	32, // 23: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	32, // 24: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	12, // 25: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	6,  // 26: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	7,  // 27: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	32, // 28: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	8,  // 29: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	10, // 30: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	32, // 31: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	32, // 32: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	21, // 33: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	5,  // 34: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	20, // 35: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	32, // 36: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	9,  // 37: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	32, // 38: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	12, // 39: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	12, // 40: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	12, // 41: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	32, // 42: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	32, // 43: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	6,  // 44: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	7,  // 45: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	32, // 46: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	12, // 47: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	23, // 48: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	32, // 49: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	32, // 50: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	32, // 51: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	32, // 52: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	32, // 53: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	11, // 54: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	26, // 55: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	24, // 56: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	28, // 57: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	29, // 58: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	32, // 59: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	27, // 60: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
+	61, // [61:61] is the sub-list for method output_type
+	61, // [61:61] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2835,27 +2961,31 @@ func file_stagger_policy_v1_policy_proto_init() {
 	}
 	file_stagger_policy_v1_policy_proto_msgTypes[0].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
+		(*NamedPolicy_RetryPolicy)(nil),
+		(*NamedPolicy_HedgingPolicy)(nil),
+	}
+	file_stagger_policy_v1_policy_proto_msgTypes[2].OneofWrappers = []any{
 		(*MethodConfig_RetryPolicy)(nil),
 		(*MethodConfig_HedgingPolicy)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[5].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[7].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{
+	file_stagger_policy_v1_policy_proto_msgTypes[6].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[8].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
 		(*Budget_Ratio)(nil),
 		(*Budget_Throttle)(nil),
 		(*Budget_Concurrent)(nil),
 		(*Budget_Refund)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[14].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[13].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[15].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      13,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
