@@ -21,7 +21,8 @@ const (
 	// the server works on two: the dearest kind.
 	KindTimeout
 	// KindHedge is sent beside attempts that are not late yet, since others of the method have been
-	// answered by then. It costs what KindFailure costs.
+	// answered by then. The server works on both, so a [Ratio] charges as much as for KindTimeout unless its config
+	// says otherwise. A [Refund] charges what KindFailure costs.
 	KindHedge
 	// KindUnsent follows an attempt that provably never left this client, so no server has seen a request
 	// yet. [Ratio], [Throttle] and [Refund] grant it for nothing, [Concurrent] counts it as any other, and
@@ -46,15 +47,19 @@ func (k Kind) String() string {
 	}
 }
 
-// cost is what an extra attempt of the kind costs, where one costs failure and another timeout.
-func (k Kind) cost(failure, timeout int64) int64 {
+// prices are what extra attempts cost or earn, by their kinds.
+type prices struct{ failure, timeout, hedge int64 }
+
+func (p prices) of(k Kind) int64 {
 	switch k {
 	case KindUnsent:
 		return 0
-	case KindFailure, KindHedge:
-		return failure
+	case KindFailure:
+		return p.failure
+	case KindHedge:
+		return p.hedge
 	default:
-		return timeout
+		return p.timeout
 	}
 }
 
@@ -70,8 +75,8 @@ type Charge struct {
 const MaxFactor = 100
 
 // cost is that of the kind times the factor: never less than 1, unless the kind is free.
-func (c Charge) cost(failure, timeout int64) int64 {
-	cost := c.Kind.cost(failure, timeout)
+func (c Charge) cost(p prices) int64 {
+	cost := p.of(c.Kind)
 	if cost == 0 || !(c.Factor > 0 && c.Factor <= MaxFactor) { // NaN too
 		return cost
 	}

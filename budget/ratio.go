@@ -17,8 +17,8 @@ import (
 //	balance = Percent of the calls + MinPerSecond · Window − what was spent
 //
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers
-// its cost: 1 for [KindFailure] and [KindHedge], TimeoutCost for [KindTimeout], nothing for [KindUnsent].
-// If it succeeds the cost is given back, and after a timeout TimeoutBonus on top. So extra attempts that
+// its cost: 1 for [KindFailure], TimeoutCost for [KindTimeout], HedgeCost for [KindHedge], nothing for [KindUnsent].
+// If it succeeds the cost is given back, and for the dear kinds a bonus on top. So extra attempts that
 // help are nearly free, as when one backend of many is broken, and those that do not help dry up, as in an
 // overload.
 //
@@ -88,7 +88,7 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(now)
-	cost := c.cost(r.rates.cost, r.rates.timeoutCost)
+	cost := c.cost(r.rates.costs)
 	p := Permit{Kind: c.Kind, Generation: r.generation, At: max(now, r.window.start)}
 	earned, spent := r.totals(&r.window)
 	switch {
@@ -168,7 +168,7 @@ func (r *Ratio) Settle(now time.Duration, p Permit, helped bool) {
 	r.giveBack(now, p)
 	if p.Generation == r.generation {
 		r.advance(now)
-		r.window.slots[0].bonus += p.Kind.cost(0, r.rates.timeoutBonus)
+		r.window.slots[0].bonus += r.rates.bonuses.of(p.Kind)
 	}
 }
 
@@ -270,7 +270,7 @@ func (r *Ratio) read(now time.Duration) (balance, capacity float64) {
 	w := r.window
 	w.advance(now, r.calls.sum())
 	earned, spent := r.totals(&w)
-	cost, leased := float64(r.rates.cost), int64(0)
+	cost, leased := float64(r.rates.costs.failure), int64(0)
 	if r.lease != nil {
 		leased = r.lease.Balance(now)
 	}

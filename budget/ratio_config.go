@@ -4,7 +4,10 @@
 package budget
 
 import (
+	"cmp"
+	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -29,6 +32,9 @@ type RatioConfig struct {
 	// TimeoutBonus is what an extra attempt after a timeout earns on top of its cost if it succeeds.
 	// 0 to 1000. Such attempts sustain themselves while more than cost/(cost+bonus) of them succeed.
 	TimeoutBonus float64
+	// HedgeCost is what an extra attempt costs [KindHedge]: 1 to 1000; 0 is TimeoutCost, since servers work on both
+	// just the same. If it succeeds it earns a bonus in the same proportion as TimeoutBonus is to TimeoutCost.
+	HedgeCost float64
 	// Fleet is where the reserve comes from instead, if it has a name. See [NewFleetRatio].
 	Fleet FleetConfig
 }
@@ -51,12 +57,17 @@ func (c RatioConfig) Fields() []Field {
 		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
 		{Name: "TimeoutCost", Value: c.TimeoutCost, Low: 1, High: 1000, Decimals: 4},
 		{Name: "TimeoutBonus", Value: c.TimeoutBonus, Low: 0, High: 1000, Decimals: 4},
+		{Name: "HedgeCost", Value: cmp.Or(c.HedgeCost, c.TimeoutCost), Low: 1, High: 1000, Decimals: 4},
 	}
 }
 
 // Check implements [Config].
 func (c RatioConfig) Check() error {
-	err := check(c.Fields())
+	fields := c.Fields()
+	if c.HedgeCost == 0 { // else a bad TimeoutCost would be reported twice
+		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name == "HedgeCost" })
+	}
+	err := check(fields)
 	if c.Fleet == (FleetConfig{}) {
 		return err
 	}
@@ -73,14 +84,21 @@ func (c RatioConfig) Check() error {
 func (c RatioConfig) budget() Reloadable { return newRatio(c) }
 
 // ratioRates are a RatioConfig in micro-tokens. One token is an extra attempt of cost 1.
-type ratioRates struct{ share, reserve, cost, timeoutCost, timeoutBonus int64 }
+type ratioRates struct {
+	share, reserve int64
+	costs, bonuses prices
+}
 
 func (c RatioConfig) rates() ratioRates {
 	// 128 bits, since a million a second for a minute in nanoseconds is more than 64 hold.
 	high, low := bits.Mul64(uint64(micro(c.MinPerSecond)), uint64(c.Window)) // neither is negative
 	reserve, _ := bits.Div64(high, low, uint64(time.Second))
+	hedge := cmp.Or(c.HedgeCost, c.TimeoutCost)
 	return ratioRates{
 		share: micro(c.Percent) / 100, reserve: int64(reserve), // at most 6e13
-		cost: micro(1), timeoutCost: micro(c.TimeoutCost), timeoutBonus: micro(c.TimeoutBonus),
+		costs: prices{failure: micro(1), timeout: micro(c.TimeoutCost), hedge: micro(hedge)},
+		bonuses: prices{
+			timeout: micro(c.TimeoutBonus), hedge: int64(math.Round(float64(micro(c.TimeoutBonus)) * hedge / c.TimeoutCost)),
+		},
 	}
 }

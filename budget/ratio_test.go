@@ -95,6 +95,12 @@ func TestRatio(t *testing.T) {
 			{0, start(10), 5, true},
 			{0, withdraw(timeout), 0, true},
 		}},
+		{"a hedge costs what a timeout does", 10, 1, []step{
+			{0, withdraw(budget.KindHedge), 5, true},
+			{0, settle(0, true), 12.5, true},
+			{0, withdraw(budget.KindHedge), 7.5, true},
+			{0, settle(1, false), 7.5, true},
+		}},
 		{"an unknown kind costs what a timeout does", 10, 1, []step{
 			{0, withdraw(7), 5, true},
 			{0, settle(0, true), 12.5, true},
@@ -110,6 +116,23 @@ func TestRatio(t *testing.T) {
 			play(t, ratio(t, c.percent, c.minPerSecond), c.steps)
 		})
 	}
+}
+
+// A cost of its own comes with its part of the bonus: 2.5 of 5 is 1 of 2.
+func TestRatio_HedgeCost(t *testing.T) {
+	t.Parallel()
+	c := ratioConfig(10, 1, 10)
+	c.HedgeCost = 2
+	b, err := budget.NewRatio(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, b, []step{
+		{0, withdraw(timeout), 5, true},
+		{0, withdraw(budget.KindHedge), 3, true},
+		{0, settle(1, true), 6, true},
+		{0, settle(0, true), 13.5, true},
+	})
 }
 
 // What is given back goes where it came from, so that it never outlives the charge.
@@ -605,6 +628,7 @@ func drawRatio(t *rapid.T) budget.Config {
 		Percent: number(1, 3_000_000, "percent"), MinPerSecond: number(0, 20_000, "per second"),
 		Window:      time.Duration(rapid.SampledFrom([]int{1, 3, 10, 60}).Draw(t, "window")) * time.Second,
 		TimeoutCost: number(10_000, 80_000, "cost"), TimeoutBonus: number(0, 40_000, "bonus"),
+		HedgeCost: rapid.SampledFrom([]float64{0, 1, 2.5, 7.0001}).Draw(t, "hedge"),
 	}
 }
 
@@ -614,6 +638,7 @@ type ratioModel struct {
 	width                         time.Duration // of a slot
 	newest                        time.Duration // the beginning of the newest slot; -1 before the first time
 	share, reserve, dear, premium int64         // in micro-tokens
+	hedge, hedgeBonus             int64         // the same
 	calls, bonuses                []entry
 	charges                       []*entry
 	open                          []*entry // by withdrawal; nil if a reload came after it
@@ -637,6 +662,11 @@ func (m *ratioModel) configure(c budget.Config) {
 	m.share = int64(math.Round(m.config.Percent * 1e4))
 	m.reserve = int64(math.Round(m.config.MinPerSecond*1e4)) * 100 * int64(m.config.Window/time.Second)
 	m.dear, m.premium = int64(math.Round(m.config.TimeoutCost*1e6)), int64(math.Round(m.config.TimeoutBonus*1e6))
+	m.hedge, m.hedgeBonus = m.dear, m.premium
+	if own := m.config.HedgeCost; own > 0 {
+		m.hedge = int64(math.Round(own * 1e6))
+		m.hedgeBonus = int64(math.Round(float64(m.premium) * own / m.config.TimeoutCost))
+	}
 }
 
 // slot is the beginning of the newest slot at now.
@@ -684,8 +714,10 @@ func (m *ratioModel) withdraw(now time.Duration, c budget.Charge) (int64, bool) 
 	cost := int64(0)
 	switch c.Kind {
 	case budget.KindUnsent:
-	case failure, budget.KindHedge:
+	case failure:
 		cost = int64(math.Round(1e6 * c.Factor))
+	case budget.KindHedge:
+		cost = int64(math.Round(float64(m.hedge) * c.Factor))
 	default:
 		cost = int64(math.Round(float64(m.dear) * c.Factor))
 	}
@@ -710,8 +742,11 @@ func (m *ratioModel) settle(now time.Duration, n int, helped bool) {
 	}
 	m.giveBack(n)
 	m.advance(now)
-	if k := m.kinds[n]; k == timeout || k == 255 {
+	switch m.kinds[n] {
+	case timeout, 255:
 		m.bonuses = append(m.bonuses, entry{m.newest, m.premium})
+	case budget.KindHedge:
+		m.bonuses = append(m.bonuses, entry{m.newest, m.hedgeBonus})
 	}
 }
 

@@ -109,11 +109,17 @@ func (*Refund) Start(time.Duration) {}
 // Fail does nothing: only extra attempts cost.
 func (*Refund) Fail(time.Duration) {}
 
+// prices are what extra attempts cost.
+func (c RefundConfig) prices() prices {
+	retry := milli(c.RetryCost)
+	return prices{failure: retry, timeout: milli(c.TimeoutCost), hedge: retry}
+}
+
 // Withdraw takes the cost of c, if the bucket holds it.
 func (b *Refund) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
-	cost := c.cost(milli(b.config.RetryCost), milli(b.config.TimeoutCost))
+	cost := c.cost(b.config.prices())
 	if b.bucket.tokens < cost {
 		b.denied.Add(1)
 		return Permit{}, false

@@ -70,9 +70,9 @@ func TestObserve_Hedges(t *testing.T) {
 		balance float64
 	}{
 		"fast":                     {text("1"), codes.OK, "", 4.1},
-		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 4.1},
-		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 3.1},
-		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 3.1},
+		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 7.1},
+		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 0.1},
+		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 0.1},
 	} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			t.Run(name+", "+kind, func(t *testing.T) {

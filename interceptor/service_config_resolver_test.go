@@ -32,7 +32,7 @@ func TestServiceConfigResolver_RefusedByGRPC(t *testing.T) {
 func TestServiceConfigResolver_Hedging(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(testserver.OK().Delay(time.Second))
-		hedged := entryOf(`"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.2s", "nonFatalStatusCodes": ["UNAVAILABLE"]}`, "")
+		hedged := entryOf(`"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.2s", "nonFatalStatusCodes": ["UNAVAILABLE"], "budget": "NONE"}`, "")
 		l := dialLive(t, s, hedged, s.retrier.Resolver)
 		if _, err := l.call(t.Context(), get); err != nil { // the first, which begins before the resolver answers
 			t.Fatal(err)

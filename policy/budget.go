@@ -60,6 +60,7 @@ func convertRatio(r *policyv1.RatioBudget) budget.RatioConfig {
 	take(&c.MinPerSecond, r.MinPerSecond)
 	take(&c.TimeoutCost, r.TimeoutCost)
 	take(&c.TimeoutBonus, r.TimeoutBonus)
+	take(&c.HedgeCost, r.HedgeCost)
 	if r.GetWindow() != nil {
 		c.Window = r.GetWindow().AsDuration()
 	}

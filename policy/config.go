@@ -90,6 +90,9 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 		if fleet := b.GetRatio().GetFleet(); fleet != nil && fleet.GetName() == "" && fleet.GetPerSecond() == 0 {
 			report.Errorf(document.Item("budgets", i)+".ratio.fleet", nil, "must have a name and perSecond")
 		}
+		if ratio := b.GetRatio(); ratio != nil && ratio.HedgeCost != nil && ratio.GetHedgeCost() == 0 {
+			report.Errorf(document.Item("budgets", i)+".ratio.hedgeCost", 0, "must be 1 to 1000; without the key it is timeoutCost")
+		}
 	}
 	if t := f.GetRetryThrottling(); t != nil {
 		c.Throttling = new(convertThrottle(t))

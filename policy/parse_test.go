@@ -127,7 +127,7 @@ func TestParseEveryKey(t *testing.T) {
 	}
 	wantBudgets := []policy.BudgetSpec{
 		{Name: "shared", Scope: policy.ScopeProcess, Config: budget.RatioConfig{
-			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
+			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0, HedgeCost: 1.5,
 		}},
 		{Name: "bucket", Scope: policy.ScopeService, Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: policy.ScopeTarget, Config: budget.ConcurrentConfig{Percent: 12.5}},

@@ -81,7 +81,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 	} {
 		for i, f := range b.bounds.Fields() {
 			r := bounds(f)
-			if b.defaults != nil {
+			if b.defaults != nil && f.Name != "HedgeCost" { // whose default is another key
 				r = both(r, fallback(b.defaults.Fields()[i]))
 			}
 			rules["stagger.policy.v1."+b.message+"."+protoreflect.FullName(snake(f.Name))] = r

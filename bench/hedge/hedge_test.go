@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -48,12 +49,18 @@ func took(call string, attempt int) time.Duration {
 	return 2*ms + time.Duration(r.Float64()*float64(6*ms))
 }
 
+// staggers is stagger's client. Its budget pays for a hedge of each twentieth call: four of five come too early, and bring nothing back.
 func staggers(tb testing.TB, delay time.Duration, q *policy.QuantileSpec) []grpc.DialOption {
 	tb.Helper()
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "stagger.hedge.v1.Shop", Method: "Get"}},
-		Spec:  policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: delay, Quantile: q}},
-	}}})
+	ratio := budget.DefaultRatio()
+	ratio.Percent = 20
+	set, err := policy.NewSet(policy.Config{
+		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: ratio}},
+		Methods: []policy.MethodConfig{{
+			Names: []policy.Name{{Service: "stagger.hedge.v1.Shop", Method: "Get"}},
+			Spec:  policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: delay, Quantile: q, Budget: "hedges"}},
+		}},
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

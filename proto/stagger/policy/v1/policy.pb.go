@@ -2318,6 +2318,10 @@ type RatioBudget struct {
 	// four decimals; 3 when absent. With 4 and 3 these attempts pay for themselves while more
 	// than four of seven succeed, and dry up below.
 	TimeoutBonus *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
+	// stagger. What a hedge costs, which is sent beside an attempt that has not failed: the server works on both.
+	// 1 to 1000, at most four decimals; timeoutCost when absent. A hedge that wins gets its cost back, and a bonus in
+	// the same proportion as timeoutBonus is to timeoutCost.
+	HedgeCost *float64 `protobuf:"fixed64,7,opt,name=hedge_cost,json=hedgeCost,proto3,oneof" json:"hedge_cost,omitempty"`
 	// stagger. A pool that the processes of a fleet share, which the reserve is leased from. Reserves of
 	// minPerSecond add up over clients; this is for fleets of many clients with little traffic each. Not
 	// beside min_per_second. The program says where the pool is: interceptor.WithFleet.
@@ -2387,6 +2391,13 @@ func (x *RatioBudget) GetTimeoutCost() float64 {
 func (x *RatioBudget) GetTimeoutBonus() float64 {
 	if x != nil && x.TimeoutBonus != nil {
 		return *x.TimeoutBonus
+	}
+	return 0
+}
+
+func (x *RatioBudget) GetHedgeCost() float64 {
+	if x != nil && x.HedgeCost != nil {
+		return *x.HedgeCost
 	}
 	return 0
 }
@@ -2721,19 +2732,22 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"concurrent\x18\x05 \x01(\v2#.stagger.policy.v1.ConcurrentBudgetH\x00R\n" +
 	"concurrent\x129\n" +
 	"\x06refund\x18\x06 \x01(\v2\x1f.stagger.policy.v1.RefundBudgetH\x00R\x06refundB\x06\n" +
-	"\x04kind\"\xd2\x02\n" +
+	"\x04kind\"\x85\x03\n" +
 	"\vRatioBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12)\n" +
 	"\x0emin_per_second\x18\x02 \x01(\x01H\x01R\fminPerSecond\x88\x01\x01\x121\n" +
 	"\x06window\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12&\n" +
 	"\ftimeout_cost\x18\x04 \x01(\x01H\x02R\vtimeoutCost\x88\x01\x01\x12(\n" +
-	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01\x122\n" +
+	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"hedge_cost\x18\a \x01(\x01H\x04R\thedgeCost\x88\x01\x01\x122\n" +
 	"\x05fleet\x18\x06 \x01(\v2\x1c.stagger.policy.v1.FleetPoolR\x05fleetB\n" +
 	"\n" +
 	"\b_percentB\x11\n" +
 	"\x0f_min_per_secondB\x0f\n" +
 	"\r_timeout_costB\x10\n" +
-	"\x0e_timeout_bonus\">\n" +
+	"\x0e_timeout_bonusB\r\n" +
+	"\v_hedge_cost\">\n" +
 	"\tFleetPool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
