@@ -4,6 +4,7 @@
 package stagger_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,6 +14,10 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -52,18 +57,69 @@ func blocks(page, fence string) []string {
 // A block of yaml is a whole policy file; a part of one, or another kind of file, has a second word in its fence.
 func TestPages_PolicyFiles(t *testing.T) {
 	t.Parallel()
-	checked := 0
+	checked, retried := 0, 0
 	for path, text := range pages(t) {
 		for _, file := range blocks(text, "yaml") {
 			checked++
-			if _, err := policy.Parse(path, []byte(file)); err != nil {
+			set, err := policy.Parse(path, []byte(file))
+			if err != nil {
 				t.Error(err)
+				continue
 			}
+			retried += noMoreThan(t, set, file)
 		}
 	}
 	if checked < 3 {
 		t.Errorf("%d files; want 3 or more", checked)
 	}
+	for _, path := range []string{"examples/orders/retry.yaml", "examples/migration/retry.yaml", "examples/payments/retry.yaml"} {
+		set, err := policy.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		retried += noMoreThan(t, set, read(t, path))
+	}
+	if retried < 5 {
+		t.Errorf("gRPC retries %d methods of all files; want 5 or more, or the comparison says nothing", retried)
+	}
+}
+
+// noMoreThan has gRPC read a policy file as it is: it accepts the file, and finds no policy for a method that the set has
+// none for.
+func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
+	t.Helper()
+	var whole any
+	if err := yaml.Unmarshal([]byte(file), &whole); err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(string(config)))
+	if err != nil {
+		t.Fatalf("gRPC refuses the file: %v\n%s", err, file)
+	}
+	defer conn.Close()
+	conn.Connect() // the config holds when the resolver has answered, which this one does at once
+	methods := []string{"/x.Y/Z", "/acme.orders.v1.OrderService/AnyOther", "/acme.other.v1.Service/Get"}
+	for _, p := range set.Policies() {
+		name := p.Name()
+		if name.Method == "" {
+			name.Method = "AnyOther"
+		}
+		methods = append(methods, name.String())
+	}
+	for _, method := range methods {
+		theirs, ours := conn.GetMethodConfig(method).RetryPolicy, set.Lookup(method)
+		if theirs != nil {
+			retried++
+		}
+		if theirs != nil && (ours == nil || ours.Spec().Retry == nil) {
+			t.Errorf("gRPC retries %s, and the file says nothing of it:\n%s", method, file)
+		}
+	}
+	return retried
 }
 
 func TestPages_BadFile(t *testing.T) {
