@@ -21,6 +21,10 @@ func (r *reader) check(s *Scenario) {
 			c.Errorf(part.key, nil, "must have at least one")
 		}
 	}
+	if n := len(s.Variants); n > mostVariants {
+		c.Errorf("variants", nil, "are %d; must be at most %d", n, mostVariants)
+		return
+	}
 	c.names()
 	c.phases()
 	for i := range s.Services {
@@ -41,6 +45,30 @@ func (r *reader) check(s *Scenario) {
 	c.variants()
 	if r.ErrorCount() == 0 {
 		c.circles()
+	}
+	if r.ErrorCount() == 0 {
+		c.bounds()
+	}
+}
+
+// bounds refuses what would take all memory, or years.
+func (c *checker) bounds() {
+	variants := c.scenario.Variants
+	if len(variants) == 0 {
+		variants = []Variant{{}}
+	}
+	for i := range variants {
+		clients := ""
+		if variants[i].Clients > 0 {
+			clients = document.Item("variants", i) + ".clients"
+		}
+		if e := c.scenario.excess(&variants[i], clients); e != nil {
+			for !c.Written(e.field) && strings.Contains(e.field, ".") { // it is as a file has it that does not say
+				e.field = e.field[:strings.LastIndex(e.field, ".")]
+			}
+			c.Errorf(e.field, nil, "%s", e.message)
+			return
+		}
 	}
 }
 

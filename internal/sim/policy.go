@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
@@ -20,6 +21,8 @@ type Policy struct {
 
 	File string // as the scenario names it; "": it stands in the scenario itself
 	Text string // of the file, in YAML or JSON
+
+	changes sync.Map // a variant's set → what it makes: a change, which is read once
 }
 
 // NewPolicy reads a policy for a scenario that holds it itself. The text is that of a policy file; see [policy.Parse] for the
@@ -32,8 +35,25 @@ func NewPolicy(text string) (*Policy, error) {
 	return &Policy{Set: set, Text: text}, nil
 }
 
+// change is what a variant's set makes of a policy.
+type change struct {
+	set *policy.Set
+	err error
+}
+
 // changed is the policy with a variant's [Variant.Set].
 func (p *Policy) changed(set string) (*policy.Set, error) {
+	if known, ok := p.changes.Load(set); ok {
+		c, _ := known.(change)
+		return c.set, c.err
+	}
+	var c change
+	c.set, c.err = p.change(set)
+	p.changes.Store(set, c)
+	return c.set, c.err
+}
+
+func (p *Policy) change(set string) (*policy.Set, error) {
 	var patch map[string]any
 	if err := decode([]byte(set), &patch); err != nil {
 		return nil, fmt.Errorf("sim: set of a variant: %q: must be a JSON object: %w", set, err)
@@ -104,6 +124,10 @@ func merge(value, patch any) any {
 func (r *reader) policies(f *fields, read func(string) ([]byte, error)) map[string]*Policy {
 	list := map[string]*Policy{}
 	if f == nil {
+		return list
+	}
+	if n := len(f.keys()); n > mostPolicies {
+		f.Errorf(f.path, nil, "has %d policies; must be at most %d", n, mostPolicies)
 		return list
 	}
 	for _, name := range f.keys() {

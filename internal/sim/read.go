@@ -4,7 +4,6 @@
 package sim
 
 import (
-	"os"
 	"path/filepath"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -21,7 +20,7 @@ func Load(path string) (*Scenario, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), name)
 		}
-		return os.ReadFile(name)
+		return document.ReadFile(name)
 	})
 }
 

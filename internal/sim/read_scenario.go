@@ -22,6 +22,8 @@ const (
 	mostBuckets  = 100_000
 	mostTimes    = 1e6 // of a time or a rate
 	mostPhases   = 10_000
+	mostVariants = 100
+	mostPolicies = 100
 )
 
 // scenario reads the whole file.

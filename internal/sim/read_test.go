@@ -240,10 +240,18 @@ func TestParseErrorOrder(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(whole)
+	f.Add(modest)
 	f.Add("services: [{name: a, time: {normal: {mean: 1ms, deviation: -1ms}}}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := parse(text); (s == nil) != (err != nil) {
+		s, err := parse(text)
+		if (s == nil) != (err != nil) {
 			t.Errorf("scenario %v, error %v", s, err)
+		}
+		if s != nil { // what is read can be written, and be read again
+			again := written(t, s)
+			if _, err := parse(again); err != nil {
+				t.Errorf("%s\nis not read: %v", again, err)
+			}
 		}
 	})
 }

@@ -6,6 +6,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -36,6 +37,15 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 		errs     = make([]error, len(variants))
 		progress = progress{tell: o.Progress, parts: make([]float64, len(variants)), length: s.Length()}
 	)
+	for i := range variants {
+		v, clients := variants[i], ""
+		if o.Clients > 0 {
+			v.Clients, clients = o.Clients, "clients"
+		}
+		if e := s.excess(&v, clients); e != nil {
+			return nil, fmt.Errorf("sim: %s: variant %q: %s %s", s.Title, v.Name, e.field, e.message)
+		}
+	}
 	for i := range variants {
 		slots <- struct{}{}
 		all.Go(func() {

@@ -115,7 +115,7 @@ func randomScenario(t *rapid.T) *Scenario {
 	for i := range d.count(1, 3) {
 		s.Services = append(s.Services, Service{
 			Name: fmt.Sprint("s", i), Backends: d.count(1, 10), Workers: d.count(1, 9), Queue: d.count(0, 100), Order: Order(d.count(0, 1)),
-			Time: d.distribution(2, 1), Refuse: codes.Code(d.count(1, 16)), Abandoned: Abandoned(d.count(0, 1)), Guard: d.maybe(), Reports: d.maybe(),
+			Time: d.distribution(2, time.Millisecond), Refuse: codes.Code(d.count(1, 16)), Abandoned: Abandoned(d.count(0, 1)), Guard: d.maybe(), Reports: d.maybe(),
 		})
 		if i > 0 && d.maybe() {
 			c := d.call(s, "s0")
@@ -128,7 +128,7 @@ func randomScenario(t *rapid.T) *Scenario {
 		if d.maybe() {
 			f.Rate = d.float(0.001, 1000)
 		} else {
-			f.Think = d.distribution(2, 1)
+			f.Think = d.distribution(2, time.Millisecond)
 		}
 		for range d.count(1, 3) {
 			f.Calls = append(f.Calls, d.call(s, s.Services[0].Name))
