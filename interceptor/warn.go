@@ -58,8 +58,8 @@ func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Diagnostic) {
 			warnings = append(warnings, policy.Diagnostic{
 				Severity: policy.SeverityWarning,
 
-				Field: "maxAttempts of " + p.Name().String(),
-				Value: strconv.Itoa(p.MaxAttempts()),
+				Field:   "maxAttempts of " + p.Name().String(),
+				Value:   strconv.Itoa(p.MaxAttempts()),
 				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; %s", most, allowsMore),
 			})
 		}
