@@ -150,6 +150,7 @@ func (s *Scenario) variantNodes() (*document.Node, error) {
 			o.put("set", n)
 		}
 		o.count("clients", v.Clients, 0)
+		o.flag("blind", v.Blind, false)
 		if v.Guard != nil {
 			o.flag("guard", *v.Guard, !*v.Guard)
 		}

@@ -157,6 +157,7 @@ func randomScenario(t *rapid.T) *Scenario {
 		}
 		if d.maybe() {
 			v.Guard = new(d.maybe())
+			v.Blind = d.maybe()
 		}
 		if d.maybe() {
 			v.Set = `{"timeout":"1.5s","retryPolicy":{"maxAttempts":2,"jitter":null}}`
