@@ -17,6 +17,7 @@ const (
 
 // judged is what became of a scenario with all players.
 type judged struct {
+	Seed    uint64               `json:"seed"`
 	Index   int                  `json:"index"`
 	Words   string               `json:"words"`
 	Warned  []string             `json:"warned,omitempty"`
@@ -28,8 +29,8 @@ type judged struct {
 
 // judge plays a scenario: once with each of these players, and under four seeds more with those that look worse than no
 // retries, which are the first. Least is how many seeds are played at least.
-func judge(ctx context.Context, index int, d *drawn, names []string, least int) (*judged, error) {
-	j := &judged{Index: index, Words: d.Words, Warned: d.Warned, LowLoad: d.LowLoad, Players: map[string][]outcome{}, drawn: d}
+func judge(ctx context.Context, d *drawn, names []string, least int) (*judged, error) {
+	j := &judged{Words: d.Words, Warned: d.Warned, LowLoad: d.LowLoad, Players: map[string][]outcome{}, drawn: d}
 	var again []string
 	for seed := 1; seed <= max(least, 1); seed++ {
 		if err := j.play(ctx, uint64(seed), names); err != nil {

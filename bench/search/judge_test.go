@@ -62,12 +62,12 @@ func TestDeviation(t *testing.T) {
 // A client that retries without a bound must be found, and what is found must be the same on any number of processors.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	h := hunt{104, 30, []string{noRetries, grpcPlayer, "4 attempts"}, 1, 4, func(float64) {}}
+	h := hunt{[]uint64{104}, 30, []string{noRetries, grpcPlayer, "4 attempts"}, 1, 4, func(float64) {}}
 	list, err := h.search(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad, throttled := count(list, "4 attempts", all), count(list, grpcPlayer, all)
+	bad, throttled := count(list, "4 attempts", every), count(list, grpcPlayer, every)
 	if bad.Over3 <= throttled.Over3 {
 		t.Errorf("4 attempts lose more than 3 points in %d scenarios without a budget, in %d throttled; want more", bad.Over3, throttled.Over3)
 	}

@@ -8,12 +8,13 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 )
 
-func all(*judged) bool { return true }
+func every(*judged) bool { return true }
 
 func notWarned(j *judged) bool { return len(j.Warned) == 0 }
 
@@ -54,18 +55,59 @@ func worst(list []*judged, name string, n int) []*judged {
 	return slices.DeleteFunc(sorted, func(j *judged) bool { return j.loss(name) <= suspicious })
 }
 
-// print writes what was found.
-func print(out io.Writer, seed uint64, list []*judged) {
-	write := func(t report.Table) { fmt.Fprintf(out, "%s\n\n", terminal.Table(t, terminal.Style{}, "")) }
-	write(countTable(fmt.Sprintf("%d scenarios of seed %d", len(list), seed), list, all))
+// seedTable is how often the default, and gRPC's retries, are worse, by the seed that the scenarios were drawn from.
+func seedTable(list []*judged) report.Table {
+	t := report.Table{Title: "By seed", Columns: []string{"seed", "player", "> 1", "> 3", "> 10 points", "below half", "never recover", "gain, points"}}
+	var known []uint64
+	for _, j := range list {
+		if slices.Contains(known, j.Seed) {
+			continue
+		}
+		known = append(known, j.Seed)
+		for _, name := range []string{grpcPlayer, defaultPlayer} {
+			s := count(list, name, func(other *judged) bool { return other.Seed == j.Seed })
+			row := []string{strconv.FormatUint(j.Seed, 10), name}
+			for _, n := range []int{s.Over1, s.Over3, s.Over10, s.Half, s.Never} {
+				row = append(row, strconv.Itoa(n))
+			}
+			t.Rows = append(t.Rows, append(row, fmt.Sprintf("%+.2f", 100*s.Gain)))
+		}
+	}
+	return t
+}
+
+// tables are all of them.
+func tables(list []*judged) []report.Table {
 	warned := len(list) - count(list, defaultPlayer, notWarned).Scenarios
-	fmt.Fprintf(out, "%d of them (%.1f %%) are settings that lint warns of, or a Retrier within 100 calls.\n\n", warned, 100*float64(warned)/float64(max(len(list), 1)))
-	write(countTable("without them", list, notWarned))
-	fmt.Fprintf(out, "The worst of %q:\n\n", defaultPlayer)
-	for i, j := range worst(list, defaultPlayer, 10) {
-		own, none := j.Players[defaultPlayer], j.Players[noRetries]
-		fmt.Fprintf(out, "%2d. scenario %d: %.1f points worse (± %.1f), under the first seed %.1f for %.1f %%, %.2f requests a call\n    %s\n",
-			i+1, j.Index, 100*j.loss(defaultPlayer), 100*j.deviation(defaultPlayer), 100*own[0].Success, 100*none[0].Success, own[0].PerCall, j.Words)
+	found := []report.Table{
+		countTable(fmt.Sprintf("%d scenarios", len(list)), list, every),
+		countTable(fmt.Sprintf("Without the %d settings (%.1f %%) that lint warns of, or a Retrier within 100 calls", warned, 100*float64(warned)/float64(len(list))), list, notWarned),
+	}
+	if by := seedTable(list); len(by.Rows) > 2 {
+		found = append(found, by)
+	}
+	return found
+}
+
+// markdown is the tables as a page has them.
+func markdown(list []*judged) string {
+	var b strings.Builder
+	for _, t := range tables(list) {
+		fmt.Fprintf(&b, "%s:\n\n%s\n\n", t.Title, terminal.Markdown(t))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// show writes what was found.
+func show(out io.Writer, list []*judged, o options) {
+	for _, t := range tables(list) {
+		fmt.Fprintf(out, "%s\n\n", terminal.Table(t, terminal.Style{}, ""))
+	}
+	fmt.Fprintf(out, "The worst of %q:\n\n", o.player)
+	for i, j := range worst(list, o.player, 10) {
+		own, none := j.Players[o.player], j.Players[noRetries]
+		fmt.Fprintf(out, "%2d. seed %d, scenario %d: %.1f points worse (± %.1f), under the first seed %.1f for %.1f %%, %.2f requests a call\n    %s\n",
+			i+1, j.Seed, j.Index, 100*j.loss(o.player), 100*j.deviation(o.player), 100*own[0].Success, 100*none[0].Success, own[0].PerCall, j.Words)
 		for _, w := range j.Warned {
 			fmt.Fprintf(out, "    warned: %s\n", w)
 		}

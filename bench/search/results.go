@@ -10,34 +10,25 @@ import (
 	"os"
 )
 
-// results are what a build has come to, as JSON.
-type results struct {
-	Seed      uint64    `json:"seed"`
-	Scenarios []*judged `json:"scenarios"`
-}
-
-func (r *results) write(path string) error {
-	data, err := json.MarshalIndent(r, "", " ")
+// writeResults writes what a build has come to, for a comparison with another.
+func writeResults(path string, list []*judged) error {
+	data, err := json.MarshalIndent(list, "", " ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// readResults reads what another build has come to with the same seed.
-func readResults(path string, seed uint64) (*results, error) {
+// readResults reads what another build has come to.
+func readResults(path string) (list []*judged, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &results{}
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("%s: want what -out has written: %w", path, err)
 	}
-	if r.Seed != seed {
-		return nil, fmt.Errorf("%s: is of seed %d; want seed %d, whose scenarios are played", path, r.Seed, seed)
-	}
-	return r, nil
+	return list, nil
 }
 
 // compared is how a player fares against itself in another build.
@@ -51,11 +42,20 @@ type compared struct {
 
 // against compares the scenarios that both builds have played.
 func against(before, now []*judged, name string) compared {
+	type key struct {
+		seed  uint64
+		index int
+		words string // which another generator draws otherwise
+	}
+	known := map[key]*judged{}
+	for _, j := range before {
+		known[key{j.Seed, j.Index, j.Words}] = j
+	}
 	var c compared
-	for i := range min(len(before), len(now)) {
-		old, cur := before[i], now[i]
-		if old.Words != cur.Words {
-			continue // another generator has drawn it
+	for _, cur := range now {
+		old := known[key{cur.Seed, cur.Index, cur.Words}]
+		if old == nil {
+			continue
 		}
 		c.scenarios++
 		var loss float64

@@ -12,8 +12,8 @@ import (
 
 // hunt is what is searched.
 type hunt struct {
-	seed     uint64
-	n        int      // scenarios
+	seeds    []uint64 // that scenarios are drawn from
+	n        int      // scenarios of each
 	names    []string // of players; the first is noRetries
 	least    int      // seeds that each scenario is played under
 	parallel int      // scenarios that are played at a time, which changes nothing of what is found
@@ -21,10 +21,10 @@ type hunt struct {
 	progress func(part float64)
 }
 
-// search draws and judges the scenarios, which stand in the list by their numbers.
+// search draws and judges the scenarios, which stand in the list by seed and number.
 func (h *hunt) search(ctx context.Context) ([]*judged, error) {
 	var (
-		n       = h.n
+		n       = h.n * len(h.seeds)
 		list    = make([]*judged, n)
 		errs    = make([]error, n)
 		running sync.WaitGroup
@@ -41,7 +41,7 @@ func (h *hunt) search(ctx context.Context) ([]*judged, error) {
 	for range h.parallel {
 		running.Go(func() {
 			for i := take(); i < n && ctx.Err() == nil; i = take() {
-				list[i], errs[i] = h.drawAndJudge(ctx, i)
+				list[i], errs[i] = h.drawAndJudge(ctx, h.seeds[i/h.n], i%h.n)
 				mu.Lock()
 				done++
 				h.progress(float64(done) / float64(n))
@@ -54,10 +54,15 @@ func (h *hunt) search(ctx context.Context) ([]*judged, error) {
 }
 
 // drawAndJudge draws and judges one scenario.
-func (h *hunt) drawAndJudge(ctx context.Context, index int) (*judged, error) {
-	d, err := draw(ctx, h.seed, index)
+func (h *hunt) drawAndJudge(ctx context.Context, seed uint64, index int) (*judged, error) {
+	d, err := draw(ctx, seed, index)
 	if err != nil {
-		return nil, fmt.Errorf("scenario %d: %w", index, err)
+		return nil, fmt.Errorf("scenario %d of seed %d: %w", index, seed, err)
 	}
-	return judge(ctx, index, d, h.names, h.least)
+	j, err := judge(ctx, d, h.names, h.least)
+	if err != nil {
+		return nil, err
+	}
+	j.Seed, j.Index = seed, index
+	return j, nil
 }

@@ -1,0 +1,94 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/internal/sim"
+)
+
+// A pulse in which a client without a budget loses much, with all kinds of trimmings that do not matter.
+const trimmed = `
+title: trimmed
+policies:
+  4 attempts:
+    methodConfig:
+      - name: [{service: search.v1.shop, method: Get}, {service: search.v1.front, method: Get}]
+        retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE, RESOURCE_EXHAUSTED],
+          perAttemptTimeout: 0.1s, budget: NONE}
+services:
+  - {name: front, backends: 3, workers: 20, time: 2ms, queue: 1000, calls: [{service: shop, method: /search.v1.shop/Get, policy: 4 attempts}]}
+  - {name: shop, backends: 3, workers: 3, time: {lognormal: {median: 15ms, p99: 60ms}}, queue: 251}
+fleets:
+  - {name: users, clients: 40, rate: 451.31, calls: {service: front, method: /search.v1.front/Get, policy: 4 attempts, deadline: 1.03s, delay: 1ms, connections: 2}}
+phases:
+  - {name: lead, kind: LEAD, length: 2.1s, load: 0.6}
+  - {name: pulse, length: 3.3s, load: 1.93}
+  - {name: fault, length: 1.2s, load: 0.6, faults: [{service: shop, backends: [0], flaky: 0.02}]}
+  - {name: after, kind: AFTER, length: 2.7s, load: 0.6}
+`
+
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	s, err := sim.Parse("trimmed.yaml", []byte(trimmed), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &drawn{Scenario: s}
+	before, err := lossOf(t.Context(), d.with([]string{noRetries, "4 attempts"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := d.shrink(t.Context(), "4 attempts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Loss < max(before/2, leastLoss) {
+		t.Errorf("a loss of %.3f has shrunk to %.3f; want half of it at least", before, r.Loss)
+	}
+	got := r.Scenario
+	if len(got.Services) != 1 || len(got.Phases) > 2 || got.Fleets[0].Clients > 10 || got.Fleets[0].Calls[0].Delay != nil || got.Services[0].Backends != 1 {
+		t.Errorf("%d services, %d phases, %d clients, delay %v, %d backends; want fewer", len(got.Services), len(got.Phases), got.Fleets[0].Clients,
+			got.Fleets[0].Calls[0].Delay, got.Services[0].Backends)
+	}
+	for i := range got.Phases {
+		if len(got.Phases[i].Faults) > 0 {
+			t.Errorf("phase %q has a fault; want none, since the pulse does it", got.Phases[i].Name)
+		}
+	}
+	if d.Scenario.Fleets[0].Clients != 40 || len(d.Scenario.Services) != 2 {
+		t.Error("what was drawn has changed")
+	}
+}
+
+// What is written is played as it was shrunk.
+func TestWriteWorst(t *testing.T) {
+	t.Parallel()
+	s, err := sim.Parse("trimmed.yaml", []byte(trimmed), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := &judged{Seed: 7, Index: 3, Words: "trimmed", drawn: &drawn{Scenario: s}, Players: map[string][]outcome{noRetries: successes(0.9), "4 attempts": successes(0.1)}}
+	good := &judged{Index: 4, Players: map[string][]outcome{noRetries: successes(0.9), "4 attempts": successes(0.9)}}
+	folder := filepath.Join(t.TempDir(), "worst")
+	var out strings.Builder
+	if err := writeWorst(t.Context(), &out, folder, []*judged{good, bad}, "4 attempts", 10); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) != 1 || files[0].Name() != "7-3.yaml" {
+		t.Fatalf("%v, %v; want 7-3.yaml alone", files, err)
+	}
+	written, err := sim.Load(filepath.Join(folder, "7-3.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loss, err := lossOf(t.Context(), written); err != nil || loss < leastLoss {
+		t.Errorf("the file's loss is %.3f, %v; want %v at least", loss, err, leastLoss)
+	}
+}
