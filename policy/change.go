@@ -30,6 +30,7 @@ const (
 	ChangedMaxAttemptsLimit ChangedPart = "maxAttemptsLimit"
 	ChangedLoadBalancing    ChangedPart = balancingKey       // where a Retrier brings it ([Set.LoadBalancing])
 	ChangedTransparentRetry ChangedPart = "transparentRetry" // at the file's top
+	ChangedRefusedRetry     ChangedPart = "refusedRetry"     // the same
 	ChangedMode             ChangedPart = "mode"             // of all calls or of the policy of that name, or its percent
 )
 
@@ -85,6 +86,9 @@ func (s *Set) ChangesSince(before *Set) []Change {
 	}
 	if before.transparent != s.transparent {
 		list = append(list, Change{What: ChangedTransparentRetry, How: ChangeChanged})
+	}
+	if before.refused != s.refused {
+		list = append(list, Change{What: ChangedRefusedRetry, How: ChangeChanged})
 	}
 	switch was, is := before.balancing, s.balancing; {
 	case was == is:

@@ -40,6 +40,7 @@ methodConfig:
   ` + retry + `- name: [{}]
   timeout: 2s
 `, []string{"policy /acme.C/ added", "policy / changed", "policy /acme.A/Get removed", "budget new added", "budget orders changed", "budget spare removed", "retryThrottling added"}},
+		"refused calls":        {"refusedRetry: DENY" + before, []string{"policy /acme.A/Get changed", "policy /acme.B/ changed", "policy / changed", "refusedRetry changed"}},
 		"transparent retries":  {"transparentRetry: DENY" + before, []string{"policy /acme.A/Get changed", "policy /acme.B/ changed", "policy / changed", "transparentRetry changed"}},
 		"a limit":              {"maxAttemptsLimit: 7" + before, []string{"maxAttemptsLimit changed from 5 to 7"}},
 		"the default limit":    {"maxAttemptsLimit: 5" + before, nil},

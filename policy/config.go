@@ -29,6 +29,7 @@ type Config struct {
 	Percent          *float64 // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
 
 	TransparentRetry TransparentRetry // for entries that say nothing of it, and methods without an entry; 0: [TransparentRetryAllow]
+	RefusedRetry     RefusedRetry     // for entries that say nothing of it, and methods without an entry; 0: [RefusedRetryAllow]
 
 	channel channel // what a file says of the channel
 	named   []Spec  // the file's policies, which entries have taken
@@ -79,8 +80,8 @@ const DefaultMaxAttemptsLimit = 5
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{
 		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
-		TransparentRetry: enum[TransparentRetry](f.GetTransparentRetry()),
-		Mode:             enum[Mode](f.GetMode()), Percent: f.Percent,
+		TransparentRetry: enum[TransparentRetry](f.GetTransparentRetry()), RefusedRetry: enum[RefusedRetry](f.GetRefusedRetry()),
+		Mode: enum[Mode](f.GetMode()), Percent: f.Percent,
 	}
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
@@ -109,8 +110,10 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
 		Idempotency:      enum[Idempotency](m.GetIdempotency()),
 		TransparentRetry: enum[TransparentRetry](m.GetTransparentRetry()),
+		RefusedRetry:     enum[RefusedRetry](m.GetRefusedRetry()),
 		Admission:        enum[Admission](m.GetAdmission()),
 		Criticality:      enum[Criticality](m.GetCriticality()),
+		SendCriticality:  m.GetSendCriticality(),
 		Mode:             enum[Mode](m.GetMode()),
 		Percent:          m.Percent,
 	}}
@@ -156,6 +159,7 @@ func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
 func checkConfig(report *document.Report, c Config) {
 	checkEnum(report, "idempotency", policyv1.Idempotency(c.Idempotency))
 	checkEnum(report, "transparentRetry", policyv1.TransparentRetry(c.TransparentRetry))
+	checkEnum(report, "refusedRetry", policyv1.RefusedRetry(c.RefusedRetry))
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}
@@ -177,6 +181,7 @@ func checkConfig(report *document.Report, c Config) {
 		path := fmt.Sprintf("methodConfig[%d].", i)
 		checkNames(report, path, m.Names, names)
 		checkEntry(report, path, m.Spec, budgets)
+		checkProcessedNames(report, path+"retryPolicy", m.Retry, m.Names...)
 	}
 }
 

@@ -50,6 +50,8 @@ type Outcome struct {
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
+	Bare     bool // it has ended with a status and nothing else: no headers, no message, and gRPC has made no other for it
+	Refused  bool // the server, or a classifier, says that it has not worked on the attempt; it is believed if Bare
 	Final    bool // no other attempt can end better: the caller is gone, a message is too large
 	Resumes  bool // the next attempt asks for the rest of a stream that was cut
 
@@ -82,9 +84,10 @@ func (d Decision) Shadow() bool {
 func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64) Decision {
 	var (
 		code            = bit(p.codeOf(out))
-		listed          = p.Retryable(out)
+		own             = p.ownFor(out)
 		push            = ReadPushback(out.Status, out.Header, out.Trailer, now)
-		limit, bo, cost = p.forCode(code)
+		listed          = p.Retryable(out) && (out.Again || own == nil || !own.OnlyWithServerDelay || push.Source != "")
+		limit, bo, cost = p.with(own)
 	)
 	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16). An
 	// attempt that has timed out has not ended: it counts when it is abandoned.
@@ -99,7 +102,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return Decision{Reason: ReasonCommitted, Commit: commit, Pushback: push}
 	case c.exhausted(limit):
 		return no(ReasonAttemptsExhausted)
-	case !c.Safe && !out.Unsent:
+	case !c.Safe && !out.Unsent && !p.NotProcessed(out):
 		return no(ReasonNotIdempotent)
 	case c.Stopped, p.Forbids(push):
 		return no(ReasonPushbackStop)
@@ -194,7 +197,7 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 	}
 	for i := range p.retry.Overrides {
 		o := &p.retry.Overrides[i]
-		if o.Codes.Has(out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) {
+		if o.Codes.Has(out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) && o.Info.in(out.Status) {
 			return o.As
 		}
 	}

@@ -95,11 +95,14 @@ func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.M
 		o.refuse("is larger than %d bytes", maxOptBytes)
 	default:
 		spec = o.read(r, a.budgets)
+		checkProcessedNames(o.report, optionRoot, &spec, name)
 	}
 	a.errors = append(a.errors, o.rename(o.report.Errors())...)
 	a.warnings = append(a.warnings, o.rename(o.report.Warnings())...)
 	if len(a.errors) == 0 {
-		p := compile(Spec{Retry: &spec, Idempotency: resolve(a.set.assumed, said, name), TransparentRetry: a.set.transparent})
+		p := compile(Spec{
+			Retry: &spec, Idempotency: resolve(a.set.assumed, said, name), TransparentRetry: a.set.transparent, RefusedRetry: a.set.refused,
+		})
 		p.name, p.reach = name, a.set.reach
 		a.policies = append(a.policies, p)
 	}

@@ -6,8 +6,6 @@ package policy
 import (
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
 )
@@ -27,7 +25,7 @@ func lintPool(report *document.Report, path string, r RetrySpec, b BudgetSpec) {
 		dearest = max(dearest, own.CostFactor)
 	}
 	if r.PerAttemptTimeout > 0 {
-		_, _, factor := (&Policy{retry: r}).forCode(Codes(codes.DeadlineExceeded))
+		factor := r.timeoutFactor()
 		dearest = max(dearest, ratio.TimeoutCost*factor)
 	}
 	if holds := max(ratio.Fleet.PerSecond, least); dearest > holds {

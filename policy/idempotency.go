@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -45,6 +46,12 @@ func resolve(entry, file Idempotency, name Name) Idempotency {
 	default:
 		return IdempotencyDeclared
 	}
+}
+
+// declaresSafe reports whether an entry of a config declares all its methods safe to repeat; false if it names none.
+func (m *MethodConfig) declaresSafe(file Idempotency) bool {
+	undeclared := func(n Name) bool { return resolve(m.Idempotency, file, n) != IdempotencyAssume }
+	return len(m.Names) > 0 && (m.IdempotencyKey != "" || !slices.ContainsFunc(m.Names, undeclared))
 }
 
 // Safe reports whether the policy declares a method ("/service/method") safe to repeat, or leaves

@@ -50,8 +50,10 @@ func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 		lintMethod(report, path, m)
 		if m.Retry != nil {
 			lintFirstRetry(report, path+".retryPolicy", *m.Retry, config.channel)
+			lintProcessed(report, path, m, config)
 		}
 		lintTransparentRetry(report, path, m, config)
+		lintRefusedRetry(report, path, m, config)
 		lintReserve(report, path, m, config)
 	}
 	set, err := newSet(config, report)
@@ -162,7 +164,7 @@ func lintReserve(report *document.Report, path string, m MethodConfig, c Config)
 		if err != nil {
 			return // which is an error of the file
 		}
-		_, _, factor := (&Policy{retry: *m.Retry}).forCode(Codes(codes.DeadlineExceeded))
+		factor := m.Retry.timeoutFactor()
 		b.Start(0)
 		if _, granted := b.Withdraw(0, budget.Charge{Kind: budget.KindTimeout, Factor: factor}); !granted {
 			report.Warnf(path+".retryPolicy.perAttemptTimeout", m.Retry.PerAttemptTimeout,
@@ -185,8 +187,8 @@ func lintMethod(report *document.Report, path string, m MethodConfig) {
 // lintAdmission says where admission is asked for and cannot do what it should.
 func lintAdmission(report *document.Report, path string, m MethodConfig) {
 	switch refuses := m.Admission == AdmissionRefuse; {
-	case !refuses && m.Criticality != 0:
-		report.Warnf(path+".criticality", m.Criticality, "means nothing without admission REFUSE: nothing is refused")
+	case !refuses && !m.SendCriticality && m.Criticality != 0:
+		report.Warnf(path+".criticality", m.Criticality, "means nothing without admission REFUSE or sendCriticality: nothing is refused, and no server hears of it")
 	case refuses && m.Timeout == 0:
 		report.Warnf(path+".admission", m.Admission, "calls that have no deadline are never refused; a timeout gives one to each")
 	}

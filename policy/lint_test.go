@@ -34,7 +34,8 @@ func TestLintAdmission(t *testing.T) {
 		{"admission: REFUSE, timeout: 1s, criticality: CRITICAL", ""},
 		{"admission: NONE", ""},
 		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls that have no deadline are never refused; a timeout gives one to each"},
-		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE: nothing is refused"},
+		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE or sendCriticality: nothing is refused, and no server hears of it"},
+		{"criticality: SHEDDABLE, sendCriticality: true", ""},
 	} {
 		entry, want := row[0], row[1]
 		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"), policy.LintOptions{})

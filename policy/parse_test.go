@@ -104,13 +104,14 @@ func TestParseEveryKey(t *testing.T) {
 	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, policy.GrowthFixed, policy.JitterNone
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
-		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.TransparentRetryAllow,
+		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.TransparentRetryAllow, RefusedRetry: policy.RefusedRetryAllow,
 		Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
 			PerCode: []policy.CodeSpec{
-				{Codes: policy.Codes(codes.ResourceExhausted), MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5},
+				{Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "a.example", Reason: "QUEUE_FULL"}, Processed: policy.ProcessedNo},
+				{Codes: policy.Codes(codes.ResourceExhausted), MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5, OnlyWithServerDelay: true},
 				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
@@ -118,7 +119,7 @@ func TestParseEveryKey(t *testing.T) {
 			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetry: policy.FirstRetryAtOnce,
 			Overrides: []policy.CodeOverride{
 				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
-				{Codes: policy.Codes(codes.Internal), As: codes.Unavailable},
+				{Codes: policy.Codes(codes.Internal), Info: policy.ErrorInfo{Reason: "RESTARTING"}, As: codes.Unavailable},
 			},
 		},
 	}
@@ -146,8 +147,8 @@ func TestParseEveryKey(t *testing.T) {
 	if got := set.Lookup("/a.B/D").Hedge(); !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
-	if p := set.Lookup("/a.B/D"); !p.Refuses() || p.Criticality() != policy.CriticalitySheddable {
-		t.Errorf("Refuses = %v, Criticality = %s; want true, SHEDDABLE", p.Refuses(), p.Criticality())
+	if p := set.Lookup("/a.B/D"); !p.Refuses() || p.Criticality() != policy.CriticalitySheddable || !p.SendsCriticality() {
+		t.Errorf("Refuses = %v, Criticality = %s, SendsCriticality = %v; want true, SHEDDABLE, true", p.Refuses(), p.Criticality(), p.SendsCriticality())
 	}
 	if key, most := set.Lookup("/a.B/D").IdempotencyKey(), set.MaxWaiting(); key != "x-request-key" || most != 500 {
 		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)

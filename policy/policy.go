@@ -18,6 +18,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -134,6 +137,9 @@ func (p *Policy) Refuses() bool { return p.spec.Admission == AdmissionRefuse }
 // Criticality says which calls are refused first.
 func (p *Policy) Criticality() Criticality { return p.spec.Criticality }
 
+// SendsCriticality reports whether the criticality of each call is sent to the server.
+func (p *Policy) SendsCriticality() bool { return p.spec.SendCriticality }
+
 // WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
 func (p *Policy) WaitForReadyOnRetry() bool {
 	return p.retry.WaitForReadyOnRetry != nil && *p.retry.WaitForReadyOnRetry
@@ -148,18 +154,29 @@ func (p *Policy) MaxConnectionWait() time.Duration {
 	return p.retry.MaxConnectionWait
 }
 
-// forCode returns the settings after an attempt that ended with one of the codes: the policy's
-// where the code has none of its own.
-func (p *Policy) forCode(code CodeSet) (maxAttempts int, b *Backoff, cost float64) {
-	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
+// ownFor returns the settings for the code that an outcome counts as; nil if it has none of its own.
+func (p *Policy) ownFor(out *Outcome) *CodeSpec {
+	code := bit(p.codeOf(out))
 	for i := range p.retry.PerCode {
-		own := &p.retry.PerCode[i]
-		if own.Codes&code == 0 {
-			continue
+		if own := &p.retry.PerCode[i]; own.Codes&code != 0 && own.Info.in(out.Status) {
+			return own
 		}
-		maxAttempts = cmp.Or(own.MaxAttempts, maxAttempts)
-		b = cmp.Or(own.Backoff, b)
-		cost = cmp.Or(own.CostFactor, cost)
+	}
+	return nil
+}
+
+// timeoutFactor is what an attempt after a timeout costs, as a multiple of the usual.
+func (r RetrySpec) timeoutFactor() float64 {
+	p := &Policy{retry: r}
+	_, _, cost := p.with(p.ownFor(&Outcome{Status: status.New(codes.DeadlineExceeded, "")}))
+	return cost
+}
+
+// with returns the settings after an attempt: the policy's where the code has none of its own.
+func (p *Policy) with(own *CodeSpec) (maxAttempts int, b *Backoff, cost float64) {
+	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
+	if own != nil {
+		maxAttempts, b, cost = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b), cmp.Or(own.CostFactor, cost)
 	}
 	return maxAttempts, b, cost
 }
@@ -173,8 +190,10 @@ type Spec struct {
 	Idempotency      Idempotency
 	IdempotencyKey   string           // the header that carries a key of the call's own; "": none
 	TransparentRetry TransparentRetry // 0: as the [Config] says
+	RefusedRetry     RefusedRetry     // 0: as the [Config] says
 	Admission        Admission
 	Criticality      Criticality // of calls that do not say it themselves
+	SendCriticality  bool        // each call's criticality is sent to the server
 	Mode             Mode
 	Percent          *float64   // of the calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
 	Retry            *RetrySpec // nil: one attempt, unless Hedge is there
@@ -216,6 +235,7 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
 	checkEnum(report, prefix+"idempotency", policyv1.Idempotency(s.Idempotency))
 	checkEnum(report, prefix+"transparentRetry", policyv1.TransparentRetry(s.TransparentRetry))
+	checkEnum(report, prefix+"refusedRetry", policyv1.RefusedRetry(s.RefusedRetry))
 	checkIdempotencyKey(report, prefix, s)
 	checkEnum(report, prefix+"admission", policyv1.Admission(s.Admission))
 	checkEnum(report, prefix+"criticality", policyv1.Criticality(s.Criticality))

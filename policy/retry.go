@@ -142,8 +142,8 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		c.PerAttemptTimeout = r.GetPerAttemptRecvTimeout().AsDuration()
 		c.OnAttemptTimeout = cmp.Or(c.OnAttemptTimeout, OnTimeoutRetry)
 	}
-	for _, o := range r.GetCodeOverrides() {
-		c.Overrides = append(c.Overrides, convertOverride(o))
+	for i, o := range r.GetCodeOverrides() {
+		c.Overrides = append(c.Overrides, convertOverride(report, document.Item(path+".codeOverrides", i), o))
 	}
 	for i, own := range r.GetPerCode() {
 		c.PerCode = append(c.PerCode, convertCode(report, path, document.Item(path+".perCode", i), own, c.Backoff))
@@ -170,10 +170,8 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,
 			"must not stand beside commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
 	}
-	var seen CodeSet
-	for i, c := range r.PerCode {
-		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), c, r, seen)
-		seen |= c.Codes
+	for i := range r.PerCode {
+		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, i)
 	}
 }
 

@@ -4,6 +4,8 @@
 package policy
 
 import (
+	"fmt"
+
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
@@ -12,28 +14,41 @@ import (
 )
 
 // CodeSpec is what a policy does differently after some of its retryable codes.
+// The first of a policy that fits is taken.
 type CodeSpec struct {
 	Codes       CodeSet
-	MaxAttempts int      // 1 to the policy's; 0: the policy's
-	Backoff     *Backoff // nil: the policy's
-	CostFactor  float64  // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
+	Info        ErrorInfo // only if the status has such an ErrorInfo; the zero value: with or without
+	MaxAttempts int       // 1 to the policy's; 0: the policy's
+	Backoff     *Backoff  // nil: the policy's
+	CostFactor  float64   // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
+	Processed   Processed // ProcessedNo: the server has not worked on the attempt; needs Info with domain and reason
+
+	OnlyWithServerDelay bool // retried only if the server names a delay
 }
 
 // CodeOverride lets failures count as if they had another code. The first of a policy that fits is
 // taken.
 type CodeOverride struct {
 	Codes    CodeSet
-	Contains string // only if the status message contains it; "": any message
+	Contains string    // only if the status message contains it; "": any message
+	Info     ErrorInfo // only if the status has such an ErrorInfo; the zero value: with or without
 	As       codes.Code
 }
 
-func convertOverride(o *policyv1.CodeOverride) CodeOverride {
-	return CodeOverride{Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs())}
+func convertOverride(report *document.Report, path string, o *policyv1.CodeOverride) CodeOverride {
+	return CodeOverride{
+		Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs()),
+		Info: convertInfo(report, path+".errorInfo", o.GetErrorInfo()),
+	}
 }
 
 // convertCode takes from the policy's backoff what the codes' own settings leave out.
 func convertCode(report *document.Report, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
-	spec := CodeSpec{Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor()}
+	spec := CodeSpec{
+		Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor(),
+		Info:      convertInfo(report, path+".errorInfo", c.GetErrorInfo()),
+		Processed: enum[Processed](c.GetProcessed()), OnlyWithServerDelay: c.GetOnlyWithServerDelay(),
+	}
 	own, absent := b, 0
 	if c.GetInitialBackoff() != nil {
 		own.Initial = c.GetInitialBackoff().AsDuration()
@@ -64,15 +79,24 @@ func convertCode(report *document.Report, policy, path string, c *policyv1.CodeP
 
 var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
-// checkCode checks the settings of some codes; seen are the codes that earlier settings are for.
-func checkCode(report *document.Report, policy, prefix string, c CodeSpec, r RetrySpec, seen CodeSet) {
+// checkCode checks settings of some codes, those with the number i.
+func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i int) {
+	c := r.PerCode[i]
 	checkCodes(report, prefix+"codes", c.Codes)
 	if extra := c.Codes &^ r.Codes; extra != 0 && r.Codes != 0 && report.Whole(policy+"retryableStatusCodes") {
 		report.Errorf(prefix+"codes", extra, "must stand in retryableStatusCodes too, else it is never retried")
 	}
-	if twice := c.Codes & seen; twice != 0 {
-		report.Errorf(prefix+"codes", twice, "stands in another perCode entry too; only one may have it")
+	for j, before := range r.PerCode[:i] {
+		twice := c.Codes & before.Codes
+		switch {
+		case twice == 0, !report.Whole(prefix + "errorInfo"), !report.Whole(fmt.Sprintf("%sperCode[%d].errorInfo", policy, j)):
+		case before.Info == c.Info:
+			report.Errorf(prefix+"codes", twice, "stands in another perCode entry too; only one may have it")
+		case before.Info.covers(c.Info):
+			report.Errorf(prefix+"codes", twice, "is taken by perCode[%d] already, which fits all of these; put that one behind this one", j)
+		}
 	}
+	checkProcessed(report, prefix, c)
 	if n := c.MaxAttempts; n < 0 || n == 0 && report.Written(prefix+"maxAttempts") || n > r.MaxAttempts && r.MaxAttempts >= 2 {
 		report.Errorf(prefix+"maxAttempts", n, "must be 1 to the policy's maxAttempts, %d", max(r.MaxAttempts, 2))
 	}

@@ -26,6 +26,9 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 	if m.IdempotencyKey != "" {
 		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key")
 	}
+	if m.SendCriticality {
+		n.add(path+".sendCriticality", "true", "gRPC sends no criticality")
+	}
 	if m.Admission == AdmissionRefuse {
 		n.add(path+".admission", m.Admission.String(), "gRPC sends calls that cannot be answered in time")
 	}

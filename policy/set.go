@@ -29,6 +29,7 @@ type Set struct {
 	attempts    int              // the cap over the policies' maxAttempts
 	reach       reach            // of all calls
 	transparent TransparentRetry // for entries that say nothing of it, and methods without an entry
+	refused     RefusedRetry     // the same
 	methods     []MethodConfig   // the config's entries
 	channel     channel
 
@@ -65,6 +66,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		waiting:     cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
 		attempts:    cmp.Or(c.MaxAttemptsLimit, DefaultMaxAttemptsLimit),
 		transparent: c.TransparentRetry,
+		refused:     c.RefusedRetry,
 		reach:       reachOf(c.Mode, c.Percent),
 		channel:     c.channel,
 
@@ -88,7 +90,7 @@ func (s *Set) add(m MethodConfig) {
 		p.name, p.index = name, len(s.policies)
 		s.policies = append(s.policies, p)
 		p.spec.Idempotency = resolve(m.Idempotency, s.assumed, name)
-		p.spec.TransparentRetry = cmp.Or(m.TransparentRetry, s.transparent)
+		p.spec.TransparentRetry, p.spec.RefusedRetry = cmp.Or(m.TransparentRetry, s.transparent), cmp.Or(m.RefusedRetry, s.refused)
 		p.reach = p.reach.and(s.reach)
 		if name.Service == "" {
 			s.fallback = p

@@ -38,15 +38,10 @@ func (s *Set) DeniesTransparentRetry(p *Policy, method string) bool {
 
 // lintTransparentRetry says if an entry denies transparent retries to methods that it declares safe, all of them.
 func lintTransparentRetry(report *document.Report, path string, m MethodConfig, c Config) {
-	if m.TransparentRetry != TransparentRetryDeny || len(m.Names) == 0 {
-		return
+	if m.TransparentRetry == TransparentRetryDeny && m.declaresSafe(c.Idempotency) {
+		report.Warnf(path+".transparentRetry", m.TransparentRetry, forUndeclared)
 	}
-	for _, name := range m.Names {
-		if m.IdempotencyKey == "" && resolve(m.Idempotency, c.Idempotency, name) != IdempotencyAssume {
-			return
-		}
-	}
-	report.Warnf(path+".transparentRetry", m.TransparentRetry,
-		"has no effect: it is for methods that nobody declares safe to repeat, and the entry declares its methods safe; "+
-			"if they are not, add \"idempotency: NONE\" to it")
 }
+
+const forUndeclared = "has no effect: it is for methods that nobody declares safe to repeat, and the entry declares its methods safe; " +
+	"if they are not, add \"idempotency: NONE\" to it"

@@ -42,11 +42,11 @@ func TestWarningsNotCarriedOut(t *testing.T) {
 		"testdata/good/all.yaml:3:22: loadBalancingConfig:" + channel,
 		"testdata/good/all.yaml:4:20: healthCheckConfig:" + channel,
 		"testdata/good/all.yaml:5:20: connectionScaling:" + channel,
-		`testdata/good/all.yaml:17:11: budgets[2].name: beside: no policy names this budget`,
-		`testdata/good/all.yaml:19:11: budgets[3].name: refund: no policy names this budget`,
-		`testdata/good/all.yaml:21:11: budgets[4].name: pooled: no policy names this budget`,
-		`testdata/good/all.yaml:36:43: methodConfig[0].retryPolicy.retryableStatusCodes[1]: resource_exhausted: gRPC for Go refuses a service config with this spelling; write RESOURCE_EXHAUSTED`,
-		`testdata/good/all.yaml:36:67: methodConfig[0].retryPolicy.retryableStatusCodes[3]: CANCELED: gRPC for Go refuses a service config with this spelling; write CANCELLED`,
+		`testdata/good/all.yaml:18:11: budgets[2].name: beside: no policy names this budget`,
+		`testdata/good/all.yaml:20:11: budgets[3].name: refund: no policy names this budget`,
+		`testdata/good/all.yaml:22:11: budgets[4].name: pooled: no policy names this budget`,
+		`testdata/good/all.yaml:38:43: methodConfig[0].retryPolicy.retryableStatusCodes[1]: resource_exhausted: gRPC for Go refuses a service config with this spelling; write RESOURCE_EXHAUSTED`,
+		`testdata/good/all.yaml:38:67: methodConfig[0].retryPolicy.retryableStatusCodes[3]: CANCELED: gRPC for Go refuses a service config with this spelling; write CANCELLED`,
 	})
 }
 

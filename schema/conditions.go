@@ -28,6 +28,12 @@ func when(s *schema, key, value, other string, then *schema) {
 	})
 }
 
+// processedNeedsInfo wants more than a code for what has not been processed.
+func processedNeedsInfo(s *schema) {
+	when(s, "processed", "NO", "errorInfo", &schema{Required: []string{"domain", "reason"}})
+	s.AllOf[len(s.AllOf)-1].Then.Required = []string{"errorInfo"}
+}
+
 func fixedIsOne(s *schema) {
 	when(s, "growth", "FIXED", "backoffMultiplier", &schema{Const: new(any(1))})
 }

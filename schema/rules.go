@@ -50,7 +50,11 @@ func rulesByName() map[protoreflect.FullName]rule {
 
 		"CodeOverride.codes[]": notEmpty,
 
-		"CodePolicy":                    fixedIsOne,
+		"ErrorInfo":        func(s *schema) { s.MinProperties = new(1) },
+		"ErrorInfo.domain": notEmpty,
+		"ErrorInfo.reason": notEmpty,
+
+		"CodePolicy":                    both(fixedIsOne, processedNeedsInfo),
 		"CodePolicy.codes[]":            notEmpty,
 		"CodePolicy.max_attempts":       least(1),
 		"CodePolicy.backoff_multiplier": positive,

@@ -155,7 +155,7 @@ func (Admission) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// Criticality is which calls are refused first when not all can be answered in time. It is not sent along.
+// Criticality is which calls are refused first when not all can be answered in time. sendCriticality sends it along.
 type Criticality int32
 
 const (
@@ -331,6 +331,117 @@ func (TransparentRetry) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
+// RefusedRetry says whether stagger believes a server that says, by the trailer of interceptor.WithRefuse, that it did not
+// process a call. It is believed only if neither headers nor a message came, and if the trailer names this method and this
+// attempt. Methods that are declared safe are not concerned, nor is "processed: NO".
+type RefusedRetry int32
+
+const (
+	// As the file says at its top; there: ALLOW.
+	RefusedRetry_REFUSED_RETRY_UNSPECIFIED RefusedRetry = 0
+	// The call may be retried: its code must be listed, and all other checks hold.
+	RefusedRetry_REFUSED_RETRY_ALLOW RefusedRetry = 1
+	// The trailer is ignored, also by admission.
+	RefusedRetry_REFUSED_RETRY_DENY RefusedRetry = 2
+)
+
+// Enum value maps for RefusedRetry.
+var (
+	RefusedRetry_name = map[int32]string{
+		0: "REFUSED_RETRY_UNSPECIFIED",
+		1: "REFUSED_RETRY_ALLOW",
+		2: "REFUSED_RETRY_DENY",
+	}
+	RefusedRetry_value = map[string]int32{
+		"REFUSED_RETRY_UNSPECIFIED": 0,
+		"REFUSED_RETRY_ALLOW":       1,
+		"REFUSED_RETRY_DENY":        2,
+	}
+)
+
+func (x RefusedRetry) Enum() *RefusedRetry {
+	p := new(RefusedRetry)
+	*p = x
+	return p
+}
+
+func (x RefusedRetry) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RefusedRetry) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+}
+
+func (RefusedRetry) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+}
+
+func (x RefusedRetry) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RefusedRetry.Descriptor instead.
+func (RefusedRetry) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+}
+
+// Processed says whether a server has worked on an attempt that failed.
+type Processed int32
+
+const (
+	// MAYBE.
+	Processed_PROCESSED_UNSPECIFIED Processed = 0
+	// It may have: only a method that is declared safe is retried.
+	Processed_PROCESSED_MAYBE Processed = 1
+	// It has not. A method that isn't declared safe is retried, too, if neither headers nor a message came of the attempt, and
+	// errorInfo is the only ErrorInfo of the status. It needs errorInfo with domain and reason, and an entry whose names
+	// all give service and method. Never where a handler may return a status of another service as it is: then a call
+	// that has taken effect runs twice.
+	Processed_PROCESSED_NO Processed = 2
+)
+
+// Enum value maps for Processed.
+var (
+	Processed_name = map[int32]string{
+		0: "PROCESSED_UNSPECIFIED",
+		1: "PROCESSED_MAYBE",
+		2: "PROCESSED_NO",
+	}
+	Processed_value = map[string]int32{
+		"PROCESSED_UNSPECIFIED": 0,
+		"PROCESSED_MAYBE":       1,
+		"PROCESSED_NO":          2,
+	}
+)
+
+func (x Processed) Enum() *Processed {
+	p := new(Processed)
+	*p = x
+	return p
+}
+
+func (x Processed) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Processed) Descriptor() protoreflect.EnumDescriptor {
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+}
+
+func (Processed) Type() protoreflect.EnumType {
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+}
+
+func (x Processed) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Processed.Descriptor instead.
+func (Processed) EnumDescriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+}
+
 // Chain is what a call may do that is made inside of a retried one.
 type Chain int32
 
@@ -374,11 +485,11 @@ func (x Chain) String() string {
 }
 
 func (Chain) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (Chain) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x Chain) Number() protoreflect.EnumNumber {
@@ -387,7 +498,7 @@ func (x Chain) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Chain.Descriptor instead.
 func (Chain) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // Growth is how the backoff b grows with the number i of retries that went before.
@@ -431,11 +542,11 @@ func (x Growth) String() string {
 }
 
 func (Growth) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (Growth) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x Growth) Number() protoreflect.EnumNumber {
@@ -444,7 +555,7 @@ func (x Growth) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Growth.Descriptor instead.
 func (Growth) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // Jitter is how a backoff b is spread by chance; r is uniform in [0, 1).
@@ -497,11 +608,11 @@ func (x Jitter) String() string {
 }
 
 func (Jitter) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
 }
 
 func (Jitter) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
 }
 
 func (x Jitter) Number() protoreflect.EnumNumber {
@@ -510,7 +621,7 @@ func (x Jitter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Jitter.Descriptor instead.
 func (Jitter) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 // AttemptTimeoutAction is what follows when an attempt has used up its per-attempt timeout.
@@ -551,11 +662,11 @@ func (x AttemptTimeoutAction) String() string {
 }
 
 func (AttemptTimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
 }
 
 func (AttemptTimeoutAction) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
 }
 
 func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
@@ -564,7 +675,7 @@ func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttemptTimeoutAction.Descriptor instead.
 func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 // FirstRetry is when the first retry of a call is sent.
@@ -607,11 +718,11 @@ func (x FirstRetry) String() string {
 }
 
 func (FirstRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
 }
 
 func (FirstRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
 }
 
 func (x FirstRetry) Number() protoreflect.EnumNumber {
@@ -620,7 +731,7 @@ func (x FirstRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FirstRetry.Descriptor instead.
 func (FirstRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 // CommitOn is when an attempt becomes the call's only one.
@@ -661,11 +772,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[12].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[12]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -674,7 +785,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 // BudgetScope is which calls share one balance of a budget.
@@ -718,11 +829,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[13].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[13]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -731,7 +842,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -831,11 +942,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[12].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[14].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[12]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[14]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -844,7 +955,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config and stagger's keys beside it.
@@ -892,7 +1003,10 @@ type PolicyFile struct {
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
 	// stagger. Policies that entries refer to by their names, so that thirty services share one text. Clients that don't
 	// know them make one attempt for such entries.
-	Policies      []*NamedPolicy `protobuf:"bytes,1008,rep,name=policies,proto3" json:"policies,omitempty"`
+	Policies []*NamedPolicy `protobuf:"bytes,1008,rep,name=policies,proto3" json:"policies,omitempty"`
+	// stagger. Whether calls of methods that aren't declared safe are retried after a server has refused them as not
+	// processed, for every entry that does not say so itself, and for methods without an entry. ALLOW when absent.
+	RefusedRetry  RefusedRetry `protobuf:"varint,1009,opt,name=refused_retry,json=refusedRetry,proto3,enum=stagger.policy.v1.RefusedRetry" json:"refused_retry,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1023,6 +1137,13 @@ func (x *PolicyFile) GetPolicies() []*NamedPolicy {
 		return x.Policies
 	}
 	return nil
+}
+
+func (x *PolicyFile) GetRefusedRetry() RefusedRetry {
+	if x != nil {
+		return x.RefusedRetry
+	}
+	return RefusedRetry_REFUSED_RETRY_UNSPECIFIED
 }
 
 // A policy that entries of methodConfig refer to.
@@ -1163,8 +1284,16 @@ type MethodConfig struct {
 	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service answers too slowly
 	// to answer it before its deadline. Calls without a deadline are never refused.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
-	// stagger. Which calls are refused first, with admission REFUSE. A call's own interceptor.Criticality wins.
+	// stagger. Which calls are refused first: here with admission REFUSE, by servers with sendCriticality. A call's own
+	// interceptor.Criticality wins. Of this and the criticality of the incoming call that a call is made in, SHEDDABLE wins,
+	// then CRITICAL.
 	Criticality Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
+	// stagger. Whether calls of these methods are retried after a server has refused them as not processed, as far as the
+	// methods aren't declared safe. Absent: as the file says at its top.
+	RefusedRetry RefusedRetry `protobuf:"varint,1008,opt,name=refused_retry,json=refusedRetry,proto3,enum=stagger.policy.v1.RefusedRetry" json:"refused_retry,omitempty"`
+	// stagger. Sends the criticality of each call to the server, in the metadata key stagger-criticality. Only for
+	// servers of your own: an entry without it sends none, nor passes on one that came with an incoming call.
+	SendCriticality bool `protobuf:"varint,1009,opt,name=send_criticality,json=sendCriticality,proto3" json:"send_criticality,omitempty"`
 	// stagger. Advice of stagger lint on this entry that is not followed, each with the reason. It changes nothing else.
 	IgnoreAdvice []*IgnoredAdvice `protobuf:"bytes,1020,rep,name=ignore_advice,json=ignoreAdvice,proto3" json:"ignore_advice,omitempty"`
 	// stagger. The name of one of the file's policies, in place of a retryPolicy or hedgingPolicy here.
@@ -1310,6 +1439,20 @@ func (x *MethodConfig) GetCriticality() Criticality {
 		return x.Criticality
 	}
 	return Criticality_CRITICALITY_UNSPECIFIED
+}
+
+func (x *MethodConfig) GetRefusedRetry() RefusedRetry {
+	if x != nil {
+		return x.RefusedRetry
+	}
+	return RefusedRetry_REFUSED_RETRY_UNSPECIFIED
+}
+
+func (x *MethodConfig) GetSendCriticality() bool {
+	if x != nil {
+		return x.SendCriticality
+	}
+	return false
 }
 
 func (x *MethodConfig) GetIgnoreAdvice() []*IgnoredAdvice {
@@ -1542,7 +1685,8 @@ type RetryPolicy struct {
 	// stagger. The least time that an attempt needs to be of use: a retry is not begun when less
 	// would be left of the deadline. More than 0, 0.001s when absent.
 	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1008,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
-	// stagger. Settings of their own for some of the retryable codes. No code may stand in two.
+	// stagger. Settings of their own for some of the retryable codes. The first that fits is taken. No code may stand in
+	// two, unless errorInfo tells them apart.
 	PerCode []*CodePolicy `protobuf:"bytes,1009,rep,name=per_code,json=perCode,proto3" json:"per_code,omitempty"`
 	// stagger. What a retry may do inside a call that is itself a retry, made by a caller further up
 	// (grpc-previous-rpc-attempts in the incoming metadata).
@@ -1749,7 +1893,9 @@ type CodeOverride struct {
 	// stagger. Only if the status message contains this text, case and all. Absent: any message.
 	MessageContains string `protobuf:"bytes,2,opt,name=message_contains,json=messageContains,proto3" json:"message_contains,omitempty"`
 	// stagger. The code that it counts as. Required.
-	As            StatusCode `protobuf:"varint,3,opt,name=as,proto3,enum=stagger.policy.v1.StatusCode" json:"as,omitempty"`
+	As StatusCode `protobuf:"varint,3,opt,name=as,proto3,enum=stagger.policy.v1.StatusCode" json:"as,omitempty"`
+	// stagger. Only if the status has such an ErrorInfo among its details. Absent: with or without.
+	ErrorInfo     *ErrorInfo `protobuf:"bytes,4,opt,name=error_info,json=errorInfo,proto3" json:"error_info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1805,6 +1951,69 @@ func (x *CodeOverride) GetAs() StatusCode {
 	return StatusCode_STATUS_CODE_UNSPECIFIED
 }
 
+func (x *CodeOverride) GetErrorInfo() *ErrorInfo {
+	if x != nil {
+		return x.ErrorInfo
+	}
+	return nil
+}
+
+// ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. At least one of the two is required; both are
+// compared case and all.
+type ErrorInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// stagger. Its domain, such as "orders.acme.com". Absent: any.
+	Domain string `protobuf:"bytes,1,opt,name=domain,proto3" json:"domain,omitempty"`
+	// stagger. Its reason, such as "QUEUE_FULL". Absent: any.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ErrorInfo) Reset() {
+	*x = ErrorInfo{}
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ErrorInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ErrorInfo) ProtoMessage() {}
+
+func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
+func (*ErrorInfo) Descriptor() ([]byte, []int) {
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ErrorInfo) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *ErrorInfo) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // CodePolicy is what a retry policy does differently after some codes.
 type CodePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1826,14 +2035,21 @@ type CodePolicy struct {
 	// stagger. What an extra attempt after these codes costs its budget, as a multiple of the usual.
 	// 0.01 to 100, at most two decimals; 1 when absent. Only budgets that charge by cost look at it:
 	// ratio and refund.
-	CostFactor    *float64 `protobuf:"fixed64,8,opt,name=cost_factor,json=costFactor,proto3,oneof" json:"cost_factor,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CostFactor *float64 `protobuf:"fixed64,8,opt,name=cost_factor,json=costFactor,proto3,oneof" json:"cost_factor,omitempty"`
+	// stagger. Only if the status has such an ErrorInfo among its details. Absent: with or without.
+	ErrorInfo *ErrorInfo `protobuf:"bytes,9,opt,name=error_info,json=errorInfo,proto3" json:"error_info,omitempty"`
+	// stagger. Whether the server has worked on an attempt that failed like this.
+	Processed Processed `protobuf:"varint,10,opt,name=processed,proto3,enum=stagger.policy.v1.Processed" json:"processed,omitempty"`
+	// stagger. true: retried only if the server names a delay (grpc-retry-pushback-ms, RetryInfo or retry-after), as the
+	// OTLP specification asks for RESOURCE_EXHAUSTED.
+	OnlyWithServerDelay bool `protobuf:"varint,11,opt,name=only_with_server_delay,json=onlyWithServerDelay,proto3" json:"only_with_server_delay,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *CodePolicy) Reset() {
 	*x = CodePolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +2061,7 @@ func (x *CodePolicy) String() string {
 func (*CodePolicy) ProtoMessage() {}
 
 func (x *CodePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +2074,7 @@ func (x *CodePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodePolicy.ProtoReflect.Descriptor instead.
 func (*CodePolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CodePolicy) GetCodes() []StatusCode {
@@ -1917,6 +2133,27 @@ func (x *CodePolicy) GetCostFactor() float64 {
 	return 0
 }
 
+func (x *CodePolicy) GetErrorInfo() *ErrorInfo {
+	if x != nil {
+		return x.ErrorInfo
+	}
+	return nil
+}
+
+func (x *CodePolicy) GetProcessed() Processed {
+	if x != nil {
+		return x.Processed
+	}
+	return Processed_PROCESSED_UNSPECIFIED
+}
+
+func (x *CodePolicy) GetOnlyWithServerDelay() bool {
+	if x != nil {
+		return x.OnlyWithServerDelay
+	}
+	return false
+}
+
 // HedgingPolicy is gRPC's hedgingPolicy (gRFC A6): while no attempt has answered, one more is sent each
 // hedgingDelay. Methods that are not safe to repeat have one attempt. A stream is hedged until its first
 // message, or until the application has seen something else of it. Calls whose client sends a stream are not hedged:
@@ -1948,7 +2185,7 @@ type HedgingPolicy struct {
 
 func (x *HedgingPolicy) Reset() {
 	*x = HedgingPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2197,7 @@ func (x *HedgingPolicy) String() string {
 func (*HedgingPolicy) ProtoMessage() {}
 
 func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2210,7 @@ func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingPolicy.ProtoReflect.Descriptor instead.
 func (*HedgingPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HedgingPolicy) GetMaxAttempts() uint32 {
@@ -2050,7 +2287,7 @@ type HedgingQuantile struct {
 
 func (x *HedgingQuantile) Reset() {
 	*x = HedgingQuantile{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2299,7 @@ func (x *HedgingQuantile) String() string {
 func (*HedgingQuantile) ProtoMessage() {}
 
 func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2312,7 @@ func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingQuantile.ProtoReflect.Descriptor instead.
 func (*HedgingQuantile) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HedgingQuantile) GetQuantile() float64 {
@@ -2114,7 +2351,7 @@ type RetryThrottling struct {
 
 func (x *RetryThrottling) Reset() {
 	*x = RetryThrottling{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2363,7 @@ func (x *RetryThrottling) String() string {
 func (*RetryThrottling) ProtoMessage() {}
 
 func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2376,7 @@ func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryThrottling.ProtoReflect.Descriptor instead.
 func (*RetryThrottling) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RetryThrottling) GetMaxTokens() uint32 {
@@ -2179,7 +2416,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2428,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2441,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Budget) GetName() string {
@@ -2332,7 +2569,7 @@ type RatioBudget struct {
 
 func (x *RatioBudget) Reset() {
 	*x = RatioBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2581,7 @@ func (x *RatioBudget) String() string {
 func (*RatioBudget) ProtoMessage() {}
 
 func (x *RatioBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2594,7 @@ func (x *RatioBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RatioBudget.ProtoReflect.Descriptor instead.
 func (*RatioBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RatioBudget) GetPercent() float64 {
@@ -2424,7 +2661,7 @@ type FleetPool struct {
 
 func (x *FleetPool) Reset() {
 	*x = FleetPool{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2673,7 @@ func (x *FleetPool) String() string {
 func (*FleetPool) ProtoMessage() {}
 
 func (x *FleetPool) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2686,7 @@ func (x *FleetPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPool.ProtoReflect.Descriptor instead.
 func (*FleetPool) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FleetPool) GetName() string {
@@ -2482,7 +2719,7 @@ type ConcurrentBudget struct {
 
 func (x *ConcurrentBudget) Reset() {
 	*x = ConcurrentBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +2731,7 @@ func (x *ConcurrentBudget) String() string {
 func (*ConcurrentBudget) ProtoMessage() {}
 
 func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +2744,7 @@ func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConcurrentBudget.ProtoReflect.Descriptor instead.
 func (*ConcurrentBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ConcurrentBudget) GetPercent() float64 {
@@ -2543,7 +2780,7 @@ type RefundBudget struct {
 
 func (x *RefundBudget) Reset() {
 	*x = RefundBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2792,7 @@ func (x *RefundBudget) String() string {
 func (*RefundBudget) ProtoMessage() {}
 
 func (x *RefundBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2805,7 @@ func (x *RefundBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundBudget.ProtoReflect.Descriptor instead.
 func (*RefundBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RefundBudget) GetCapacity() float64 {
@@ -2603,7 +2840,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x9b\a\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe2\a\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -2620,7 +2857,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
 	"\apercent\x18\xee\a \x01(\x01H\x01R\apercent\x88\x01\x01\x122\n" +
 	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x02R\x10maxAttemptsLimit\x88\x01\x01\x12;\n" +
-	"\bpolicies\x18\xf0\a \x03(\v2\x1e.stagger.policy.v1.NamedPolicyR\bpoliciesB\x0e\n" +
+	"\bpolicies\x18\xf0\a \x03(\v2\x1e.stagger.policy.v1.NamedPolicyR\bpolicies\x12E\n" +
+	"\rrefused_retry\x18\xf1\a \x01(\x0e2\x1f.stagger.policy.v1.RefusedRetryR\frefusedRetryB\x0e\n" +
 	"\f_max_waitingB\n" +
 	"\n" +
 	"\b_percentB\x15\n" +
@@ -2629,7 +2867,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12C\n" +
 	"\fretry_policy\x18\x02 \x01(\v2\x1e.stagger.policy.v1.RetryPolicyH\x00R\vretryPolicy\x12I\n" +
 	"\x0ehedging_policy\x18\x03 \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicyB\x19\n" +
-	"\x17retry_or_hedging_policy\"\xb6\b\n" +
+	"\x17retry_or_hedging_policy\"\xa9\t\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2644,7 +2882,9 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x04mode\x18\xec\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
 	"\apercent\x18\xed\a \x01(\x01H\x04R\apercent\x88\x01\x01\x12;\n" +
 	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmission\x12A\n" +
-	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticality\x12F\n" +
+	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticality\x12E\n" +
+	"\rrefused_retry\x18\xf0\a \x01(\x0e2\x1f.stagger.policy.v1.RefusedRetryR\frefusedRetry\x12*\n" +
+	"\x10send_criticality\x18\xf1\a \x01(\bR\x0fsendCriticality\x12F\n" +
 	"\rignore_advice\x18\xfc\a \x03(\v2 .stagger.policy.v1.IgnoredAdviceR\fignoreAdvice\x12\x17\n" +
 	"\x06policy\x18\xfd\a \x01(\tR\x06policyB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
@@ -2685,11 +2925,16 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
 	"firstRetry\x12S\n" +
 	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeoutB\x1a\n" +
-	"\x18_wait_for_ready_on_retry\"\x9d\x01\n" +
+	"\x18_wait_for_ready_on_retry\"\xda\x01\n" +
 	"\fCodeOverride\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12)\n" +
 	"\x10message_contains\x18\x02 \x01(\tR\x0fmessageContains\x12-\n" +
-	"\x02as\x18\x03 \x01(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x02as\"\xe1\x03\n" +
+	"\x02as\x18\x03 \x01(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x02as\x12;\n" +
+	"\n" +
+	"error_info\x18\x04 \x01(\v2\x1c.stagger.policy.v1.ErrorInfoR\terrorInfo\";\n" +
+	"\tErrorInfo\x12\x16\n" +
+	"\x06domain\x18\x01 \x01(\tR\x06domain\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8f\x05\n" +
 	"\n" +
 	"CodePolicy\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12&\n" +
@@ -2701,7 +2946,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06growth\x18\x06 \x01(\x0e2\x19.stagger.policy.v1.GrowthR\x06growth\x121\n" +
 	"\x06jitter\x18\a \x01(\x0e2\x19.stagger.policy.v1.JitterR\x06jitter\x12$\n" +
 	"\vcost_factor\x18\b \x01(\x01H\x02R\n" +
-	"costFactor\x88\x01\x01B\x0f\n" +
+	"costFactor\x88\x01\x01\x12;\n" +
+	"\n" +
+	"error_info\x18\t \x01(\v2\x1c.stagger.policy.v1.ErrorInfoR\terrorInfo\x12:\n" +
+	"\tprocessed\x18\n" +
+	" \x01(\x0e2\x1c.stagger.policy.v1.ProcessedR\tprocessed\x123\n" +
+	"\x16only_with_server_delay\x18\v \x01(\bR\x13onlyWithServerDelayB\x0f\n" +
 	"\r_max_attemptsB\x15\n" +
 	"\x13_backoff_multiplierB\x0e\n" +
 	"\f_cost_factor\"\x80\x04\n" +
@@ -2791,7 +3041,15 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x10TransparentRetry\x12!\n" +
 	"\x1dTRANSPARENT_RETRY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17TRANSPARENT_RETRY_ALLOW\x10\x01\x12\x1a\n" +
-	"\x16TRANSPARENT_RETRY_DENY\x10\x02*S\n" +
+	"\x16TRANSPARENT_RETRY_DENY\x10\x02*^\n" +
+	"\fRefusedRetry\x12\x1d\n" +
+	"\x19REFUSED_RETRY_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13REFUSED_RETRY_ALLOW\x10\x01\x12\x16\n" +
+	"\x12REFUSED_RETRY_DENY\x10\x02*M\n" +
+	"\tProcessed\x12\x19\n" +
+	"\x15PROCESSED_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fPROCESSED_MAYBE\x10\x01\x12\x10\n" +
+	"\fPROCESSED_NO\x10\x02*S\n" +
 	"\x05Chain\x12\x15\n" +
 	"\x11CHAIN_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCHAIN_ALLOW\x10\x01\x12\x0e\n" +
@@ -2862,110 +3120,118 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 15)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
 	(Criticality)(0),            // 2: stagger.policy.v1.Criticality
 	(Idempotency)(0),            // 3: stagger.policy.v1.Idempotency
 	(TransparentRetry)(0),       // 4: stagger.policy.v1.TransparentRetry
-	(Chain)(0),                  // 5: stagger.policy.v1.Chain
-	(Growth)(0),                 // 6: stagger.policy.v1.Growth
-	(Jitter)(0),                 // 7: stagger.policy.v1.Jitter
-	(AttemptTimeoutAction)(0),   // 8: stagger.policy.v1.AttemptTimeoutAction
-	(FirstRetry)(0),             // 9: stagger.policy.v1.FirstRetry
-	(CommitOn)(0),               // 10: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 11: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 12: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 13: stagger.policy.v1.PolicyFile
-	(*NamedPolicy)(nil),         // 14: stagger.policy.v1.NamedPolicy
-	(*MethodConfig)(nil),        // 15: stagger.policy.v1.MethodConfig
-	(*IgnoredAdvice)(nil),       // 16: stagger.policy.v1.IgnoredAdvice
-	(*IdempotencyKey)(nil),      // 17: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 18: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 19: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 20: stagger.policy.v1.CodeOverride
-	(*CodePolicy)(nil),          // 21: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 22: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 23: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 24: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 25: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 26: stagger.policy.v1.RatioBudget
-	(*FleetPool)(nil),           // 27: stagger.policy.v1.FleetPool
-	(*ConcurrentBudget)(nil),    // 28: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 29: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 30: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 31: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 32: google.protobuf.Duration
+	(RefusedRetry)(0),           // 5: stagger.policy.v1.RefusedRetry
+	(Processed)(0),              // 6: stagger.policy.v1.Processed
+	(Chain)(0),                  // 7: stagger.policy.v1.Chain
+	(Growth)(0),                 // 8: stagger.policy.v1.Growth
+	(Jitter)(0),                 // 9: stagger.policy.v1.Jitter
+	(AttemptTimeoutAction)(0),   // 10: stagger.policy.v1.AttemptTimeoutAction
+	(FirstRetry)(0),             // 11: stagger.policy.v1.FirstRetry
+	(CommitOn)(0),               // 12: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 13: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 14: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 15: stagger.policy.v1.PolicyFile
+	(*NamedPolicy)(nil),         // 16: stagger.policy.v1.NamedPolicy
+	(*MethodConfig)(nil),        // 17: stagger.policy.v1.MethodConfig
+	(*IgnoredAdvice)(nil),       // 18: stagger.policy.v1.IgnoredAdvice
+	(*IdempotencyKey)(nil),      // 19: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 20: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 21: stagger.policy.v1.RetryPolicy
+	(*CodeOverride)(nil),        // 22: stagger.policy.v1.CodeOverride
+	(*ErrorInfo)(nil),           // 23: stagger.policy.v1.ErrorInfo
+	(*CodePolicy)(nil),          // 24: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 25: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 26: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 27: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 28: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 29: stagger.policy.v1.RatioBudget
+	(*FleetPool)(nil),           // 30: stagger.policy.v1.FleetPool
+	(*ConcurrentBudget)(nil),    // 31: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 32: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 33: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 34: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 35: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	15, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	24, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	30, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	31, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	31, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	25, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	17, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	27, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	33, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	34, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	34, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	28, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	4,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
 	0,  // 8: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
-	14, // 9: stagger.policy.v1.PolicyFile.policies:type_name -> stagger.policy.v1.NamedPolicy
-	19, // 10: stagger.policy.v1.NamedPolicy.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	22, // 11: stagger.policy.v1.NamedPolicy.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	18, // 12: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	32, // 13: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	19, // 14: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	22, // 15: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	3,  // 16: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	17, // 17: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	4,  // 18: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	0,  // 19: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
-	1,  // 20: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	2,  // 21: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	16, // 22: stagger.policy.v1.MethodConfig.ignore_advice:type_name -> stagger.policy.v1.IgnoredAdvice
-	32, // 23: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	32, // 24: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	12, // 25: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	6,  // 26: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	7,  // 27: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	32, // 28: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	8,  // 29: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	10, // 30: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	32, // 31: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	32, // 32: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	21, // 33: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	5,  // 34: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	20, // 35: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	32, // 36: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	9,  // 37: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	32, // 38: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	12, // 39: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	12, // 40: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	12, // 41: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	32, // 42: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	32, // 43: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	6,  // 44: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	7,  // 45: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	32, // 46: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	12, // 47: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	23, // 48: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	32, // 49: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	32, // 50: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	32, // 51: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	32, // 52: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	32, // 53: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	11, // 54: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	26, // 55: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	24, // 56: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	28, // 57: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	29, // 58: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	32, // 59: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	27, // 60: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
-	61, // [61:61] is the sub-list for method output_type
-	61, // [61:61] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	16, // 9: stagger.policy.v1.PolicyFile.policies:type_name -> stagger.policy.v1.NamedPolicy
+	5,  // 10: stagger.policy.v1.PolicyFile.refused_retry:type_name -> stagger.policy.v1.RefusedRetry
+	21, // 11: stagger.policy.v1.NamedPolicy.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	25, // 12: stagger.policy.v1.NamedPolicy.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	20, // 13: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	35, // 14: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	21, // 15: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	25, // 16: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	3,  // 17: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	19, // 18: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	4,  // 19: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
+	0,  // 20: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
+	1,  // 21: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
+	2,  // 22: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
+	5,  // 23: stagger.policy.v1.MethodConfig.refused_retry:type_name -> stagger.policy.v1.RefusedRetry
+	18, // 24: stagger.policy.v1.MethodConfig.ignore_advice:type_name -> stagger.policy.v1.IgnoredAdvice
+	35, // 25: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	35, // 26: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	14, // 27: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	8,  // 28: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	9,  // 29: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	35, // 30: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	10, // 31: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	12, // 32: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	35, // 33: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	35, // 34: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	24, // 35: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	7,  // 36: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	22, // 37: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
+	35, // 38: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	11, // 39: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	35, // 40: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	14, // 41: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
+	14, // 42: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
+	23, // 43: stagger.policy.v1.CodeOverride.error_info:type_name -> stagger.policy.v1.ErrorInfo
+	14, // 44: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	35, // 45: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	35, // 46: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	8,  // 47: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	9,  // 48: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	23, // 49: stagger.policy.v1.CodePolicy.error_info:type_name -> stagger.policy.v1.ErrorInfo
+	6,  // 50: stagger.policy.v1.CodePolicy.processed:type_name -> stagger.policy.v1.Processed
+	35, // 51: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	14, // 52: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	26, // 53: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	35, // 54: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	35, // 55: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	35, // 56: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	35, // 57: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	35, // 58: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	13, // 59: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	29, // 60: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	27, // 61: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	31, // 62: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	32, // 63: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	35, // 64: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	30, // 65: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
+	66, // [66:66] is the sub-list for method output_type
+	66, // [66:66] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2983,23 +3249,23 @@ func file_stagger_policy_v1_policy_proto_init() {
 		(*MethodConfig_HedgingPolicy)(nil),
 	}
 	file_stagger_policy_v1_policy_proto_msgTypes[6].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[8].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
+	file_stagger_policy_v1_policy_proto_msgTypes[9].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[13].OneofWrappers = []any{
 		(*Budget_Ratio)(nil),
 		(*Budget_Throttle)(nil),
 		(*Budget_Concurrent)(nil),
 		(*Budget_Refund)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[13].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[15].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[14].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[16].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      13,
-			NumMessages:   17,
+			NumEnums:      15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

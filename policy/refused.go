@@ -1,0 +1,165 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+)
+
+// RefusedRetry says whether a server is believed that says, by a trailer, that it did not process a call. The zero value
+// leaves it to the [Config], and there means [RefusedRetryAllow].
+type RefusedRetry uint8
+
+// What a policy can say of refused calls.
+const (
+	RefusedRetryAllow RefusedRetry = iota + 1 // it is believed
+	RefusedRetryDeny                          // the trailer is ignored
+)
+
+// String spells the rule as a policy file does.
+func (r RefusedRetry) String() string {
+	return spelling(policyv1.RefusedRetry(cmp.Or(r, RefusedRetryAllow)))
+}
+
+// DeniesRefusedRetry reports whether the trailer is ignored by which a server says that it did not process a call: the
+// policy, of this set or not, says so, or the set where the policy says nothing. A nil policy says nothing.
+func (s *Set) DeniesRefusedRetry(p *Policy) bool {
+	if p == nil {
+		p = &Policy{}
+	}
+	return cmp.Or(p.spec.RefusedRetry, s.refused) == RefusedRetryDeny
+}
+
+// Processed says whether a server has worked on an attempt that failed. The zero value means [ProcessedMaybe].
+type Processed uint8
+
+// What a policy can say of a failure.
+const (
+	ProcessedMaybe Processed = iota + 1 // it may have
+	ProcessedNo                         // it has not
+)
+
+// String spells it as a policy file does.
+func (p Processed) String() string { return spelling(policyv1.Processed(cmp.Or(p, ProcessedMaybe))) }
+
+// ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. What is "" fits any; the zero value fits
+// statuses without one, too.
+type ErrorInfo struct{ Domain, Reason string }
+
+// String is the reason and the domain, with * for any.
+func (e ErrorInfo) String() string { return cmp.Or(e.Reason, "*") + " of " + cmp.Or(e.Domain, "*") }
+
+// in reports whether a status has such an ErrorInfo.
+func (e ErrorInfo) in(st *status.Status) bool {
+	return e == ErrorInfo{} || slices.ContainsFunc(errorInfos(st), e.fits)
+}
+
+// alone reports whether a status has such an ErrorInfo and no other: a second one tells of a handler that has passed on what
+// another service has said.
+func (e ErrorInfo) alone(st *status.Status) bool {
+	all := errorInfos(st)
+	return len(all) == 1 && e.fits(all[0])
+}
+
+// covers reports whether e fits all that other fits.
+func (e ErrorInfo) covers(other ErrorInfo) bool {
+	return (e.Domain == "" || e.Domain == other.Domain) && (e.Reason == "" || e.Reason == other.Reason)
+}
+
+func (e ErrorInfo) fits(info *errdetails.ErrorInfo) bool {
+	return (e.Domain == "" || e.Domain == info.GetDomain()) && (e.Reason == "" || e.Reason == info.GetReason())
+}
+
+func errorInfos(st *status.Status) (list []*errdetails.ErrorInfo) {
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			list = append(list, info)
+		}
+	}
+	return list
+}
+
+// NotProcessed reports whether the server has not worked on an attempt that it has received: it says so, or a classifier
+// does, or the policy, by code and ErrorInfo.
+func (p *Policy) NotProcessed(out *Outcome) bool {
+	switch {
+	case !out.Bare:
+		return false
+	case out.Refused:
+		return true
+	default:
+		own := p.ownFor(out)
+		return own != nil && own.Processed == ProcessedNo && own.Codes.Has(out.Status.Code()) && own.Info.alone(out.Status)
+	}
+}
+
+func convertInfo(report *document.Report, field string, e *policyv1.ErrorInfo) ErrorInfo {
+	info := ErrorInfo{Domain: e.GetDomain(), Reason: e.GetReason()}
+	if e == nil || !report.Whole(field) {
+		return info
+	}
+	const empty = "must be a text; leave it out for any"
+	switch {
+	case info.Domain == "" && report.Written(field+".domain"):
+		report.Errorf(field+".domain", "", empty)
+	case info.Reason == "" && report.Written(field+".reason"):
+		report.Errorf(field+".reason", "", empty)
+	case info == ErrorInfo{}:
+		report.Errorf(field, nil, "must have a domain, a reason or both")
+	}
+	return info
+}
+
+// checkProcessed checks what the settings of some codes say of processing. A lie makes calls run twice, so it takes more
+// than a code, which handlers return, too.
+func checkProcessed(report *document.Report, prefix string, c CodeSpec) {
+	checkEnum(report, prefix+"processed", policyv1.Processed(c.Processed))
+	if c.Processed == ProcessedNo && (c.Info.Domain == "" || c.Info.Reason == "") {
+		report.Errorf(prefix+"processed", c.Processed, "needs errorInfo with domain and reason: handlers that have done work return the same codes; "+
+			"add \"errorInfo: {domain: …, reason: …}\" as the server sends it")
+	}
+}
+
+// checkProcessedNames refuses an entry that says of methods which it does not name that they have not been processed.
+func checkProcessedNames(report *document.Report, path string, r *RetrySpec, names ...Name) {
+	if r == nil || !slices.ContainsFunc(names, func(n Name) bool { return n.Method == "" }) {
+		return
+	}
+	for i, c := range r.PerCode {
+		if c.Processed == ProcessedNo {
+			report.Errorf(document.Item(path+".perCode", i)+".processed", c.Processed, "needs an entry whose names all give service and method, "+
+				"since each handler must be known to return no such status; name the methods, or take it out")
+		}
+	}
+}
+
+// lintProcessed says what it costs if the policy is wrong about a server, and where it has no effect.
+func lintProcessed(report *document.Report, path string, m MethodConfig, c Config) {
+	safe := m.declaresSafe(c.Idempotency)
+	for i, own := range m.Retry.PerCode {
+		field := document.Item(path+".retryPolicy.perCode", i) + ".processed"
+		switch {
+		case own.Processed != ProcessedNo:
+		case safe:
+			report.Warnf(field, own.Processed, forUndeclared)
+		default:
+			report.Warnf(field, own.Processed, "calls run twice if a handler that has done work returns this status, as one does that passes on the error "+
+				"of a service it calls (docs/idempotency.md); %s must come only from what refuses calls before their handlers", own.Info)
+		}
+	}
+}
+
+// lintRefusedRetry says if an entry has the trailer ignored for methods that it declares safe, all of them.
+func lintRefusedRetry(report *document.Report, path string, m MethodConfig, c Config) {
+	if m.RefusedRetry == RefusedRetryDeny && m.declaresSafe(c.Idempotency) {
+		report.Warnf(path+".refusedRetry", m.RefusedRetry, forUndeclared)
+	}
+}
