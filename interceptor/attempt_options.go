@@ -146,13 +146,14 @@ func (o *callOptions) finished(err error) {
 
 // attemptOptions are the options of one attempt, and what gRPC reports by them.
 type attemptOptions struct {
-	header  metadata.MD // nil if none arrived, or nobody asks (callOptions.header)
-	trailer metadata.MD
-	peer    peer.Peer
-	ended   atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and writes here no more
-	retrier *Retrier                      // is told if gRPC ends more than one attempt with these options
-	onEnd   endListener                   // is called when gRPC has ended the attempt; may be nil
-	waiter  atomic.Pointer[chan struct{}] // is closed when gRPC has ended the attempt; nil if nobody waits
+	header   metadata.MD // nil if none arrived, or nobody asks (callOptions.header)
+	trailer  metadata.MD
+	peer     peer.Peer
+	ended    atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and writes here no more
+	repeated atomic.Bool                   // gRPC has ended more than one attempt with these options
+	retrier  *Retrier                      // is told if gRPC ends more than one attempt with these options
+	onEnd    endListener                   // is called when gRPC has ended the attempt; may be nil
+	waiter   atomic.Pointer[chan struct{}] // is closed when gRPC has ended the attempt; nil if nobody waits
 
 	array [own + 12]grpc.CallOption // our own, then room for those of the call
 }
@@ -186,6 +187,7 @@ func (a *attemptOptions) reset() {
 	}
 	if a.ended.Load() {
 		a.ended.Store(false)
+		a.repeated.Store(false)
 	}
 	a.retrier = nil // the next attempt may be another's, to whom what happens to it is nothing
 }
@@ -193,8 +195,11 @@ func (a *attemptOptions) reset() {
 // end is gRPC's OnFinish. It is called twice for an attempt that an inner interceptor has made twice; but so it is by
 // gRPC itself, if the context is over when the stream is to be created.
 func (a *attemptOptions) end(err error) {
-	if a.ended.Swap(true) && a.retrier != nil && (err == nil || answered(err)) {
-		a.retrier.warnInnerRetries()
+	if a.ended.Swap(true) {
+		a.repeated.Store(true)
+		if a.retrier != nil && (err == nil || answered(err)) {
+			a.retrier.warnInnerRetries()
+		}
 	}
 	if waiter := a.waiter.Swap(nil); waiter != nil {
 		close(*waiter)

@@ -33,7 +33,7 @@ type call struct {
 	policy  *policy.Policy
 	budget  budget.Budget
 	known   methods.Known // of the method
-	refused bool          // the call was not admitted
+	turned  bool          // the call was not admitted
 	options callOptions
 	flags   callFlags
 	alone   bool // no second reply can be made, so that attempts never run beside each other
@@ -56,7 +56,7 @@ var (
 
 // begin gives the call its key and its timeout, and starts the engine.
 func (c *call) begin(now attempts.Now) attempts.Step {
-	if c.refused {
+	if c.turned {
 		return c.engine.Refuse(now)
 	}
 	c.ctx, c.key = withKey(c.ctx, c.policy.IdempotencyKey(), c.options.caller)
@@ -262,6 +262,7 @@ func (c *call) catchUp() bool {
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
 	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use what stands behind them
 	c.flags = c.options.follow(f.rules, c.policy, c.method, c.flags)
+	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
 	if !c.known.Any() {
 		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options)
 	}

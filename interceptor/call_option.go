@@ -42,8 +42,8 @@ type criticalityOption struct {
 }
 
 // Criticality says of one call whether others are refused before it, or it before others, where its policy has
-// admission: REFUSE. It wins over the policy's own, and is not sent along. A value that there is none of counts as if
-// nothing were said, with a warning. Of several, the last holds.
+// admission: REFUSE. It wins over the policy's own and that of the context, and is sent along where the policy has
+// sendCriticality. A value that there is none of counts as if nothing were said, with a warning. Of several, the last holds.
 func Criticality(c policy.Criticality) grpc.CallOption { return criticalityOption{criticality: c} }
 
 type idempotentOption struct{ grpc.EmptyCallOption }

@@ -16,7 +16,10 @@ import (
 )
 
 // inboundCall is an incoming call of a service that makes calls itself.
-type inboundCall struct{ gaveUp atomic.Bool } // one of those has given up
+type inboundCall struct {
+	gaveUp       atomic.Bool // one of those has given up
+	heardRefusal atomic.Bool // one of those was refused as not processed
+}
 
 type inboundKey struct{}
 
@@ -27,13 +30,19 @@ type inboundKey struct{}
 //
 //	grpc.NewServer(grpc.ChainUnaryInterceptor(retrier.UnaryServer()), grpc.ChainStreamInterceptor(retrier.StreamServer()))
 //
-// It serves the calls of any Retrier, and costs one value in the context.
-func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// It serves the calls of any Retrier, and costs one value in the context. Options have it refuse calls, and read their
+// criticality.
+func (r *Retrier) UnaryServer(options ...ServerOption) grpc.UnaryServerInterceptor {
+	s := newServer(options)
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
 		in := new(inboundCall)
-		reply, err := handle(context.WithValue(ctx, inboundKey{}, in), req)
-		if in.stops(err) {
-			if failed := grpc.SetTrailer(ctx, in.trailer()); failed != nil {
+		inner := s.read(context.WithValue(ctx, inboundKey{}, in))
+		trailer, err := s.handle(inner, in, func() error {
+			reply, err = handle(inner, req)
+			return err
+		})
+		if trailer != nil {
+			if failed := grpc.SetTrailer(ctx, trailer); failed != nil {
 				r.warnTrailer(failed)
 			}
 		}
@@ -42,12 +51,14 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor {
 }
 
 // StreamServer is [Retrier.UnaryServer] for streams.
-func (r *Retrier) StreamServer() grpc.StreamServerInterceptor {
+func (r *Retrier) StreamServer(options ...ServerOption) grpc.StreamServerInterceptor {
+	s := newServer(options)
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		in := new(inboundCall)
-		err := handle(srv, &inboundStream{stream, context.WithValue(stream.Context(), inboundKey{}, in)})
-		if in.stops(err) {
-			stream.SetTrailer(in.trailer())
+		inner := s.read(context.WithValue(stream.Context(), inboundKey{}, in))
+		trailer, err := s.handle(inner, in, func() error { return handle(srv, &inboundStream{stream, inner}) })
+		if trailer != nil {
+			stream.SetTrailer(trailer)
 		}
 		return err
 	}
@@ -61,9 +72,20 @@ type inboundStream struct {
 
 func (s *inboundStream) Context() context.Context { return s.ctx }
 
-func (c *inboundCall) stops(err error) bool { return err != nil && c.gaveUp.Load() }
-
-func (*inboundCall) trailer() metadata.MD { return metadata.Pairs(policy.PushbackTrailer, "-1") }
+// trailer is what the answer to a call says beside the error of its handler; nil for nothing.
+func (c *inboundCall) trailer(err error) metadata.MD {
+	var pairs []string
+	if err != nil && c.gaveUp.Load() {
+		pairs = append(pairs, policy.PushbackTrailer, "-1")
+	}
+	if err != nil && c.heardRefusal.Load() { // which the handler may have passed on
+		pairs = append(pairs, RefusedTrailer, ranHandler)
+	}
+	if pairs == nil {
+		return nil
+	}
+	return metadata.Pairs(pairs...)
+}
 
 // inbound is the incoming call that a call is made in; nil if there is none.
 func inbound(ctx context.Context) *inboundCall {

@@ -18,6 +18,9 @@ const (
 	VerdictByCode Verdict = iota // what the status code says, to the policy
 	VerdictRetry                 // another attempt may help, whatever the code
 	VerdictFinal                 // no other attempt can help
+	// VerdictNotProcessed is VerdictRetry of an attempt that the server has not worked on: calls of methods that aren't
+	// declared safe are retried, too. Of a reply, or an error that came with headers, it means VerdictRetry.
+	VerdictNotProcessed
 	verdictAs
 )
 

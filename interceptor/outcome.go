@@ -42,7 +42,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	if c.known.Admits() {
 		r.Utilization = utilization(reported.trailer)
 	}
-	r.Again, r.As, r.Final = verdict == VerdictRetry, verdict.code(), verdict == VerdictFinal
+	r.Again, r.As, r.Final = verdict == VerdictRetry || verdict == VerdictNotProcessed, verdict.code(), verdict == VerdictFinal
 	if err == nil {
 		return r
 	}
@@ -55,6 +55,8 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	multiplied := c.multiplied()
 	noStream := a.done && a.unsent()
 	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
+	r.Bare = !multiplied && reported.bare()
+	r.Refused = c.refused(a, reported.trailer) || verdict == VerdictNotProcessed
 	// An error without a status comes from an interceptor, not from a server.
 	foreign := !isStatus || st.Code() == codes.OK
 	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err) || noStream && dropped(st.Code(), err)

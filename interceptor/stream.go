@@ -72,7 +72,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		if r.tellsStarts {
 			ctx = r.startCall(ctx, method, cc)
 		}
-		ctx = r.withBackends(ctx, cc, p, o.maxAttempts, flags)
+		ctx = o.assignCriticality(r.withBackends(ctx, cc, p, o.maxAttempts, flags), p)
 		c := call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, &o),
 			options: o, flags: flags, with: with, start: budget.Now(),

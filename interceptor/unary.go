@@ -37,7 +37,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		if r.tellsStarts {
 			ctx = r.startCall(ctx, method, cc)
 		}
-		ctx = r.withBackends(ctx, cc, p, options.maxAttempts, flags)
+		ctx = options.assignCriticality(r.withBackends(ctx, cc, p, options.maxAttempts, flags), p)
 		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
 		known := r.knownFor(of, p, cc, method, &options)
 		adopted := flags&fast != 0 && !r.watched && !r.leftRunning.Load()
@@ -56,7 +56,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b
 		u.options, u.flags, u.with, u.start = options, flags, with, start
-		u.known, u.refused = known, refused
+		u.known, u.turned = known, refused
 		u.req, u.reply, u.invoke, u.first = req, reply, invoke, a
 		err = u.run(adopted, err)
 		u.recycle(err)

@@ -101,9 +101,13 @@ func (p *Policy) NotProcessed(out *Outcome) bool {
 	}
 }
 
-func convertInfo(report *document.Report, field string, e *policyv1.ErrorInfo) ErrorInfo {
-	info := ErrorInfo{Domain: e.GetDomain(), Reason: e.GetReason()}
-	if e == nil || !report.Whole(field) {
+// convertInfo reads the errorInfo of a list's item.
+func convertInfo(report *document.Report, list string, i int, e *policyv1.ErrorInfo) ErrorInfo {
+	if e == nil {
+		return ErrorInfo{}
+	}
+	info, field := ErrorInfo{Domain: e.GetDomain(), Reason: e.GetReason()}, document.Item(list, i)+".errorInfo"
+	if !report.Whole(field) {
 		return info
 	}
 	const empty = "must be a text; leave it out for any"

@@ -142,11 +142,12 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		c.PerAttemptTimeout = r.GetPerAttemptRecvTimeout().AsDuration()
 		c.OnAttemptTimeout = cmp.Or(c.OnAttemptTimeout, OnTimeoutRetry)
 	}
+	overrides := path + ".codeOverrides"
 	for i, o := range r.GetCodeOverrides() {
-		c.Overrides = append(c.Overrides, convertOverride(report, document.Item(path+".codeOverrides", i), o))
+		c.Overrides = append(c.Overrides, convertOverride(report, overrides, i, o))
 	}
 	for i, own := range r.GetPerCode() {
-		c.PerCode = append(c.PerCode, convertCode(report, path, document.Item(path+".perCode", i), own, c.Backoff))
+		c.PerCode = append(c.PerCode, convertCode(report, path, i, own, c.Backoff))
 	}
 	return c
 }

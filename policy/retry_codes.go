@@ -35,18 +35,19 @@ type CodeOverride struct {
 	As       codes.Code
 }
 
-func convertOverride(report *document.Report, path string, o *policyv1.CodeOverride) CodeOverride {
+func convertOverride(report *document.Report, list string, i int, o *policyv1.CodeOverride) CodeOverride {
 	return CodeOverride{
 		Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs()),
-		Info: convertInfo(report, path+".errorInfo", o.GetErrorInfo()),
+		Info: convertInfo(report, list, i, o.GetErrorInfo()),
 	}
 }
 
 // convertCode takes from the policy's backoff what the codes' own settings leave out.
-func convertCode(report *document.Report, policy, path string, c *policyv1.CodePolicy, b Backoff) CodeSpec {
+func convertCode(report *document.Report, policy string, i int, c *policyv1.CodePolicy, b Backoff) CodeSpec {
+	path := document.Item(policy+".perCode", i)
 	spec := CodeSpec{
 		Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor(),
-		Info:      convertInfo(report, path+".errorInfo", c.GetErrorInfo()),
+		Info:      convertInfo(report, policy+".perCode", i, c.GetErrorInfo()),
 		Processed: enum[Processed](c.GetProcessed()), OnlyWithServerDelay: c.GetOnlyWithServerDelay(),
 	}
 	own, absent := b, 0

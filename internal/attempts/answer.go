@@ -106,7 +106,7 @@ func (c *Call) isAnswer(r *Result) bool {
 		return false
 	case r.Err == nil:
 		return true
-	case r.Unsent, r.Final:
+	case r.Unsent, r.Final, c.set.Policy.NotProcessed(&r.Outcome):
 		return false
 	}
 	switch r.Status.Code() {

@@ -1,0 +1,147 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"strconv"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// CriticalityHeader is the metadata key of a call's criticality, spelled as in a policy file. An entry with sendCriticality
+// sends it; a call without it has [policy.CriticalityDefault].
+const CriticalityHeader = "stagger-criticality"
+
+// The metadata keys of failsafe-go: a priority from 0 to 4, or a level from 0 to 499, of which each priority has 100.
+const (
+	failsafePriority = "x-failsafe-priority"
+	failsafeLevel    = "x-failsafe-level"
+)
+
+type criticalityKey struct{}
+
+// ContextWithCriticality returns a context for calls of a criticality: those made in it have that, unless their policy or an
+// option says otherwise. A server interceptor with [WithIncomingCriticality] makes one of each incoming call.
+func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.Context {
+	return context.WithValue(ctx, criticalityKey{}, c)
+}
+
+// CriticalityFromContext returns the criticality of the incoming call that a context belongs to, as far as it is believed
+// ([WithIncomingCriticality]), or of [ContextWithCriticality]; else [policy.CriticalityDefault]. A server that sheds load
+// refuses SHEDDABLE calls first, and CRITICAL ones last.
+func CriticalityFromContext(ctx context.Context) policy.Criticality {
+	if c, _ := ctx.Value(criticalityKey{}).(policy.Criticality); isCriticality(c) {
+		return c
+	}
+	return policy.CriticalityDefault
+}
+
+func isCriticality(c policy.Criticality) bool {
+	return c >= policy.CriticalitySheddable && c <= policy.CriticalityCritical
+}
+
+// WithIncomingCriticality has a server interceptor read the criticality of incoming calls ([CriticalityHeader]) and put it
+// into their contexts. Callers are believed up to highest; 0 stands for [policy.CriticalityDefault], with which strangers can
+// only lower that of their own calls. Without this option an incoming call has no criticality, so that an edge passes none on.
+func WithIncomingCriticality(highest policy.Criticality) ServerOption {
+	return func(s *server) {
+		if s.highest = highest; !isCriticality(highest) {
+			s.highest = policy.CriticalityDefault
+		}
+	}
+}
+
+// WithFailsafePriority has [WithIncomingCriticality] understand what failsafe-go's clients send (x-failsafe-priority,
+// x-failsafe-level), of calls that say nothing else: VeryLow and Low are SHEDDABLE, High and VeryHigh CRITICAL.
+func WithFailsafePriority() ServerOption { return func(s *server) { s.failsafe = true } }
+
+// read puts the criticality of an incoming call into its context.
+func (s *server) read(ctx context.Context) context.Context {
+	if s.highest == 0 {
+		return ctx
+	}
+	c := one(ctx, CriticalityHeader, levels)
+	if c == 0 && s.failsafe {
+		c = one(ctx, failsafeLevel, hundreds)
+	}
+	if c == 0 && s.failsafe {
+		c = one(ctx, failsafePriority, priorities)
+	}
+	if c == 0 {
+		c = policy.CriticalityDefault
+	}
+	if c = min(c, s.highest); c == policy.CriticalityDefault {
+		return ctx
+	}
+	return ContextWithCriticality(ctx, c)
+}
+
+// one reads the only value of a metadata key; 0 if there is none, several, or one that says nothing.
+func one(ctx context.Context, key string, parse func(string) policy.Criticality) policy.Criticality {
+	values := metadata.ValueFromIncomingContext(ctx, key)
+	if len(values) != 1 {
+		return 0
+	}
+	return parse(values[0])
+}
+
+func levels(text string) policy.Criticality {
+	for c := policy.CriticalitySheddable; c <= policy.CriticalityCritical; c++ {
+		if c.String() == text {
+			return c
+		}
+	}
+	return 0
+}
+
+func hundreds(text string) policy.Criticality {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return priorities(strconv.FormatUint(n/100, 10))
+}
+
+func priorities(text string) policy.Criticality {
+	switch text {
+	case "0", "1":
+		return policy.CriticalitySheddable
+	case "2":
+		return policy.CriticalityDefault
+	case "3", "4":
+		return policy.CriticalityCritical
+	default:
+		return 0
+	}
+}
+
+// assignCriticality settles the criticality of a call, and returns the context that sends it, if its policy says so: what the call
+// says, else SHEDDABLE if its policy or its context does, else CRITICAL if one of them does.
+func (o *callOptions) assignCriticality(ctx context.Context, p *policy.Policy) context.Context {
+	sends := p.SendsCriticality()
+	if o.criticality == 0 && (sends || p.Refuses()) {
+		if o.criticality = CriticalityFromContext(ctx); o.criticality == policy.CriticalityDefault || p.Criticality() == policy.CriticalitySheddable {
+			o.criticality = p.Criticality()
+		}
+	}
+	sends = sends && o.criticality != policy.CriticalityDefault
+	if !sends && len(metadata.ValueFromIncomingContext(ctx, CriticalityHeader)) == 0 {
+		return ctx // nothing to send, nor to take out of what a proxy has copied
+	}
+	md, said := metadata.FromOutgoingContext(ctx)
+	switch {
+	case sends && !said:
+		md = metadata.Pairs(CriticalityHeader, o.criticality.String())
+	case sends:
+		md.Set(CriticalityHeader, o.criticality.String())
+	case len(md.Get(CriticalityHeader)) == 0:
+		return ctx
+	default:
+		md.Delete(CriticalityHeader)
+	}
+	return metadata.NewOutgoingContext(ctx, md)
+}
