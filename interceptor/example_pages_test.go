@@ -9,8 +9,10 @@ import (
 	"log"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
 )
@@ -50,4 +52,19 @@ func pageServiceConfig(creds credentials.TransportCredentials) (*grpc.ClientConn
 		grpc.WithTransportCredentials(creds))...)
 }
 
-var _ = []any{pageDial, pageReason, pageServer, pageServiceConfig}
+func pageShedding(retrier *interceptor.Retrier, slots chan struct{}) *grpc.Server {
+	refuse := interceptor.WithRefuse(func(context.Context, string) (release func(), err error) {
+		select {
+		case slots <- struct{}{}:
+			return func() { <-slots }, nil
+		default:
+			return nil, status.Error(codes.ResourceExhausted, "all slots are taken")
+		}
+	})
+	return grpc.NewServer(
+		grpc.ChainUnaryInterceptor(retrier.UnaryServer(refuse)),
+		grpc.ChainStreamInterceptor(retrier.StreamServer(refuse)),
+	)
+}
+
+var _ = []any{pageDial, pageReason, pageServer, pageServiceConfig, pageShedding}
