@@ -5,14 +5,12 @@ go 1.26.0
 // The example is developed with the library. A release drops these lines and requires the tags.
 replace (
 	github.com/stagger-go/stagger => ../..
-	github.com/stagger-go/stagger/observe/debugpage => ../../observe/debugpage
 	github.com/stagger-go/stagger/observe/otel => ../../observe/otel
 )
 
 require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/stagger-go/stagger v0.0.0
-	github.com/stagger-go/stagger/observe/debugpage v0.0.0
 	github.com/stagger-go/stagger/observe/otel v0.0.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0

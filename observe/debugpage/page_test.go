@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 		h := Handler(s.retrier)
 		w := get(h, "")
 		wants(t, w.Body.String(), "No call has used one yet.", "None yet: no attempt has failed", "<dd>retry.yaml</dd>", "<dd>ENFORCE</dd>", "0 of at most 10000",
-			"nothing declares it safe to repeat") // a warning
+			"not declared idempotent") // a warning
 		s.Default(down())
 		if s.call(t, getOrder) == nil || s.call(t, create) == nil {
 			t.Fatal("the calls succeed")

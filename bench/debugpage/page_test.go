@@ -1,7 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package debugpage
+// Package debugpage_test opens the debug page in a browser. It stands here and not with the page, so that the library does
+// not depend on what drives a browser.
+package debugpage_test
 
 import (
 	"cmp"
@@ -23,6 +25,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -113,7 +116,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	if err := s.call(t, getOrder); err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(Handler(s.retrier))
+	web := httptest.NewServer(debugpage.Handler(s.retrier))
 	t.Cleanup(web.Close)
 	ctx := browser(t)
 	v := open(ctx, t, web.URL+"/debug/stagger/")
@@ -170,7 +173,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 func TestBrowserWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	web := httptest.NewServer(Handler(s.retrier))
+	web := httptest.NewServer(debugpage.Handler(s.retrier))
 	t.Cleanup(web.Close)
 	s.Default(down())
 	_ = s.call(t, getOrder)
