@@ -146,7 +146,8 @@ generate: ## Generate Go code and the JSON Schema from proto/, and the descripto
 	@$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o examples/orders/orders.binpb --config '$(ORDERS)'
 
 .PHONY: generated
-generated: ## Check that the generated code is up to date
+generated: ## Check that the generated code and go.work.sum are up to date
+	@.ci/work-sum
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	$(TOOL) buf generate -o "$$fresh"; \
 	$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o "$$fresh/orders.binpb" --config '$(ORDERS)'; \
