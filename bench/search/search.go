@@ -50,7 +50,7 @@ func (h *hunt) search(ctx context.Context) ([]*judged, error) {
 		})
 	}
 	running.Wait()
-	return list, errors.Join(append(errs, ctx.Err())...)
+	return list, errors.Join(errors.Join(errs...), ctx.Err())
 }
 
 // drawAndJudge draws and judges one scenario.

@@ -107,7 +107,7 @@ type change func(*sim.Scenario) bool
 // changes are those to try, the largest first.
 func changes(s *sim.Scenario) []change {
 	list := []change{dropHop, dropMethod}
-	for i := len(s.Phases) - 1; i >= 0; i-- {
+	for i := range slices.Backward(s.Phases) {
 		list = append(list, dropPhase(i))
 	}
 	list = append(list, dropFaults)
