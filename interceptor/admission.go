@@ -51,16 +51,19 @@ type AdmissionState struct {
 	Method  string
 	Running int    // attempts that have not been answered
 	Refused uint64 // calls that were not made, so far
+	// WouldRefuse is how many calls were made, so far, that would have been refused in mode ENFORCE. Each of them makes the
+	// queue longer, so that it is an upper bound.
+	WouldRefuse uint64
 }
 
-// Admission reads what admission knows of each method that has it (admission: REFUSE), and that calls have used so
+// Admission reads what admission knows of each method that has it (admission: REFUSE or AUTO), and that calls have used so
 // far, in the order of target and method. It is safe for concurrent use.
 func (r *Retrier) Admission() []AdmissionState {
 	var list []AdmissionState
 	for key, m := range r.methods.All() {
 		if gate := m.Gate(); gate != nil {
 			state := gate.State()
-			list = append(list, AdmissionState{Target: key.Target, Method: key.Method, Running: state.Running, Refused: state.Refused})
+			list = append(list, AdmissionState{Target: key.Target, Method: key.Method, Running: state.Running, Refused: state.Refused, WouldRefuse: state.WouldRefuse})
 		}
 	}
 	slices.SortFunc(list, func(a, b AdmissionState) int {

@@ -47,8 +47,8 @@ type waitingCrowd struct {
 	cancel context.CancelFunc
 }
 
-// gather makes the service answer two calls a second for 4 s, the last ones in 700 ms, and lets n more calls run that
-// it does not answer. Of these, a call with a second left has room for one.
+// gather makes the service answer calls for 4 s, the last ones in 700 ms, and refuse one since it is full. Then it lets n
+// more calls run that it does not answer. Of these, a call with a second left has room for one.
 func (s scene) gather(t *testing.T, n int, opts ...grpc.CallOption) *waitingCrowd {
 	t.Helper()
 	for i := range 6 {
@@ -61,6 +61,10 @@ func (s scene) gather(t *testing.T, n int, opts ...grpc.CallOption) *waitingCrow
 			t.Fatal(err)
 		}
 		time.Sleep(750*ms - took)
+	}
+	s.On(get, testserver.Fail(codes.ResourceExhausted, "full"))
+	if _, err := s.call(t.Context(), get); status.Code(err) != codes.ResourceExhausted {
+		t.Fatal(err)
 	}
 	s.On(get, testserver.Hang())
 	ctx, cancel := context.WithCancel(t.Context())

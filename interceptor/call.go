@@ -33,6 +33,7 @@ type call struct {
 	policy  *policy.Policy
 	budget  budget.Budget
 	known   methods.Known // of the method
+	running int           // attempts of the method when the first was sent without the engine
 	turned  bool          // the call was not admitted
 	options callOptions
 	flags   callFlags
@@ -70,7 +71,7 @@ func (c *call) begin(now attempts.Now) attempts.Step {
 
 // adopt starts the engine of a call whose first attempt was made without it, and has failed.
 func (c *call) adopt(now attempts.Now) {
-	c.engine.Adopt(c.settings(now), c.start)
+	c.engine.Adopt(c.settings(now), c.running, c.start)
 }
 
 // limit begins the policy's timeout, which counts from the call's start, if it has not begun.

@@ -41,10 +41,16 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
 		known := r.knownFor(of, p, cc, method, &options)
 		adopted := flags&fast != 0 && !r.watched && !r.leftRunning.Load()
-		refused := adopted && known.Admits() && !known.Admit(start, timeLeft(ctx))
+		running, left := 1, attempts.Never
+		if adopted && known.Admits() {
+			left = timeLeft(ctx)
+			running = known.Admit(start, left)
+		}
+		refused := running == 0
+		first := attempts.Answer{Left: left, Running: running, Accepted: true}
 		var err error
 		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
-			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, &known, start)
+			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, &known, first, start)
 			if err == nil {
 				if options.notify || r.tellsCalls {
 					r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
@@ -56,7 +62,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b
 		u.options, u.flags, u.with, u.start = options, flags, with, start
-		u.known, u.turned = known, refused
+		u.known, u.running, u.turned = known, running, refused
 		u.req, u.reply, u.invoke, u.first = req, reply, invoke, a
 		err = u.run(adopted, err)
 		u.recycle(err)
@@ -67,14 +73,14 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // invokeFirst makes the first attempt of a call, which has been admitted, and tells the budget of the call's start and,
 // unless it has failed, budget and admission of its end.
 func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b budget.Budget, known *methods.Known, start time.Duration,
+	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b budget.Budget, known *methods.Known, answer attempts.Answer, start time.Duration,
 ) (err error) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		known.Left(start, 0) // an inner interceptor panics, or the budget
+		known.Left(start, attempts.Lost{}) // an inner interceptor panics, or the budget
 		b.Finish(budget.Now(), budget.EndFailed)
 	}()
 	b.Start(start)
@@ -88,7 +94,8 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 		if u := utilization(a.trailer); u > 0 {
 			known.Reported(now, u)
 		}
-		known.Answered(now, attempts.Answer{Took: now - start, Accepted: true})
+		answer.Took = now - start
+		known.Answered(now, answer)
 	}
 	b.Finish(start, budget.EndAtOnce)
 	return err

@@ -17,6 +17,7 @@ type Admission uint8
 const (
 	AdmissionNone   Admission = iota + 1 // it is made
 	AdmissionRefuse                      // it is refused before its first attempt, and extra attempts are not sent
+	AdmissionAuto                        // the same of sheddable calls, and of all where servers report utilization or refuse what they have not worked on
 )
 
 // String spells the kind as a policy file does.

@@ -34,7 +34,9 @@ func TestLintAdmission(t *testing.T) {
 		{"admission: REFUSE, timeout: 1s, criticality: CRITICAL", ""},
 		{"admission: NONE", ""},
 		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls that have no deadline are never refused; a timeout gives one to each"},
-		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE or sendCriticality: nothing is refused, and no server hears of it"},
+		{"admission: AUTO, timeout: 1s, criticality: SHEDDABLE", ""},
+		{"admission: AUTO", "f:1:63: methodConfig[0].admission: AUTO: calls that have no deadline are never refused; a timeout gives one to each"},
+		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE or AUTO, or sendCriticality: nothing is refused, and no server hears of it"},
 		{"criticality: SHEDDABLE, sendCriticality: true", ""},
 	} {
 		entry, want := row[0], row[1]

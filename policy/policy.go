@@ -132,7 +132,10 @@ func (p *Policy) Budget() string { return p.retry.Budget }
 func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
 // Refuses reports whether calls are refused that cannot be answered in time.
-func (p *Policy) Refuses() bool { return p.spec.Admission == AdmissionRefuse }
+func (p *Policy) Refuses() bool { return p.spec.Admission > AdmissionNone }
+
+// Admission says of which calls that holds.
+func (p *Policy) Admission() Admission { return p.spec.Admission }
 
 // Criticality says which calls are refused first.
 func (p *Policy) Criticality() Criticality { return p.spec.Criticality }

@@ -29,7 +29,7 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 	if m.SendCriticality {
 		n.add(path+".sendCriticality", "true", "gRPC sends no criticality")
 	}
-	if m.Admission == AdmissionRefuse {
+	if m.Admission > AdmissionNone {
 		n.add(path+".admission", m.Admission.String(), "gRPC sends calls that cannot be answered in time")
 	}
 	switch {

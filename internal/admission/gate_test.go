@@ -15,40 +15,51 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-const ms = time.Millisecond
+const (
+	ms        = time.Millisecond
+	sheddable = policy.CriticalitySheddable
+	usual     = policy.CriticalityDefault
+	critical  = policy.CriticalityCritical
+	now       = 10 * time.Second
+)
 
-var kinds = []policy.Criticality{policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical}
+var kinds = []policy.Criticality{sheddable, usual, critical}
 
-// busy is a gate of a service that has answered 10 calls a second until 10 s, first in 20 ms and then in took.
+// class is the gate as enforced calls see it whose policy has REFUSE.
+func (g *Gate) class(c policy.Criticality) Class { return g.Class(policy.AdmissionRefuse, c, true) }
+
+// busy is an armed gate of a service that answers 10 calls a second, the last ones in took and the fastest ever in 20 ms,
+// at 10 s.
 func busy(took time.Duration) *Gate {
-	g := New()
-	c := g.Class(policy.CriticalityDefault)
-	for at := time.Duration(0); at < 10*time.Second; at += 100 * ms {
-		c.Add()
-		if at < 9*time.Second {
-			c.Answered(at, 20*ms)
-		} else {
-			c.Answered(at, took)
-		}
+	g := &Gate{
+		last: [recent]time.Duration{took, took}, heard: recent, at: 9900 * ms, fastest: 20 * ms,
+		windows: windows{newer: window{answers: 10, busy: time.Second, longest: time.Second}, began: 9 * time.Second, at: now},
 	}
+	g.arm(now)
+	g.limit = limit{began: now, calls: 100} // far from the bound
 	return g
 }
 
-// run adds attempts that run.
-func (g *Gate) run(n int, c policy.Criticality) *Gate {
-	for range n {
-		g.Class(c).Add()
-	}
+// with adds attempts that run.
+func (g *Gate) with(n int, c policy.Criticality) *Gate {
+	g.running[c] += n
+	return g
+}
+
+// unarmed takes back that the gate is armed.
+func (g *Gate) unarmed() *Gate {
+	g.armed = 0
+	return g
+}
+
+// inTime notes that so many attempts were answered in time.
+func (g *Gate) inTime(n int) *Gate {
+	g.windows.older.inTime = n
 	return g
 }
 
 func TestGate(t *testing.T) {
 	t.Parallel()
-	const (
-		sheddable = policy.CriticalitySheddable
-		usual     = policy.CriticalityDefault
-		critical  = policy.CriticalityCritical
-	)
 	// Of 10 answers a second, 9 fit into 0.9 of a second.
 	for name, row := range map[string]struct {
 		gate   *Gate
@@ -57,190 +68,301 @@ func TestGate(t *testing.T) {
 		class  policy.Criticality
 		admits bool
 	}{
-		"nothing is known":                    {New().run(1000, usual), 0, time.Second, usual, true},
-		"fast answers":                        {busy(20*ms).run(1000, usual), 10 * time.Second, time.Second, usual, true},
-		"answers at the bound of slow":        {busy(600*ms).run(1000, usual), 10 * time.Second, time.Second, usual, true},
-		"slow answers":                        {busy(601*ms).run(1000, usual), 10 * time.Second, time.Second, usual, false},
-		"slow answers, not full":              {busy(601*ms).run(8, usual), 10 * time.Second, time.Second, usual, true},
-		"slow answers, just full":             {busy(601*ms).run(9, usual), 10 * time.Second, time.Second, usual, false},
-		"answers at twice the fastest":        {busy(40*ms).run(1000, usual), 10 * time.Second, 60 * ms, usual, true},
-		"answers over twice the fastest":      {busy(41*ms).run(1000, usual), 10 * time.Second, 60 * ms, usual, false},
-		"a call with more time":               {busy(601*ms).run(1000, usual), 10 * time.Second, 1002 * ms, usual, true},
-		"a call with less time":               {busy(300*ms).run(9, usual), 10 * time.Second, 499 * ms, usual, false},
-		"a call without a deadline":           {busy(601*ms).run(1000, usual), 10 * time.Second, Never, usual, true},
-		"a call whose deadline has passed":    {busy(601*ms).run(1000, usual), 10*time.Second + 1, 0, usual, true},
-		"the answers are recent":              {busy(601*ms).run(1000, usual), 11900 * ms, time.Second, usual, false},
-		"the answers are old":                 {busy(601*ms).run(1000, usual), 11900*ms + 2, time.Second, usual, true},
-		"sheddable, half full":                {busy(601*ms).run(5, usual), 10 * time.Second, time.Second, sheddable, false},
-		"sheddable, less than half full":      {busy(601*ms).run(4, usual), 10 * time.Second, time.Second, sheddable, true},
-		"default, sheddable calls run":        {busy(601*ms).run(9, sheddable), 10 * time.Second, time.Second, usual, false},
-		"critical, others run":                {busy(601*ms).run(1000, usual), 10 * time.Second, time.Second, critical, true},
-		"critical, full of its kind":          {busy(601*ms).run(9, critical), 10 * time.Second, time.Second, critical, false},
-		"default, critical calls run":         {busy(601*ms).run(9, critical), 10 * time.Second, time.Second, usual, false},
-		"nothing runs":                        {busy(601 * ms), 10 * time.Second, time.Second, usual, true},
-		"nothing runs, sheddable":             {busy(601 * ms), 10 * time.Second, time.Second, sheddable, true},
-		"one runs, in little time":            {busy(601*ms).run(1, usual), 10 * time.Second, 100 * ms, usual, false},
-		"one runs, in little time, critical":  {busy(601*ms).run(1, usual), 10 * time.Second, 100 * ms, critical, true},
-		"a criticality that there is none of": {busy(601*ms).run(9, usual), 10 * time.Second, time.Second, 99, true},
+		"nothing is known":                    {New().with(1000, usual), 0, time.Second, usual, true},
+		"fast answers":                        {busy(20*ms).with(1000, usual), now, time.Second, usual, true},
+		"answers at the bound of slow":        {busy(600*ms).with(1000, usual), now, time.Second, usual, true},
+		"slow answers":                        {busy(601*ms).with(1000, usual), now, time.Second, usual, false},
+		"slow answers, not armed":             {busy(601*ms).with(1000, usual).unarmed(), now, time.Second, usual, true},
+		"slow answers, not full":              {busy(601*ms).with(8, usual), now, time.Second, usual, true},
+		"slow answers, just full":             {busy(601*ms).with(9, usual), now, time.Second, usual, false},
+		"more were answered in time":          {busy(601*ms).with(19, usual).inTime(20), now, time.Second, usual, true},
+		"as many were answered in time":       {busy(601*ms).with(20, usual).inTime(20), now, time.Second, usual, false},
+		"answers at twice the fastest":        {busy(40*ms).with(1000, usual), now, 60 * ms, usual, true},
+		"answers over twice the fastest":      {busy(41*ms).with(1000, usual), now, 60 * ms, usual, false},
+		"a call with more time":               {busy(601*ms).with(1000, usual), now, 1002 * ms, usual, true},
+		"a call with less time":               {busy(300*ms).with(9, usual), now, 499 * ms, usual, false},
+		"a call without a deadline":           {busy(601*ms).with(1000, usual), now, Never, usual, true},
+		"a call whose deadline has passed":    {busy(601*ms).with(1000, usual), now + 1, 0, usual, true},
+		"the answers are recent":              {busy(601*ms).with(1000, usual), 11900 * ms, time.Second, usual, false},
+		"the answers are old":                 {busy(601*ms).with(1000, usual), 11900*ms + 2, time.Second, usual, true},
+		"sheddable, half full":                {busy(601*ms).with(5, usual), now, time.Second, sheddable, false},
+		"sheddable, less than half full":      {busy(601*ms).with(4, usual), now, time.Second, sheddable, true},
+		"default, sheddable calls run":        {busy(601*ms).with(9, sheddable), now, time.Second, usual, false},
+		"critical, others run":                {busy(601*ms).with(1000, usual), now, time.Second, critical, true},
+		"critical, full of its kind":          {busy(601*ms).with(9, critical), now, time.Second, critical, false},
+		"default, critical calls run":         {busy(601*ms).with(9, critical), now, time.Second, usual, false},
+		"nothing runs":                        {busy(601 * ms), now, time.Second, usual, true},
+		"nothing runs, sheddable":             {busy(601 * ms), now, time.Second, sheddable, true},
+		"one runs, in little time":            {busy(601*ms).with(1, usual), now, 100 * ms, usual, false},
+		"one runs, in little time, critical":  {busy(601*ms).with(1, usual), now, 100 * ms, critical, true},
+		"a criticality that there is none of": {busy(601*ms).with(9, usual), now, time.Second, 99, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before := row.gate.State()
-			want := before
+			want, running := row.gate.State(), 0
 			if row.admits {
 				want.Running++
+				running = want.Running
 			} else {
 				want.Refused++
 			}
-			if got := row.gate.Class(row.class).Enter(row.now, row.left); got != row.admits || row.gate.State() != want {
-				t.Errorf("admitted: %v, %+v after %+v; want %v", got, row.gate.State(), before, row.admits)
+			if got := row.gate.class(row.class).Enter(row.now, row.left); got != running || row.gate.State() != want {
+				t.Errorf("%d run, %+v; want %d, %+v", got, row.gate.State(), running, want)
 			}
 		})
 	}
 }
 
-func TestGateCounts(t *testing.T) {
+// A gate is armed by missed deadlines, or by a server that says it is full. It stays so while answers are slow.
+func TestGate_Arms(t *testing.T) {
 	t.Parallel()
-	g := busy(700*ms).run(1000, policy.CriticalityDefault)
-	if !g.Counts().Enter(10*time.Second, time.Second) {
-		t.Error("a call that is only counted is refused")
+	leave := func(n int, why Leaving) func(*Gate) {
+		return func(g *Gate) {
+			for range n {
+				g.with(1, usual).class(usual).Leave(now, time.Second, why)
+			}
+		}
 	}
-	if got, want := g.State(), (State{Running: 1001}); got != want {
+	type step struct {
+		events func(*Gate)
+		at     time.Duration
+		armed  bool
+	}
+	answered := func(took, at time.Duration) func(*Gate) {
+		return func(g *Gate) { g.with(1, usual).class(usual).Answered(at, took, time.Second, 1) }
+	}
+	const stay = stays * leastWindow
+	for name, steps := range map[string][]step{
+		"nothing":             {{leave(10, LeavingOther), now, false}},
+		"answers":             {{leave(10, LeavingAnswered), now, false}},
+		"one deadline":        {{leave(1, LeavingMissed), now, false}},
+		"two deadlines":       {{leave(2, LeavingMissed), now, true}},
+		"two of 300":          {{leave(290, LeavingAnswered), now, false}, {leave(2, LeavingMissed), now, false}, {leave(1, LeavingMissed), now, true}},
+		"full":                {{leave(1, LeavingFull), now, true}},
+		"refused":             {{leave(1, LeavingRefused), now, true}},
+		"busy":                {{func(g *Gate) { g.class(usual).Reported(now, loaded) }, now, true}},
+		"not busy":            {{func(g *Gate) { g.class(usual).Reported(now, loaded-0.01) }, now, false}},
+		"for some windows":    {{leave(2, LeavingMissed), now + stay - 1, true}, {leave(0, 0), now + stay, false}},
+		"slow answers extend": {{leave(2, LeavingMissed), now, true}, {answered(601*ms, now+stay/2), now + stay, true}, {answered(600*ms, now+stay), now + stay*3/2, false}},
+		"and do not arm":      {{answered(601*ms, now), now, false}},
+	} {
+		g := busy(601 * ms).unarmed()
+		g.windows.newer.answers = 0
+		for i, s := range steps {
+			if s.events(g); g.armed.holds(s.at) != s.armed {
+				t.Errorf("%s, step %d: armed: %v; want %v", name, i+1, !s.armed, s.armed)
+			}
+		}
+	}
+}
+
+// When the queue is longer than the deadline, missed deadlines keep the last answers from being forgotten.
+func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		took   time.Duration
+		admits bool
+	}{"after slow answers": {601 * ms, false}, "after others": {600 * ms, true}} {
+		g := busy(row.took).with(1000, usual)
+		g.limit.began = now + 3*time.Second
+		c := g.class(usual)
+		c.Leave(now+2*time.Second, time.Second, LeavingMissed)
+		if got := c.Enter(now+3*time.Second, time.Second) > 0; got != row.admits {
+			t.Errorf("%s: admits: %v; want %v", name, got, row.admits)
+		}
+	}
+}
+
+// AUTO refuses sheddable calls, and others once servers have said how busy they are.
+func TestGate_Auto(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		says    func(Class)
+		refuses map[policy.Criticality]bool
+	}{
+		"nothing":     {func(Class) {}, map[policy.Criticality]bool{sheddable: true}},
+		"full":        {func(c Class) { c.Leave(now, time.Second, LeavingFull) }, map[policy.Criticality]bool{sheddable: true}},
+		"refused":     {func(c Class) { c.Leave(now, time.Second, LeavingRefused) }, map[policy.Criticality]bool{sheddable: true, usual: true, critical: true}},
+		"utilization": {func(c Class) { c.Reported(now, 1) }, map[policy.Criticality]bool{sheddable: true, usual: true, critical: true}},
+	} {
+		for _, k := range kinds {
+			g := busy(601*ms).with(1000, usual).with(1000, critical)
+			row.says(g.Class(policy.AdmissionAuto, usual, true))
+			c := g.Class(policy.AdmissionAuto, k, true)
+			if got := c.Queued(now, time.Second); got != row.refuses[k] {
+				t.Errorf("%s: an extra attempt of a %v call is refused: %v; want %v", name, k, got, row.refuses[k])
+			}
+			if got := c.Enter(now, time.Second) == 0; got != row.refuses[k] {
+				t.Errorf("%s: a %v call is refused: %v; want %v", name, k, got, row.refuses[k])
+			}
+		}
+	}
+}
+
+func TestGate_WouldRefuse(t *testing.T) {
+	t.Parallel()
+	g := busy(700*ms).with(1000, usual)
+	if g.Class(policy.AdmissionRefuse, usual, false).Enter(now, time.Second) != 1001 {
+		t.Error("a call that no mode enforces a policy for is refused")
+	}
+	if got, want := g.State(), (State{Running: 1001, WouldRefuse: 1}); got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }
 
-func TestGateSlowService(t *testing.T) {
+// Latency alone refuses three of four calls at most; a server's word as many as there are.
+func TestGate_Limit(t *testing.T) {
 	t.Parallel()
-	g := New() // which has never answered faster
-	c := g.Class(policy.CriticalityDefault)
-	for range 10 {
-		c.Add()
-		c.Answered(time.Second, 700*ms)
+	for name, row := range map[string]struct {
+		says    bool
+		refused uint64
+	}{"latency": {false, 75}, "a server": {true, 100}} {
+		g := busy(700*ms).with(1000, usual)
+		g.limit = limit{}
+		c := g.class(usual)
+		if row.says {
+			c.Leave(now, time.Second, LeavingFull)
+		}
+		for range 100 {
+			c.Enter(now, time.Second)
+		}
+		if got := g.State().Refused; got != row.refused {
+			t.Errorf("%s: %d of 100 calls are refused; want %d", name, got, row.refused)
+		}
 	}
-	if g.run(1000, policy.CriticalityDefault); !c.Enter(time.Second, time.Second) {
+}
+
+func TestGate_ServiceThatWasAlwaysSlow(t *testing.T) {
+	t.Parallel()
+	g := busy(700*ms).with(1000, usual)
+	g.fastest = 350 * ms
+	if g.class(usual).Enter(now, time.Second) == 0 {
 		t.Error("refused, while answers take as long as they always did")
 	}
 }
 
-func TestGateOneFastAnswer(t *testing.T) {
+func TestGate_OneFastAnswer(t *testing.T) {
 	t.Parallel()
-	g := busy(700*ms).run(1000, policy.CriticalityDefault)
-	c := g.Class(policy.CriticalityDefault)
+	g := busy(700*ms).with(1000, usual)
+	c := g.class(usual)
 	for i, want := range []bool{true, true, false} { // admitted after a fast answer, until those that count are slow
 		took := 700 * ms
 		if i == 0 {
 			took = 599 * ms
 		}
-		c.Answered(10*time.Second, took)
-		if got := c.Enter(10*time.Second, time.Second); got != want {
+		c.Answered(now, took, time.Second, 1)
+		if got := c.Enter(now, time.Second) > 0; got != want {
 			t.Errorf("answer %d: admitted: %v; want %v", i+1, got, want)
 		}
 	}
 }
 
-func TestGateReports(t *testing.T) {
+func TestGate_Reports(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		reports []float64
 		now     time.Duration
 		admits  bool
 	}{
-		"none":                        {nil, 10 * time.Second, false},
-		"one is not enough":           {[]float64{0.1}, 10 * time.Second, false},
-		"busy":                        {[]float64{0.8, 3}, 10 * time.Second, false},
-		"one server is not busy":      {[]float64{1, 0.79}, 10 * time.Second, true},
-		"only the last two count":     {[]float64{0.1, 1, 1}, 10 * time.Second, false},
-		"what was reported is old":    {[]float64{0.1, 0.1}, 10*time.Second + 500*ms + 2, false},
-		"what was reported is recent": {[]float64{0.1, 0.1}, 10*time.Second + 500*ms + 1, true},
+		"none":                        {nil, now, false},
+		"one is not enough":           {[]float64{0.1}, now, false},
+		"busy":                        {[]float64{0.8, 3}, now, false},
+		"one server is not busy":      {[]float64{1, 0.79}, now, true},
+		"only the last two count":     {[]float64{0.1, 1, 1}, now, false},
+		"what was reported is old":    {[]float64{0.1, 0.1}, now + 500*ms + 2, false},
+		"what was reported is recent": {[]float64{0.1, 0.1}, now + 500*ms + 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := busy(700*ms).run(1000, policy.CriticalityDefault)
-			c := g.Class(policy.CriticalityDefault)
+			g := busy(700*ms).with(1000, usual)
+			c := g.class(usual)
 			for _, u := range row.reports {
 				c.Reported(8500*ms, u)
 			}
-			if got := c.Enter(row.now, time.Second); got != row.admits {
+			if got := c.Enter(row.now, time.Second) > 0; got != row.admits {
 				t.Errorf("admitted: %v; want %v", got, row.admits)
 			}
 		})
 	}
 }
 
-func TestQueued(t *testing.T) {
+func TestGate_Queued(t *testing.T) {
 	t.Parallel()
-	if c := busy(20 * ms).Class(policy.CriticalityDefault); c.Queued(10*time.Second, 30*ms) {
+	if busy(20*ms).class(usual).Queued(now, 30*ms) {
 		t.Error("an extra attempt is refused while answers are as fast as ever")
 	}
-	c := busy(700 * ms).Class(policy.CriticalityCritical)
-	if !c.Queued(10*time.Second, time.Second) || c.Queued(10*time.Second, 2*time.Second) || c.Queued(10*time.Second, Never) {
+	if busy(700*ms).unarmed().class(usual).Queued(now, time.Second) {
+		t.Error("an extra attempt is refused while no deadline was missed")
+	}
+	c := busy(700 * ms).class(critical)
+	if !c.Queued(now, time.Second) || c.Queued(now, 2*time.Second) || c.Queued(now, Never) {
 		t.Error("want an extra attempt to be refused exactly if it has less time than a slow answer takes")
 	}
 }
 
-// Whatever happens, attempts that have ended are not counted, an idle gate admits, and who is refused first is.
+// Whatever happens, attempts that have ended are not counted, an idle gate admits, one that was never armed refuses nothing,
+// and the least critical calls are refused first.
 func TestGateModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var (
 			g       = New()
-			now     time.Duration
+			now     = time.Duration(rapid.SampledFrom([]int64{0, int64(-time.Hour), int64(time.Hour)}).Draw(t, "starts"))
 			running []policy.Criticality
 			refused uint64
+			times   = rapid.SampledFrom([]time.Duration{Never, time.Second, 100 * ms, 0, -ms})
+			kind    = rapid.SampledFrom(kinds)
 		)
-		left := func() time.Duration {
-			return rapid.SampledFrom([]time.Duration{Never, time.Second, 100 * ms, 0, -ms}).Draw(t, "left")
-		}
-		kind := rapid.SampledFrom(kinds)
-		remove := func() policy.Criticality {
+		remove := func() Class {
 			i := rapid.IntRange(0, len(running)-1).Draw(t, "attempt")
 			c := running[i]
 			running = slices.Delete(running, i, i+1)
-			return c
+			return g.class(c)
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"time": func(*rapid.T) { now += time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "passes")) },
 			"enter": func(t *rapid.T) {
-				c, left := kind.Draw(t, "criticality"), left()
+				c, left := kind.Draw(t, "criticality"), times.Draw(t, "left")
 				stricter := true // none that is refused later would be refused now
 				for _, other := range kinds {
-					full := g.queued(now, left) && g.full(now, left, other)
+					full := g.queued(now, left) && g.crowded(left, other)
 					if other <= c {
 						stricter = full
 					} else if full && !stricter {
 						t.Fatalf("%v is refused, and a less critical call is not", other)
 					}
 				}
-				if g.Class(c).Enter(now, left) {
+				if g.class(c).Enter(now, left) > 0 {
 					running = append(running, c)
 					return
 				}
 				refused++
-				if len(running) == 0 || left == Never {
-					t.Fatalf("refused with %d attempts running and %v left", len(running), left)
+				if len(running) == 0 || left == Never || g.armed == 0 {
+					t.Fatalf("refused with %d attempts running, %v left, armed until %v", len(running), left, g.armed)
 				}
 			},
 			"add": func(t *rapid.T) {
 				c := kind.Draw(t, "criticality")
-				g.Class(c).Add()
 				running = append(running, c)
+				if got := g.class(c).Add(now); got != len(running) {
+					t.Fatalf("%d run; want %d", got, len(running))
+				}
 			},
 			"leave": func(t *rapid.T) {
 				if len(running) == 0 {
 					t.Skip()
 				}
-				g.Class(remove()).Leave()
+				remove().Leave(now, times.Draw(t, "left"), Leaving(rapid.IntRange(0, int(LeavingRefused)).Draw(t, "why")))
 			},
 			"reported": func(t *rapid.T) {
-				g.Class(policy.CriticalityDefault).Reported(now, rapid.SampledFrom([]float64{0.1, 1}).Draw(t, "utilization"))
+				g.class(usual).Reported(now, rapid.SampledFrom([]float64{0.1, 1}).Draw(t, "utilization"))
 			},
 			"answered": func(t *rapid.T) {
 				if len(running) == 0 {
 					t.Skip()
 				}
 				took := rapid.SampledFrom([]time.Duration{0, 20 * ms, 700 * ms, 10 * time.Second}).Draw(t, "took")
-				g.Class(remove()).Answered(now, took)
+				remove().Answered(now, took, times.Draw(t, "left"), rapid.IntRange(1, 100).Draw(t, "running"))
 			},
 			"": func(t *rapid.T) {
 				if got := g.State(); got != (State{Running: len(running), Refused: refused}) {
@@ -249,7 +371,7 @@ func TestGateModel(t *testing.T) {
 			},
 		})
 		for len(running) > 0 {
-			g.Class(remove()).Leave()
+			remove().Leave(now, time.Second, LeavingOther)
 		}
 		if g.running != [classes]int{} {
 			t.Fatalf("running %v; want none of any kind", g.running)
@@ -265,13 +387,14 @@ func TestGateConcurrently(t *testing.T) {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			for at := range 1000 {
-				c, now := g.Class(kinds[random.IntN(len(kinds))]), time.Duration(at)*ms
+				c, now := g.class(kinds[random.IntN(len(kinds))]), time.Duration(at)*ms
+				running := c.Enter(now, time.Second)
 				switch {
-				case !c.Enter(now, time.Second):
+				case running == 0:
 				case random.IntN(10) == 0:
-					c.Leave()
+					c.Leave(now, time.Second, LeavingMissed)
 				default:
-					c.Answered(now, time.Duration(random.IntN(int(time.Second))))
+					c.Answered(now, time.Duration(random.IntN(int(time.Second))), time.Second, running)
 				}
 				_ = c.Queued(now, time.Second)
 			}
@@ -285,12 +408,11 @@ func TestGateConcurrently(t *testing.T) {
 
 func TestGateAllocations(t *testing.T) {
 	g := busy(700 * ms)
-	c := g.Class(policy.CriticalityDefault)
-	now := 10 * time.Second
+	c, at := g.class(usual), now
 	if n := testing.AllocsPerRun(100, func() {
-		now += ms
-		if c.Enter(now, time.Second) {
-			c.Answered(now, 700*ms)
+		at += ms
+		if running := c.Enter(at, time.Second); running > 0 {
+			c.Answered(at, 700*ms, time.Second, running)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations a call; want none", n)
@@ -300,13 +422,12 @@ func TestGateAllocations(t *testing.T) {
 func BenchmarkGate(b *testing.B) {
 	for name, took := range map[string]time.Duration{"fast": 20 * ms, "slow": 700 * ms} {
 		b.Run(name, func(b *testing.B) {
-			c := busy(took).Class(policy.CriticalityDefault)
-			now := 10 * time.Second
+			c, at := busy(took).class(usual), now
 			b.ReportAllocs()
 			for b.Loop() {
-				now += time.Microsecond
-				if c.Enter(now, time.Second) {
-					c.Answered(now, took)
+				at += time.Microsecond
+				if running := c.Enter(at, time.Second); running > 0 {
+					c.Answered(at, took, time.Second, running)
 				}
 			}
 		})
@@ -316,10 +437,10 @@ func BenchmarkGate(b *testing.B) {
 func BenchmarkGateInParallel(b *testing.B) {
 	g := busy(20 * ms)
 	b.RunParallel(func(p *testing.PB) {
-		c := g.Class(policy.CriticalityDefault)
+		c := g.class(usual)
 		for p.Next() {
-			if c.Enter(10*time.Second, time.Second) {
-				c.Answered(10*time.Second, 20*ms)
+			if running := c.Enter(now, time.Second); running > 0 {
+				c.Answered(now, 20*ms, time.Second, running)
 			}
 		}
 	})

@@ -54,10 +54,11 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 		return
 	}
 	a.heard, a.heardIn = true, a.took(at)
-	if a.measures(at) {
-		c.ledger.answered(&a.held, at, Answer{Took: a.heardIn, Limit: c.slowLimit(), Accepted: accepted})
+	if left := c.left(a.began); a.measures(at) {
+		c.ledger.answered(&a.held, at, Answer{Took: a.heardIn, Left: left, Limit: c.slowLimit(), Accepted: accepted})
+	} else {
+		c.ledger.left(&a.held, at, Lost{Left: left, Why: LostAnswered})
 	}
-	c.ledger.left(&a.held, at, 0)
 }
 
 // took is how long an attempt has taken until then, by its own clock.
@@ -91,10 +92,31 @@ func (c *Call) learn(a *attempt, r *Result, lost bool, at time.Duration) {
 	switch {
 	case !a.committed && c.isAnswer(r):
 		c.answered(a, r.accepted(), at)
-	case lost && a.slow && r.Local && !r.Panicked && a.measures(at): // how long a younger one took so far says nothing
-		c.ledger.left(&a.held, at, a.took(at))
 	default:
-		c.ledger.left(&a.held, at, 0)
+		l := Lost{Left: c.left(a.began), Why: c.lostWhy(a, r, at)}
+		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a younger one took so far says nothing
+			l.AtLeast = a.took(at)
+		}
+		c.ledger.left(&a.held, at, l)
+	}
+}
+
+// lostWhy is why an attempt has ended without an answer.
+func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
+	const near = 50 // of the time: clocks differ, and servers know the deadline, too
+	switch code := r.Status.Code(); {
+	case r.Panicked, r.Final:
+		return LostOther
+	case a.number == 1 && code == codes.DeadlineExceeded && c.left(at) <= c.left(a.began)/near: // later ones had less time
+		return LostDeadline
+	case c.set.Policy.NotProcessed(&r.Outcome):
+		return LostRefused
+	case r.Local:
+		return LostOther
+	case code == codes.ResourceExhausted:
+		return LostFull
+	default:
+		return LostOther
 	}
 }
 

@@ -75,10 +75,10 @@ type Breaker interface {
 // Method is what the calls of a method at a target have learned together. It hears of every attempt: that it is sent, by
 // Admit or Sent, and then once that it was answered or left. What decides by the last answers of all is asked here.
 type Method interface {
-	Admit(now, left time.Duration) bool              // whether a call that has so much time may be made (Never: no deadline); its first attempt is then sent
-	Sent(now time.Duration)                          // an extra attempt
+	Admit(now, left time.Duration) (running int)     // the first attempt of a call that has so much time (Never: no deadline); how many run with it; 0: it may not be made
+	Sent(now time.Duration) (running int)            // an extra attempt; how many run with it
 	Answered(now time.Duration, a Answer)            // by its first message, or by its end
-	Left(now, atLeast time.Duration)                 // an attempt that has ended otherwise, or is of no use any more; not 0: an answer would have taken longer
+	Left(now time.Duration, l Lost)                  // an attempt that has ended otherwise, or is of no use any more
 	Reported(now time.Duration, utilization float64) // by a server, at an attempt's end
 
 	Queued(now, left time.Duration) bool     // an extra attempt could not be answered in time
@@ -89,9 +89,30 @@ type Method interface {
 // Answer is how an attempt was answered.
 type Answer struct {
 	Took     time.Duration
+	Left     time.Duration // what the call had left when the attempt began; Never: no deadline
+	Running  int           // attempts when it was sent, as Admit or Sent has said
 	Limit    time.Duration // it was slow if it took longer; 0: nothing is
 	Accepted bool          // it is what a call wants: no error, nor a reply that means "not yet"
 }
+
+// Lost is how an attempt has ended without an answer that says how long the service takes.
+type Lost struct {
+	Left    time.Duration // what the call had left when the attempt began; Never: no deadline
+	AtLeast time.Duration // not 0: an answer would have taken longer
+	Why     Why
+}
+
+// Why is why an attempt is lost.
+type Why uint8
+
+// The reasons.
+const (
+	LostOther    Why = iota // it says nothing of the service
+	LostAnswered            // it was answered, but how long that took is the application's business
+	LostDeadline            // the call's deadline has passed, and it was the first attempt
+	LostFull                // the server has no resources for it
+	LostRefused             // the server has refused to work on it
+)
 
 // Result is how an attempt ended.
 type Result struct {

@@ -102,10 +102,13 @@ func (c *Call) refuse(reason policy.Reason, err error, now Now) Step {
 }
 
 // Adopt takes over a call whose first attempt was sent at began without the engine, its budget and its method told, and no
-// breaker asked. The end of attempt 1 is its next event.
-func (c *Call) Adopt(s Settings, began time.Duration) {
+// breaker asked. So many attempts of the method ran with it. The end of attempt 1 is its next event.
+func (c *Call) Adopt(s Settings, running int, began time.Duration) {
+	if s.Method == nil {
+		running = 0
+	}
 	c.begin(s, began)
-	c.running = append(c.running, attempt{number: 1, began: began, slowAt: Never, held: held{counted: s.Method != nil}})
+	c.running = append(c.running, attempt{number: 1, began: began, slowAt: Never, held: held{running: running}})
 	c.state.Sent(policy.Decision{})
 	c.sent, c.known, c.idle, c.ledger.started = 1, 1, Never, true
 	c.arm(&c.running[0])

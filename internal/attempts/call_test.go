@@ -191,12 +191,27 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	{
 		"admission: what is answered, what is refused and what is lost", "beside", "admission",
 		`0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550; 550 wake → send 3; 600 end 2 NOT_FOUND → lost, (non_retryable), cancel 1 3; 601 end 1 EXHAUSTED → lost; 602 end 3 cut → cancelled, over non_retryable, = 2`,
-		"< S ( Wt < ) ( Wt < ) a:350 - > > - E-",
+		"< S ( Wt < ) ( Wt < ) a:350 - >f > - E-",
 	},
 	{
 		"admission: what servers report", "retry", "admission",
 		`0 start → send 1; 10 end 1 EXHAUSTED utilization=120 → (non_retryable), over non_retryable, = 1`,
-		"< S u:1.2 > E-",
+		"< S u:1.2 >f E-",
+	},
+	{
+		"admission: a deadline that is missed", "retry", "admission deadline=1000",
+		`0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1`,
+		"< S >d E-",
+	},
+	{
+		"admission: a deadline that another attempt misses", "retry", "admission deadline=1000",
+		`0 start → send 1; 500 end 1 UNAV → (retry), wake 550; 550 wake → send 2; 1000 stop deadline_exceeded; 1000 end 2 DEADLINE → over deadline_exceeded, = 2`,
+		"< S > F ( Wf < ) > - E-",
+	},
+	{
+		"admission: a server's own deadline", "retry", "admission deadline=1000",
+		`0 start → send 1; 500 end 1 DEADLINE → (non_retryable), over non_retryable, = 1`,
+		"< S > E-",
 	},
 	{
 		"admission: a stream's first message", "retry", "admission",
@@ -551,7 +566,7 @@ var traces = []struct{ name, policy, options, trace, told string }{
 	{
 		"stream: an attempt that was left alone for longer is none", "retry", "admission",
 		`0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1`,
-		"< S > E1",
+		"< S >a E1",
 	},
 	{
 		"alone: a slow attempt makes way", "beside", "alone",

@@ -14,7 +14,7 @@ type held struct {
 	permit  permit      // of an extra attempt
 	slot    bool        // among the calls that wait
 	done    func(error) // of the breaker
-	counted bool        // by the method, as sent
+	running int         // attempts of the method when it was sent; 0: it is not counted as running
 }
 
 // permit is a permit that may be there.
@@ -64,8 +64,8 @@ func (l *ledger) release(h *held, o outcome, at time.Duration) {
 	default:
 		defer l.budget.Settle(at, p.Permit, o.helped)
 	}
-	if was.counted {
-		defer l.method.Left(at, 0)
+	if was.running > 0 {
+		defer l.method.Left(at, Lost{})
 	}
 	if was.slot {
 		l.slots.Leave()
@@ -120,8 +120,8 @@ func (l *ledger) leave() {
 // admit asks the method for the first attempt.
 func (l *ledger) admit(at, left time.Duration) bool {
 	if l.method != nil {
-		l.pending.counted = l.method.Admit(at, left)
-		return l.pending.counted
+		l.pending.running = l.method.Admit(at, left)
+		return l.pending.running > 0
 	}
 	return true
 }
@@ -179,23 +179,23 @@ func (l *ledger) send(at time.Duration, first bool) held {
 // count tells the method that an attempt is sent.
 func (l *ledger) count(h *held, at time.Duration) {
 	if l.method != nil {
-		h.counted = true
-		l.method.Sent(at)
+		h.running = l.method.Sent(at)
 	}
 }
 
 // answered tells the method that an attempt was answered.
 func (l *ledger) answered(h *held, at time.Duration, a Answer) {
-	if h.counted {
-		h.counted = false
+	if h.running > 0 {
+		a.Running = h.running
+		h.running = 0
 		l.method.Answered(at, a)
 	}
 }
 
-// left tells the method that an attempt has ended without an answer.
-func (l *ledger) left(h *held, at, atLeast time.Duration) {
-	if h.counted {
-		h.counted = false
-		l.method.Left(at, atLeast)
+// left tells the method how an attempt was lost.
+func (l *ledger) left(h *held, at time.Duration, lost Lost) {
+	if h.running > 0 {
+		h.running = 0
+		l.method.Left(at, lost)
 	}
 }

@@ -284,12 +284,13 @@ func (m *model) adopt() {
 	m.set.Breaker = nil
 	fuse := m.fuse
 	m.fuse = 0
+	running := 0
 	if m.set.Method != nil {
-		m.set.Method.Sent(m.now.At)
+		running = m.set.Method.Sent(m.now.At)
 	}
 	m.Start(m.now.At)
 	m.began = m.now.At
-	m.call.Adopt(m.set, m.now.At)
+	m.call.Adopt(m.set, running, m.now.At)
 	m.fuse = fuse
 	m.checkSend(Step{Send: 1})
 	m.note("adopt %s", describe(m.set))

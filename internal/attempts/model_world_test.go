@@ -190,19 +190,21 @@ func (k modelMethod) Queued(_, left time.Duration) bool {
 	return k.admission && k.dice.one(8) && left != Never
 }
 
-func (k modelMethod) Admit(now, left time.Duration) bool {
+func (k modelMethod) Admit(now, left time.Duration) int {
 	if k.Queued(0, left) {
-		return false
+		return 0
 	}
-	k.Sent(now)
-	return true
+	return k.Sent(now)
 }
 
-func (k modelMethod) Sent(time.Duration) { k.counted++ }
+func (k modelMethod) Sent(time.Duration) int {
+	k.counted++
+	return k.counted
+}
 
-func (k modelMethod) Left(_, atLeast time.Duration) {
-	if atLeast != 0 {
-		k.took(atLeast)
+func (k modelMethod) Left(_ time.Duration, l Lost) {
+	if l.AtLeast != 0 {
+		k.took(l.AtLeast)
 	}
 	k.left("left")
 }
@@ -210,6 +212,9 @@ func (k modelMethod) Left(_, atLeast time.Duration) {
 func (k modelMethod) Answered(_ time.Duration, a Answer) {
 	if a.Accepted {
 		k.took(a.Took)
+	}
+	if a.Running < 1 {
+		k.violate("an attempt was answered, and did not run")
 	}
 	k.left("answered")
 }

@@ -30,6 +30,7 @@ import (
 //	C+ C-               a promised permit that is confirmed, or refused and over
 //	E1 E+ E-            the end: at once, succeeded, failed
 //	<  >  a:20          an attempt is counted by admission, not any more, or was answered after 20 ms
+//	>a >d >f >r         not any more: it was answered at some time, its deadline has passed, the server is full, or has refused it
 //	u:0.5               admission, of a utilization
 type world struct {
 	told          []string
@@ -184,22 +185,27 @@ func (k known) SlowEverywhere(now time.Duration) bool { return k.last != nil && 
 // Queued says that answers take 1500 ms.
 func (k known) Queued(_, left time.Duration) bool { return k.admission && k.queued && left < at(1500) }
 
-func (k known) Admit(now, left time.Duration) bool {
+func (k known) Admit(now, left time.Duration) int {
 	if k.Queued(0, left) {
-		return false
+		return 0
 	}
-	k.Sent(now)
-	return true
+	return k.Sent(now)
 }
 
-func (k known) Sent(time.Duration) { k.count(1, "<") }
-
-func (k known) Left(_, atLeast time.Duration) {
-	if atLeast > 0 {
-		k.record(atLeast)
-	}
-	k.count(-1, ">")
+func (k known) Sent(time.Duration) int {
+	k.count(1, "<")
+	return k.counted
 }
+
+func (k known) Left(_ time.Duration, l Lost) {
+	if l.AtLeast > 0 {
+		k.record(l.AtLeast)
+	}
+	k.count(-1, lostMarks[l.Why])
+}
+
+// lostMarks tell how an attempt was lost.
+var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f", LostRefused: ">r"}
 
 func (k known) Answered(now time.Duration, a Answer) {
 	if k.last != nil && a.Limit > 0 {

@@ -286,10 +286,10 @@ func (breaker) Allow() (func(error), error) { return func(error) {}, nil }
 // known implements [attempts.Method]: from the first attempt on, its last answers are slow, or there is a queue.
 type known struct{ unknown, slow, queued bool }
 
-func (known) Admit(_, _ time.Duration) bool           { return true }
-func (known) Sent(time.Duration)                      {}
+func (known) Admit(_, _ time.Duration) int            { return 1 }
+func (known) Sent(time.Duration) int                  { return 1 }
 func (known) Answered(time.Duration, attempts.Answer) {}
-func (known) Left(_, _ time.Duration)                 {}
+func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Reported(time.Duration, float64)         {}
 func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
 func (k known) SlowEverywhere(time.Duration) bool     { return k.slow }

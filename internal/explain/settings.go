@@ -42,8 +42,12 @@ func settings(p *policy.Policy) []Fact {
 			add("codes", "none is non-fatal: each failure ends the call")
 		}
 	}
-	if p.Refuses() {
+	switch p.Admission() {
+	case policy.AdmissionRefuse:
 		add("admission", "REFUSE: a call that cannot be answered before its deadline is not made; criticality %s", p.Criticality())
+	case policy.AdmissionAuto:
+		add("admission", "AUTO: a call that cannot be answered before its deadline is not made, if it is SHEDDABLE or its servers say how busy they are; criticality %s", p.Criticality())
+	default:
 	}
 	if spec.Retry == nil && spec.Hedge == nil {
 		return list

@@ -43,12 +43,8 @@ func (m *Method) For(p *policy.Policy, c policy.Criticality, enforced bool, now 
 	if h := p.Hedge(); h != nil {
 		k.latency = m.latencyOf(h, now)
 	}
-	switch {
-	case !p.Refuses():
-	case enforced:
-		k.class = m.admission().Class(c)
-	default:
-		k.class = m.admission().Counts()
+	if p.Refuses() {
+		k.class = m.admission().Class(p.Admission(), c, enforced)
 	}
 	return k
 }
@@ -123,8 +119,8 @@ func find(list *[]*latency.Recent, quantile float64) *latency.Recent {
 // Known is a method as the calls of a policy see it. The zero value is none.
 type Known struct {
 	method  *Method
-	latency *latency.Recent  // nil: the policy does not hedge
-	class   *admission.Class // nil: all calls are made
+	latency *latency.Recent // nil: the policy does not hedge
+	class   admission.Class // none: all calls are made
 }
 
 var _ attempts.Method = (*Known)(nil)
@@ -133,18 +129,22 @@ var _ attempts.Method = (*Known)(nil)
 func (k *Known) Any() bool { return k.method != nil }
 
 // Admits reports whether calls are asked whether they may be made.
-func (k *Known) Admits() bool { return k.class != nil }
+func (k *Known) Admits() bool { return k.class.Any() }
 
 // Admit implements [attempts.Method].
-func (k *Known) Admit(now, left time.Duration) bool {
-	return k.class == nil || k.class.Enter(now, left)
+func (k *Known) Admit(now, left time.Duration) (running int) {
+	if !k.class.Any() {
+		return 1
+	}
+	return k.class.Enter(now, left)
 }
 
 // Sent implements [attempts.Method].
-func (k *Known) Sent(time.Duration) {
-	if k.class != nil {
-		k.class.Add()
+func (k *Known) Sent(now time.Duration) (running int) {
+	if !k.class.Any() {
+		return 1
 	}
+	return k.class.Add(now)
 }
 
 // Answered implements [attempts.Method].
@@ -155,31 +155,36 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
-	if k.class != nil {
-		k.class.Answered(now, a.Took)
+	if k.class.Any() {
+		k.class.Answered(now, a.Took, a.Left, a.Running)
 	}
 }
 
 // Left implements [attempts.Method].
-func (k *Known) Left(now, atLeast time.Duration) {
-	if atLeast > 0 && k.latency != nil {
-		k.latency.Record(atLeast, now)
+func (k *Known) Left(now time.Duration, l attempts.Lost) {
+	if l.AtLeast > 0 && k.latency != nil {
+		k.latency.Record(l.AtLeast, now)
 	}
-	if k.class != nil {
-		k.class.Leave()
+	if k.class.Any() {
+		k.class.Leave(now, l.Left, leavings[l.Why])
 	}
+}
+
+var leavings = [...]admission.Leaving{
+	attempts.LostOther: admission.LeavingOther, attempts.LostAnswered: admission.LeavingAnswered,
+	attempts.LostDeadline: admission.LeavingMissed, attempts.LostFull: admission.LeavingFull, attempts.LostRefused: admission.LeavingRefused,
 }
 
 // Reported implements [attempts.Method].
 func (k *Known) Reported(now time.Duration, utilization float64) {
-	if k.class != nil {
+	if k.class.Any() {
 		k.class.Reported(now, utilization)
 	}
 }
 
 // Queued implements [attempts.Method].
 func (k *Known) Queued(now, left time.Duration) bool {
-	return k.class != nil && k.class.Queued(now, left)
+	return k.class.Any() && k.class.Queued(now, left)
 }
 
 // SlowEverywhere implements [attempts.Method].

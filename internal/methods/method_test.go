@@ -41,8 +41,8 @@ func TestKnown_Quantiles(t *testing.T) {
 	for range 50 {
 		k.Answered(0, attempts.Answer{Took: 10 * time.Millisecond, Accepted: true})
 		k.Answered(0, attempts.Answer{Took: time.Hour})
-		k.Left(0, 20*time.Millisecond)
-		k.Left(0, 0)
+		k.Left(0, attempts.Lost{AtLeast: 20 * time.Millisecond})
+		k.Left(0, attempts.Lost{})
 	}
 	if median, _ := k.Usual(); median < 10*time.Millisecond || median > 25*time.Millisecond {
 		t.Errorf("median %v; want 10 to 20 ms: what was not accepted, or says nothing, does not count", median)
@@ -58,10 +58,12 @@ func TestKnown_LastAnswers(t *testing.T) {
 	}
 	var m Method
 	k := m.For(p, 0, true, 0)
-	if !k.Any() || k.Admits() || !k.Admit(0, 0) || k.Queued(0, 0) || m.Gate() != nil {
+	if !k.Any() || k.Admits() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil {
 		t.Errorf("%+v; want a method without admission", k)
 	}
-	k.Sent(0)
+	if k.Sent(0) != 1 {
+		t.Error("an extra attempt does not count as running")
+	}
 	k.Reported(0, 1)
 	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 0})
 	if k.SlowEverywhere(time.Second) {

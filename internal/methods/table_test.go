@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -109,7 +110,7 @@ func TestTable_KeepsWhatRuns(t *testing.T) {
 	if m.Evicted() || table.Find(key(0), false, 0) != m {
 		t.Error("a method whose attempt runs is gone")
 	}
-	k.Left(0, 0)
+	k.Left(0, attempts.Lost{})
 	table.fill(mostOthers+1, 3*mostOthers, false, 2*time.Second)
 	table.fill(mostOthers+1, 3*mostOthers, false, 3*time.Second)
 	if !m.Evicted() {
@@ -146,7 +147,7 @@ func TestTable_Concurrent(t *testing.T) {
 				if m := table.Find(key((n*(g+1))%(2*mostOthers)), n%7 == 0, now); m != nil {
 					k := m.For(p, policy.CriticalityDefault, true, now)
 					k.Sent(now)
-					k.Left(now, 0)
+					k.Left(now, attempts.Lost{})
 				}
 			}
 		})

@@ -41,7 +41,7 @@ func refused(r *FleetResult) float64 {
 
 func TestAdmissionInOverload(t *testing.T) {
 	t.Parallel()
-	for clients, want := range map[int]float64{1: 0.75, 10: 0.75, 100: 0.72} {
+	for clients, want := range map[int]float64{1: 0.75, 10: 0.75, 100: 0.73} {
 		r := play(t, crowded(t, Phase{Name: "overload", Length: 10 * time.Second, Load: 1.5}), Options{Clients: clients})
 		without, with := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0]
 		if with.Success < want || without.Success > 0.3 {
@@ -53,28 +53,44 @@ func TestAdmissionInOverload(t *testing.T) {
 	}
 }
 
-// A service that is slow without a queue looks like one with a queue, unless it says how busy it is.
+// A service that is slower, and in time, isn't refused calls, whatever its usual time is. Neither are extra attempts: all
+// fail that have nothing else to fail by.
 func TestAdmissionOfSlowService(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		by          time.Duration
-		reports     bool
-		least, most float64 // calls that are refused
+		usual, by time.Duration
+		workers   int
 	}{
-		{500 * time.Millisecond, false, 0, 0.0005},
-		{700 * time.Millisecond, false, 0.05, 0.3},
-		{700 * time.Millisecond, true, 0, 0.04},
+		{20 * time.Millisecond, 500 * time.Millisecond, 5},
+		{20 * time.Millisecond, 700 * time.Millisecond, 5},
+		{200 * time.Millisecond, 500 * time.Millisecond, 75},
+		{200 * time.Millisecond, 700 * time.Millisecond, 75},
 	} {
-		s := crowded(t, Phase{Name: "slow", Length: 10 * time.Second, Load: 0.55, Faults: []Fault{
-			{Service: "shop", Slow: &Slow{Part: 1, By: &Distribution{A: row.by}}},
-		}})
-		s.Services[0].Reports = row.reports
-		r := play(t, s, Options{Clients: 100})
-		if got := refused(&r.Runs[1].Fleets[0]); got < row.least || got > row.most {
-			t.Errorf("%v slower, reports %v: %.4f of the calls are refused; want %v to %v", row.by, row.reports, got, row.least, row.most)
+		for _, clients := range []int{1, 10, 100} {
+			s := crowded(t, Phase{Name: "slow", Length: 10 * time.Second, Load: 0.55, Faults: []Fault{
+				{Service: "shop", Slow: &Slow{Part: 1, By: &Distribution{A: row.by}}, Flaky: 0.1, Code: codes.Unavailable},
+			}})
+			s.Services[0].Time.A, s.Services[0].Workers = row.usual, row.workers
+			f := play(t, s, Options{Clients: clients}).Runs[1].Fleets[0]
+			if n := f.Reasons[policy.ReasonOverloaded]; n > f.Calls/1000 || f.Calls < 5000 {
+				t.Errorf("%v, %v slower, %d clients: %d of %d calls have ended as overloaded; want 1 in 1,000 at most", row.usual, row.by, clients, n, f.Calls)
+			}
 		}
-		if got := refused(&r.Runs[0].Fleets[0]); got != 0 {
-			t.Errorf("%v slower: %.4f of the calls are refused without admission", row.by, got)
+	}
+}
+
+// Half of the servers go, and do not come back: admission serves what they can, for as long as it takes.
+func TestAdmissionWhenCapacityIsHalvedForEver(t *testing.T) {
+	t.Parallel()
+	workers := 5
+	s := crowded(t, Phase{Name: "half", Length: time.Minute, Load: 1.5, Faults: []Fault{{Service: "shop", Workers: &workers}}})
+	s.Services[0].Workers *= 2
+	s.Services[0].Queue *= 2
+	for clients, want := range map[int]float64{1: 0.64, 10: 0.64, 100: 0.63} {
+		r := play(t, s, Options{Clients: clients})
+		without, with := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0]
+		if with.Success < want || without.Success > 0.3 {
+			t.Errorf("%d clients: %.3f of the calls succeed with admission, %.3f without; want %v and less than 0.3", clients, with.Success, without.Success, want)
 		}
 	}
 }

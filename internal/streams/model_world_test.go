@@ -99,10 +99,10 @@ func (b breaker) Allow() (func(error), error) {
 // load is the accounts as admission.
 type load struct{ *accounts }
 
-func (l load) Admit(time.Duration, time.Duration) bool  { l.counted++; return true }
+func (l load) Admit(now, _ time.Duration) int           { return l.Sent(now) }
 func (l load) Queued(time.Duration, time.Duration) bool { return false }
-func (l load) Sent(time.Duration)                       { l.counted++ }
-func (l load) Left(time.Duration, time.Duration)        { l.counted-- }
+func (l load) Sent(time.Duration) int                   { l.counted++; return l.counted }
+func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
 func (l load) Reported(time.Duration, float64)          {}
 func (l load) SlowEverywhere(time.Duration) bool        { return false }
 func (l load) Usual() (median, quantile time.Duration)  { return 1, 0 }

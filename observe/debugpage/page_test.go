@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/budget"
@@ -165,6 +166,8 @@ func TestPageAdmission(t *testing.T) {
 			}
 			time.Sleep(750*time.Millisecond - took)
 		}
+		s.On(find, testserver.Fail(codes.ResourceExhausted, "full"))
+		_ = s.call(t, find)
 		s.On(find, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
 		var crowd sync.WaitGroup
@@ -176,7 +179,7 @@ func TestPageAdmission(t *testing.T) {
 		_ = s.conn.Invoke(late, find, &emptypb.Empty{}, &emptypb.Empty{})
 		stop()
 		page := get(h, "").Body.String()
-		wants(t, page, "<h2>Admission</h2>", "<td>"+find+"</td><td>"+s.conn.CanonicalTarget()+`</td><td class="figure">3</td><td class="figure">1</td>`, `<span class="no">overloaded</span>`)
+		wants(t, page, "<h2>Admission</h2>", "<td>"+find+"</td><td>"+s.conn.CanonicalTarget()+`</td><td class="figure">3</td><td class="figure">1</td><td class="figure">0</td>`, `<span class="no">overloaded</span>`)
 		cancel()
 		crowd.Wait()
 	})

@@ -74,6 +74,8 @@ type admissionState struct {
 	Method  string `json:"method"`
 	Running int    `json:"running"` // attempts
 	Refused uint64 `json:"refused"` // calls, so far
+	// WouldRefuse counts calls that were made, and would have been refused in mode ENFORCE.
+	WouldRefuse uint64 `json:"wouldRefuse"`
 }
 
 // decisionState is what is shown of a decision.

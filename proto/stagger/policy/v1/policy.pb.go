@@ -112,6 +112,9 @@ const (
 	Admission_ADMISSION_NONE Admission = 1
 	// It is refused before its first attempt, and so are extra attempts of calls that run.
 	Admission_ADMISSION_REFUSE Admission = 2
+	// As REFUSE for SHEDDABLE calls, and for all calls of a method at a target whose servers have reported their utilization,
+	// or have refused a call before they worked on it. Other calls are made.
+	Admission_ADMISSION_AUTO Admission = 3
 )
 
 // Enum value maps for Admission.
@@ -120,11 +123,13 @@ var (
 		0: "ADMISSION_UNSPECIFIED",
 		1: "ADMISSION_NONE",
 		2: "ADMISSION_REFUSE",
+		3: "ADMISSION_AUTO",
 	}
 	Admission_value = map[string]int32{
 		"ADMISSION_UNSPECIFIED": 0,
 		"ADMISSION_NONE":        1,
 		"ADMISSION_REFUSE":      2,
+		"ADMISSION_AUTO":        3,
 	}
 )
 
@@ -1284,7 +1289,7 @@ type MethodConfig struct {
 	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service answers too slowly
 	// to answer it before its deadline. Calls without a deadline are never refused.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
-	// stagger. Which calls are refused first: here with admission REFUSE, by servers with sendCriticality. A call's own
+	// stagger. Which calls are refused first: here with admission REFUSE or AUTO, by servers with sendCriticality. A call's own
 	// interceptor.Criticality wins. Of this and the criticality of the incoming call that a call is made in, SHEDDABLE wins,
 	// then CRITICAL.
 	Criticality Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
@@ -3023,11 +3028,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x10\n" +
 	"\fMODE_OBSERVE\x10\x02\x12\f\n" +
-	"\bMODE_OFF\x10\x03*P\n" +
+	"\bMODE_OFF\x10\x03*d\n" +
 	"\tAdmission\x12\x19\n" +
 	"\x15ADMISSION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eADMISSION_NONE\x10\x01\x12\x14\n" +
-	"\x10ADMISSION_REFUSE\x10\x02*x\n" +
+	"\x10ADMISSION_REFUSE\x10\x02\x12\x12\n" +
+	"\x0eADMISSION_AUTO\x10\x03*x\n" +
 	"\vCriticality\x12\x1b\n" +
 	"\x17CRITICALITY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CRITICALITY_SHEDDABLE\x10\x01\x12\x17\n" +

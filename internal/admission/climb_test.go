@@ -1,0 +1,61 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// grows feeds a climb with n answers of calls that have a second, 20 ms apart, and reports whether one says that a queue grows.
+func grows(n int, took func(i int) time.Duration) bool {
+	var c climb
+	for i := range n {
+		if c.add(time.Duration(i)*20*ms, took(i), time.Second) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestClimb(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		took func(i int) time.Duration
+		want bool
+	}{
+		"fast":                   {func(int) time.Duration { return 20 * ms }, false},
+		"slow":                   {func(int) time.Duration { return 800 * ms }, false},
+		"a queue at 1.5 times":   {func(i int) time.Duration { return 20*ms + time.Duration(i)*20*ms/3 }, true},
+		"a queue, and fast ones": {func(i int) time.Duration { return 20*ms + time.Duration(i-i%2)*20*ms/3 + time.Duration(i%2)*100*ms }, true},
+		"up to less than half":   {func(i int) time.Duration { return min(20*ms+time.Duration(i)*20*ms/3, 480*ms) }, false},
+		"slower all at once": {func(i int) time.Duration {
+			return time.Duration(min(i/50, 1))*700*ms + time.Duration(i)*50*time.Microsecond
+		}, false},
+		"a little, from slow":        {func(i int) time.Duration { return 600*ms + time.Duration(min(i, 50))*4*ms }, false},
+		"every other second, slower": {func(i int) time.Duration { return 50*ms + time.Duration(i/50%2)*600*ms }, false},
+	} {
+		if got := grows(200, row.took); got != row.want {
+			t.Errorf("%s: grows: %v; want %v", name, got, row.want)
+		}
+	}
+}
+
+// Answers of all lengths have no direction.
+func TestClimb_Chance(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	const n = 200_000
+	var c climb
+	arms := 0
+	for i := range n {
+		if c.add(time.Duration(i)*20*ms, 20*ms+time.Duration(random.IntN(int(700*ms))), time.Second) {
+			arms++
+		}
+	}
+	if arms > n/10_000 {
+		t.Errorf("of %d answers, %d are a climb", n, arms)
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+)
+
+// made is a call of a service without a queue: how long it takes, nothing changes.
+type made struct{ at, took, left time.Duration }
+
+// play makes calls in their order, and reports how many are refused, and how often an extra attempt would have been.
+func play(g *Gate, calls []made) (refused, queued int) {
+	type end struct {
+		at      time.Duration
+		of      made
+		running int
+	}
+	var ends []end
+	c := g.class(usual)
+	until := func(now time.Duration) {
+		slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+		for len(ends) > 0 && ends[0].at <= now {
+			e := ends[0]
+			ends = ends[1:]
+			c.Answered(e.at, e.of.took, e.of.left, e.running)
+		}
+	}
+	for _, call := range calls {
+		until(call.at)
+		if c.Queued(call.at, call.left) {
+			queued++
+		}
+		running := c.Enter(call.at, call.left)
+		if running == 0 {
+			refused++
+			continue
+		}
+		ends = append(ends, end{call.at + call.took, call, running})
+	}
+	until(Never)
+	return refused, queued
+}
+
+// Services that are slow, and never late. Each had most of its calls refused while the rate was that of the last 3 s.
+func TestGate_NeverLate(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	repeat := func(n int, every time.Duration, calls ...made) (list []made) {
+		for i := range n {
+			for _, c := range calls {
+				c.at += time.Duration(i) * every
+				list = append(list, c)
+			}
+		}
+		return list
+	}
+	batch := slices.Repeat([]made{{second, 700 * ms, second}}, 10)
+	for name, calls := range map[string][]made{
+		"batches of ten every 2 s, 0.7 of a second":   repeat(30, 2*second, batch...),
+		"batches of ten every 10 s, 0.7 of a second":  repeat(30, 10*second, batch...),
+		"one call in 5 s, 21 s of 30":                 repeat(60, 5*second, made{5 * second, 21 * second, 30 * second}),
+		"one call in 5 s, 25 s of 30":                 repeat(60, 5*second, made{5 * second, 25 * second, 30 * second}),
+		"ten a second, 0.8 of a second":               repeat(300, 100*ms, made{100 * ms, 800 * ms, second}),
+		"ten a second, every second one 0.9 of it":    repeat(150, 200*ms, made{100 * ms, 700 * ms, second}, made{200 * ms, 900 * ms, second}),
+		"a step from fast to slow, in between nobody": append(repeat(100, 100*ms, made{0, 20 * ms, second}), repeat(100, 100*ms, made{60 * second, 800 * ms, second})...),
+	} {
+		calls = append([]made{{0, 20 * ms, second}}, calls...) // the fastest ever
+		if refused, queued := play(New(), calls); refused != 0 || queued != 0 {
+			t.Errorf("%s: of %d calls, %d are refused, and %d extra attempts", name, len(calls), refused, queued)
+		}
+	}
+}
+
+// The same while the gate is armed, since another process has more calls than the service can bear: what a client's own calls
+// were answered in time with is not refused.
+func TestGate_NeverLateWhileArmed(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ every, took, left time.Duration }{
+		"batches":    {2 * time.Second, 700 * ms, time.Second},
+		"long calls": {5 * time.Second, 21 * time.Second, 30 * time.Second},
+	} {
+		g := New()
+		g.arm(24 * time.Hour)
+		calls := []made{{0, 20 * ms, time.Second}}
+		for i := range 300 {
+			n := 10
+			if row.took > row.every {
+				n = 1
+			}
+			for range n {
+				calls = append(calls, made{time.Duration(i+1) * row.every, row.took, row.left})
+			}
+		}
+		if refused, queued := play(g, calls); refused > len(calls)/100 || queued == 0 {
+			t.Errorf("%s: of %d calls, %d are refused; %d times there was a queue", name, len(calls), refused, queued)
+		}
+	}
+}

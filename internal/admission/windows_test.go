@@ -1,0 +1,58 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// serve plays so many answers, one after the other, each of which took so long, with pauses in between.
+func (w *windows) serve(n int, took, pause time.Duration) {
+	for range n {
+		w.pass(w.at+pause, 0)
+		w.pass(w.at+took, 1)
+		w.newer.answers++
+	}
+}
+
+func TestWindows_PausesDoNotCount(t *testing.T) {
+	t.Parallel()
+	for _, start := range []time.Duration{-time.Hour, time.Hour} {
+		for _, pause := range []time.Duration{0, 100 * ms, 10 * time.Second} {
+			var w windows
+			w.pass(start, 0)
+			if w.serve(100, 100*ms, pause); math.Abs(w.perSecond()-10) > 1 && pause < time.Second {
+				t.Errorf("from %v, pauses of %v: %v a second; about 10", start, pause, w.perSecond())
+			}
+			if pause > time.Second && w.perSecond() > 11 {
+				t.Errorf("from %v, pauses of %v: %v a second; about 10 at most", start, pause, w.perSecond())
+			}
+		}
+	}
+}
+
+func TestWindows_Forget(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ longest, after time.Duration }{
+		"short deadlines": {time.Second, 2*leastWindow + time.Second},
+		"long deadlines":  {30 * time.Second, 2*30*time.Second + time.Second},
+	} {
+		var w windows
+		w.pass(time.Hour, 0)
+		w.newer.longest, w.newer.inTime = row.longest, 7
+		w.serve(1, row.longest, 0)
+		if w.inTime() != 7 {
+			t.Errorf("%s: %d at once after one deadline; want 7", name, w.inTime())
+		}
+		for w.at < time.Hour+row.after+row.longest {
+			w.newer.longest = row.longest
+			w.serve(1, 100*ms, 0)
+		}
+		if w.inTime() != 0 {
+			t.Errorf("%s: %d at once after %v; want it forgotten", name, w.inTime(), row.after)
+		}
+	}
+}
