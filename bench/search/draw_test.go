@@ -29,7 +29,7 @@ func drawSome(t *testing.T, n int) []*drawn {
 
 func TestDraw_Repeats(t *testing.T) {
 	t.Parallel()
-	for i, d := range drawSome(t, 30) {
+	for i, d := range drawSome(t, 10) {
 		again, err := draw(t.Context(), testSeed, i)
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestDraw_Repeats(t *testing.T) {
 func TestDraw_Dimensions(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	list := drawSome(t, 300)
+	list := drawSome(t, 150)
 	for _, d := range list {
 		s := d.Scenario
 		last := s.Services[len(s.Services)-1]
@@ -90,7 +90,7 @@ func TestDraw_Dimensions(t *testing.T) {
 			t.Errorf("%s: in none of %d scenarios", what, len(list))
 		}
 	}
-	if most := len(list) / 20; seen["warned"] > most {
+	if most := len(list) / 10; seen["warned"] > most {
 		t.Errorf("%d of %d scenarios are settings that are warned of; want at most %d", seen["warned"], len(list), most)
 	}
 	for _, what := range []string{"load over 2.5", "down", "hang", "flaky", "slower", "slow tail", "workers"} {
