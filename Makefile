@@ -53,7 +53,7 @@ storm: ## Play outages against stagger and its peers in real time, and the grid:
 
 .PHONY: grid
 grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one)
-	@cd bench && $(OFF) go test -count=1 -timeout 60m -run 'Grid|Admission' ./storm -args -grid '$(GRID)'
+	@cd bench && $(OFF) go test -count=1 -timeout 60m -run 'Grid|Admission|Criticality' ./storm -args -grid '$(GRID)'
 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md

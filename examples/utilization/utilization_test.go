@@ -44,15 +44,11 @@ func (s *service) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckReques
 	}
 }
 
-// dial starts a server of a service, and connects to it a client whose calls have a second and admission.
-func dial(t *testing.T, s *service, options []grpc.ServerOption) grpc_health_v1.HealthClient {
+// dial starts a server of a service with workers, nil for any number of them, and connects to it a client whose calls have a
+// second and admission.
+func dial(t *testing.T, s *service, w *utilization.Workers) grpc_health_v1.HealthClient {
 	t.Helper()
-	listener := bufconn.Listen(1 << 16)
-	server := grpc.NewServer(options...)
-	grpc_health_v1.RegisterHealthServer(server, s)
-	served := make(chan error)
-	go func() { served <- server.Serve(listener) }()
-	set, err := policy.Parse("", []byte(`methodConfig: [{name: [{}], admission: REFUSE, timeout: 1s}]`))
+	set, err := policy.Parse("", []byte(`methodConfig: [{name: [{}], admission: REFUSE, sendCriticality: true, timeout: 1s}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +56,15 @@ func dial(t *testing.T, s *service, options []grpc.ServerOption) grpc_health_v1.
 	if err != nil {
 		t.Fatal(err)
 	}
+	var options []grpc.ServerOption
+	if w != nil {
+		options = w.ServerOptions(retrier, policy.CriticalityDefault)
+	}
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(options...)
+	grpc_health_v1.RegisterHealthServer(server, s)
+	served := make(chan error)
+	go func() { served <- server.Serve(listener) }()
 	conn, err := grpc.NewClient("passthrough:///service", append(retrier.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
@@ -77,7 +82,7 @@ func dial(t *testing.T, s *service, options []grpc.ServerOption) grpc_health_v1.
 }
 
 // Answers that take 700 ms of a call's second mean a queue if all workers are busy, and a slow service if few are. A
-// server that reports nothing leaves that open, and admission takes it for a queue.
+// server that reports nothing leaves that open: admission refuses nothing while no call has missed its deadline.
 func TestWorkers_Admission(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -86,17 +91,17 @@ func TestWorkers_Admission(t *testing.T) {
 	}{
 		"all workers are busy":  {1, true},
 		"most workers are idle": {10, false},
-		"no report":             {0, true},
+		"no report":             {0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := new(service)
-				var options []grpc.ServerOption
+				var w *utilization.Workers
 				if row.workers > 0 {
-					options = utilization.NewWorkers(row.workers).ServerOptions()
+					w = utilization.NewWorkers(row.workers)
 				}
-				client := dial(t, s, options)
+				client := dial(t, s, w)
 				call := func() error {
 					_, err := client.Check(t.Context(), new(grpc_health_v1.HealthCheckRequest))
 					return err
@@ -131,7 +136,7 @@ func TestWorkers_Wait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
 		s.takes.Store(int64(2 * time.Second))
-		client := dial(t, s, utilization.NewWorkers(1).ServerOptions())
+		client := dial(t, s, utilization.NewWorkers(1))
 		var running sync.WaitGroup
 		start := time.Now()
 		for range 2 {
@@ -145,5 +150,30 @@ func TestWorkers_Wait(t *testing.T) {
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("ended after %v; want the timeout", took)
 		}
+	})
+}
+
+// While all workers are busy, SHEDDABLE calls are refused at once, and others wait.
+func TestWorkers_Criticality(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(service)
+		s.takes.Store(int64(300 * time.Millisecond))
+		client := dial(t, s, utilization.NewWorkers(1))
+		call := func(c policy.Criticality) (time.Duration, error) {
+			start := time.Now()
+			_, err := client.Check(t.Context(), new(grpc_health_v1.HealthCheckRequest), interceptor.Criticality(c))
+			return time.Since(start), err
+		}
+		var running sync.WaitGroup
+		running.Go(func() { _, _ = call(policy.CriticalitySheddable) }) // no worker is busy
+		synctest.Wait()
+		if took, err := call(policy.CriticalitySheddable); status.Code(err) != codes.ResourceExhausted || took != 0 {
+			t.Errorf("%v after %v; want a refusal at once", err, took)
+		}
+		if took, err := call(policy.CriticalityDefault); err != nil || took != 600*time.Millisecond {
+			t.Errorf("%v after %v; want an answer after the wait for the worker", err, took)
+		}
+		running.Wait()
 	})
 }

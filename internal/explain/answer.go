@@ -31,6 +31,9 @@ func (a *Answer) Facts() []Fact {
 	list = append(list, Fact{"attempts", a.attempts()}, Fact{"safe", a.safety()})
 	if !a.Safe {
 		list = append(list, Fact{"refused", a.transparent()})
+		if spec := a.Policy.Spec(); spec.Retry != nil || spec.Hedge != nil {
+			list = append(list, Fact{"", a.believes()})
+		}
 	}
 	list = append(list, settings(a.Policy)...)
 	if a.Budget != "" {
@@ -233,6 +236,14 @@ func (a *Answer) transparent() string {
 		return "gRPC does not send the call again if the server refuses its stream (transparentRetry: DENY)"
 	}
 	return "gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)"
+}
+
+// believes is what becomes of a call that nobody declared safe if a server says that it did not process it.
+func (a *Answer) believes() string {
+	if a.Ignores {
+		return "a server that says it did not process the call is not believed (refusedRetry: DENY)"
+	}
+	return "a server that says it did not process the call is believed (refusedRetry: ALLOW)"
 }
 
 func (a *Answer) safety() string {

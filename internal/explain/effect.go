@@ -33,13 +33,14 @@ type Effect struct {
 	Pool     budget.FleetConfig // that the budget leases its reserve from; the zero value if it has none
 	Alone    bool               // attempts never run in parallel: the client sends a stream
 	Denied   bool               // gRPC may not send a call once more by itself (transparentRetry)
+	Ignores  bool               // a server that says it did not process a call is not believed (refusedRetry)
 }
 
 // EffectOf is the effect on "/service/method", for a Retrier with a cap of attempts. The level is the idempotency_level
 // of a method in its .proto; "" if nobody knows it.
 func EffectOf(set *policy.Set, level func(method string) string, method string, maxAttempts int) Effect {
 	e := Effect{Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
-	e.Denied = set.DeniesTransparentRetry(e.Policy, method)
+	e.Denied, e.Ignores = set.DeniesTransparentRetry(e.Policy, method), set.DeniesRefusedRetry(e.Policy)
 	if e.Policy == nil {
 		e.Entry, e.Because = "none", "no entry names it, its service or everything"
 		return e

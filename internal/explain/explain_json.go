@@ -47,6 +47,7 @@ type AnswerJSON struct {
 	MethodJSON
 
 	Transparent string              `json:"transparentRetry,omitempty"` // of methods that nobody declares safe
+	Refused     string              `json:"refusedRetry,omitempty"`     // the same
 	Settings    map[string][]string `json:"settings,omitempty"`         // what the text shows of the entry
 	Deadline    string              `json:"deadline,omitempty"`
 	If          string              `json:"if,omitempty"`
@@ -81,9 +82,12 @@ type EndJSON struct {
 func (a *Answer) JSON() AnswerJSON {
 	whole := AnswerJSON{MethodJSON: a.Effect.JSON(a.Method), Events: []EventJSON{}}
 	if !a.Safe {
-		whole.Transparent = policy.TransparentRetryAllow.String()
+		whole.Transparent, whole.Refused = policy.TransparentRetryAllow.String(), policy.RefusedRetryAllow.String()
 		if a.Denied {
 			whole.Transparent = policy.TransparentRetryDeny.String()
+		}
+		if a.Ignores {
+			whole.Refused = policy.RefusedRetryDeny.String()
 		}
 	}
 	if a.Policy == nil {

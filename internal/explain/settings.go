@@ -27,10 +27,10 @@ func settings(p *policy.Policy) []Fact {
 		add("codes", "%s", r.Codes)
 		add("backoff", "%s", firstRetry(r.FirstRetry)+backoff(p.Backoff()))
 		for _, own := range r.PerCode {
-			add("", "%s: %s", own.Codes, perCode(own))
+			add("", "%s%s: %s", own.Codes, informed(own.Info), perCode(own))
 		}
 		for _, o := range r.Overrides {
-			add("", "%s counts as %s%s", o.Codes, policy.CodeName(o.As), containing(o.Contains))
+			add("", "%s%s counts as %s%s", o.Codes, informed(o.Info), policy.CodeName(o.As), containing(o.Contains))
 		}
 	}
 	if h := spec.Hedge; h != nil {
@@ -48,6 +48,9 @@ func settings(p *policy.Policy) []Fact {
 	case policy.AdmissionAuto:
 		add("admission", "AUTO: a call that cannot be answered before its deadline is not made, if it is SHEDDABLE or its servers say how busy they are; criticality %s", p.Criticality())
 	default:
+	}
+	if p.SendsCriticality() {
+		add("criticality", "%s, sent with each call (sendCriticality); that of the incoming call or of the call itself may be another", p.Criticality())
 	}
 	if spec.Retry == nil && spec.Hedge == nil {
 		return list
@@ -103,7 +106,20 @@ func perCode(own policy.CodeSpec) string {
 	if own.CostFactor > 0 {
 		parts = append(parts, fmt.Sprintf("costs the budget × %v", own.CostFactor))
 	}
+	if own.OnlyWithServerDelay {
+		parts = append(parts, "retried only if the server names a delay")
+	}
+	if own.Processed == policy.ProcessedNo {
+		parts = append(parts, "the server has not processed the call, which is retried even if undeclared")
+	}
 	return strings.Join(parts, "; ")
+}
+
+func informed(info policy.ErrorInfo) string {
+	if info == (policy.ErrorInfo{}) {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", info)
 }
 
 func containing(text string) string {

@@ -123,6 +123,7 @@ methodConfig:
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
 		"refused   gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)\n",
+		"          a server that says it did not process the call is believed (refusedRetry: ALLOW)\n",
 		"budget    none\n", "no other attempt", "NO         May the method be repeated?",
 	} {
 		if !strings.Contains(got, want) {
@@ -389,6 +390,36 @@ func TestExplainJSON(t *testing.T) {
 	out, err = run(t, slowPolicy, "-", method, "--hang", "--format", "json")
 	if err != nil || strings.Contains(out, `"end"`) {
 		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = run(t, "refusedRetry: DENY", "-", method, "--format", "json")
+	if err != nil || !strings.Contains(out, `"refusedRetry": "DENY"`) {
+		t.Errorf("%v, %s", err, out)
+	}
+	out, err = run(t, `methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  idempotency: NONE
+  sendCriticality: true
+  refusedRetry: DENY
+  retryPolicy:
+    maxAttempts: 3
+    initialBackoff: 0.1s
+    maxBackoff: 1s
+    backoffMultiplier: 2
+    retryableStatusCodes: [UNKNOWN, RESOURCE_EXHAUSTED]
+    codeOverrides: [{codes: [ABORTED], errorInfo: {reason: BUSY}, as: UNKNOWN}]
+    perCode:
+    - {codes: [RESOURCE_EXHAUSTED], errorInfo: {domain: acme.com, reason: FULL}, processed: NO}
+    - {codes: [RESOURCE_EXHAUSTED], onlyWithServerDelay: true}
+`, "-", method)
+	for _, want := range []string{
+		"a server that says it did not process the call is not believed (refusedRetry: DENY)",
+		"RESOURCE_EXHAUSTED (FULL of acme.com): the server has not processed the call, which is retried even if undeclared",
+		"RESOURCE_EXHAUSTED: retried only if the server names a delay", "ABORTED (BUSY of *) counts as UNKNOWN",
+		"DEFAULT, sent with each call (sendCriticality)",
+	} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%v, no %q in %s", err, want, out)
+		}
 	}
 	out, err = run(t, "transparentRetry: DENY", "-", method, "--format", "json")
 	if err != nil || !strings.Contains(out, `"strategy": "neither"`) || !strings.Contains(out, `"transparentRetry": "DENY"`) {
