@@ -118,13 +118,9 @@ func (b *bounds) load() *excess {
 	for i := range b.Fleets {
 		f := &b.Fleets[i]
 		all, peak := b.callsOf(f)
-		shares := 0.0
-		for k := range f.Calls {
-			shares += cmp.Or(f.Calls[k].Share, 1)
-		}
 		for k := range f.Calls {
 			c := &f.Calls[k]
-			part := cmp.Or(c.Share, 1) / shares
+			part := c.share() / f.shares()
 			flying := all
 			switch {
 			case f.Think != nil:

@@ -4,7 +4,6 @@
 package sim
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -61,7 +60,7 @@ func (f *fleet) anyLink() *link {
 	}
 	at := f.choice.Float64() * f.shares
 	for _, l := range f.links[:last] {
-		if at -= cmp.Or(l.spec.Share, 1); at < 0 {
+		if at -= l.spec.share(); at < 0 {
 			return l
 		}
 	}

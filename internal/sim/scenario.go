@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -99,6 +100,17 @@ type Call struct {
 	Delay       *Distribution
 	Loss        float64 // part of the messages that never arrive
 }
+
+// shares are those of all its calls.
+func (f *Fleet) shares() float64 {
+	sum := 0.0
+	for i := range f.Calls {
+		sum += f.Calls[i].share()
+	}
+	return sum
+}
+
+func (c *Call) share() float64 { return cmp.Or(c.Share, 1) }
 
 // Capacity is how many requests, of calls whose work is 1, all backends together serve in a second while nothing is wrong
 // with them.

@@ -74,7 +74,7 @@ func (b *builder) addService(spec *Service, i uint64) {
 
 func (b *builder) addFleet(spec *Fleet, i uint64) error {
 	f := &fleet{
-		world: b.world, spec: spec, clients: cmp.Or(b.variant.Clients, spec.Clients, 1), counts: newFleetCounts(b.world),
+		world: b.world, spec: spec, shares: spec.shares(), clients: cmp.Or(b.variant.Clients, spec.Clients, 1), counts: newFleetCounts(b.world),
 		arrivals: random(b.seed, fleetRandom+2000*i), whose: random(b.seed, clientRandom+i), choice: random(b.seed, choiceRandom+i),
 	}
 	b.world.fleets = append(b.world.fleets, f)
@@ -85,7 +85,6 @@ func (b *builder) addFleet(spec *Fleet, i uint64) error {
 		}
 		l.fleet = f
 		f.links = append(f.links, l)
-		f.shares += cmp.Or(spec.Calls[i].Share, 1)
 	}
 	return nil
 }

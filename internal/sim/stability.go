@@ -1,0 +1,271 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Stability is how much load a scenario bears. Loads are parts of the [Stability.Capacity].
+type Stability struct {
+	Scenario *Scenario          `json:"-"`
+	Seeds    []uint64           `json:"seeds"`        // each load is played with
+	Capacity float64            `json:"capacityPerS"` // calls per second of all fleets, without retries
+	Service  string             `json:"service"`      // that is busy first
+	Variants []VariantStability `json:"variants"`
+}
+
+// VariantStability is how much load one variant bears.
+type VariantStability struct {
+	Name     string       `json:"name"`
+	Serves   Limit        `json:"serves"`   // the calls of each fleet, without trouble
+	Recovers Limit        `json:"recovers"` // when the trouble is over: the calls succeed again until the end
+	Times    []RecoveryAt `json:"times"`
+}
+
+// Limit is between two loads that were played. Holds is 0 if it does not hold at the least load, and Fails is 0 if it holds
+// at the highest.
+type Limit struct {
+	Holds float64 `json:"upTo"`
+	Fails float64 `json:"notFrom"`
+}
+
+// RecoveryAt is how long the slowest fleet took to be served well again at a load: the middle one of the seeds.
+type RecoveryAt struct {
+	Load float64   `json:"load"`
+	Took Recovered `json:"recovery"`
+}
+
+// The loads that are played, in steps of the capacity: all coarse ones until one fails, and single ones between.
+const (
+	steps       = 80 // of the capacity
+	coarse      = steps / 10
+	highest     = steps + coarse
+	seedsPlayed = 3
+)
+
+// Stability plays the scenario at many loads before and after its trouble, which stays as it is, and without the trouble. A scenario
+// without a variant that retries nothing gets one. The error is that of [Scenario.Run], or says what the scenario lacks: it needs
+// phases before, in and after the trouble, and fleets with a rate.
+func (s *Scenario) Stability(ctx context.Context, o Options) (*Stability, error) {
+	s = s.withDefaults()
+	if err := s.sweepable(); err != nil {
+		return nil, err
+	}
+	s.Variants = s.withoutRetries()
+	r := &Stability{Scenario: s, Variants: make([]VariantStability, len(s.Variants))}
+	r.Capacity, r.Service = s.bottleneck()
+	for i := range seedsPlayed {
+		r.Seeds = append(r.Seeds, cmp.Or(o.Seed, s.Seed)+uint64(i))
+	}
+	var (
+		all   sync.WaitGroup
+		slots = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
+		errs  = make([]error, len(s.Variants))
+		parts = progress{tell: o.Progress, parts: make([]float64, len(s.Variants)), length: time.Second}
+	)
+	for i := range s.Variants {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			w := sweep{scenario: s, variant: s.Variants[i], options: o, seeds: r.Seeds, progress: parts.of(i)}
+			r.Variants[i], errs[i] = w.run(ctx)
+			w.tell(time.Second)
+		})
+	}
+	all.Wait()
+	return r, cmp.Or(errs...)
+}
+
+// sweepable says what a scenario lacks.
+func (s *Scenario) sweepable() error {
+	for kind, name := range []string{KindTrouble: "TROUBLE", KindLead: "LEAD", KindAfter: "AFTER"} {
+		if !slices.ContainsFunc(s.Phases, func(p Phase) bool { return p.Kind == Kind(kind) }) {
+			return fmt.Errorf("sim: %s: phases: none is of kind %s; the load before and after a trouble is changed, which needs all three kinds", s.Title, name)
+		}
+	}
+	for i := range s.Fleets {
+		if s.Fleets[i].Rate == 0 {
+			return fmt.Errorf("sim: %s: fleets[%d].think: clients that think make no more calls at a higher load; give the fleet a rate", s.Title, i)
+		}
+	}
+	return nil
+}
+
+// withoutRetries are the variants, one of which retries nothing.
+func (s *Scenario) withoutRetries() []Variant {
+	variants := s.Variants
+	if len(variants) == 0 {
+		variants = []Variant{{Name: "as the scenario says"}}
+	}
+	if slices.ContainsFunc(variants, func(v Variant) bool { return v.All == NoPolicy && len(v.Policies) == 0 }) {
+		return variants
+	}
+	return append([]Variant{{Name: "no retries", All: NoPolicy}}, variants...)
+}
+
+// bottleneck is how many calls per second of all fleets keep the first service busy, without retries, and which that is.
+func (s *Scenario) bottleneck() (perSecond float64, service string) {
+	busy := map[string]float64{} // workers' seconds at each service for each second of the scenario
+	var visit func(c *Call, rate float64)
+	visit = func(c *Call, rate float64) {
+		for i := range s.Services {
+			if to := &s.Services[i]; to.Name == c.Service {
+				busy[to.Name] += rate * cmp.Or(c.Work, 1) * to.Time.Mean().Seconds()
+				for k := range to.Calls {
+					visit(&to.Calls[k], rate)
+				}
+			}
+		}
+	}
+	for i := range s.Fleets {
+		f := &s.Fleets[i]
+		for k := range f.Calls {
+			visit(&f.Calls[k], f.Rate*f.Calls[k].share()/f.shares())
+		}
+	}
+	for i := range s.Services {
+		to := &s.Services[i]
+		if n := s.rate() * float64(to.Backends*to.Workers) / busy[to.Name]; busy[to.Name] > 0 && (service == "" || n < perSecond) {
+			perSecond, service = n, to.Name
+		}
+	}
+	return perSecond, service
+}
+
+// rate is that of all fleets.
+func (s *Scenario) rate() float64 {
+	sum := 0.0
+	for i := range s.Fleets {
+		sum += s.Fleets[i].Rate
+	}
+	return sum
+}
+
+// at is the scenario with another load before and after its trouble; without the trouble, all the time.
+func (s *Scenario) at(load float64, trouble bool, v Variant) *Scenario {
+	c := *s
+	c.Variants = []Variant{v}
+	c.Phases = slices.Clone(s.Phases)
+	for i := range c.Phases {
+		if p := &c.Phases[i]; p.Kind != KindTrouble || !trouble {
+			p.Load, p.LoadTo, p.Faults = load, nil, nil
+		}
+	}
+	return &c
+}
+
+// sweep plays one variant at many loads.
+type sweep struct {
+	scenario *Scenario
+	variant  Variant
+	options  Options
+	seeds    []uint64
+	progress func(time.Duration)
+	played   int
+}
+
+// run finds the limits. That of the recovery is the lowest load that fails: all tenths below it are played. Beyond what is served
+// there is nothing to recover to.
+func (w *sweep) run(ctx context.Context) (VariantStability, error) {
+	r := VariantStability{Name: w.variant.Name}
+	last, first, err := w.limit(ctx, 0, highest+1, false)
+	if err != nil {
+		return r, err
+	}
+	r.Serves = newLimit(last, first)
+	last = 0
+	for step := coarse; step < first; step += coarse {
+		took, err := w.play(ctx, step, true)
+		if err != nil {
+			return r, err
+		}
+		r.Times = append(r.Times, RecoveryAt{float64(step) / steps, took})
+		if took.State != RecoveryReturned {
+			first = step
+			break
+		}
+		last = step
+	}
+	last, first, err = w.limit(ctx, last, first, true)
+	r.Recovers = newLimit(last, first)
+	return r, err
+}
+
+func newLimit(holds, fails int) Limit {
+	l := Limit{Holds: float64(holds) / steps}
+	if fails <= highest {
+		l.Fails = float64(fails) / steps
+	}
+	return l
+}
+
+// limit finds where between two steps it begins to fail.
+func (w *sweep) limit(ctx context.Context, holds, fails int, trouble bool) (last, first int, err error) {
+	for fails-holds > 1 {
+		middle := (holds + fails) / 2
+		took, err := w.play(ctx, middle, trouble)
+		if err != nil {
+			return 0, 0, err
+		}
+		if took.State == RecoveryReturned {
+			holds = middle
+		} else {
+			fails = middle
+		}
+	}
+	return holds, fails, nil
+}
+
+// play plays a load with each seed: how long the slowest fleet took, the middle one of the seeds, or never with one of them.
+func (w *sweep) play(ctx context.Context, step int, trouble bool) (Recovered, error) {
+	perSecond, _ := w.scenario.bottleneck()
+	s := w.scenario.at(float64(step)/steps*perSecond/w.scenario.rate(), trouble, w.variant)
+	list := make([]time.Duration, 0, len(w.seeds))
+	for _, seed := range w.seeds {
+		r, err := s.Run(ctx, Options{Seed: seed, Clients: w.options.Clients, Parallel: 1})
+		if err != nil {
+			return Recovered{}, err
+		}
+		w.played++
+		w.tell(min(time.Duration(w.played)*time.Second/usualPlays, time.Second))
+		var slowest time.Duration
+		for i := range r.Runs[0].Fleets {
+			f := &r.Runs[0].Fleets[i]
+			if trouble && !s.stays(f) || !trouble && f.Success < s.Recovery.Success {
+				return Recovered{State: RecoveryNever}, nil
+			}
+			slowest = max(slowest, f.Recovery.Took)
+		}
+		list = append(list, slowest)
+	}
+	slices.Sort(list)
+	return Recovered{RecoveryReturned, list[len(list)/2]}, nil
+}
+
+// tell says how far the variant is, of a second.
+func (w *sweep) tell(done time.Duration) {
+	if w.progress != nil {
+		w.progress(done)
+	}
+}
+
+// usualPlays is how often a variant is played, more or less.
+const usualPlays = 60
+
+// stays reports whether a fleet has recovered, and is served well in the last quarter of the time after the trouble.
+func (s *Scenario) stays(f *FleetResult) bool {
+	var begun, succeeded int
+	for i := int((s.Length() - (s.Length()-s.TroubleEnd())/4) / s.Bucket); i < len(f.Begun); i++ {
+		begun += f.Begun[i]
+		succeeded += f.Succeeded[i]
+	}
+	return f.Recovery.State == RecoveryReturned && (begun == 0 || part(succeeded, begun) >= s.Recovery.Success)
+}
