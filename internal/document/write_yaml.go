@@ -83,9 +83,9 @@ func (n *Node) flow() string {
 	}
 }
 
-// plainText needs no quotes anywhere in YAML: words that begin with a letter, a slash or a dot before a letter, and times
+// plainText needs no quotes anywhere in YAML: words that begin with a letter, paths, and times
 // such as 1.5ms.
-var plainText = regexp.MustCompile(`^(/?[A-Za-z_][\w./+-]*( [\w./+(-][\w./+()-]*)*|[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)([0-9.]+(ns|us|ms|s|m|h))*)$`)
+var plainText = regexp.MustCompile(`^((\.{0,2}/)*[A-Za-z_][\w./+-]*( [\w./+(-][\w./+()-]*)*|[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)([0-9.]+(ns|us|ms|s|m|h))*)$`)
 
 // plainWords are those that mean something else, to readers of any version.
 var plainWords = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)

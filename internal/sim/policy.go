@@ -28,11 +28,20 @@ type Policy struct {
 // NewPolicy reads a policy for a scenario that holds it itself. The text is that of a policy file; see [policy.Parse] for the
 // error.
 func NewPolicy(text string) (*Policy, error) {
-	set, err := policy.Parse("policy", []byte(text))
+	p, err := ReadPolicy("policy", []byte(text))
+	if err == nil {
+		p.File = ""
+	}
+	return p, err
+}
+
+// ReadPolicy reads the text of a policy file that a scenario names.
+func ReadPolicy(file string, text []byte) (*Policy, error) {
+	set, err := policy.Parse(file, text)
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{Set: set, Text: text}, nil
+	return &Policy{Set: set, File: file, Text: string(text)}, nil
 }
 
 // change is what a variant's set makes of a policy.
@@ -158,12 +167,11 @@ func (f *fields) policyFile(name string, read func(string) ([]byte, error)) *Pol
 		f.wrong(name, "cannot be read: %v", err)
 		return nil
 	}
-	set, err := policy.Parse(file, data)
+	p, err := ReadPolicy(file, data)
 	if err != nil {
 		f.failed = append(f.failed, err)
-		return nil
 	}
-	return &Policy{Set: set, File: file, Text: string(data)}
+	return p
 }
 
 // ownPolicy reads one that stands in the scenario.

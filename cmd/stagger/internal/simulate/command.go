@@ -19,16 +19,18 @@ import (
 
 // options are the command line.
 type options struct {
-	scenario string
-	seed     uint64
-	clients  int
-	policy   string
-	method   string
-	study    string
-	list     bool
-	repeats  int
-	format   string
-	output   string
+	scenario  string
+	seed      uint64
+	clients   int
+	policy    string
+	method    string
+	study     string
+	list      bool
+	stability bool
+	sketch    sketch
+	repeats   int
+	format    string
+	output    string
 }
 
 // Command is "stagger simulate".
@@ -47,6 +49,8 @@ seed gives one result.`,
   stagger simulate overload
   stagger simulate overload --policy retry.yaml --method acme.orders.v1.OrderService/GetOrder
   stagger simulate my/outage.yaml --format html --output outage.html
+  stagger simulate overload --stability
+  stagger simulate --new --policy retry.yaml --rate 900 --latency 20ms --workers 20 --clients 50 -o mine.yaml
   stagger simulate --study aws`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,6 +59,9 @@ seed gives one result.`,
 			}
 			if err := o.check(); err != nil {
 				return err
+			}
+			if o.sketch.is {
+				return o.create(cmd)
 			}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -67,6 +74,11 @@ seed gives one result.`,
 	f.IntVar(&o.clients, "clients", 0, "`number` of clients of each fleet, which share its calls (default: the scenario's)")
 	f.StringVar(&o.policy, "policy", "", "play it with the policies of this `file`, too")
 	f.StringVar(&o.method, "method", "", "with --policy: SERVICE/METHOD, the `name` under which the file is asked (default: the scenario's)")
+	f.BoolVar(&o.stability, "stability", false, "how much load the scenario bears, and from which load it does not recover from its trouble")
+	f.BoolVar(&o.sketch.is, "new", false, "write a scenario for the file of --policy, from --rate, --latency, --workers and --clients")
+	f.Float64Var(&o.sketch.rate, "rate", 0, "with --new: calls per second of all clients together, a `number`")
+	f.DurationVar(&o.sketch.latency, "latency", 0, "with --new: `time` that the service takes for a call, on average")
+	f.IntVar(&o.sketch.workers, "workers", 0, "with --new: `number` of calls that the service works on at a time")
 	f.StringVar(&o.study, "study", "", "in place of a scenario: `aws`, the study of exponential backoff and jitter")
 	f.IntVar(&o.repeats, "repeats", 0, "with --study: `number` of times that each experiment is made (default: 100)")
 	f.BoolVar(&o.list, "list", false, "list the scenarios that are built in")
@@ -78,14 +90,20 @@ seed gives one result.`,
 // check refuses what does not go together.
 func (o *options) check() error {
 	asked := 0
-	for _, is := range []bool{o.scenario != "", o.study != "", o.list} {
+	for _, is := range []bool{o.scenario != "", o.study != "", o.list, o.sketch.is} {
 		if is {
 			asked++
 		}
 	}
 	switch {
 	case asked != 1:
-		return cli.UsageErrorf("want one of: a SCENARIO (see --list), --study or --list")
+		return cli.UsageErrorf("want one of: a SCENARIO (see --list), --new, --study or --list")
+	case o.stability && o.scenario == "":
+		return cli.UsageErrorf("--stability: is for a SCENARIO")
+	case o.sketch.is && (o.policy == "" || o.sketch.rate <= 0 || o.sketch.latency <= 0 || o.sketch.workers <= 0 || o.clients <= 0):
+		return cli.UsageErrorf("--new: needs --policy FILE, and --rate, --latency, --workers and --clients of more than 0")
+	case !o.sketch.is && o.sketch.given():
+		return cli.UsageErrorf("--rate, --latency and --workers: are for --new")
 	case o.study != "" && o.study != "aws":
 		return cli.UsageErrorf("--study %q: must be aws", o.study)
 	case o.clients < 0:
@@ -112,6 +130,13 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		}
 		return o.write(out, func(to io.Writer) { writeStudy(to, study, findings) },
 			func() any { return findings }, func() *report.Report { return studyPage(study, findings) })
+	}
+	if o.stability {
+		r, err := o.bears(ctx, errs)
+		if err != nil {
+			return err
+		}
+		return o.write(out, func(to io.Writer) { writeStability(to, r) }, func() any { return r }, func() *report.Report { return stabilityPage(r) })
 	}
 	s, err := o.load()
 	if err != nil {

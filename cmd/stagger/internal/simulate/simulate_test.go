@@ -167,13 +167,15 @@ func TestStudyFormats(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want one of: a SCENARIO (see --list), --study or --list":            {},
-		"want one of: a SCENARIO (see --list), --study or --list ":           {"chain", "--list"},
+		"want one of: a SCENARIO (see --list), --new, --study or --list":            {},
+		"want one of: a SCENARIO (see --list), --new, --study or --list ":           {"chain", "--list"},
 		`--study "azure": must be aws`:                                       {"--study", "azure"},
 		"--clients -1: must be at least 1":                                   {"chain", "--clients", "-1"},
 		"--repeats 3: must be at least 1, with --study":                      {"chain", "--repeats", "3"},
 		"--clients and --policy are for a scenario: the study has its own":   {"--study", "aws", "--clients", "3"},
 		`--method "a/b": is for the file of --policy`:                        {"chain", "--method", "a/b"},
+		"--rate, --latency and --workers: are for --new":                     {"chain", "--rate", "7"},
+		"--stability: is for a SCENARIO":                                     {"--list", "--stability"},
 		"nothing: is no file, and no scenario that is built in; those are b": {"nothing"},
 	} {
 		_, _, err := command(t, args...)
@@ -181,6 +183,89 @@ func TestUsageErrors(t *testing.T) {
 			t.Errorf("%q: error %v; want a usage error: %s", args, err, want)
 		}
 	}
+}
+
+func TestStability(t *testing.T) {
+	t.Parallel()
+	text := good(t, "gateway", "--stability", "--seed", "4")
+	contains(t, "the text", text, "a gateway that gives up early: how much load it bears\n", "with 200 calls a second, shop has no idle worker", "serves all up to", "│ retries without a budget ", "│ 10 % ", "never")
+	var r sim.Stability
+	if err := json.Unmarshal([]byte(good(t, "gateway", "--stability", "--format", "json", "--seed", "4")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if none, eager := r.Variants[0], r.Variants[1]; len(r.Variants) != 3 || r.Seeds[2] != 6 || none.Recovers.Fails < eager.Recovers.Fails+0.3 || len(none.Times) < 8 {
+		t.Errorf("%+v", r)
+	}
+	page := good(t, "gateway", "--stability", "--format", "html")
+	contains(t, "the page", page, "<svg", "Time to recover", "does not recover from")
+	if rows, err := csv.NewReader(strings.NewReader(good(t, "gateway", "--stability", "--format", "csv"))).ReadAll(); err != nil || len(rows) < 10 {
+		t.Errorf("%d rows, error %v", len(rows), err)
+	}
+	if _, _, err := command(t, "chain", "--stability"); err == nil || !strings.Contains(err.Error(), "none is of kind AFTER") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Limits that only one side is known of are said as such, and loads at which no variant recovers have no plot.
+func TestStabilityLimits(t *testing.T) {
+	t.Parallel()
+	r := &sim.Stability{
+		Scenario: &sim.Scenario{Title: "x"}, Capacity: 100,
+		Variants: []sim.VariantStability{
+			{Name: "nothing", Serves: sim.Limit{Fails: 0.0125}, Recovers: sim.Limit{Fails: 0.0125}},
+			{Name: "everything", Serves: sim.Limit{Holds: 1.1}, Recovers: sim.Limit{Holds: 1.1}},
+		},
+	}
+	var b strings.Builder
+	writeStability(&b, r)
+	contains(t, "the text", b.String(), "less than 1.25 %", "1.25 % (1.25/s)", "110 % (110/s)", "more than 110 %")
+	if strings.Contains(b.String(), timesTitle) || len(stabilityPage(r).Sections[0].Plots) != 0 {
+		t.Errorf("times where there are none:\n%s", &b)
+	}
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, scenario := filepath.Join(folder, "own.yaml"), filepath.Join(folder, "sub", "mine.yaml")
+	if err := os.Mkdir(filepath.Join(folder, "sub"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--new", "--policy", file, "--rate", "60", "--latency", "20ms", "--workers", "2", "--clients", "5"}
+	contains(t, "the scenario", good(t, args...), "clients: 5, rate: 60", "own: "+file, "/a.B/C", "{exponential: 20ms}", "pulse, length: 2.5s, load: 2.5")
+	good(t, append(args, "-o", scenario)...)
+	contains(t, "what is played", good(t, scenario), "no retries", "own policy")
+	for want, change := range map[string][]string{
+		"--new: needs --policy FILE":      {"--workers", "0"},
+		"must be less than the 50 that 1": {"--workers", "1"},
+		"has no entry for the method":     {"--method", "x.Y/Z"},
+		"want one of: a SCENARIO":         {"overload"},
+		"--stability: is for a SCENARIO":  {"--stability"},
+	} {
+		if _, _, err := command(t, append(args, change...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v; want %s", change, err, want)
+		}
+	}
+}
+
+// A scenario names its policy file from where it stands, however both are named.
+func TestNewPaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("sub", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("own.yaml", []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good(t, "--new", "--policy", "own.yaml", "--rate", "60", "--latency", "20ms", "--workers", "2", "--clients", "5", "-o", "sub/mine.yaml")
+	text, err := os.ReadFile("sub/mine.yaml")
+	if err != nil || !strings.Contains(string(text), "policies: {own: ../own.yaml}") {
+		t.Errorf("%s, error %v", text, err)
+	}
+	good(t, "sub/mine.yaml")
 }
 
 func TestFileErrors(t *testing.T) {

@@ -1,0 +1,87 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Sketch is what is known of a service and its clients before anything is measured.
+type Sketch struct {
+	Policy    *Policy       // of the calls
+	Method    string        // "/package.Service/Method"; "": the first of the policy that may be retried
+	Rate      float64       // calls per second of all processes together
+	Latency   time.Duration // that a worker takes for a call, on average
+	Workers   int           // calls that the service works on at a time, all its backends together
+	Processes int           // that call
+}
+
+// pulseLoad is a pulse's load, as a part of the capacity.
+const pulseLoad = 1.5
+
+// Scenario is a scenario with a pulse, for [Scenario.Run] and [Scenario.Stability]. The error says which number cannot be, or
+// that no method may be retried.
+func (k Sketch) Scenario() (*Scenario, error) {
+	capacity := float64(k.Workers) / k.Latency.Seconds()
+	switch {
+	case !(k.Rate > 0) || k.Latency <= 0 || k.Workers < 1 || k.Processes < 1:
+		return nil, errors.New("the calls per second, the latency, the workers and the processes must each be more than 0")
+	case k.Rate >= capacity:
+		return nil, fmt.Errorf("%v calls per second: must be less than the %.4g that %d workers serve, who take %v for each", k.Rate, capacity, k.Workers, k.Latency)
+	}
+	method, err := k.method()
+	if err != nil {
+		return nil, err
+	}
+	deadline := max(time.Second, 50*k.Latency)
+	if p := k.Policy.Lookup(method); p != nil {
+		deadline = cmp.Or(p.Spec().Timeout, deadline)
+	}
+	calls := func(n float64) time.Duration { // the time of so many
+		return time.Duration(min(n/k.Rate, mostLength.Seconds()) * float64(time.Second)).Round(time.Millisecond)
+	}
+	s := &Scenario{
+		Title: fmt.Sprintf("a service that takes %v, with %v calls a second", k.Latency, k.Rate),
+		About: "Made of a policy and four numbers. Guessed are one backend, exponential times, a queue of 1.5 deadlines, and a pulse of 1.5 times " +
+			"the capacity: change what is different at your service.",
+		Seed: 1, Policies: map[string]*Policy{"own": k.Policy},
+		Recovery: Recovery{Success: defaultRecovery.Success, Window: min(max(defaultRecovery.Window, calls(25)), time.Hour)},
+		Services: []Service{{
+			Name: "service", Backends: 1, Workers: k.Workers, Time: &Distribution{Shape: ShapeExponential, A: k.Latency}, Refuse: codes.ResourceExhausted, Guard: true,
+			Queue: int(min(math.Ceil(1.5*capacity*deadline.Seconds()), 100_000_000)),
+		}},
+		Fleets: []Fleet{{
+			Name: "processes", Clients: k.Processes, Rate: k.Rate, Calls: []Call{{Service: "service", Method: method, Policy: "own", Deadline: deadline}},
+		}},
+		Variants: []Variant{{Name: "no retries", All: NoPolicy}, {Name: "own policy"}},
+		Phases: []Phase{
+			{Name: "calm", Kind: KindLead, Length: max(10*deadline, calls(200)), Load: 1},
+			{Name: "pulse", Length: max(5*deadline/2, calls(100)), Load: math.Round(100*pulseLoad*capacity/k.Rate) / 100},
+			{Name: "after", Kind: KindAfter, Length: max(15*deadline, calls(500)), Load: 1},
+		},
+	}
+	s.Bucket = s.bucket()
+	return s, nil
+}
+
+// method is the one that is called: a name of the policy's first entry with retries, which lets its methods be retried.
+func (k Sketch) method() (string, error) {
+	if k.Method != "" {
+		return k.Method, nil
+	}
+	for _, p := range k.Policy.Policies() {
+		name := p.Name()
+		method := "/" + cmp.Or(name.Service, "any.Service") + "/" + cmp.Or(name.Method, "AnyMethod")
+		if p.MaxAttempts() > 1 && k.Policy.Lookup(method) == p && k.Policy.Safe(p, method) {
+			return method, nil
+		}
+	}
+	return "", fmt.Errorf("no entry of the policy lets the methods that it names be retried; name a method that is idempotent")
+}
