@@ -48,7 +48,7 @@ func (k Sketch) Scenario() (*Scenario, error) {
 		return time.Duration(min(n/k.Rate, mostLength.Seconds()) * float64(time.Second)).Round(time.Millisecond)
 	}
 	s := &Scenario{
-		Title: fmt.Sprintf("a service that takes %v, with %v calls a second", k.Latency, k.Rate),
+		Title: fmt.Sprintf("a service that takes %v for each of %v calls a second", k.Latency, k.Rate),
 		About: "Made of a policy and four numbers. Guessed are one backend, exponential times, a queue of 1.5 deadlines, and a pulse of 1.5 times " +
 			"the capacity: change what is different at your service.",
 		Seed: 1, Policies: map[string]*Policy{"own": k.Policy},
