@@ -167,8 +167,8 @@ func TestStudyFormats(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want one of: a SCENARIO (see --list), --new, --study or --list":            {},
-		"want one of: a SCENARIO (see --list), --new, --study or --list ":           {"chain", "--list"},
+		"want one of: a SCENARIO (see --list), --new, --study or --list":     {},
+		"want one of: a SCENARIO (see --list), --new, --study or --list ":    {"chain", "--list"},
 		`--study "azure": must be aws`:                                       {"--study", "azure"},
 		"--clients -1: must be at least 1":                                   {"chain", "--clients", "-1"},
 		"--repeats 3: must be at least 1, with --study":                      {"chain", "--repeats", "3"},
