@@ -43,6 +43,23 @@ func TestLatePolicy_CommitOnHeaders(t *testing.T) {
 	}
 }
 
+// Attempts that are sent after the service config has come carry the criticality that it says.
+func TestLatePolicy_Criticality(t *testing.T) {
+	playLive(t, nil, func(t *testing.T, s scene) {
+		s.Default(down())
+		l := dialLive(t, s, delivered(`"retryPolicy"`, `"sendCriticality": true, "criticality": "CRITICAL"`), s.retrier.Resolver)
+		for _, what := range []string{"the first call", "the second"} {
+			l.wants(t, what, get, 3, policy.ReasonAttemptsExhausted)
+			for _, a := range s.Attempts() {
+				said := a.Metadata.Get(interceptor.CriticalityHeader)
+				if late := what == "the first call" && a.Number == 1; (len(said) == 1 && said[0] == "CRITICAL") == late {
+					t.Errorf("%s, attempt %d: %q", what, a.Number, said)
+				}
+			}
+		}
+	})
+}
+
 // A server that refuses the stream of the first call may have carried that out. Until the service config has come, nobody
 // knows whether gRPC may send it again.
 func TestLatePolicy_TransparentRetry(t *testing.T) {

@@ -46,11 +46,11 @@ func refusal(ctx context.Context, method string) metadata.MD {
 	return metadata.Pairs(RefusedTrailer, previous+" "+method)
 }
 
-// refused reports whether a server says of attempt a that it did not process it. What it says of another call is noted, too:
-// the handler that made this one may pass it on.
+// refused reports whether a server says of attempt a that it did not process it. That it says so of any call is noted: the
+// handler that made this one may pass it on.
 func (c *call) refused(a *attempt, trailer metadata.MD) bool {
 	said := trailer[RefusedTrailer]
-	if len(said) == 0 {
+	if len(said) == 0 || len(said) == 1 && said[0] == ranHandler {
 		return false
 	}
 	if in := inbound(c.ctx); in != nil {

@@ -86,12 +86,11 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		code            = bit(p.codeOf(out))
 		own             = p.ownFor(out)
 		push            = ReadPushback(out.Status, out.Header, out.Trailer, now)
-		listed          = p.Retryable(out) && (out.Again || own == nil || !own.OnlyWithServerDelay || push.Source != "")
+		listed          = p.Retryable(out) && own.allows(out, push)
 		limit, bo, cost = p.with(own)
 	)
-	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16). An
-	// attempt that has timed out has not ended: it counts when it is abandoned.
-	if !out.TimedOut && !out.Final && out.Status.Code() != codes.OK && (listed || push.Stop) {
+	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16).
+	if out.failed() && (listed || push.Stop) {
 		g.Fail()
 	}
 	no := func(reason Reason) Decision { return Decision{Reason: reason, Pushback: push} }
@@ -102,7 +101,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return Decision{Reason: ReasonCommitted, Commit: commit, Pushback: push}
 	case c.exhausted(limit):
 		return no(ReasonAttemptsExhausted)
-	case !c.Safe && !out.Unsent && !p.NotProcessed(out):
+	case !p.mayRepeat(c, out):
 		return no(ReasonNotIdempotent)
 	case c.Stopped, p.Forbids(push):
 		return no(ReasonPushbackStop)
@@ -139,6 +138,13 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 	}
 	return d
 }
+
+// failed reports whether an attempt has ended with an error. One that has timed out has not ended: it counts when it is
+// abandoned.
+func (o *Outcome) failed() bool { return !o.TimedOut && !o.Final && o.Status.Code() != codes.OK }
+
+// mayRepeat reports whether a call may be repeated: it is declared safe, or no server has worked on its attempt.
+func (p *Policy) mayRepeat(c *Call, out *Outcome) bool { return c.Safe || out.Unsent || p.NotProcessed(out) }
 
 // exhausted reports whether the call has had as many attempts as the policy's limit and its own allow.
 func (c *Call) exhausted(limit int) bool {

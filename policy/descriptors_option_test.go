@@ -109,6 +109,27 @@ func TestOptionThatDoesNotHold(t *testing.T) {
 	}
 }
 
+// What is not processed is known of methods, one by one: an option of a whole service cannot say it.
+func TestOption_Processed(t *testing.T) {
+	t.Parallel()
+	full := goodRetry(func(r *policyv1.RetryPolicy) {
+		r.PerCode = []*policyv1.CodePolicy{{
+			Codes: []policyv1.StatusCode{14}, Processed: policyv1.Processed_PROCESSED_NO, ErrorInfo: &policyv1.ErrorInfo{Domain: "acme.com", Reason: "FULL"},
+		}}
+	})
+	set, err := describe(t, "{}", apiSet(nil, map[string]*descriptorpb.MethodOptions{"Get": with(full)}))
+	if err != nil || set.Lookup("/acme.v1.Orders/Get").Spec().Retry.PerCode[0].Processed != policy.ProcessedNo {
+		t.Errorf("of a method: %v", err)
+	}
+	service := new(descriptorpb.ServiceOptions)
+	proto.SetExtension(service, policyv1.E_ServiceRetry, full)
+	_, err = describe(t, "{}", apiSet(service, nil))
+	const want = "acme/v1/orders.proto: /acme.v1.Orders/: (stagger.policy.v1.service_retry).perCode[0].processed: NO: needs an entry whose names all give service and method"
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("of a service: %v; want %s…", err, want)
+	}
+}
+
 func TestOptionLine(t *testing.T) {
 	t.Parallel()
 	set := apiSet(nil, map[string]*descriptorpb.MethodOptions{

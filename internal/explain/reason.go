@@ -35,7 +35,7 @@ var Meanings = []Meaning{
 	},
 	{
 		Reason: policy.ReasonNotIdempotent, Means: "The attempt may have taken effect, and nobody declares the method safe to repeat.",
-		Remedy: "If it is safe, name service and method in an entry, set idempotency_level in the .proto, or send an idempotency key. If it is not, this is what protects it.",
+		Remedy: "If it is safe, name service and method in an entry, set idempotency_level in the .proto, or send an idempotency key. If it is not, this is what protects it; a server that refuses calls before it works on them can say so (interceptor.WithRefuse).",
 	},
 	{
 		Reason: policy.ReasonPushbackStop, Means: "The server forbade a retry, or asked for a longer delay than maxPushback.",
