@@ -104,7 +104,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 	}
 	s := attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
-		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone || c.uploads, Observe: c.options.mode == policy.ModeObserve,
+		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone || c.uploads, Uploads: c.uploads, Observe: c.options.mode == policy.ModeObserve,
 		ConnectWait: r.outages.longestWait(c.ctx, c.policy), MaxOutage: r.outages.maxOutage(c.policy),
 	}
 	if waits, says := c.saysWaitForReady(); says {

@@ -79,6 +79,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			known: r.knownFor(of, p, cc, method, &o),
 		}
 		if single(p, &o, flags) {
+			c.uploads = desc.ClientStreams
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
 			return s.openSingle(open)
 		}

@@ -177,6 +177,19 @@ func (s *singleStream) SendMsg(m any) error {
 	return s.report(err)
 }
 
+// CloseSend closes the application's side.
+func (s *singleStream) CloseSend() error {
+	err := s.ClientStream.CloseSend()
+	if s.timed.Load() {
+		now := s.call.now()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pause(now)
+		s.call.engine.Requested(1, now)
+	}
+	return err
+}
+
 // Header returns the headers; nil if the stream has ended without.
 func (s *singleStream) Header() (metadata.MD, error) {
 	returned := false

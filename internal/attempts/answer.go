@@ -34,8 +34,16 @@ func (a *attempt) pause(d, deadline time.Duration) {
 		return
 	}
 	a.paused += d
+	a.idle += d
 	if a.slowAt = later(a.slowAt, d); a.slowAt >= deadline {
 		a.slowAt = Never
+	}
+}
+
+// Requested reports that attempt n has sent the whole request: only from here on is the time of an answer the server's.
+func (c *Call) Requested(n int, now Now) {
+	if a := c.find(n); a != nil && a.asked == Never {
+		a.asked, a.idle = now.At, 0
 	}
 }
 
@@ -63,14 +71,18 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 
 // took is how long an attempt has taken until then, by its own clock.
 func (a *attempt) took(at time.Duration) time.Duration {
-	if a.heard {
+	switch {
+	case a.heard:
 		return a.heardIn
+	case a.asked == Never:
+		return at - a.began - a.paused
+	default:
+		return at - a.asked - a.idle
 	}
-	return at - a.began - a.paused
 }
 
 // measures reports whether the time that an attempt took says how fast its method is.
-func (a *attempt) measures(at time.Duration) bool { return unwaited*a.paused <= at-a.began }
+func (a *attempt) measures(at time.Duration) bool { return a.asked != Never && unwaited*a.idle <= at-a.asked }
 
 // late reports whether an attempt was answered later than it should have been. Such an answer is no sign that
 // extra attempts help: in an overload, it would pay for the next ones and deepen it.

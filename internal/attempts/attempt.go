@@ -15,6 +15,8 @@ type attempt struct {
 	began     time.Duration
 	slowAt    time.Duration // when it is slow; Never: nobody asks, or everybody was asked
 	paused    time.Duration // how much of its time no call of the application has waited
+	asked     time.Duration // when the server had its request; Never: not yet
+	idle      time.Duration // how much of the time since then no call of the application has waited
 	heardIn   time.Duration // after which time, less the pauses, its first message came, or its answer
 	held      held
 	cancelled cancelled

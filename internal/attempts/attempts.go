@@ -43,6 +43,7 @@ type Settings struct {
 	MaxOutage   time.Duration // that the channel has not been usable when nobody waits for it any more; 0: it does not matter
 	FailFast    bool          // while the channel is down, no extra attempt is sent, nor waits
 	Alone       bool          // attempts never run beside each other: a slow one makes way for the next, and a hedging policy sends that after a failure alone
+	Uploads     bool          // an attempt is answered by a server only once Requested has said that it has the whole request
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
 	Facts       Facts
 	Budget      budget.Budget

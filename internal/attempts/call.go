@@ -108,7 +108,7 @@ func (c *Call) Adopt(s Settings, running int, began time.Duration) {
 		running = 0
 	}
 	c.begin(s, began)
-	c.running = append(c.running, attempt{number: 1, began: began, slowAt: Never, held: held{running: running}})
+	c.running = append(c.running, attempt{number: 1, began: began, asked: began, slowAt: Never, held: held{running: running}})
 	c.state.Sent(policy.Decision{})
 	c.sent, c.known, c.idle, c.ledger.started = 1, 1, Never, true
 	c.arm(&c.running[0])

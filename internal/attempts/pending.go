@@ -118,6 +118,9 @@ func (c *Call) send(step *Step, at time.Duration) {
 	hedge := c.pending.decision.Reason == policy.ReasonHedge
 	c.sent++
 	a := attempt{number: c.sent, began: at, slowAt: Never, hedge: hedge}
+	if a.asked = at; c.set.Uploads {
+		a.asked = Never
+	}
 	if hedge {
 		c.hedges++
 	}

@@ -90,6 +90,8 @@ func (c *Call) Done(t *Task, r Result) End {
 		return c.sent(t, a, r)
 	case Close:
 		a.sender = idle
+		c.elapse()
+		c.engine.Requested(a.number, c.now)
 		t.over, t.returns = true, Own
 		return c.end(a, false)
 	case GetHeader:

@@ -1,0 +1,121 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// slowSends is a network that takes its time for each message.
+func slowSends(each time.Duration) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := next(ctx, d, cc, method, opts...)
+		return slowSender{s, each}, err
+	}
+}
+
+type slowSender struct {
+	grpc.ClientStream
+
+	each time.Duration
+}
+
+func (s slowSender) SendMsg(m any) error {
+	time.Sleep(s.each)
+	return s.ClientStream.SendMsg(m)
+}
+
+// Most of a stream's time is the application's, or the network's, and not the server's: no call is refused for that, and a
+// call that fails is retried, also after the server has said that it is full.
+func TestAdmission_TimeOfStreams(t *testing.T) {
+	t.Parallel()
+	receive := func(s grpc.ClientStream) error { return s.RecvMsg(new(wrapperspb.StringValue)) }
+	send := func(t *testing.T, s grpc.ClientStream, n int, pause time.Duration) {
+		for range n {
+			time.Sleep(pause)
+			if err := s.SendMsg(wrapperspb.String("")); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Error(err)
+		}
+	}
+	upload, download := &grpc.StreamDesc{ClientStreams: true}, &grpc.StreamDesc{ServerStreams: true}
+	kinds := map[string]struct {
+		desc  *grpc.StreamDesc
+		sends time.Duration // by the network, of each message
+		use   func(*testing.T, grpc.ClientStream) error
+	}{
+		"upload, with pauses": {upload, 0, func(t *testing.T, s grpc.ClientStream) error {
+			send(t, s, 4, 175*ms)
+			return receive(s)
+		}},
+		"upload, slow network": {upload, 175 * ms, func(t *testing.T, s grpc.ClientStream) error {
+			send(t, s, 4, 0)
+			return receive(s)
+		}},
+		"read late": {download, 0, func(t *testing.T, s grpc.ClientStream) error {
+			send(t, s, 1, 0)
+			time.Sleep(700 * ms)
+			return receive(s)
+		}},
+	}
+	policies := map[string]func(*policy.Spec){
+		"one attempt": func(s *policy.Spec) { s.Retry = nil },
+		"retried":     func(s *policy.Spec) { s.Retry.PerAttemptTimeout = 5 * time.Second },
+	}
+	for name, kind := range kinds {
+		for which, change := range policies {
+			t.Run(name+"/"+which, func(t *testing.T) {
+				play(t, admitting(change), func(t *testing.T, s scene) {
+					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(slowSends(kind.sends)))...)
+					use := func() error {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						stream, err := conn.NewStream(ctx, kind.desc, get)
+						if err != nil {
+							return err
+						}
+						return kind.use(t, stream)
+					}
+					s.On(get, testserver.Fail(codes.ResourceExhausted, "full"))
+					_, _ = s.call(t.Context(), get) // from here on, slow answers alone would refuse calls
+					s.On(get, text("fast").Delay(20*ms))
+					_, _ = s.call(t.Context(), get) // the fastest answer ever
+					s.On(get, testserver.Play(testserver.ReceiveAll(), testserver.Pause(20*ms), say("in time")))
+					var all sync.WaitGroup
+					for range 40 {
+						all.Go(func() {
+							if err := use(); err != nil {
+								t.Error(err)
+							}
+						})
+						time.Sleep(100 * ms)
+					}
+					all.Wait()
+					before := s.Count(get)
+					if s.On(get, down(), text("retried")); which == "retried" {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						_, err := s.call(ctx, get)
+						if n := s.Count(get) - before; err != nil || n != 2 {
+							t.Errorf("%v after %d requests; want a retry", err, n)
+						}
+					}
+				})
+			})
+		}
+	}
+}
