@@ -274,8 +274,21 @@ func TestAdmission_Mode(t *testing.T) {
 				if err := s.retrier.SetMode(mode); err != nil {
 					t.Fatal(err)
 				}
+				s.retrier.LogDecisions()
 				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
 					t.Errorf("%v; want the call to be made, and counted to its end", err)
+				}
+				if state := s.retrier.Admission()[0]; state.Refused != 0 || state.WouldRefuse != 1 {
+					t.Errorf("%+v; want that one call would be refused", state)
+				}
+				told := 0
+				for _, d := range s.retrier.Decisions() {
+					if d.Attempt == 0 && d.Decision.Reason == policy.ReasonOverloaded && d.Mode == mode && d.Code == codes.ResourceExhausted {
+						told++
+					}
+				}
+				if told != 1 == (mode == policy.ModeObserve) {
+					t.Errorf("%+v; want one decision in mode OBSERVE, that the call would be refused", s.retrier.Decisions())
 				}
 				if err := s.retrier.SetMode(policy.ModeEnforce); err != nil {
 					t.Fatal(err)

@@ -242,6 +242,9 @@ func (c *call) notifyEnd(err error) {
 	if err != nil {
 		c.noteGaveUp(end)
 	}
+	if c.known.WouldRefuse() {
+		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
+	}
 	if c.retrier.tellsCalls {
 		c.notifyCall(end, err)
 	}

@@ -88,10 +88,12 @@ const (
 
 // DecisionEvent is what follows an attempt.
 type DecisionEvent struct {
-	Method   string
-	Target   string
-	Budget   string   // that the policy names; "" is the default budget
-	Attempt  int      // the number of the attempt that failed or timed out
+	Method string
+	Target string
+	Budget string // that the policy names; "" is the default budget
+	// Attempt is the number of the attempt that failed or timed out. It is 0 if admission would have refused the call in mode
+	// ENFORCE.
+	Attempt  int
 	Peer     net.Addr // its backend; nil if it did not reach a connection, or still runs
 	Code     codes.Code
 	Codes    []codes.Code // of the attempts that have ended before, in the order of their ends

@@ -165,6 +165,16 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 	o.finished(nil)
 }
 
+// notifyWouldRefuse tells observers that admission would have refused a call in mode ENFORCE.
+func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, o *callOptions) {
+	if o.mode == policy.ModeObserve && r.hearsDecisions() {
+		r.notifyDecision(ctx, DecisionEvent{
+			Method: method, Target: r.targets.canonical(cc), Budget: p.Budget(), Code: codes.ResourceExhausted,
+			Decision: policy.Decision{Reason: policy.ReasonOverloaded}, Mode: o.mode, StaticMethod: o.static(),
+		}, nil)
+	}
+}
+
 // logEnd adds the end of a call that has failed to the log of decisions, if no decision stands there for it.
 func (c *call) logEnd(end attempts.End, err error) {
 	if err != nil && end.Reason != c.decided {

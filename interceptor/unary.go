@@ -52,6 +52,9 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
 			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, &known, first, start)
 			if err == nil {
+				if known.WouldRefuse() {
+					r.notifyWouldRefuse(ctx, method, cc, p, &options)
+				}
 				if options.notify || r.tellsCalls {
 					r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
 				}

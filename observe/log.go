@@ -97,10 +97,13 @@ func changes(list []policy.Change) string {
 	return strings.Join(names, ", ")
 }
 
-// decision writes what would have followed an attempt in mode OBSERVE. What follows is written when it is sent, and why
+// decision writes what would have followed an attempt in mode OBSERVE, and which calls admission would have refused. What follows is written when it is sent, and why
 // nothing does at the end of the call.
 func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
-	if e.Decision.Shadow() {
+	switch {
+	case e.Attempt == 0:
+		l.extraAttempt(ctx, e, "stagger: would refuse")
+	case e.Decision.Shadow():
 		l.extraAttempt(ctx, e, "stagger: would "+string(e.Decision.Reason))
 	}
 }

@@ -35,7 +35,7 @@ func play(g *Gate, calls []made) (refused, queued int) {
 		if c.Queued(call.at, call.left) {
 			queued++
 		}
-		running := c.Enter(call.at, call.left)
+		running, _ := c.Enter(call.at, call.left)
 		if running == 0 {
 			refused++
 			continue

@@ -90,8 +90,9 @@ type Class struct {
 func (c Class) Any() bool { return c.gate != nil }
 
 // Enter asks for a call that has so much time left, Never without a deadline. It returns how many attempts run with its
-// first one; 0 if the call is refused. Else Answered or Leave follows, once.
-func (c Class) Enter(now, left time.Duration) (running int) {
+// first one; 0 if the call is refused. Else Answered or Leave follows, once. A call is made that would be refused if its
+// policy were enforced.
+func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,11 +106,11 @@ func (c Class) Enter(now, left time.Duration) (running int) {
 	case !refuse:
 	case c.enforced:
 		g.state.Refused++
-		return 0
+		return 0, false
 	default:
 		g.state.WouldRefuse++
 	}
-	return g.run(c.criticality)
+	return g.run(c.criticality), refuse
 }
 
 // Queued reports whether an extra attempt with so much time left would only make the queue longer.

@@ -28,6 +28,11 @@ var kinds = []policy.Criticality{sheddable, usual, critical}
 // class is the gate as enforced calls see it whose policy has REFUSE.
 func (g *Gate) class(c policy.Criticality) Class { return g.Class(policy.AdmissionRefuse, c, true) }
 
+func (c Class) admits(now, left time.Duration) bool {
+	running, _ := c.Enter(now, left)
+	return running > 0
+}
+
 // busy is an armed gate of a service that answers 10 calls a second, the last ones in took and the fastest ever in 20 ms,
 // at 10 s.
 func busy(took time.Duration) *Gate {
@@ -106,7 +111,7 @@ func TestGate(t *testing.T) {
 			} else {
 				want.Refused++
 			}
-			if got := row.gate.class(row.class).Enter(row.now, row.left); got != running || row.gate.State() != want {
+			if got, would := row.gate.class(row.class).Enter(row.now, row.left); got != running || would || row.gate.State() != want {
 				t.Errorf("%d run, %+v; want %d, %+v", got, row.gate.State(), running, want)
 			}
 		})
@@ -167,7 +172,7 @@ func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 		g.limit.began = now + 3*time.Second
 		c := g.class(usual)
 		c.Leave(now+2*time.Second, time.Second, LeavingMissed)
-		if got := c.Enter(now+3*time.Second, time.Second) > 0; got != row.admits {
+		if got := c.admits(now+3*time.Second, time.Second); got != row.admits {
 			t.Errorf("%s: admits: %v; want %v", name, got, row.admits)
 		}
 	}
@@ -192,7 +197,7 @@ func TestGate_Auto(t *testing.T) {
 			if got := c.Queued(now, time.Second); got != row.refuses[k] {
 				t.Errorf("%s: an extra attempt of a %v call is refused: %v; want %v", name, k, got, row.refuses[k])
 			}
-			if got := c.Enter(now, time.Second) == 0; got != row.refuses[k] {
+			if got := !c.admits(now, time.Second); got != row.refuses[k] {
 				t.Errorf("%s: a %v call is refused: %v; want %v", name, k, got, row.refuses[k])
 			}
 		}
@@ -202,7 +207,7 @@ func TestGate_Auto(t *testing.T) {
 func TestGate_WouldRefuse(t *testing.T) {
 	t.Parallel()
 	g := busy(700*ms).with(1000, usual)
-	if g.Class(policy.AdmissionRefuse, usual, false).Enter(now, time.Second) != 1001 {
+	if running, would := g.Class(policy.AdmissionRefuse, usual, false).Enter(now, time.Second); running != 1001 || !would {
 		t.Error("a call that no mode enforces a policy for is refused")
 	}
 	if got, want := g.State(), (State{Running: 1001, WouldRefuse: 1}); got != want {
@@ -236,7 +241,7 @@ func TestGate_ServiceThatWasAlwaysSlow(t *testing.T) {
 	t.Parallel()
 	g := busy(700*ms).with(1000, usual)
 	g.fastest = 350 * ms
-	if g.class(usual).Enter(now, time.Second) == 0 {
+	if !g.class(usual).admits(now, time.Second) {
 		t.Error("refused, while answers take as long as they always did")
 	}
 }
@@ -251,7 +256,7 @@ func TestGate_OneFastAnswer(t *testing.T) {
 			took = 599 * ms
 		}
 		c.Answered(now, took, time.Second, 1)
-		if got := c.Enter(now, time.Second) > 0; got != want {
+		if got := c.admits(now, time.Second); got != want {
 			t.Errorf("answer %d: admitted: %v; want %v", i+1, got, want)
 		}
 	}
@@ -279,7 +284,7 @@ func TestGate_Reports(t *testing.T) {
 			for _, u := range row.reports {
 				c.Reported(8500*ms, u)
 			}
-			if got := c.Enter(row.now, time.Second) > 0; got != row.admits {
+			if got := c.admits(row.now, time.Second); got != row.admits {
 				t.Errorf("admitted: %v; want %v", got, row.admits)
 			}
 		})
@@ -332,7 +337,7 @@ func TestGateModel(t *testing.T) {
 						t.Fatalf("%v is refused, and a less critical call is not", other)
 					}
 				}
-				if g.class(c).Enter(now, left) > 0 {
+				if g.class(c).admits(now, left) {
 					running = append(running, c)
 					return
 				}
@@ -388,7 +393,7 @@ func TestGateConcurrently(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			for at := range 1000 {
 				c, now := g.class(kinds[random.IntN(len(kinds))]), time.Duration(at)*ms
-				running := c.Enter(now, time.Second)
+				running, _ := c.Enter(now, time.Second)
 				switch {
 				case running == 0:
 				case random.IntN(10) == 0:
@@ -411,7 +416,7 @@ func TestGateAllocations(t *testing.T) {
 	c, at := g.class(usual), now
 	if n := testing.AllocsPerRun(100, func() {
 		at += ms
-		if running := c.Enter(at, time.Second); running > 0 {
+		if running, _ := c.Enter(at, time.Second); running > 0 {
 			c.Answered(at, 700*ms, time.Second, running)
 		}
 	}); n != 0 {
@@ -426,7 +431,7 @@ func BenchmarkGate(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				at += time.Microsecond
-				if running := c.Enter(at, time.Second); running > 0 {
+				if running, _ := c.Enter(at, time.Second); running > 0 {
 					c.Answered(at, took, time.Second, running)
 				}
 			}
@@ -439,7 +444,7 @@ func BenchmarkGateInParallel(b *testing.B) {
 	b.RunParallel(func(p *testing.PB) {
 		c := g.class(usual)
 		for p.Next() {
-			if running := c.Enter(now, time.Second); running > 0 {
+			if running, _ := c.Enter(now, time.Second); running > 0 {
 				c.Answered(now, 20*ms, time.Second, running)
 			}
 		}

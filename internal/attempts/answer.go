@@ -82,7 +82,9 @@ func (a *attempt) took(at time.Duration) time.Duration {
 }
 
 // measures reports whether the time that an attempt took says how fast its method is.
-func (a *attempt) measures(at time.Duration) bool { return a.asked != Never && unwaited*a.idle <= at-a.asked }
+func (a *attempt) measures(at time.Duration) bool {
+	return a.asked != Never && unwaited*a.idle <= at-a.asked
+}
 
 // late reports whether an attempt was answered later than it should have been. Such an answer is no sign that
 // extra attempts help: in an overload, it would pay for the next ones and deepen it.

@@ -121,6 +121,7 @@ type Known struct {
 	method  *Method
 	latency *latency.Recent // nil: the policy does not hedge
 	class   admission.Class // none: all calls are made
+	would   bool            // the call is made since no mode enforces its policy
 }
 
 var _ attempts.Method = (*Known)(nil)
@@ -131,12 +132,16 @@ func (k *Known) Any() bool { return k.method != nil }
 // Admits reports whether calls are asked whether they may be made.
 func (k *Known) Admits() bool { return k.class.Any() }
 
+// WouldRefuse reports whether the call was made, and would have been refused in mode ENFORCE.
+func (k *Known) WouldRefuse() bool { return k.would }
+
 // Admit implements [attempts.Method].
 func (k *Known) Admit(now, left time.Duration) (running int) {
 	if !k.class.Any() {
 		return 1
 	}
-	return k.class.Enter(now, left)
+	running, k.would = k.class.Enter(now, left)
+	return running
 }
 
 // Sent implements [attempts.Method].

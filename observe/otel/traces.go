@@ -68,6 +68,9 @@ func (t *tracer) decision(ctx context.Context, e interceptor.DecisionEvent) {
 		return
 	}
 	name := "no retry"
+	if e.Attempt == 0 {
+		name = "would refuse"
+	}
 	attributes := []attribute.KeyValue{
 		attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code), attribute.String("stagger.reason", string(e.Decision.Reason)),
 	}
