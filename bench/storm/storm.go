@@ -10,6 +10,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
@@ -34,7 +35,7 @@ type storm struct {
 	ofMany         target // of stagger in many processes
 	elsewhere      target // of stagger with retries that go elsewhere; none: it does not take part
 	atOnce         target // of the same with the first retry at once
-	leaf           string // the load balancing policy of all clients; "": round_robin
+	leaf           string // the load balancing policy of all clients, by its name or as a list of configs; "": round_robin
 }
 
 // clients are those that the storm is played for.
@@ -62,6 +63,9 @@ func (s storm) targetOf(c client) target {
 // balancing is the load balancing of the storm as a service config has it, on its own or inside of package balancer's.
 func (s storm) balancing(elsewhere bool) string {
 	leaf := fmt.Sprintf(`[{%q: {}}]`, cmp.Or(s.leaf, "round_robin"))
+	if strings.HasPrefix(s.leaf, "[") {
+		leaf = s.leaf
+	}
 	if elsewhere {
 		return fmt.Sprintf(`[{%q: {"childPolicy": %s}}]`, balancer.Name, leaf)
 	}

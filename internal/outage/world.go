@@ -116,12 +116,15 @@ func (s *service) start(options []grpc.ServerOption) error {
 		settings = append(settings, testserver.DropAbandoned())
 	}
 	for range s.spec.Backends {
+		queue, options := testserver.NewQueue(s.spec.Workers, s.spec.Time.Mean(), s.spec.Queue, settings...), options
+		if s.spec.Reports {
+			options = append(slices.Clip(options), reporting(queue, s.spec.Workers)...)
+		}
 		server, err := testserver.New(testserver.ServerOptions(options...))
 		if err != nil {
 			return err
 		}
-		s.servers = append(s.servers, server)
-		s.queues = append(s.queues, testserver.NewQueue(s.spec.Workers, s.spec.Time.Mean(), s.spec.Queue, settings...))
+		s.servers, s.queues = append(s.servers, server), append(s.queues, queue)
 	}
 	return nil
 }

@@ -1,0 +1,62 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	_ "google.golang.org/grpc/balancer/weightedroundrobin" // the policy weighted_round_robin
+
+	"github.com/stagger-go/stagger/internal/outage"
+)
+
+// weightedRoundRobin takes weights over as soon as it may.
+const weightedRoundRobin = `[{"weighted_round_robin": {"blackoutPeriod": "0.1s", "weightUpdatePeriod": "0.1s"}}]`
+
+// Half of the workers gone is a question of where: two backends keep 2 of 5, two 3. What gRPC's own load balancing policies make
+// of it, inside of package balancer's, with and without admission, from 1, 10 and 100 processes.
+//
+//	go test ./storm -run HalfTheWorkersElsewhere -v -args -all
+func TestHalfTheWorkersElsewhere(t *testing.T) {
+	t.Parallel()
+	if !*everyPeer {
+		t.Skip("a measurement; -args -all plays it")
+	}
+	for _, leaf := range []string{`[{"round_robin": {}}]`, `[{"` + leastRequest + `": {}}]`, weightedRoundRobin} {
+		for _, with := range []bool{false, true} {
+			t.Run(fmt.Sprint(leaf, ", admission: ", with), func(t *testing.T) {
+				s, err := load("storms/half-the-workers.yaml")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Services[0].Reports = true
+				var list []client
+				for _, processes := range []int{1, 10, 100} {
+					list = append(list, client{
+						name: fmt.Sprintf("%d processes", processes), connections: 1, processes: processes, retries: whereElsewhere,
+						options: func(s storm) (outage.Options, error) { return whereOptions(s, leaf, with) },
+					})
+				}
+				o := playVirtually(t, s, list)
+				for i, c := range o.clients {
+					t.Logf("%s: success %s", c.name, percent(o.results[i]))
+				}
+			})
+		}
+	}
+}
+
+// whereOptions are those of a process whose retries go elsewhere, with a load balancing policy inside.
+func whereOptions(s storm, leaf string, admits bool) (outage.Options, error) {
+	s.leaf = cmp.Or(leaf, s.leaf)
+	if admits {
+		return admitting(s, 1, new(atomic.Int64), "loadBalancingConfig: "+s.balancing(true))
+	}
+	return stagger(s, whereElsewhere, 1)
+}
