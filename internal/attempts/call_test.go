@@ -194,6 +194,16 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"< S ( Wt < ) ( Wt < ) a:350 - >f > - E-",
 	},
 	{
+		"admission: what a server has not processed", "retry", "admission unsafe",
+		`0 start → send 1; 10 end 1 UNAV refused → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (not_idempotent), over not_idempotent, = 2`,
+		"< S >r F ( Wf < ) > - F E-",
+	},
+	{
+		"not processed, with a code that nobody retries", "retry", "admission unsafe",
+		`0 start → send 1; 10 end 1 NOT_FOUND refused → (non_retryable), over non_retryable, = 1`,
+		"< S >r E-",
+	},
+	{
 		"admission: what servers report", "retry", "admission",
 		`0 start → send 1; 10 end 1 EXHAUSTED utilization=120 → (non_retryable), over non_retryable, = 1`,
 		"< S u:1.2 >f E-",

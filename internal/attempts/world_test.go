@@ -355,6 +355,8 @@ func result(words []string) Result {
 			r.Final = true
 		case "unsent":
 			r.Unsent = true
+		case "refused":
+			r.Bare, r.Refused = true, true
 		case "as":
 			r.As = named[value]
 		case "again":
