@@ -10,7 +10,8 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 OFF     := GOWORK=off
 TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/go.mod
 LINTER  := $(TOOL) golangci-lint --config $(CURDIR)/.golangci.yml
-MODULES := $(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*' -not -path './.*/*' -not -path '*/testdata/*'))))
+# lab has the dependencies of client libraries of others: `make clients` runs it.
+MODULES := $(filter-out lab/%,$(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*' -not -path './.*/*' -not -path '*/testdata/*')))))
 
 # The last two minor versions of grpc-go before that of go.mod, which the README says are supported.
 GRPC    := v1.84.0 v1.83.2
@@ -24,6 +25,7 @@ COMPARE  ?=
 SEARCH   ?=
 INTEROP  ?=
 REDIS    ?=
+CLIENTS  ?=
 SOAK     ?=
 FLEET    ?=
 MUTATION ?=
@@ -86,6 +88,11 @@ ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test da
 interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../docs/evidence-interop.md' writes the page)
 	@.ci/interop
 	@cd interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
+
+.PHONY: clients
+clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write ../../docs/clients.md' writes the table)
+	@etcd --version >/dev/null 2>&1 || .ci/interop
+	@cd lab/clients && $(OFF) go vet ./... && STAGGER_CLIENTS=required $(OFF) go test -count=1 -timeout 5m . $(CLIENTS)
 
 .PHONY: redis
 redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS=-v shows figures)

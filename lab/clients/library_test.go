@@ -1,0 +1,222 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// order is that of the page's table.
+var order = []string{etcdName, "OTLP exporters", "Pub/Sub", "Bigtable", "Temporal SDK", "qdrant go-client"}
+
+// library is a client library that stagger's dial options are put into.
+type library struct {
+	name, module string
+	read, write  string // full methods: the one that a policy names, and one that runs twice if it is retried blindly
+	tame         bool   // the library's own retries can be switched off, or there are none
+	tries        int    // how often the library calls read in an outage that ends before the fourth, with its retries on
+
+	serve func(t *testing.T) (address string)
+	open  func(t *testing.T, target string, retries bool, dial ...grpc.DialOption) session
+}
+
+// session is a client of the library that is connected.
+type session struct {
+	happy       func(ctx context.Context) ([]string, error) // does what the library is for, and tells the results
+	read, write func(ctx context.Context) error
+	close       func()
+}
+
+const retryPolicy = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 0.01s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}`
+
+// text is the policy file that names read, and so declares it safe.
+func (l library) text() string {
+	return fmt.Sprintf("methodConfig:\n  - {name: [{service: %s, method: %s}], %s}\n", path.Dir(l.read)[1:], path.Base(l.read), retryPolicy)
+}
+
+// service is the policy file for the whole service of write, which alone declares nothing.
+func (l library) service(top string) string {
+	return fmt.Sprintf("%s\nmethodConfig:\n  - {name: [{service: %s}], %s}\n", top, path.Dir(l.write)[1:], retryPolicy)
+}
+
+func retrier(t *testing.T, text string, options ...interceptor.Option) *interceptor.Retrier {
+	t.Helper()
+	set, err := policy.Parse("retry.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := interceptor.New(set, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
+
+// within is a context with room for what a library does in an outage.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// noLeaks fails the test if goroutines that it started are left in the end.
+func noLeaks(t *testing.T) {
+	t.Helper()
+	old := goleak.IgnoreCurrent()
+	// Without stagger as well, Pub/Sub leaves this goroutine of a subscriber behind.
+	pubsub := goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")
+	t.Cleanup(func() { goleak.VerifyNone(t, old, pubsub) })
+}
+
+// test compares the library with and without stagger, and writes down what the server saw.
+func (l library) test(t *testing.T) {
+	noLeaks(t)
+	address := l.serve(t)
+	l.compareHappy(t, address)
+	keeps := l.compareError(t, address)
+
+	own, off := "none", ""
+	if l.tries > 1 {
+		own = l.outage(t, address, true, l.tries)
+	}
+	off = "cannot be switched off"
+	if l.tame {
+		off = l.outage(t, address, false, 1)
+	}
+	bare := l.lost(t, address)
+	safe := l.lost(t, address, retrier(t, l.service("")).DialOptions()...)
+	assumed := l.lost(t, address, retrier(t, l.service("idempotency: ASSUME")).DialOptions()...)
+	if safe != bare {
+		t.Errorf("%s ran %d times after its answer was lost, with stagger %d times", l.write, bare, safe)
+	}
+	if assumed < 2 {
+		t.Errorf("%s ran %d times though everything was assumed safe: the fault does nothing", l.write, assumed)
+	}
+	counted.add(l.name, fmt.Sprintf("| %s | %s | `%s` | %s | %s | %s | `%s`: %d → %d, %d |", l.name, version(t, l.module), path.Base(l.read),
+		own, off, keeps, path.Base(l.write), bare, safe, assumed))
+}
+
+// compareHappy holds the results of calls that succeed, the requests that they make and their metadata against those without stagger.
+func (l library) compareHappy(t *testing.T, address string) {
+	t.Helper()
+	play := func(dial ...grpc.DialOption) (results []string, seen map[string]string) {
+		f := newFront(t, address)
+		s := l.open(t, f.target, true, append(dial, plaintext)...)
+		defer s.close()
+		results, err := s.happy(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results, f.seen()
+	}
+	bare, want := play()
+	results, got := play(retrier(t, l.text()).DialOptions()...)
+	if !slices.Equal(bare, results) {
+		t.Errorf("results are %q\nwithout stagger %q", results, bare)
+	}
+	if !maps.Equal(want, got) {
+		t.Errorf("requests and metadata are %q\nwithout stagger %q", got, want)
+	}
+}
+
+// compareError holds the error of a call that is never retried against the one without stagger. It says whether
+// [interceptor.Error] can be found in it.
+func (l library) compareError(t *testing.T, address string) string {
+	t.Helper()
+	play := func(dial ...grpc.DialOption) error {
+		f := newFront(t, address)
+		s := l.open(t, f.target, true, append(dial, plaintext)...)
+		defer s.close()
+		f.fail(l.read, codes.InvalidArgument)
+		err := s.read(within(t))
+		if n, _ := f.requests(l.read); n != 1 || err == nil {
+			t.Errorf("%d requests, %v; want 1 that fails", n, err)
+		}
+		return err
+	}
+	want, err := play(), play(retrier(t, l.text()).DialOptions()...)
+	if err.Error() != want.Error() || status.Code(err) != status.Code(want) {
+		t.Errorf("the error is %q\nwithout stagger %q", err, want)
+	}
+	if _, ok := errors.AsType[*interceptor.Error](err); ok {
+		return "yes"
+	}
+	return "no"
+}
+
+// outage counts the requests of one call in an outage that ends when the library calls for the fourth time. Without
+// stagger each of the library's calls is a request; with it, those that fail are four.
+func (l library) outage(t *testing.T, address string, retries bool, tries int) string {
+	t.Helper()
+	play := func(dial ...grpc.DialOption) int {
+		f := newFront(t, address)
+		var n atomic.Int64
+		count := func(method string) {
+			if method == l.read && n.Add(1) == 4 {
+				f.heal()
+			}
+		}
+		dial = append([]grpc.DialOption{
+			plaintext,
+			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				count(method)
+				return invoker(ctx, method, req, reply, cc, opts...)
+			}),
+			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				count(method)
+				return streamer(ctx, desc, cc, method, opts...)
+			}),
+		}, dial...)
+		s := l.open(t, f.target, retries, dial...)
+		defer s.close()
+		f.fail(l.read, codes.Unavailable)
+		err := s.read(within(t))
+		if int(n.Load()) != tries || (err == nil) != (tries == 4) {
+			t.Errorf("the library called %d times, want %d: %v", n.Load(), tries, err)
+		}
+		all, _ := f.requests(l.read)
+		return all
+	}
+	bare, ours := play(), play(retrier(t, l.text()).DialOptions()...)
+	failing := tries
+	if tries == 4 {
+		failing = 3
+	}
+	if bare != tries || ours != tries+3*failing {
+		t.Errorf("own retries %t: %d requests, with stagger %d; want %d and %d", retries, bare, ours, tries, tries+3*failing)
+	}
+	return fmt.Sprintf("%d → %d", bare, ours)
+}
+
+// lost counts how often write ran when the answer of its first request was lost.
+func (l library) lost(t *testing.T, address string, dial ...grpc.DialOption) int {
+	t.Helper()
+	f := newFront(t, address)
+	s := l.open(t, f.target, true, append(dial, plaintext)...)
+	defer s.close()
+	f.loseNext(l.write)
+	_ = s.write(within(t)) // it fails unless the request is retried
+	_, served := f.requests(l.write)
+	return served
+}

@@ -1,0 +1,167 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	pubsub "cloud.google.com/go/pubsub/v2"
+	vkit "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+const (
+	topic          = "projects/lab/topics/orders"
+	subscription   = "projects/lab/subscriptions/orders"
+	streamingPull  = "/google.pubsub.v1.Subscriber/StreamingPull"
+	pubsubGetTopic = "/google.pubsub.v1.Publisher/GetTopic"
+	pubsubPublish  = "/google.pubsub.v1.Publisher/Publish"
+	receiveTimeout = 20 * time.Second
+)
+
+// google are the client options by which libraries of Google Cloud take dial options.
+func google(target string, dial []grpc.DialOption) []option.ClientOption {
+	opts := []option.ClientOption{option.WithEndpoint(target), option.WithoutAuthentication(), option.WithTelemetryDisabled()}
+	for _, d := range dial {
+		opts = append(opts, option.WithGRPCDialOption(d))
+	}
+	return opts
+}
+
+// once switches gax's retries of a method off.
+var once = gax.WithRetry(func() gax.Retryer { return nil })
+
+func dialPubSub(t *testing.T, target string, retries bool, dial ...grpc.DialOption) *pubsub.Client {
+	t.Helper()
+	var config *pubsub.ClientConfig
+	if !retries {
+		config = &pubsub.ClientConfig{TopicAdminCallOptions: &vkit.TopicAdminCallOptions{GetTopic: []gax.CallOption{once}}}
+	}
+	c, err := pubsub.NewClientWithConfig(t.Context(), "lab", config, google(target, dial)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func servePubSub(t *testing.T) string {
+	t.Helper()
+	server := pstest.NewServer()
+	t.Cleanup(func() { server.Close() })
+	if _, err := server.GServer.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 60}); err != nil {
+		t.Fatal(err)
+	}
+	return server.Addr
+}
+
+// publish sends messages, each once it is known that the one before has come.
+func publish(ctx context.Context, p *pubsub.Publisher, texts ...string) error {
+	for _, text := range texts {
+		if _, err := p.Publish(ctx, &pubsub.Message{Data: []byte(text)}).Get(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive returns so many messages, sorted.
+func receive(ctx context.Context, c *pubsub.Client, n int) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, receiveTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var texts []string
+	err := c.Subscriber(subscription).Receive(ctx, func(_ context.Context, m *pubsub.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		texts = append(texts, string(m.Data))
+		m.Ack()
+		if len(texts) == n {
+			cancel()
+		}
+	})
+	slices.Sort(texts)
+	return texts, err
+}
+
+func TestPubSub(t *testing.T) {
+	library{
+		name: "Pub/Sub", module: "cloud.google.com/go/pubsub/v2", read: pubsubGetTopic, write: pubsubPublish, tame: true, tries: 4,
+		serve: servePubSub,
+		open: func(t *testing.T, target string, retries bool, dial ...grpc.DialOption) session {
+			c := dialPubSub(t, target, retries, dial...)
+			p := c.Publisher(topic)
+			return session{
+				happy: func(ctx context.Context) ([]string, error) {
+					if err := publish(ctx, p, "a", "b", "c"); err != nil {
+						return nil, err
+					}
+					return receive(ctx, c, 3)
+				},
+				read: func(ctx context.Context) error {
+					_, err := c.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: topic})
+					return err
+				},
+				write: func(ctx context.Context) error { return publish(ctx, p, "lost") },
+				close: func() {
+					p.Stop()
+					c.Close()
+				},
+			}
+		},
+	}.test(t)
+}
+
+// TestPubSub_StreamingPull cuts the stream by which messages come. The library opens it again, with stagger between.
+func TestPubSub_StreamingPull(t *testing.T) {
+	noLeaks(t)
+	f := newFront(t, servePubSub(t))
+	c := dialPubSub(t, f.target, true, append(retrier(t, "methodConfig:\n  - {name: [{}], "+retryPolicy+"}\n").DialOptions(), plaintext)...)
+	defer c.Close()
+	p := c.Publisher(topic)
+	defer p.Stop()
+	var want []string
+	for i := range 50 {
+		want = append(want, fmt.Sprintf("%02d", i))
+	}
+	done := make(chan error, 1)
+	go func() {
+		got, err := receive(t.Context(), c, len(want))
+		if !slices.Equal(got, want) {
+			err = errors.Join(err, fmt.Errorf("received %q", got))
+		}
+		done <- err
+	}()
+	if err := publish(within(t), p, want[:25]...); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := f.requests(streamingPull)
+	for tick := time.NewTicker(time.Millisecond); f.cut(streamingPull, codes.Unavailable) == 0; <-tick.C {
+		if t.Context().Err() != nil {
+			t.Fatal("no stream to cut")
+		}
+	}
+	if err := publish(within(t), p, want[25:]...); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n, _ := f.requests(streamingPull); n <= before {
+		t.Errorf("%d streams, %d before the cut; want more", n, before)
+	}
+}
