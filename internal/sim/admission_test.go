@@ -35,10 +35,6 @@ func crowded(t *testing.T, trouble Phase) *Scenario {
 	}
 }
 
-func refused(r *FleetResult) float64 {
-	return float64(r.Reasons[policy.ReasonOverloaded]) / float64(r.Calls)
-}
-
 func TestAdmissionInOverload(t *testing.T) {
 	t.Parallel()
 	for clients, want := range map[int]float64{1: 0.75, 10: 0.75, 100: 0.73} {

@@ -30,11 +30,11 @@ type excess struct {
 	message string
 }
 
-func tooMany(field string, n, most float64, format string, args ...any) *excess {
+func tooMany(field string, n, most float64, message string) *excess {
 	if n <= most {
 		return nil
 	}
-	return &excess{field, fmt.Sprintf(format, args...) + fmt.Sprintf(", %.4g; must be at most %.4g", n, most)}
+	return &excess{field, fmt.Sprintf("%s, %.4g; must be at most %.4g", message, n, most)}
 }
 
 // excess finds what a variant of a scenario has too much of; nil if it can be played. clients is the field that says how many

@@ -16,11 +16,11 @@ func (s *numbers) add(n int) {
 }
 
 // without is how many of the numbers another set does not have.
-func (s numbers) without(other numbers) int {
+func (s *numbers) without(other *numbers) int {
 	count := 0
-	for i, word := range s {
-		if i < len(other) {
-			word &^= other[i]
+	for i, word := range *s {
+		if i < len(*other) {
+			word &^= (*other)[i]
 		}
 		count += bits.OnesCount64(word)
 	}
@@ -39,7 +39,7 @@ func (r *Result) compare() {
 			f.ServedBy = make(map[string]int, len(r.Runs)-1)
 			for other := range r.Runs {
 				if other != i {
-					f.ServedBy[r.Runs[other].Name] = r.Runs[other].Fleets[k].served.without(f.served)
+					f.ServedBy[r.Runs[other].Name] = r.Runs[other].Fleets[k].served.without(&f.served)
 				}
 			}
 		}

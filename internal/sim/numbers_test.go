@@ -28,7 +28,7 @@ func TestNumbers(t *testing.T) {
 				want++
 			}
 		}
-		if got := sets[0].without(sets[1]); got != want {
+		if got := sets[0].without(&sets[1]); got != want {
 			t.Errorf("%d are in the first alone; want %d", got, want)
 		}
 	})

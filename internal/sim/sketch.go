@@ -83,5 +83,5 @@ func (k Sketch) method() (string, error) {
 			return method, nil
 		}
 	}
-	return "", fmt.Errorf("no entry of the policy lets the methods that it names be retried; name a method that is idempotent")
+	return "", errors.New("no entry of the policy lets the methods that it names be retried; name a method that is idempotent")
 }

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func written(t interface{ Fatal(args ...any) }, s *Scenario) string {
+func written(t reporter, s *Scenario) string {
 	var b strings.Builder
 	if err := s.Write(&b); err != nil {
 		t.Fatal(err)
@@ -42,9 +42,12 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-func sameScenario(t interface {
+type reporter interface {
 	Errorf(format string, args ...any)
-}, got, want *Scenario) {
+	Fatal(args ...any)
+}
+
+func sameScenario(t reporter, got, want *Scenario) {
 	texts := func(s *Scenario) map[string]string {
 		list := map[string]string{}
 		for name, p := range s.Policies {
