@@ -44,11 +44,13 @@ func (k Sketch) Scenario() (*Scenario, error) {
 	if p := k.Policy.Lookup(method); p != nil {
 		deadline = cmp.Or(p.Spec().Timeout, deadline)
 	}
+	deadline = min(deadline, longestTime)
 	calls := func(n float64) time.Duration { // the time of so many
 		return time.Duration(min(n/k.Rate, mostLength.Seconds()) * float64(time.Second)).Round(time.Millisecond)
 	}
+	phase := func(long, calls time.Duration) time.Duration { return min(max(long, calls), mostLength/3) }
 	s := &Scenario{
-		Title: fmt.Sprintf("a service that takes %v for each of %v calls a second", k.Latency, k.Rate),
+		Title: fmt.Sprintf("a service that takes %v for each of %.4g calls a second", k.Latency, k.Rate),
 		About: "Made of a policy and four numbers. Guessed are one backend, exponential times, a queue of 1.5 deadlines, and a pulse of 1.5 times " +
 			"the capacity: change what is different at your service.",
 		Seed: 1, Policies: map[string]*Policy{"own": k.Policy},
@@ -62,9 +64,9 @@ func (k Sketch) Scenario() (*Scenario, error) {
 		}},
 		Variants: []Variant{{Name: "no retries", All: NoPolicy}, {Name: "own policy"}},
 		Phases: []Phase{
-			{Name: "calm", Kind: KindLead, Length: max(10*deadline, calls(200)), Load: 1},
-			{Name: "pulse", Length: max(5*deadline/2, calls(100)), Load: math.Round(100*pulseLoad*capacity/k.Rate) / 100},
-			{Name: "after", Kind: KindAfter, Length: max(15*deadline, calls(500)), Load: 1},
+			{Name: "calm", Kind: KindLead, Length: phase(10*deadline, calls(200)), Load: 1},
+			{Name: "pulse", Length: phase(5*deadline/2, calls(100)), Load: math.Round(100*pulseLoad*capacity/k.Rate) / 100},
+			{Name: "after", Kind: KindAfter, Length: phase(15*deadline, calls(500)), Load: 1},
 		},
 	}
 	s.Bucket = s.bucket()

@@ -30,7 +30,7 @@ func TestSketch(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		k := Sketch{
-			Policy: p, Latency: time.Duration(rapid.Int64Range(int64(100*time.Microsecond), int64(10*time.Second)).Draw(t, "latency")),
+			Policy: p, Latency: time.Duration(rapid.Int64Range(int64(100*time.Microsecond), int64(10*time.Minute)).Draw(t, "latency")),
 			Workers: rapid.IntRange(1, 1000).Draw(t, "workers"), Processes: rapid.IntRange(1, 1000).Draw(t, "processes"),
 		}
 		capacity := float64(k.Workers) / k.Latency.Seconds()
