@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -224,6 +225,35 @@ func TestAdmission_Criticality(t *testing.T) {
 			})
 		})
 	}
+}
+
+// AUTO refuses sheddable calls, and all once a server has reported its utilization or refused to work on one.
+func TestAdmission_Auto(t *testing.T) {
+	t.Parallel()
+	auto := admitting(func(s *policy.Spec) { s.Admission = policy.AdmissionAuto })
+	t.Run("sheddable", func(t *testing.T) {
+		play(t, auto, func(t *testing.T, s scene) {
+			c := s.gather(t, 3)
+			defer c.leave()
+			if refused, err := s.refused(t, time.Second); refused {
+				t.Errorf("%v; want a call to be made while no server says how busy it is", err)
+			}
+			if refused, err := s.refused(t, time.Second, interceptor.Criticality(policy.CriticalitySheddable)); !refused {
+				t.Errorf("%v; want a sheddable call to be refused", err)
+			}
+		})
+	})
+	t.Run("a server refuses to work", func(t *testing.T) {
+		play(t, auto, func(t *testing.T, s scene) {
+			s.On(get, testserver.Fail(codes.ResourceExhausted, "busy").Trailer(metadata.Pairs("stagger-not-processed", "0 "+get)))
+			_, _ = s.call(t.Context(), get)
+			c := s.gather(t, 3)
+			defer c.leave()
+			if refused, err := s.refused(t, time.Second); !refused {
+				t.Errorf("%v; want the call to be refused", err)
+			}
+		})
+	})
 }
 
 func TestAdmission_UnknownCriticality(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 // mostRefused is the part of the calls that admission may refuse where there is no overload.
 const mostRefused = 0.0005
 
-// onAndOffLoss is what admission may cost in short overloads that would have been survived without.
-const onAndOffLoss = 0.025
+// onAndOffLoss is what admission may cost in short overloads that would have been survived without, and a hundred processes beside one.
+const onAndOffLoss = 0.03
 
 // Admission, from one connection and from many connections and processes, beside no retries, stagger without it, and
 // failsafe-go's adaptive limiter and throttler.
