@@ -7,7 +7,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stagger-go/stagger v0.0.0
 	go.uber.org/goleak v1.3.0
-	google.golang.org/grpc v1.85.0
+	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
 )
 
