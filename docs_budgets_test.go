@@ -66,14 +66,14 @@ func TestPages_AWS(t *testing.T) {
 // paid is the gates of a call that only a budget holds up.
 type paid struct{ budget.Budget }
 
-func (paid) Off() policy.Reason   { return "" }
-func (paid) Open() bool           { return false }
-func (paid) LatencyUnknown() bool { return false }
-func (paid) SlowEverywhere() bool { return false }
-func (paid) Overloaded() bool     { return false }
-func (paid) Enter() bool          { return true }
-func (paid) Leave()               {}
-func (paid) Fail()                {}
+func (paid) Off() policy.Reason                  { return "" }
+func (paid) Open() bool                          { return false }
+func (paid) LatencyUnknown() bool                { return false }
+func (paid) SlowEverywhere(*policy.Outcome) bool { return false }
+func (paid) Overloaded() bool                    { return false }
+func (paid) Enter() bool                         { return true }
+func (paid) Leave()                              {}
+func (paid) Fail()                               {}
 func (p paid) Withdraw(out *policy.Outcome, factor float64) bool {
 	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	if out.TimedOut {

@@ -17,11 +17,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// knownFor returns what is known of a call's method, if its policy asks for that: it refuses calls, or looks at how fast
-// they are answered. There is nothing if too many methods are known already. Calls that no mode enforces a policy for are
+// knownFor returns what is known of a call's method, if its policy asks for that: it refuses calls, or sends other attempts
+// while the last answers were fast. There is nothing if too many methods are known already. Calls that no mode enforces a policy for are
 // not refused. What is known outlives the rules: a reload forgets nothing of a service's load.
 func (r *Retrier) knownFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions) (k methods.Known) {
-	if !p.Refuses() && p.PerAttemptTimeout() == 0 && p.Hedge() == nil {
+	if !p.Refuses() && p.MaxAttempts() < 2 {
 		return k
 	}
 	now, given, cached := budget.Now(), target(cc), of.cachedMethod(p)
@@ -36,13 +36,13 @@ func (r *Retrier) knownFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, met
 	return known.For(p, cmp.Or(o.criticality, p.Criticality()), o.mode == policy.ModeEnforce, now)
 }
 
-// timeLeft is how much time a call has.
-func timeLeft(ctx context.Context) time.Duration {
+// timeLeft is how much time a call has that begins at start.
+func timeLeft(ctx context.Context, start time.Duration) time.Duration {
 	deadline, limited := ctx.Deadline()
 	if !limited {
 		return attempts.Never
 	}
-	return time.Until(deadline) // the budgets' clock may count from a later time: in a synctest bubble it does
+	return budget.At(deadline) - start
 }
 
 // AdmissionState is a reading of what admission knows of a method.

@@ -86,7 +86,7 @@ type openGates struct{}
 func (openGates) Off() policy.Reason                     { return "" }
 func (openGates) Open() bool                             { return false }
 func (openGates) LatencyUnknown() bool                   { return false }
-func (openGates) SlowEverywhere() bool                   { return false }
+func (openGates) SlowEverywhere(*policy.Outcome) bool    { return false }
 func (openGates) Overloaded() bool                       { return false }
 func (openGates) Enter() bool                            { return true }
 func (openGates) Leave()                                 {}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -35,7 +36,7 @@ func (o *outages) longestWait(ctx context.Context, p *policy.Policy) time.Durati
 	if inbound(ctx) == nil {
 		return wait
 	}
-	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(timeLeft(ctx))))
+	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(timeLeft(ctx, budget.Now()))))
 }
 
 // maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it.

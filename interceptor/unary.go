@@ -42,8 +42,8 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		known := r.knownFor(of, p, cc, method, &options)
 		adopted := flags&fast != 0 && !r.watched && !r.leftRunning.Load()
 		running, left := 1, attempts.Never
-		if adopted && known.Admits() {
-			left = timeLeft(ctx)
+		if adopted && known.Any() {
+			left = timeLeft(ctx, start)
 			running = known.Admit(start, left)
 		}
 		refused := running == 0
@@ -92,10 +92,12 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 	if err != nil {
 		return err
 	}
-	if known.Admits() {
+	if known.Any() {
 		now := budget.Now()
-		if u := utilization(a.trailer); u > 0 {
-			known.Reported(now, u)
+		if known.Admits() {
+			if u := utilization(a.trailer); u > 0 {
+				known.Reported(now, u)
+			}
 		}
 		answer.Took = now - start
 		known.Answered(now, answer)

@@ -115,7 +115,7 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(ReasonBreakerOpen)
 	case out.TimedOut && g.LatencyUnknown():
 		return no(ReasonLatencyUnknown)
-	case out.TimedOut && g.SlowEverywhere():
+	case !out.Unsent && g.SlowEverywhere(out):
 		return no(ReasonSlowEverywhere)
 	case g.Overloaded():
 		return no(ReasonOverloaded)

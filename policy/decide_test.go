@@ -23,7 +23,8 @@ type purse struct {
 	empty, open, full  bool
 	off                policy.Reason
 	unknown            bool // the usual latency is
-	slow               bool // one of the last answers was
+	slow               bool // one of the last answers was, beside the timeout
+	long               bool // all of them were long
 	queued             bool // by admission
 	failed, asked, out int
 	entered, left      int
@@ -36,7 +37,7 @@ func (p *purse) Open() bool { return p.open }
 
 func (p *purse) LatencyUnknown() bool { return p.unknown }
 
-func (p *purse) SlowEverywhere() bool { return p.slow }
+func (p *purse) SlowEverywhere(out *policy.Outcome) bool { return p.long || p.slow && out.TimedOut }
 
 func (p *purse) Overloaded() bool { return p.queued }
 
@@ -196,6 +197,9 @@ func TestDecide(t *testing.T) {
 
 		{"8 a slow attempt while answers are slow", slowEverywhere, policy.ReasonSlowEverywhere, 0, 0, 0},
 		{"8 a slow attempt while answers are fast", func(s *situation) { slowEverywhere(s); s.purse.slow = false }, policy.ReasonRetry, 100 * ms, 0, 1},
+		{"8 a slow attempt while answers are long", func(s *situation) { slowEverywhere(s); s.purse.slow, s.purse.long = false, true }, policy.ReasonSlowEverywhere, 0, 0, 0},
+		{"8 a failure while answers are long", func(s *situation) { s.purse.long = true }, policy.ReasonSlowEverywhere, 0, 1, 0},
+		{"8 an attempt that was not sent while answers are long", func(s *situation) { s.purse.long = true; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"8 a failure while answers are slow", func(s *situation) { s.purse.slow = true }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"8 a server's own DEADLINE_EXCEEDED", func(s *situation) {
 			slowEverywhere(s)

@@ -26,13 +26,14 @@ type Breaker interface {
 	Open() bool
 }
 
-// Answers is what [Policy.Decide] asks, after a per-attempt timeout or a hedging delay, about the answers to all calls of the method.
+// Answers is what [Policy.Decide] asks about the answers to all calls of the method.
 type Answers interface {
-	// LatencyUnknown reports whether the attempt is one of a hedged method whose usual latency is not known, so that
+	// LatencyUnknown reports, after a hedging delay, whether the attempt is one of a hedged method whose usual latency is not known, so that
 	// the hedging delay may be shorter than what every call takes.
 	LatencyUnknown() bool
-	// SlowEverywhere reports whether one of the last of them took longer than that timeout.
-	SlowEverywhere() bool
+	// SlowEverywhere reports whether the last of them took so long that there is a queue, which an attempt after out would
+	// only make longer: all of them took much of their calls' time, or, after a timeout, one of them took longer than that.
+	SlowEverywhere(out *Outcome) bool
 }
 
 // Overload is what [Policy.Decide] asks about the load of a service.

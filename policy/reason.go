@@ -22,7 +22,7 @@ const (
 	ReasonChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
 	ReasonLatencyUnknown    Reason = "latency_unknown"    // too few answers of the method are known to tell that the attempt is slow
-	ReasonSlowEverywhere    Reason = "slow_everywhere"    // one of the last answers took longer than the attempt's timeout, too
+	ReasonSlowEverywhere    Reason = "slow_everywhere"    // the last answers were slow, too: there is a queue
 	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
@@ -72,7 +72,7 @@ func Steps() []Step {
 		{"Is it not a caller further up who owns the retry?", ReasonChainStop},
 		{"Is the circuit closed?", ReasonBreakerOpen},
 		{"Is it known how long the method usually takes, before it is hedged?", ReasonLatencyUnknown},
-		{"Were the last answers faster than the timeout of a slow attempt?", ReasonSlowEverywhere},
+		{"Were the last answers to all calls of the method fast?", ReasonSlowEverywhere},
 		{"Does admission expect an answer before the deadline?", ReasonOverloaded},
 		{"Do delay and attempt fit before the deadline?", ReasonDeadlineTooClose},
 		{"Is there room for one more call that waits?", ReasonTooManyWaiting},

@@ -82,15 +82,15 @@ type Method interface {
 	Left(now time.Duration, l Lost)                  // an attempt that has ended otherwise, or is of no use any more
 	Reported(now time.Duration, utilization float64) // by a server, at an attempt's end
 
-	Queued(now, left time.Duration) bool     // an extra attempt could not be answered in time
-	SlowEverywhere(now time.Duration) bool   // one of the last answers was slow
-	Usual() (median, quantile time.Duration) // of how long answers take; the quantile is the policy's; 0: not known
+	Queued(now, left time.Duration) bool            // an extra attempt could not be answered in time
+	LastAnswers(now time.Duration) (slow, long int) // how many of the last five were slow, and long
+	Usual() (median, quantile time.Duration)        // of how long answers take; the quantile is the policy's; 0: not known
 }
 
 // Answer is how an attempt was answered.
 type Answer struct {
 	Took     time.Duration
-	Left     time.Duration // what the call had left when the attempt began; Never: no deadline
+	Left     time.Duration // what the call had left when the attempt began: the answer is long if it took much of that; Never: no deadline
 	Running  int           // attempts when it was sent, as Admit or Sent has said
 	Limit    time.Duration // it was slow if it took longer; 0: nothing is
 	Accepted bool          // it is what a call wants: no error, nor a reply that means "not yet"

@@ -10,6 +10,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// longAnswers are how many of the last answers are long when there is a queue: all five, since it delays every request. Those of
+// a method that is slow for one call of five, whatever the load, hardly ever are.
+const longAnswers = 5
+
 // gates are what policy asks about an event of a call: whether another attempt follows, and whether that may be sent.
 type gates struct {
 	call *Call
@@ -52,9 +56,13 @@ func (g *gates) LatencyUnknown() bool {
 }
 
 // SlowEverywhere implements [policy.Answers].
-func (g *gates) SlowEverywhere() bool {
+func (g *gates) SlowEverywhere(out *policy.Outcome) bool {
 	m := g.call.set.Method
-	return m != nil && g.call.slowLimit() > 0 && m.SlowEverywhere(g.now.At)
+	if m == nil {
+		return false
+	}
+	slow, long := m.LastAnswers(g.now.At)
+	return long == longAnswers || out.TimedOut && slow > 0 && g.call.slowLimit() > 0
 }
 
 // Overloaded implements [policy.Overload].

@@ -37,6 +37,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	if d.one(2) {
 		m.set.Method = modelMethod{w, d.one(2)}
 		w.quantile = at(d.roll(50))
+		w.slow, w.long = d.roll(3), d.roll(longAnswers+1)
 		w.median = at(d.roll(3)) // 0 in one of three cases
 	}
 	if d.one(4) {
@@ -315,10 +316,12 @@ func (m *model) end(n int) {
 	}
 	followed := m.followed(n)
 	was := m.settled()
+	m.unsent = r.Unsent
 	m.event(outrun, func() Step { return m.call.Ended(n, r, m.now) }, func(step Step) {
 		m.checkEnded(n, a, &effective, step, was)
 		m.ended(n, a, &effective, step, followed)
 	}, "end %d %s", n, name)
+	m.unsent = false
 }
 
 // settled is what the world had heard before an event.

@@ -46,6 +46,7 @@ type model struct {
 	floor     time.Duration // nothing is sent before, by the server's word
 	shadows   int           // attempts that would have been sent
 	refused   policy.Reason // why no attempt follows the newest, which is slow; "": nobody has said so
+	unsent    bool          // the attempt whose end is the event was not sent
 	word      time.Duration // the latest time that the server's word, with jitter, puts off an attempt to
 	may       bool          // a decision allows an attempt that was not sent yet
 	due       time.Duration // by that decision
@@ -123,6 +124,7 @@ func (m *model) unheard() int {
 //  15. A call that is observed has one attempt, no wait slot, and one decision to send another.
 //  16. An attempt's clock stands still while no call of the application waits, and a step says whether it wakes for that.
 //  17. An attempt of a hedged method is followed for being slow only if the usual latency is known, or the delay is 0.
+//  18. While all of the last answers are long, no attempt follows one that was sent.
 func (m *model) check(step Step, by cancelled) {
 	wasOver := m.over
 	if wasOver && (len(step.Cancel) > 0 || step.Send != 0 || step.Wake != Never || step.Over || step.Decided != 0) {
@@ -214,6 +216,9 @@ func (m *model) checkDecision(step Step) {
 		}
 		m.shadows++
 		d.Reason = policy.ReasonModeOff
+	}
+	if follows := d.Retry || step.Decision.Shadow(); follows && m.long == longAnswers && m.set.Method != nil && !m.unsent {
+		m.failf("18: an attempt follows attempt %d while answers are long", step.Decided)
 	}
 	if step.TimedOut {
 		a := &m.attempts[step.Decided-1]

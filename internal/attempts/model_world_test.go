@@ -43,6 +43,8 @@ type modelWorld struct {
 	started int // Start
 	fails   int
 	allowed int     // by the breaker
+	slow    int     // of the last answers
+	long    int     // the same
 	charges int     // withdrawals that were tried
 	done    []error // what the breaker was told in this event
 }
@@ -184,7 +186,10 @@ func (k modelMethod) Usual() (median, quantile time.Duration) {
 	return k.median, k.quantile
 }
 
-func (k modelMethod) SlowEverywhere(time.Duration) bool { return false }
+func (k modelMethod) LastAnswers(time.Duration) (slow, long int) {
+	k.called()
+	return k.slow, k.long
+}
 
 func (k modelMethod) Queued(_, left time.Duration) bool {
 	return k.admission && k.dice.one(8) && left != Never

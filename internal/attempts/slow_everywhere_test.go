@@ -88,7 +88,7 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 		p.last = new(latency.LastAnswers)
 		p.run("0 start")
 		p.call.Ended(1, Result{}, p.now(row.took, false))
-		p.last.Record(at(row.took), max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
+		p.last.Record(at(row.took) > max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
 		if row.policy != "at once" {
 			p.last = new(latency.LastAnswers)
 			p.run("2000 start")
@@ -106,7 +106,7 @@ func TestSlowEverywhere_NothingUsual(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["hedge"], "median=0", 0)
 	p.last = new(latency.LastAnswers)
-	if p.run("0 start; 1000 end 1 OK"); p.last.Slow(at(1000)) {
+	if p.run("0 start; 1000 end 1 OK"); p.last.Slow(at(1000)) > 0 {
 		t.Error("an answer is slow before the usual latency is known")
 	}
 }
@@ -115,7 +115,7 @@ func TestSlowEverywhere_NothingUsual(t *testing.T) {
 func TestSlowEverywhere_Hang(t *testing.T) {
 	t.Parallel()
 	last := new(latency.LastAnswers)
-	last.Record(time.Second, at(200), time.Second)
+	last.Record(true, time.Second)
 	for began, want := range map[int]string{1_000: "slow_everywhere", 10_800: "slow_everywhere", 10_801: "hedge", 60_000: "hedge"} {
 		p := newPlay(policies(t)["beside"], "", at(began))
 		p.last = last
@@ -131,12 +131,39 @@ func TestSlowEverywhere_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
 	p.last = new(latency.LastAnswers)
-	p.last.Record(at(300), at(200), 0)
-	p.last.Record(at(300), at(200), at(100))
+	p.last.Record(true, 0)
+	p.last.Record(true, at(100))
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (slow_everywhere)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over slow_everywhere, = 1"}
 	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "S F E-" {
 		t.Errorf("%q, told %v; want %q", p.steps, p.told, want)
+	}
+}
+
+// While all of the last answers took much of their calls' time, there is a queue: nothing follows that a server would see.
+func TestSlowEverywhere_Long(t *testing.T) {
+	t.Parallel()
+	list := policies(t)
+	for name, row := range map[string]struct{ policy, options, play, want string }{
+		"a failure":                          {"beside", "", "0 start; 10 end 1 UNAV", "(slow_everywhere)"},
+		"a failure that goes unnoticed":      {"beside", "few", "0 start; 10 end 1 UNAV", "(retry)"},
+		"a failure, and nothing was sent":    {"beside", "", "0 start; 10 end 1 UNAV unsent", "(retry)"},
+		"a timeout":                          {"beside", "", "0 start; 200 wake", "(slow_everywhere)"},
+		"a hedging delay":                    {"hedge", "", "0 start; 50 wake", "(slow_everywhere)"},
+		"a failure that is fatal":            {"beside", "", "0 start; 10 end 1 NOT_FOUND", "(non_retryable)"},
+		"a failure, and nothing is known":    {"beside", "unknown", "0 start; 10 end 1 UNAV", "(retry)"},
+		"a failure of a hedge that is alone": {"hedge", "", "0 start; 10 end 1 UNAV", "(slow_everywhere)"},
+	} {
+		options, long := row.options, longAnswers
+		if options == "few" {
+			options, long = "", longAnswers-1
+		}
+		p := newPlay(list[row.policy], options, 0)
+		p.long = long
+		p.run(row.play)
+		if got := p.steps[len(p.steps)-1]; !strings.Contains(got, row.want) {
+			t.Errorf("%s: %s; want %s", name, got, row.want)
+		}
 	}
 }
 
@@ -155,7 +182,7 @@ func TestSlowEverywhere_Overrides(t *testing.T) {
 		w.run("0 start")
 		st := status.New(codes.Unknown, text)
 		w.call.Ended(1, Result{Outcome: policy.Outcome{Status: st}, Err: st.Err()}, w.now(300, false))
-		if got := w.last.Slow(at(300)); got != want {
+		if got := w.last.Slow(at(300)) > 0; got != want {
 			t.Errorf("%s: an answer %v; want %v", text, got, want)
 		}
 	}

@@ -51,7 +51,8 @@ type world struct {
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
-	last          *latency.LastAnswers // nil: nobody asks
+	last          *latency.LastAnswers // beside the timeout; nil: nobody asks
+	long          int                  // of the last answers
 	queued        bool                 // admission refuses
 	counted       int                  // attempts that admission counts
 	origin        time.Duration        // of the clock
@@ -180,7 +181,12 @@ func (k known) Usual() (median, quantile time.Duration) {
 	return k.median, k.quantile
 }
 
-func (k known) SlowEverywhere(now time.Duration) bool { return k.last != nil && k.last.Slow(now) }
+func (k known) LastAnswers(now time.Duration) (slow, long int) {
+	if k.last == nil {
+		return 0, k.long
+	}
+	return k.last.Slow(now), k.long
+}
 
 // Queued says that answers take 1500 ms.
 func (k known) Queued(_, left time.Duration) bool { return k.admission && k.queued && left < at(1500) }
@@ -209,7 +215,7 @@ var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">
 
 func (k known) Answered(now time.Duration, a Answer) {
 	if k.last != nil && a.Limit > 0 {
-		k.last.Record(a.Took, a.Limit, now)
+		k.last.Record(a.Took > a.Limit, now)
 	}
 	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))
 	if a.Accepted {

@@ -87,7 +87,7 @@ func (a *Answer) Scenario() string {
 		b.WriteString(", and the method's latency is not known yet")
 	}
 	if a.AllSlow {
-		b.WriteString(", and an answer of the method before it was slow")
+		b.WriteString(", and the last answers of the method were slow")
 	}
 	if a.Overloaded {
 		b.WriteString(", and the service becomes overloaded after the first")

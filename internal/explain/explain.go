@@ -33,7 +33,7 @@ type Question struct {
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
 	Unknown     bool // the method's usual latency is not known yet
-	AllSlow     bool // an answer of the method before it was
+	AllSlow     bool // the last answers of the method were
 	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
 
@@ -236,7 +236,7 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	if a.BreakerOpen {
 		s.Breaker = breaker{}
 	}
-	s.Method = known{unknown: a.Unknown, slow: a.AllSlow && a.Policy.PerAttemptTimeout() > 0, queued: a.Overloaded && a.Policy.Refuses()}
+	s.Method = known{unknown: a.Unknown, slow: a.AllSlow, queued: a.Overloaded && a.Policy.Refuses()}
 	a.restrict(&s)
 	return s
 }
@@ -292,7 +292,14 @@ func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Reported(time.Duration, float64)         {}
 func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
-func (k known) SlowEverywhere(time.Duration) bool     { return k.slow }
+
+// LastAnswers says that all were slow, or none.
+func (k known) LastAnswers(time.Duration) (slow, long int) {
+	if k.slow {
+		return 5, 5
+	}
+	return 0, 0
+}
 
 // Usual says that the median is known, which decides whether the method is hedged. How long it is makes no difference
 // here.

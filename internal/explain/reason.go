@@ -58,7 +58,7 @@ var Meanings = []Meaning{
 		Remedy: "Nothing, in the first moments of a process. If the method is called less often than 20 times in 30 s, use perAttemptTimeout with a value that few calls reach.",
 	},
 	{
-		Reason: policy.ReasonSlowEverywhere, Means: "The attempt was slow, and so was one of the last five answers of the method: all servers are slow, and another attempt would only lengthen their queue.",
+		Reason: policy.ReasonSlowEverywhere, Means: "All of the last five answers of the method took much of their calls' time, or the attempt was slow and so was one of them: all servers are slow, and another attempt would only lengthen their queue.",
 		Remedy: "Look at the servers' load: they are slower than perAttemptTimeout. If they always are, raise it above what nearly all answers take.",
 	},
 	{

@@ -4,24 +4,17 @@
 package latency
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"time"
 )
 
-// LastAnswers says whether one of the last five answers of a method, at a target, took longer than the per-attempt
-// timeout; for a method that is hedged, longer than the hedging delay and twice the usual latency. Then all servers are
-// slow, since there is a queue, and one attempt more makes that longer. A server that hangs does not answer, so a hang
-// alone says nothing.
-//
-//	fast ── a slow answer ──► slow ── five fast answers in a row, or no slow one for answerAge ──► fast
-//
-// Five and not one: in an overload, some servers are less busy than others, and answer in time now and then.
-//
-// The zero value has seen no answer, and is fast. It is safe for concurrent use; where two answers come at once, either
-// may count as the last. A fast answer after others writes nothing.
+// LastAnswers says how many of the last five answers of a method, at a target, were slow. The zero value has seen no answer.
+// It is safe for concurrent use; where two answers come at once, either may count as the last. A fast answer after others
+// writes nothing.
 type LastAnswers struct {
-	slowAt atomic.Int64 // when the last slow answer came, on the budgets' clock; 0: it does not count any more
-	fast   atomic.Int32 // answers since then
+	slow   atomic.Uint32 // a bit for each answer, the newest lowest: it was slow
+	slowAt atomic.Int64  // when the last slow answer came, on the budgets' clock
 }
 
 const (
@@ -30,26 +23,29 @@ const (
 	answerRefresh    = 100 * time.Millisecond // of slowAt, so that slow answers at once write it once
 )
 
-// Record notes an answer that came at now, after took, and was slow if that is longer than the timeout.
-func (l *LastAnswers) Record(took, timeout, now time.Duration) {
-	slowAt := time.Duration(l.slowAt.Load())
-	if took > timeout {
-		if l.fast.Load() > 0 {
-			l.fast.Store(0)
-		}
-		if slowAt == 0 || now-slowAt >= answerRefresh {
-			l.slowAt.Store(int64(now))
-		}
+// Record notes an answer that came at now.
+func (l *LastAnswers) Record(slow bool, now time.Duration) {
+	before := l.slow.Load()
+	if before == 0 && !slow {
 		return
 	}
-	if slowAt != 0 && l.fast.Add(1) >= answersThatCount {
-		l.slowAt.Store(0)
-		l.fast.Store(0)
+	after := before << 1 & (1<<answersThatCount - 1)
+	if slow {
+		after |= 1
+		if at := time.Duration(l.slowAt.Load()); before == 0 || now-at >= answerRefresh {
+			l.slowAt.Store(int64(now))
+		}
+	}
+	if after != before {
+		l.slow.CompareAndSwap(before, after)
 	}
 }
 
-// Slow reports whether one of the last answers was slow.
-func (l *LastAnswers) Slow(now time.Duration) bool {
-	slowAt := time.Duration(l.slowAt.Load())
-	return slowAt != 0 && now-slowAt <= answerAge
+// Slow is how many of the last answers were slow; 0 if the last slow one is too old.
+func (l *LastAnswers) Slow(now time.Duration) int {
+	slow := l.slow.Load()
+	if slow == 0 || now-time.Duration(l.slowAt.Load()) > answerAge {
+		return 0
+	}
+	return bits.OnesCount32(slow)
 }

@@ -18,13 +18,22 @@ import (
 
 // Method is what is known of a method at a target. The zero value knows nothing. It is safe for concurrent use.
 type Method struct {
-	last    latency.LastAnswers
+	slow    latency.LastAnswers // beside a timeout, or a hedging delay
+	long    latency.LastAnswers // beside the whole time of their calls, and the fastest
+	fastest latency.Fastest
 	gate    atomic.Pointer[admission.Gate]    // nil: no call was asked yet whether it may be made
 	usual   atomic.Pointer[[]*latency.Recent] // one for each quantile that hedges follow
 	used    atomic.Int64                      // the second in which it was used last
 	evicted atomic.Bool                       // it is in no table any more
 	mu      sync.Mutex                        // guards changes of gate and usual
 }
+
+// An answer is long that took more than this part of its call's whole time, and so many times as long as the fastest: there is
+// a queue. Of a method that is as slow without one, the fastest is too.
+const (
+	part  = 0.1
+	above = 2
+)
 
 // mostQuantiles bounds those of one method: a caller may give every call a policy of its own.
 const mostQuantiles = 8
@@ -154,9 +163,12 @@ func (k *Known) Sent(now time.Duration) (running int) {
 
 // Answered implements [attempts.Method].
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
+	m := k.method
 	if a.Limit > 0 {
-		k.method.last.Record(a.Took, a.Limit, now)
+		m.slow.Record(a.Took > a.Limit, now)
 	}
+	fastest := m.fastest.Record(a.Took, now)
+	m.long.Record(fastest > 0 && a.Took > above*fastest && float64(a.Took) > part*float64(a.Left), now)
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
@@ -192,8 +204,10 @@ func (k *Known) Queued(now, left time.Duration) bool {
 	return k.class.Any() && k.class.Queued(now, left)
 }
 
-// SlowEverywhere implements [attempts.Method].
-func (k *Known) SlowEverywhere(now time.Duration) bool { return k.method.last.Slow(now) }
+// LastAnswers implements [attempts.Method].
+func (k *Known) LastAnswers(now time.Duration) (slow, long int) {
+	return k.method.slow.Slow(now), k.method.long.Slow(now)
+}
 
 // Usual implements [attempts.Method].
 func (k *Known) Usual() (median, quantile time.Duration) {

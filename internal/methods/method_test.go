@@ -66,11 +66,40 @@ func TestKnown_LastAnswers(t *testing.T) {
 	}
 	k.Reported(0, 1)
 	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 0})
-	if k.SlowEverywhere(time.Second) {
+	if slow, _ := k.LastAnswers(time.Second); slow > 0 {
 		t.Error("an answer is slow, and nothing says from when on")
 	}
 	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 1})
-	if !k.SlowEverywhere(time.Second) {
+	if slow, _ := k.LastAnswers(time.Second); slow != 1 {
 		t.Error("the last answer was slow, and nobody knows")
+	}
+}
+
+// An answer is long beside the whole time of its call, and beside the fastest.
+func TestKnown_LongAnswers(t *testing.T) {
+	t.Parallel()
+	p, err := policy.New(policy.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ms = time.Millisecond
+	for name, row := range map[string]struct {
+		took, whole time.Duration // after one of 100 ms
+		want        int
+	}{
+		"much of its call":                 {301 * ms, 3 * time.Second, 1},
+		"less":                             {300 * ms, 3 * time.Second, 0},
+		"twice the fastest":                {200 * ms, 500 * ms, 0},
+		"over twice the fastest":           {201 * ms, 500 * ms, 1},
+		"of a call that has no deadline":   {time.Hour, attempts.Never, 0},
+		"the fastest, of a hurried caller": {50 * ms, 100 * ms, 0},
+	} {
+		var m Method
+		k := m.For(p, 0, true, 0)
+		k.Answered(0, attempts.Answer{Took: 100 * ms, Left: 100 * ms})
+		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole})
+		if _, long := k.LastAnswers(0); long != row.want {
+			t.Errorf("%s: %d are long; want %d", name, long, row.want)
+		}
 	}
 }

@@ -104,7 +104,7 @@ func (l load) Queued(time.Duration, time.Duration) bool { return false }
 func (l load) Sent(time.Duration) int                   { l.counted++; return l.counted }
 func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
 func (l load) Reported(time.Duration, float64)          {}
-func (l load) SlowEverywhere(time.Duration) bool        { return false }
+func (l load) LastAnswers(time.Duration) (int, int)     { return 0, 0 }
 func (l load) Usual() (median, quantile time.Duration)  { return 1, 0 }
 func (l load) Answered(_ time.Duration, a attempts.Answer) {
 	took := a.Took

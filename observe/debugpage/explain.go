@@ -56,7 +56,7 @@ func newForm(q url.Values) form {
 			{Name: "budgetEmpty", Label: "the budget is empty"},
 			{Name: "breakerOpen", Label: "the circuit opens after the first attempt"},
 			{Name: "unknown", Label: "the method's latency is not known yet"},
-			{Name: "allSlow", Label: "an answer of the method before it was slow"},
+			{Name: "allSlow", Label: "the last answers of the method were slow"},
 			{Name: "overloaded", Label: "the service becomes overloaded after the first attempt"},
 			{Name: "committed", Label: "the application sees headers of the first attempt"},
 			{Name: "crowded", Label: "as many calls wait as may"},

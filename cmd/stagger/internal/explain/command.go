@@ -121,7 +121,7 @@ func Command() *cobra.Command {
 	flags.BoolVar(&o.BudgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
 	flags.BoolVar(&o.BreakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
 	flags.BoolVar(&o.Unknown, "latency-unknown", false, "the method's latency is not known yet, so it is not hedged")
-	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "one of the method's last answers took longer than perAttemptTimeout")
+	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "the method's last answers were slow")
 	flags.BoolVar(&o.Overloaded, "overloaded", false, "with admission, the last answers say that no other comes in time, after the first attempt")
 	flags.IntVar(&o.Succeed, "succeed", 0, "the `number` of the first attempt that is answered with OK; 0: none is")
 	flags.BoolVar(&o.Committed, "committed", false, "the application sees headers of the first attempt before it fails")

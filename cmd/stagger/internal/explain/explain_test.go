@@ -336,7 +336,7 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--breaker-open"}, []string{"the circuit opens after the first", "breaker_open (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
-			"no attempt is ever answered, and an answer of the method before it was slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
+			"no attempt is ever answered, and the last answers of the method were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
 		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1), "--overloaded", "--deadline", "1s"}, []string{
 			"  admission REFUSE: a call that cannot be answered before its deadline is not made; criticality CRITICAL\n",

@@ -1,0 +1,129 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// within makes a call of some kind that has a second, and returns how it has ended.
+func within(t *testing.T, conn *grpc.ClientConn, desc *grpc.StreamDesc) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if desc == nil {
+		return conn.Invoke(ctx, get, wrapperspb.String("order 7"), new(wrapperspb.StringValue))
+	}
+	stream, err := conn.NewStream(ctx, desc, get)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(wrapperspb.String("order 7")); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	for err == nil {
+		err = stream.RecvMsg(new(wrapperspb.StringValue))
+	}
+	return streamEnd(err)
+}
+
+func repeat(took time.Duration, n int) []time.Duration {
+	return slices.Repeat([]time.Duration{took}, n)
+}
+
+// While all of the last answers took much of their calls' time, failures are not retried: of any policy, by every driver.
+func TestLongAnswers(t *testing.T) {
+	t.Parallel()
+	hasty := plain()
+	hasty.PerAttemptTimeout = 900 * ms
+	beside := config(plain())
+	for i := range beside.Methods {
+		beside.Methods[i].IdempotencyKey = "key"
+	}
+	kinds := map[string]*grpc.StreamDesc{"unary": nil, "server stream": serverStream, "client stream": clientStream, "both": bidiStream}
+	for policyName, c := range map[string]policy.Config{"plain": config(plain()), "with a timeout": config(hasty), "with a key": beside} {
+		for kind, desc := range kinds {
+			for name, row := range map[string]struct {
+				took   []time.Duration // of the answers before
+				pause  time.Duration
+				reason policy.Reason
+			}{
+				"all five":              {repeat(400*ms, 5), 0, policy.ReasonSlowEverywhere},
+				"four of five":          {append(repeat(400*ms, 4), 10*ms), 0, policy.ReasonAttemptsExhausted},
+				"a tenth of their time": {repeat(100*ms, 5), 0, policy.ReasonAttemptsExhausted},
+				"longer than 10 s ago":  {repeat(400*ms, 5), 10*time.Second + 1, policy.ReasonAttemptsExhausted},
+				"10 s ago":              {repeat(400*ms, 5), 10 * time.Second, policy.ReasonSlowEverywhere},
+			} {
+				t.Run(policyName+"/"+kind+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						s := testserver.Start(t)
+						r := mustNew(t, mustSet(t, c), quiet, interceptor.WithRandom(func() float64 { return 0 }))
+						conn := s.Dial(t, r.DialOptions()...)
+						for _, took := range append([]time.Duration{10 * ms}, row.took...) {
+							s.On(get, text("").Delay(took))
+							if err := within(t, conn, desc); err != nil {
+								t.Fatal(err)
+							}
+						}
+						time.Sleep(row.pause)
+						s.On(get, testserver.Fail(codes.Unavailable))
+						if err := within(t, conn, desc); reasonOf(err) != row.reason {
+							t.Errorf("%v (%s); want %s", err, reasonOf(err), row.reason)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A method that is slow for one call of five, by nature, keeps its retries.
+func TestLongAnswers_TwoSpeeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := testserver.Start(t, testserver.NoRecord())
+		retry := plain()
+		retry.Backoff.Initial, retry.Backoff.Multiplier = ms, 1
+		r := mustNew(t, mustSet(t, config(retry)), quiet)
+		conn := s.Dial(t, r.DialOptions()...)
+		random := rand.New(rand.NewPCG(1, 2))
+		s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+			switch roll := random.Float64(); {
+			case roll < 0.1:
+				return testserver.Fail(codes.Unavailable)
+			case roll < 0.28: // one of five of the rest
+				return text("").Delay(400 * ms)
+			default:
+				return text("").Delay(10 * ms)
+			}
+		}))
+		const calls = 20_000
+		failed := 0
+		for range calls {
+			if err := within(t, conn, nil); err != nil {
+				failed++
+			}
+		}
+		if failed > calls/1000 {
+			t.Errorf("%d of %d calls have failed; want at most one of a thousand", failed, calls)
+		}
+	})
+}
