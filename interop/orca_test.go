@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/orca"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -61,6 +62,8 @@ func TestAdmissionHearsORCA(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				server.On(method, testserver.Fail(codes.ResourceExhausted, "full")) // from here on, slow answers alone refuse calls
+				_ = call()
 				server.On(method, testserver.Hang())
 				var running sync.WaitGroup
 				for range 2 { // as many as are answered in a second

@@ -34,7 +34,7 @@ const (
 
 // in is the client as it is played in a storm.
 func (c client) in(s storm) outage.Client {
-	return outage.Client{Name: c.name, Connections: c.connections, Processes: c.processes, Options: func() (outage.Options, error) {
+	return outage.Client{Name: c.name, Connections: c.connections, Processes: c.processes, Reports: reporting, Options: func() (outage.Options, error) {
 		s.process++
 		options, err := c.options(s)
 		// What the client itself says of load balancing comes later, and wins.

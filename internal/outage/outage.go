@@ -46,6 +46,9 @@ type Client struct {
 	// Options are those of a process that makes calls. Each process asks for its own: those of the users, and one for
 	// each service that calls another one.
 	Options func() (Options, error)
+	// Reports are the options of each server of a service that reports its load (sim.Service.Reports), with the server's
+	// queue and how many workers that has; nil: it reports nothing.
+	Reports func(queue *testserver.Queue, workers int) []grpc.ServerOption
 }
 
 // Options are those of gRPC in a process.

@@ -107,18 +107,18 @@ func (w *world) service(ctx context.Context, name string) (*service, error) {
 		s.calls = append(s.calls, l)
 	}
 	w.services = append(w.services, s)
-	return s, s.start(options.Server)
+	return s, s.start(options.Server, w.client.Reports)
 }
 
-func (s *service) start(options []grpc.ServerOption) error {
+func (s *service) start(options []grpc.ServerOption, reports func(*testserver.Queue, int) []grpc.ServerOption) error {
 	settings := []testserver.QueueOption{testserver.RefuseWith(s.spec.Refuse)}
 	if s.spec.Abandoned == sim.AbandonedDrop {
 		settings = append(settings, testserver.DropAbandoned())
 	}
 	for range s.spec.Backends {
 		queue, options := testserver.NewQueue(s.spec.Workers, s.spec.Time.Mean(), s.spec.Queue, settings...), options
-		if s.spec.Reports {
-			options = append(slices.Clip(options), reporting(queue, s.spec.Workers)...)
+		if reports != nil && s.spec.Reports {
+			options = append(slices.Clip(options), reports(queue, s.spec.Workers)...)
 		}
 		server, err := testserver.New(testserver.ServerOptions(options...))
 		if err != nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package outage
+package main
 
 import (
 	"time"
@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// reporting has a server report its load with each answer, for gRPC's weighted_round_robin: requests that it has, for each
+// reporting is [outage.Client]'s Reports. It has a server report its load with each answer, for gRPC's weighted_round_robin: requests that it has, for each
 // worker, and how many it has served in a second since it began.
 func reporting(queue *testserver.Queue, workers int) []grpc.ServerOption {
 	began := time.Now()
