@@ -74,7 +74,7 @@ func New() *Gate { return new(Gate) }
 // Class returns the gate as calls of a criticality see it, of a policy with that admission. They are refused if it is
 // enforced; else the gate counts which it would have refused.
 func (g *Gate) Class(a policy.Admission, c policy.Criticality, enforced bool) Class {
-	c = policy.Criticality(min(int(c), classes-1))
+	c = min(c, policy.CriticalityCritical)
 	return Class{g, c, a == policy.AdmissionAuto && c != policy.CriticalitySheddable, enforced}
 }
 
@@ -124,7 +124,7 @@ func (c Class) Queued(now, left time.Duration) bool {
 // queued reports whether there is a queue that is too long for a call that has so much time left. It requires mu.
 func (c Class) queued(now, left time.Duration) bool {
 	g := c.gate
-	return g.armed.holds(now) && !(c.waits && !g.speaks) && g.queued(now, left)
+	return g.armed.holds(now) && (!c.waits || g.speaks) && g.queued(now, left)
 }
 
 // Add says that an extra attempt runs from now on: Answered or Leave follows, once. It returns how many run with it.

@@ -8,7 +8,7 @@ import "time"
 // until is a time until which something holds. The zero value is none.
 type until time.Duration
 
-func (u until) holds(now time.Duration) bool { return u != 0 && now < time.Duration(u) }
+func (u *until) holds(now time.Duration) bool { return *u != 0 && now < time.Duration(*u) }
 
 // extend makes it hold until at, at least.
 func (u *until) extend(at time.Duration) {
