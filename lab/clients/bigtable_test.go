@@ -6,6 +6,7 @@ package clients
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -65,7 +66,7 @@ func put(value []byte) *bigtable.Mutation {
 
 func TestBigtable(t *testing.T) {
 	library{
-		name: "Bigtable", module: "cloud.google.com/go/bigtable", read: readRows, write: increment, tries: 4,
+		name: "Bigtable", module: "cloud.google.com/go/bigtable", read: readRows, write: increment, headers: true, tries: 4,
 		serve: serveBigtable,
 		open: func(t *testing.T, target string, _ bool, dial ...grpc.DialOption) session {
 			c := dialBigtable(t, target, dial...)
@@ -111,16 +112,16 @@ func useBigtable(ctx context.Context, orders *bigtable.Table) (results []string,
 func TestBigtable_LargeWrite(t *testing.T) {
 	noLeaks(t)
 	f := newFront(t, serveBigtable(t))
-	reasons := make(chan policy.Reason, 100)
+	commits := make(chan policy.Commit, 100)
 	r := retrier(t, "methodConfig:\n  - {name: [{service: google.bigtable.v2.Bigtable, method: MutateRows}], "+retryPolicy+"}\n",
 		interceptor.WithObserver(interceptor.Observer{Call: func(_ context.Context, e interceptor.CallEvent) {
-			if e.Method == mutateRows {
-				reasons <- e.Reason
+			if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && e.Method == mutateRows {
+				commits <- err.Commit
 			}
 		}}))
 	c := dialBigtable(t, f.target, append(r.DialOptions(), plaintext)...)
 	defer c.Close()
-	write := func(size int) (requests int, reason policy.Reason) {
+	write := func(size int) (requests int, commit policy.Commit) {
 		before, _ := f.requests(mutateRows)
 		f.fail(mutateRows, codes.Unavailable)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -130,20 +131,19 @@ func TestBigtable_LargeWrite(t *testing.T) {
 			defer close(done)
 			_, _ = c.Open("orders").ApplyBulk(ctx, []string{"a"}, []*bigtable.Mutation{put(bytes.Repeat([]byte{'v'}, size))}) // cancelled
 		}()
-		reason = <-reasons
+		commit = <-commits
 		after, _ := f.requests(mutateRows)
 		cancel()
 		<-done
-		for len(reasons) > 0 {
-			<-reasons // the library retries
+		for len(commits) > 0 {
+			<-commits // the library retries
 		}
-		return after - before, reason
+		return after - before, commit
 	}
-	n, reason := write(1 << 10)
-	if n < 4 || reason != policy.ReasonAttemptsExhausted {
-		t.Errorf("1 KiB: %d requests, %s", n, reason)
+	if n, commit := write(1 << 10); n < 2 || commit == policy.CommitBufferFull {
+		t.Errorf("1 KiB: %d requests, committed by %q", n, commit)
 	}
-	if _, reason = write(300 << 10); reason != policy.ReasonCommitted {
-		t.Errorf("300 KiB: %s", reason)
+	if _, commit := write(300 << 10); commit != policy.CommitBufferFull {
+		t.Errorf("300 KiB: committed by %q", commit)
 	}
 }

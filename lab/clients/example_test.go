@@ -11,12 +11,22 @@ import (
 	pubsub "cloud.google.com/go/pubsub/v2"
 	vkit "cloud.google.com/go/pubsub/v2/apiv1"
 	"github.com/googleapis/gax-go/v2"
+	grpcgateway "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/mwitkow/grpc-proxy/proxy"
+	vtcodec "github.com/planetscale/vtprotobuf/codec/grpc"
+	"github.com/qdrant/go-client/qdrant"
+	"go.etcd.io/etcd/api/v3/etcdserverpb/gw"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.temporal.io/sdk/client"
 	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/stagger-go/stagger/interceptor"
 )
+
+var creds = credentials.NewTLS(nil)
 
 func load() *interceptor.Retrier {
 	retrier, err := interceptor.Load("retry.yaml")
@@ -81,4 +91,66 @@ func Example_bigtable() {
 		log.Fatal(err)
 	}
 	defer client.Close()
+}
+
+func Example_temporal() {
+	retrier := load()
+
+	temporal, err := client.Dial(client.Options{
+		HostPort:          "temporal:7233",
+		ConnectionOptions: client.ConnectionOptions{DialOptions: retrier.DialOptions()},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer temporal.Close()
+}
+
+func Example_qdrant() {
+	retrier := load()
+
+	client, err := qdrant.NewClient(&qdrant.Config{
+		Host:        "qdrant",
+		GrpcOptions: retrier.DialOptions(),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+}
+
+func Example_gateway() {
+	retrier, ctx := load(), context.Background()
+
+	conn, err := grpc.NewClient("dns:///etcd:2379", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	mux := grpcgateway.NewServeMux()
+	if err := gw.RegisterKVHandler(ctx, mux, conn); err != nil { // your own handlers in place of etcd's
+		log.Fatal(err)
+	}
+}
+
+func Example_proxy() {
+	retrier := load()
+
+	backend, err := grpc.NewClient("dns:///orders:443", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.CallCustomCodec(proxy.Codec())))...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer backend.Close()
+}
+
+func Example_vtprotobuf() {
+	retrier := load()
+
+	conn, err := grpc.NewClient("dns:///orders:443", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(vtcodec.Codec{})))...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
 }

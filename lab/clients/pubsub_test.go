@@ -79,8 +79,8 @@ func publish(ctx context.Context, p *pubsub.Publisher, texts ...string) error {
 	return nil
 }
 
-// receive returns so many messages, sorted.
-func receive(ctx context.Context, c *pubsub.Client, n int) ([]string, error) {
+// receive returns so many messages, sorted. It tells of each, if told is given.
+func receive(ctx context.Context, c *pubsub.Client, n int, told chan<- struct{}) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, receiveTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -90,6 +90,9 @@ func receive(ctx context.Context, c *pubsub.Client, n int) ([]string, error) {
 		defer mu.Unlock()
 		texts = append(texts, string(m.Data))
 		m.Ack()
+		if told != nil {
+			told <- struct{}{}
+		}
 		if len(texts) == n {
 			cancel()
 		}
@@ -110,7 +113,7 @@ func TestPubSub(t *testing.T) {
 					if err := publish(ctx, p, "a", "b", "c"); err != nil {
 						return nil, err
 					}
-					return receive(ctx, c, 3)
+					return receive(ctx, c, 3, nil)
 				},
 				read: func(ctx context.Context) error {
 					_, err := c.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: topic})
@@ -138,9 +141,9 @@ func TestPubSub_StreamingPull(t *testing.T) {
 	for i := range 50 {
 		want = append(want, fmt.Sprintf("%02d", i))
 	}
-	done := make(chan error, 1)
+	told, done := make(chan struct{}, 2*len(want)), make(chan error, 1)
 	go func() {
-		got, err := receive(t.Context(), c, len(want))
+		got, err := receive(t.Context(), c, len(want), told)
 		if !slices.Equal(got, want) {
 			err = errors.Join(err, fmt.Errorf("received %q", got))
 		}
@@ -149,11 +152,12 @@ func TestPubSub_StreamingPull(t *testing.T) {
 	if err := publish(within(t), p, want[:25]...); err != nil {
 		t.Fatal(err)
 	}
+	for range 25 {
+		<-told // or it would come again only after the deadline to acknowledge it
+	}
 	before, _ := f.requests(streamingPull)
-	for tick := time.NewTicker(time.Millisecond); f.cut(streamingPull, codes.Unavailable) == 0; <-tick.C {
-		if t.Context().Err() != nil {
-			t.Fatal("no stream to cut")
-		}
+	if f.cut(streamingPull, codes.Unavailable) == 0 {
+		t.Error("no stream to cut")
 	}
 	if err := publish(within(t), p, want[25:]...); err != nil {
 		t.Fatal(err)

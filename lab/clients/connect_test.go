@@ -1,0 +1,203 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+)
+
+const (
+	connectGet    = "/lab.Echo/Get"
+	connectUpload = "/lab.Echo/Upload"
+)
+
+// connectServer is a connect-go server that speaks gRPC without TLS. Get fails while it is told to.
+type connectServer struct {
+	address  string
+	requests atomic.Int64
+	failing  atomic.Int64                          // so many requests of Get fail
+	failure  atomic.Pointer[func() *connect.Error] // with this
+	received chan struct{}                         // a message of Upload has come
+}
+
+func serveConnect(t *testing.T) *connectServer {
+	t.Helper()
+	s := &connectServer{received: make(chan struct{}, 1000)}
+	mux := http.NewServeMux()
+	mux.Handle(connectGet, connect.NewUnaryHandler(connectGet,
+		func(_ context.Context, r *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
+			s.requests.Add(1)
+			if s.failing.Add(-1) >= 0 {
+				return nil, (*s.failure.Load())()
+			}
+			reply := connect.NewResponse(wrapperspb.String(r.Msg.GetValue() + " for " + r.Header().Get("user")))
+			reply.Header().Set("place", "header")
+			reply.Trailer().Set("place", "trailer")
+			return reply, nil
+		}))
+	mux.Handle(connectUpload, connect.NewClientStreamHandler(connectUpload,
+		func(_ context.Context, stream *connect.ClientStream[wrapperspb.BytesValue]) (*connect.Response[wrapperspb.Int64Value], error) {
+			n := int64(0)
+			for stream.Receive() {
+				n += int64(len(stream.Msg().GetValue()))
+				s.received <- struct{}{}
+			}
+			return connect.NewResponse(wrapperspb.Int64(n)), stream.Err()
+		}))
+	lis := listen(t)
+	s.address = lis.Addr().String()
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: mux, Protocols: &protocols}
+	go func() { _ = server.Serve(lis) }() // it ends by Close
+	t.Cleanup(func() { server.Close() })
+	return s
+}
+
+// fail has so many requests of Get fail.
+func (s *connectServer) fail(n int64, failure func() *connect.Error) {
+	s.requests.Store(0)
+	s.failure.Store(&failure)
+	s.failing.Store(n)
+}
+
+func dial(t *testing.T, address string, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, append(opts, plaintext)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// names is the policy file that names methods of a service.
+func names(service string, methods ...string) string {
+	text := "methodConfig:\n"
+	for _, m := range methods {
+		text += "  - {name: [{service: " + service + ", method: " + m + "}], " + retryPolicy + "}\n"
+	}
+	return text
+}
+
+func down() *connect.Error {
+	return connect.NewError(connect.CodeUnavailable, errors.New("restarting"))
+}
+
+func TestConnect(t *testing.T) {
+	noLeaks(t)
+	s := serveConnect(t)
+	type answer struct {
+		reply, header, trailer string
+		err                    error
+	}
+	call := func(conn *grpc.ClientConn) (a answer) {
+		var header, trailer metadata.MD
+		reply := &wrapperspb.StringValue{}
+		ctx := metadata.AppendToOutgoingContext(within(t), "user", "7")
+		a.err = conn.Invoke(ctx, connectGet, wrapperspb.String("order"), reply, grpc.Header(&header), grpc.Trailer(&trailer))
+		a.reply, a.header, a.trailer = reply.GetValue(), fmt.Sprint(header["place"]), fmt.Sprint(trailer["place"])
+		return a
+	}
+	bare := dial(t, s.address, grpc.WithDisableRetry())
+	ours := dial(t, s.address, retrier(t, names("lab.Echo", "Get")).DialOptions()...)
+	if want, got := call(bare), call(ours); got != want || got.reply != "order for 7" {
+		t.Errorf("%v, without stagger %v", got, want)
+	}
+	for name, tc := range map[string]struct {
+		failing  int64
+		failure  func() *connect.Error
+		requests int64
+		reason   policy.Reason
+	}{
+		"down once": {1, down, 2, ""},
+		"down":      {100, down, 4, policy.ReasonAttemptsExhausted},
+		"bad":       {1, func() *connect.Error { return connect.NewError(connect.CodeInvalidArgument, errors.New("no")) }, 1, policy.ReasonNonRetryable},
+		"told stop": {1, func() *connect.Error {
+			err := down()
+			err.Meta().Set("grpc-retry-pushback-ms", "-1")
+			return err
+		}, 1, policy.ReasonPushbackStop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			invoke := func(conn *grpc.ClientConn) error {
+				return conn.Invoke(within(t), connectGet, wrapperspb.String("order"), &wrapperspb.StringValue{})
+			}
+			s.fail(tc.failing, tc.failure)
+			want := invoke(bare)
+			s.fail(tc.failing, tc.failure)
+			err := invoke(ours)
+			if n := s.requests.Load(); n != tc.requests {
+				t.Errorf("%d requests, want %d", n, tc.requests)
+			}
+			if tc.reason == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if e, ok := errors.AsType[*interceptor.Error](err); !ok || e.Reason != tc.reason {
+				t.Errorf("%+v, want %s", err, tc.reason)
+			}
+			if status.Code(err) != status.Code(want) || err.Error() != want.Error() || status.Code(err) == codes.OK {
+				t.Errorf("the error is %q, without stagger %q", err, want)
+			}
+		})
+	}
+}
+
+// TestConnect_Upload sends 64 MiB by a stream that has brought no answer: what is kept for replay stays below its bound.
+func TestConnect_Upload(t *testing.T) {
+	noLeaks(t)
+	s := serveConnect(t)
+	conn := dial(t, s.address, retrier(t, names("lab.Echo", "Upload")).DialOptions()...)
+	stream, err := conn.NewStream(within(t), &grpc.StreamDesc{ClientStreams: true}, connectUpload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const messages = 1024
+	message := wrapperspb.Bytes(bytes.Repeat([]byte{'m'}, 64<<10))
+	before := heap()
+	for range messages {
+		if err := stream.SendMsg(message); err != nil {
+			t.Fatal(err)
+		}
+		<-s.received
+	}
+	if kept := heap() - before; kept > 8<<20 {
+		t.Errorf("%d bytes are kept after %d were sent", kept, messages*64<<10)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	var n wrapperspb.Int64Value
+	if err := stream.RecvMsg(&n); err != nil || n.GetValue() != messages*64<<10 {
+		t.Errorf("%d bytes came, %v", n.GetValue(), err)
+	}
+}
+
+// heap is what is reachable, in bytes.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
