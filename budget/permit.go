@@ -94,6 +94,7 @@ func (c Charge) cost(p prices) int64 {
 type Permit struct {
 	Kind       Kind
 	Asked      bool          // a [Lease] was asked to pay: see [Confirmer]
+	Reserve    bool          // the reserve of a default budget has paid
 	Generation uint32        // how many reloads the budget had seen
 	At         time.Duration // the time that it was charged to; if Asked, when Confirm can be asked: it refuses before, as a rule
 	Cost       int64         // what was charged, in a unit of the budget's own

@@ -42,8 +42,9 @@ type Ratio struct {
 	rates      ratioRates // of config
 	generation uint32
 	window     window
-	fleet      Fleet // where the lease comes from; nil: nowhere
-	lease      Lease // the reserve; nil: there is none but the config's
+	reserve    reserve // of the default budget
+	fleet      Fleet   // where the lease comes from; nil: nowhere
+	lease      Lease   // the reserve; nil: there is none but the config's
 }
 
 var (
@@ -56,7 +57,7 @@ var (
 func NewRatio(c RatioConfig) (*Ratio, error) { return NewFleetRatio(c, nil) }
 
 func newRatio(c RatioConfig) *Ratio {
-	r := &Ratio{calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}}
+	r := &Ratio{calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}, reserve: newReserve(c)}
 	r.slotEnd.Store(int64(r.window.end()))
 	return r
 }
@@ -73,7 +74,12 @@ func (r *Ratio) Start(now time.Duration) {
 
 // advance requires mu.
 func (r *Ratio) advance(now time.Duration) {
-	r.window.advance(now, r.calls.sum())
+	calls := r.calls.sum()
+	if !r.window.started {
+		r.reserve.at = now
+	}
+	r.reserve.fill(now, calls)
+	r.window.advance(now, calls)
 	r.slotEnd.Store(int64(r.window.end()))
 }
 
@@ -95,6 +101,9 @@ func (r *Ratio) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	case cost == 0 || earned-spent >= cost: // what is free is granted in debt too
 		p.Cost = cost
 		r.window.slots[0].spent += cost
+	case cost <= r.reserve.tokens:
+		p.Cost, p.Reserve = cost, true
+		r.reserve.tokens -= cost
 	case r.draw(now, cost, &p):
 	default:
 		r.denied.Add(1)
@@ -152,7 +161,12 @@ func (r *Ratio) giveBack(now time.Duration, p Permit) {
 		}
 		return
 	}
-	if s := r.window.at(p.At); s != nil && p.Generation == r.generation {
+	if p.Generation != r.generation {
+		return
+	}
+	if p.Reserve {
+		r.reserve.add(p.Cost)
+	} else if s := r.window.at(p.At); s != nil {
 		s.spent -= min(max(p.Cost, 0), s.spent)
 	}
 }
@@ -192,6 +206,9 @@ func (r *Ratio) Reload(now time.Duration, c Config) error {
 	r.advance(now)
 	part := r.spentPart()
 	r.config, r.rates, r.lease = own, own.rates(), lease
+	r.reserve = newReserve(own)
+	r.reserve.at, r.reserve.calls = now, r.calls.sum()
+	r.reserve.tokens = int64(float64(r.reserve.tokens) * (1 - part))
 	r.generation++
 	r.window.resize(own.Window / slots)
 	r.advance(now)
@@ -221,6 +238,8 @@ func (r *Ratio) leaseOf(c RatioConfig) (lease Lease, err error) {
 // spentPart is what part of the earnings was spent: 0 to 1. It requires mu.
 func (r *Ratio) spentPart() float64 {
 	earned, spent := r.totals(&r.window)
+	earned += r.reserve.capacity
+	spent = max(spent, 0) + r.reserve.capacity - r.reserve.tokens
 	switch {
 	case spent <= 0:
 		return 0
@@ -238,15 +257,15 @@ func (r *Ratio) Drain(now time.Duration) {
 	r.advance(now)
 	earned, spent := r.totals(&r.window)
 	r.window.slots[0].spent += max(earned-spent, 0)
+	r.reserve.tokens = 0
 }
 
 // Fresh is true when no call has begun, and nothing was charged, in a whole window.
 func (r *Ratio) Fresh(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.window
-	w.advance(now, r.calls.sum())
-	return w.slots == [slots]slot{}
+	w, reserve := r.at(now)
+	return w.slots == [slots]slot{} && reserve.full()
 }
 
 // Balance is in extra attempts [KindFailure], with fractions. It is 0 while more was spent in the
@@ -267,14 +286,23 @@ func (r *Ratio) Capacity(now time.Duration) float64 {
 func (r *Ratio) read(now time.Duration) (balance, capacity float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.window
-	w.advance(now, r.calls.sum())
+	w, reserve := r.at(now)
 	earned, spent := r.totals(&w)
 	cost, leased := float64(r.rates.costs.failure), int64(0)
 	if r.lease != nil {
 		leased = r.lease.Balance(now)
 	}
-	return float64(max(earned-spent, 0)+leased) / cost, float64(earned+w.bonus()+leased) / cost
+	return float64(max(earned-spent, 0)+reserve.tokens+leased) / cost, float64(earned+w.bonus()+reserve.capacity+leased) / cost
+}
+
+// at is what window and reserve are at a time. It requires mu, and changes nothing.
+func (r *Ratio) at(now time.Duration) (window, reserve) {
+	w, v, calls := r.window, r.reserve, r.calls.sum()
+	if w.started {
+		v.fill(now, calls)
+	}
+	w.advance(now, calls)
+	return w, v
 }
 
 // totals are what the calls of a window and the reserve have earned, and what was spent less the bonuses. It

@@ -35,6 +35,8 @@ type RatioConfig struct {
 	// HedgeCost is what an extra attempt costs [KindHedge]: 1 to 1000; 0 is TimeoutCost, since servers work on both
 	// just the same. If it succeeds it earns a bonus in the same proportion as TimeoutBonus is to TimeoutCost.
 	HedgeCost float64
+	// bucket has the reserve be a bucket that calls fill, in place of MinPerSecond: see [Default].
+	bucket bool
 	// Fleet is where the reserve comes from instead, if it has a name. See [NewFleetRatio].
 	Fleet FleetConfig
 }
@@ -44,6 +46,14 @@ type RatioConfig struct {
 // of four hangs. What a client has without traffic, 4 in a window, pays for one attempt after a timeout. docs/overload.md shows what other numbers come to.
 func DefaultRatio() RatioConfig {
 	return RatioConfig{Percent: 10, MinPerSecond: 0.8, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3}
+}
+
+// Default is the budget of policies that name none: [DefaultRatio], but for its reserve. That is a bucket of 4, full at
+// the start. Each call adds at most 0.3, and all together at most 0.4 a second. What calls have earned is spent first.
+func Default() RatioConfig {
+	c := DefaultRatio()
+	c.MinPerSecond, c.bucket = 0, true
+	return c
 }
 
 // Name implements [Config].

@@ -624,12 +624,17 @@ func drawRatio(t *rapid.T) budget.Config {
 	number := func(low, high int, label string) float64 { // in ten-thousandths
 		return float64(rapid.IntRange(low, high).Draw(t, label)) / 1e4
 	}
-	return budget.RatioConfig{
-		Percent: number(1, 3_000_000, "percent"), MinPerSecond: number(0, 20_000, "per second"),
-		Window:      time.Duration(rapid.SampledFrom([]int{1, 3, 10, 60}).Draw(t, "window")) * time.Second,
-		TimeoutCost: number(10_000, 80_000, "cost"), TimeoutBonus: number(0, 40_000, "bonus"),
-		HedgeCost: rapid.SampledFrom([]float64{0, 1, 2.5, 7.0001}).Draw(t, "hedge"),
+	c := budget.DefaultRatio()
+	if rapid.Bool().Draw(t, "default") {
+		c = budget.Default()
+	} else {
+		c.MinPerSecond = number(0, 20_000, "per second")
 	}
+	c.Percent = number(1, 3_000_000, "percent")
+	c.Window = time.Duration(rapid.SampledFrom([]int{1, 3, 10, 60}).Draw(t, "window")) * time.Second
+	c.TimeoutCost, c.TimeoutBonus = number(10_000, 80_000, "cost"), number(0, 40_000, "bonus")
+	c.HedgeCost = rapid.SampledFrom([]float64{0, 1, 2.5, 7.0001}).Draw(t, "hedge")
+	return c
 }
 
 // ratioModel notes every call, charge and bonus with the time from which it counts: the beginning of a slot.
@@ -639,6 +644,7 @@ type ratioModel struct {
 	newest                        time.Duration // the beginning of the newest slot; -1 before the first time
 	share, reserve, dear, premium int64         // in micro-tokens
 	hedge, hedgeBonus             int64         // the same
+	bucket                        bucketModel
 	calls, bonuses                []entry
 	charges                       []*entry
 	open                          []*entry // by withdrawal; nil if a reload came after it
@@ -650,10 +656,36 @@ type entry struct {
 	n    int64
 }
 
+// bucketModel is the reserve of the default budget, in micro-tokens.
+type bucketModel struct {
+	there        bool
+	tokens       int64
+	calls, since int64 // all, and those since it was filled
+	at           time.Duration
+}
+
+func (b *bucketModel) fill(now time.Duration) {
+	switch age := now - b.at; {
+	case !b.there:
+	case age >= 10*time.Minute:
+		b.tokens, b.at, b.since = 4e6, now, 0
+	case b.since > 0 && age > 0:
+		b.tokens = min(b.tokens+min(int64(age)*400_000/1e9, b.since*300_000), 4e6)
+		b.at, b.since = now, 0
+	}
+}
+
 func newRatioModel(c budget.Config) model {
 	m := &ratioModel{newest: -1}
 	m.configure(c)
+	m.bucket = newBucketModel(c)
 	return m
+}
+
+func newBucketModel(c budget.Config) bucketModel {
+	def, own := budget.Default(), c.(budget.RatioConfig)
+	def.Percent, def.Window, def.TimeoutCost, def.TimeoutBonus, def.HedgeCost = own.Percent, own.Window, own.TimeoutCost, own.TimeoutBonus, own.HedgeCost
+	return bucketModel{there: own == def, tokens: 4e6}
 }
 
 func (m *ratioModel) configure(c budget.Config) {
@@ -678,7 +710,13 @@ func (m *ratioModel) slot(now time.Duration) time.Duration {
 	return m.newest + passed - passed%m.width
 }
 
-func (m *ratioModel) advance(now time.Duration) { m.newest = m.slot(now) }
+func (m *ratioModel) advance(now time.Duration) {
+	if m.newest < 0 {
+		m.bucket.at = now
+	}
+	m.bucket.fill(now)
+	m.newest = m.slot(now)
+}
 
 // totals are what was earned and spent as of the slot.
 func (m *ratioModel) totals(slot time.Duration) (earned, spent int64) {
@@ -693,7 +731,7 @@ func (m *ratioModel) totals(slot time.Duration) (earned, spent int64) {
 		earned += counts(e) * m.share
 	}
 	for _, e := range m.charges {
-		spent += counts(*e)
+		spent += max(counts(*e), 0)
 	}
 	for _, e := range m.bonuses {
 		spent -= counts(e)
@@ -702,7 +740,10 @@ func (m *ratioModel) totals(slot time.Duration) (earned, spent int64) {
 }
 
 func (m *ratioModel) start(now time.Duration) {
-	m.advance(now)
+	if m.slot(now) != m.newest { // calls seldom move it on
+		m.advance(now)
+	}
+	m.bucket.since++
 	m.calls = append(m.calls, entry{m.newest, 1})
 }
 
@@ -722,16 +763,27 @@ func (m *ratioModel) withdraw(now time.Duration, c budget.Charge) (int64, bool) 
 		cost = int64(math.Round(float64(m.dear) * c.Factor))
 	}
 	earned, spent := m.totals(m.newest)
-	if cost > 0 && cost > earned-spent {
+	e := &entry{m.newest, cost}
+	switch {
+	case cost == 0 || cost <= earned-spent:
+	case m.bucket.there && cost <= m.bucket.tokens:
+		m.bucket.tokens -= cost
+		e.n = -cost // which is not of the window
+	default:
 		return 0, false
 	}
-	e := &entry{m.newest, cost}
 	m.charges, m.open, m.kinds = append(m.charges, e), append(m.open, e), append(m.kinds, c.Kind)
 	return cost, true
 }
 
 func (m *ratioModel) giveBack(n int) {
-	if e := m.open[n]; e != nil {
+	e := m.open[n]
+	switch {
+	case e == nil:
+	case e.n < 0:
+		m.bucket.tokens = min(m.bucket.tokens-e.n, 4e6)
+	}
+	if e != nil {
 		e.n = 0
 	}
 }
@@ -756,6 +808,9 @@ func (m *ratioModel) reload(now time.Duration, c budget.Config) {
 	}
 	m.advance(now)
 	earned, spent := m.totals(m.newest)
+	if m.bucket.there {
+		earned, spent = earned+4e6, max(spent, 0)+4e6-m.bucket.tokens
+	}
 	part := 0.0
 	switch {
 	case spent >= earned && spent > 0:
@@ -765,6 +820,8 @@ func (m *ratioModel) reload(now time.Duration, c budget.Config) {
 	}
 	old := m.width
 	m.configure(c)
+	m.bucket = newBucketModel(c)
+	m.bucket.at, m.bucket.tokens = now, int64(4e6*(1-part))
 	calls := m.calls
 	m.calls = nil
 	for _, e := range calls {
@@ -782,5 +839,99 @@ func (m *ratioModel) reload(now time.Duration, c budget.Config) {
 
 func (m *ratioModel) balance(now time.Duration) float64 {
 	earned, spent := m.totals(m.slot(now))
-	return float64(max(earned-spent, 0)) / 1e6
+	b := m.bucket
+	if m.newest >= 0 {
+		b.fill(now)
+	}
+	if !b.there {
+		b.tokens = 0
+	}
+	return float64(max(earned-spent, 0)+b.tokens) / 1e6
+}
+
+// The reserve of the default budget is what calls bring: at most 0.3 each, and at most 0.4 a second.
+func TestRatio_Reserve(t *testing.T) {
+	t.Parallel()
+	reserve := func() budget.Budget {
+		c := budget.Default()
+		c.Percent = 0.0001
+		b, err := budget.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, row := range map[string]struct {
+		calls int
+		every time.Duration
+		least float64 // extra attempts that are granted, in all
+		most  float64
+	}{
+		"one call in ten seconds":  {100, 10 * time.Second, 4 + 29, 4 + 30},
+		"one call in two seconds":  {100, 2 * time.Second, 4 + 29, 4 + 30},
+		"one call a second":        {100, time.Second, 4 + 29, 4 + 30},
+		"ten calls a second":       {1000, 100 * time.Millisecond, 4 + 39, 4 + 40},
+		"no call":                  {0, 0, 4, 4},
+		"a hundred at once":        {100, 0, 4, 4},
+		"one call in five minutes": {100, 5 * time.Minute, 4 + 29, 4 + 30},
+	} {
+		b, now, granted := reserve(), time.Duration(0), 0
+		for spend := true; spend; {
+			if _, spend = b.Withdraw(now, budget.Charge{}); spend {
+				granted++
+			}
+		}
+		for range row.calls {
+			now += row.every
+			b.Start(now)
+			for spend := true; spend; {
+				if _, spend = b.Withdraw(now, budget.Charge{}); spend {
+					granted++
+				}
+			}
+		}
+		if got := float64(granted); got < row.least || got > row.most {
+			t.Errorf("%s: %d extra attempts for %d calls; want %v to %v", name, granted, row.calls, row.least, row.most)
+		}
+	}
+}
+
+// What calls have earned is spent first, and what the reserve has paid goes back to it.
+func TestRatio_ReserveIsLast(t *testing.T) {
+	t.Parallel()
+	b, err := budget.NewRatio(budget.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, b, []step{
+		{0, look, 4, true},
+		{0, start(10), 5, true},
+		{0, withdraw(failure), 4, true}, // 1 is earned
+		{0, withdraw(timeout), 0, true}, // 4 is the reserve
+		{0, withdraw(failure), 0, false},
+		{8, look, 3, true},            // ten calls bring 3 by then
+		{8, settle(1, true), 7, true}, // 4 come back, of which there is room for 1, and 3 are the bonus
+		{8, withdraw(timeout), 3, true},
+		{8, finish(1, budget.EndFailed), 3, true},
+	})
+}
+
+// A client that was silent for ten minutes begins anew.
+func TestRatio_ReserveForgets(t *testing.T) {
+	t.Parallel()
+	b, err := budget.NewRatio(budget.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, b, []step{
+		{0, start(1), 4.1, true},
+		{0, withdraw(timeout), 0.1, true},
+		{300, look, 0.3, true},
+	})
+	if b.Fresh(t0 + 10*time.Minute - 1) {
+		t.Error("what is missing is forgotten before ten minutes")
+	}
+	if later := t0 + 10*time.Minute; !b.Fresh(later) || b.Balance(later) != 4 {
+		t.Errorf("balance %v after ten minutes; want 4, as of a new budget", b.Balance(later))
+	}
 }

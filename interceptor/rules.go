@@ -60,7 +60,7 @@ func newRules(set *policy.Set, source BudgetSource) *rules {
 		r.cached[i].policy = p
 	}
 	r.balancing, _ = set.LoadBalancing()
-	r.budgets[""] = budgetRule{config: budget.DefaultRatio(), scope: policy.ScopeTarget, source: source}
+	r.budgets[""] = budgetRule{config: budget.Default(), scope: policy.ScopeTarget, source: source}
 	if t := set.Throttling(); t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget, source: source}
 		r.throttled = true

@@ -34,7 +34,6 @@ func unsafe(attempts string) string {
 func (l live) follows(t *testing.T, what, waits string) {
 	t.Helper()
 	for range 2 {
-		time.Sleep(20 * time.Second) // for the budget
 		l.Reset()
 		_, err := l.call(t.Context(), get)
 		if got := l.waits(); got != waits {
@@ -51,7 +50,7 @@ const (
 const disagree = "service config of live:///orders: is not the same for all connections of this target; until it is, each follows only"
 
 func TestServiceConfigTarget_TwoConnections(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		one, two := dialLive(t, s, exact("3"), s.retrier.Resolver), dialLive(t, s, exact("3"), s.retrier.Resolver)
 		one.follows(t, "one", noJitter)
@@ -77,7 +76,7 @@ func TestServiceConfigTarget_TwoConnections(t *testing.T) {
 }
 
 func TestServiceConfigTarget_ConnectionOfAnotherResolver(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		one, two := dialLive(t, s, exact("3"), s.retrier.Resolver), dialLive(t, s, retries("2", ""), nil)
 		one.follows(t, "wrapped", noJitter)
@@ -93,7 +92,7 @@ func TestServiceConfigTarget_ConnectionOfAnotherResolver(t *testing.T) {
 }
 
 func TestServiceConfigTarget_ResolverClosed(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		one, two := dialLive(t, s, exact("3"), s.retrier.Resolver), dialLive(t, s, exact("3"), s.retrier.Resolver)
 		one.follows(t, "one", noJitter)
@@ -115,7 +114,7 @@ func TestServiceConfigTarget_ResolverClosed(t *testing.T) {
 }
 
 func TestServiceConfigTarget_Refused(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, exact("3"), s.retrier.Resolver)
 		l.follows(t, "before", noJitter)
@@ -144,7 +143,7 @@ func TestServiceConfigTarget_Disabled(t *testing.T) {
 		"default, as gRPC reads alike": {exact("3"), []grpc.DialOption{grpc.WithDefaultServiceConfig(retries("3", ""))}, fullJitter},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playLive(t, nil, func(t *testing.T, s scene) {
+			playUnpaid(t, func(t *testing.T, s scene) {
 				s.Default(down().Delay(250 * ms))
 				if row.want != "[]" {
 					s.Default(down())
@@ -217,7 +216,7 @@ func TestServiceConfigTarget_NoneDelivered(t *testing.T) {
 		}, noJitter, "[]", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			playLive(t, nil, func(t *testing.T, s scene) {
+			playUnpaid(t, func(t *testing.T, s scene) {
 				s.Default(down())
 				one := dialLive(t, s, exact("3"), s.retrier.Resolver)
 				one.follows(t, "alone", noJitter)
@@ -235,7 +234,7 @@ func TestServiceConfigTarget_NoneDelivered(t *testing.T) {
 func addresses(s scene) []resolver.Address { return []resolver.Address{{Addr: s.Addr()}} }
 
 func TestServiceConfigTarget_ResolverFails(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		fails := func(cc resolver.ClientConn) { cc.ReportError(errors.New("no such host")) }
 		l := dialResolving(t, s, fails, grpc.WithDefaultServiceConfig(retries("2", "")))
 		for i := range 2 {
@@ -267,7 +266,7 @@ func (unbuildable) Build(resolver.Target, resolver.ClientConn, resolver.BuildOpt
 // gRPC keeps what it has received while the channel is idle, but its resolver is closed. What stagger alone
 // reads must hold for the call that wakes the channel, too.
 func TestServiceConfigTarget_Idle(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, unsafe("3"), s.retrier.Resolver, grpc.WithIdleTimeout(time.Minute))
 		for i := range 3 {
@@ -282,7 +281,7 @@ func TestServiceConfigTarget_Idle(t *testing.T) {
 }
 
 func TestServiceConfigTarget_ComeAndGo(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		var all sync.WaitGroup
 		for i := range 4 {
@@ -307,7 +306,7 @@ func TestServiceConfigTarget_ComeAndGo(t *testing.T) {
 }
 
 func TestServiceConfigTarget_ManyConfigs(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		config := func(i int) string {
 			return strings.Replace(exact("2"), `"maxAttempts"`, fmt.Sprintf(`"minAttemptTime": "%ds", "maxAttempts"`, i), 1)

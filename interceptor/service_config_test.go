@@ -102,6 +102,12 @@ func playLive(t *testing.T, set *policy.Set, test func(t *testing.T, s scene), o
 	})
 }
 
+// playUnpaid is playLive without a file, in which no budget holds up retries.
+func playUnpaid(t *testing.T, test func(t *testing.T, s scene)) {
+	t.Helper()
+	playLive(t, nil, test, interceptor.WithBudget("", budget.Unlimited))
+}
+
 // wants makes a call that fails and checks how often, and why it ended.
 func (l live) wants(t *testing.T, what, method string, attempts int, why policy.Reason) {
 	t.Helper()
@@ -163,7 +169,7 @@ func TestServiceConfig_NothingMultiplies(t *testing.T) {
 }
 
 func TestServiceConfig_Change(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("2", ""), nil)
 		l.wants(t, "before", get, 2, policy.ReasonAttemptsExhausted)
@@ -228,7 +234,7 @@ func TestServiceConfig_ConnectionsShareTheBudget(t *testing.T) {
 }
 
 func TestServiceConfig_MaxCallAttemptsOfTheConnection(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.Default(down())
 		for name, wrap := range map[string]func(resolver.Builder) resolver.Builder{"as gRPC reads it": nil, "whole": s.retrier.Resolver} {
 			two := dialLive(t, s, retries("4", ""), wrap, grpc.WithMaxCallAttempts(2))

@@ -55,7 +55,7 @@ func TestState_OrderOfNames(t *testing.T) {
 			_, _ = s.call(t.Context(), method)
 		}
 		want := []interceptor.BudgetState{
-			{Name: "", Kind: "ratio", Source: interceptor.BudgetOfPolicies, Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 0.8 a second for 5 s, and a tenth for the call
+			{Name: "", Kind: "ratio", Source: interceptor.BudgetOfPolicies, Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 4, and a tenth for the call
 			{Name: "mine", Source: interceptor.BudgetOfOption, Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
 			{Name: "orders", Kind: "refund", Source: interceptor.BudgetOfPolicies, Balance: 2, Capacity: 2},
 		}

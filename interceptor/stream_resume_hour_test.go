@@ -41,7 +41,7 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 			retry := plain()
 			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
 			return config(retry)
-		}, func(streams int) int { return streams + streams/10 + 2880 + 4 }, 6300, policy.ReasonBudgetExhausted},
+		}, func(streams int) int { return streams + streams/10 + 3*streams/10 + 4 }, 4600, policy.ReasonBudgetExhausted},
 		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.
 		"hedging without a budget: a backoff all the same": {func() policy.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
 	} {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stagger-go/stagger/budget"
 )
 
 // gridClients are those of the grid: the same calls from one process and from many, each with budgets of its own, and
@@ -68,8 +67,8 @@ func gridStorms(t *testing.T) []storm {
 	return list
 }
 
-// floors is how many requests a call many processes may send in an outage: beside a tenth of an extra one for each
-// call, what the budget of each allows at least. A window counts for nine to ten tenths of its length.
+// floors is how many requests a call many processes may send in an outage of 10 s: beside a tenth of an extra one for each
+// call, the reserve of each, which is 4 and 0.4 a second. A window counts for nine to ten tenths of its length.
 func floors(processes int, callsPerSecond float64) float64 {
-	return 1.1 + float64(processes)*budget.DefaultRatio().MinPerSecond/0.9/callsPerSecond
+	return 1.1 + float64(processes)*(4+0.4*10)/10/0.9/callsPerSecond
 }

@@ -119,7 +119,7 @@ func TestPolicyFile(t *testing.T) {
 	if len(set.Budgets()) > 0 || set.Throttling() != nil {
 		t.Error("the policies name a budget; want the default one, which the targets are for")
 	}
-	config := budget.DefaultRatio()
+	config := budget.Default()
 	if got := config.Percent; got != 10 {
 		t.Errorf("the default budget is %v %%; want 10, which the targets are for", got)
 	}

@@ -75,7 +75,7 @@ func (r *retriers) budget(p *policy.Policy, target, method string) (*budgets, er
 	if r.set == nil || name == policy.NoBudget || p.MaxAttempts() < 2 && r.set.Throttling() == nil {
 		return &budgets{unlimited: true}, nil
 	}
-	spec := policy.BudgetSpec{Config: budget.DefaultRatio()}
+	spec := policy.BudgetSpec{Config: budget.Default()}
 	if throttle := r.set.Throttling(); throttle != nil {
 		spec.Config = *throttle
 	}

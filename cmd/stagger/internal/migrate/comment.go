@@ -66,7 +66,7 @@ func (c commenter) file(file *yaml.Node) {
 back what extra attempts that succeed have cost; declared under budgets, it takes this one's place.`
 	} else if len(file.Content) > 0 {
 		file.Content[0].HeadComment = `No retryThrottling: gRPC had no limit. With stagger each policy that names no budget shares one for each target: calls
-earn 10 % of extra attempts, and 0.8 a second is free. "budget: NONE" in a retryPolicy means no limit.`
+earn 10 % of extra attempts, beside a reserve of 4. "budget: NONE" in a retryPolicy means no limit.`
 	}
 	if key := keyOf(file, "loadBalancingConfig"); key != nil {
 		key.HeadComment = join(key.HeadComment, `stagger leaves balancing to gRPC: give this to the connection, with grpc.WithDefaultServiceConfig.`)

@@ -1680,7 +1680,7 @@ type RetryPolicy struct {
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
 	// stagger. The name of the budget that pays for this policy's extra attempts: one from budgets,
 	// or NONE for no limit. Absent: retryThrottling if the file has it, else the default budget
-	// (ratio of 10 %, 0.8 per second, 5 s, one for each target).
+	// (ratio of 10 % over 5 s, with a reserve of 4 that calls fill, one for each target).
 	Budget string `protobuf:"bytes,1005,opt,name=budget,proto3" json:"budget,omitempty"`
 	// stagger. When an attempt counts as seen by the application and is not retried any more.
 	CommitOn CommitOn `protobuf:"varint,1006,opt,name=commit_on,json=commitOn,proto3,enum=stagger.policy.v1.CommitOn" json:"commit_on,omitempty"`
