@@ -6,6 +6,7 @@ package clients
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	gogo "github.com/gogo/protobuf/types"
@@ -46,9 +47,9 @@ func TestCodecs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, stagger := range []bool{false, true} {
 				server := testserver.Start(t)
-				options, requests := append(tc.options, grpc.WithDisableRetry()), 1
+				options, requests := slices.Concat(tc.options, []grpc.DialOption{grpc.WithDisableRetry()}), 1
 				if stagger {
-					options, requests = append(tc.options, retrier(t, names("lab.Echo", "Get", "Chat")).DialOptions()...), 3
+					options, requests = slices.Concat(tc.options, retrier(t, names("lab.Echo", "Get", "Chat")).DialOptions()), 3
 				}
 				conn := server.Dial(t, options...)
 				// The first calls of each kind fail; a stream after its first message.

@@ -48,9 +48,9 @@ func serveConnect(t *testing.T) *connectServer {
 			if s.failing.Add(-1) >= 0 {
 				return nil, (*s.failure.Load())()
 			}
-			reply := connect.NewResponse(wrapperspb.String(r.Msg.GetValue() + " for " + r.Header().Get("user")))
-			reply.Header().Set("place", "header")
-			reply.Trailer().Set("place", "trailer")
+			reply := connect.NewResponse(wrapperspb.String(r.Msg.GetValue() + " for " + r.Header().Get("User")))
+			reply.Header().Set("Place", "header")
+			reply.Trailer().Set("Place", "trailer")
 			return reply, nil
 		}))
 	mux.Handle(connectUpload, connect.NewClientStreamHandler(connectUpload,
@@ -133,7 +133,7 @@ func TestConnect(t *testing.T) {
 		"bad":       {1, func() *connect.Error { return connect.NewError(connect.CodeInvalidArgument, errors.New("no")) }, 1, policy.ReasonNonRetryable},
 		"told stop": {1, func() *connect.Error {
 			err := down()
-			err.Meta().Set("grpc-retry-pushback-ms", "-1")
+			err.Meta().Set("Grpc-Retry-Pushback-Ms", "-1")
 			return err
 		}, 1, policy.ReasonPushbackStop},
 	} {

@@ -134,13 +134,13 @@ func useEtcd(ctx context.Context, c *clientv3.Client) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	results := []string{fmt.Sprint(alive.TTL, txn.Succeeded, string(got.Kvs[0].Value), got.Kvs[0].Version)}
+	results := []string{fmt.Sprint(alive.TTL, txn.Succeeded, string(got.Kvs[0].GetValue()), got.Kvs[0].GetVersion())}
 	if _, err := c.Revoke(ctx, lease.ID); err != nil {
 		return nil, err
 	}
 	for len(results) < 3 {
 		for _, e := range (<-watched).Events {
-			results = append(results, fmt.Sprint(e.Type, string(e.Kv.Key), string(e.Kv.Value)))
+			results = append(results, fmt.Sprint(e.GetType(), string(e.GetKv().GetKey()), string(e.GetKv().GetValue())))
 		}
 	}
 	return results, nil
@@ -193,7 +193,7 @@ func TestEtcd_Kill(t *testing.T) {
 	var seen []string
 	for len(seen) < len(written) && ctx.Err() == nil {
 		for _, event := range (<-watched).Events {
-			seen = append(seen, string(event.Kv.Key))
+			seen = append(seen, string(event.GetKv().GetKey()))
 		}
 	}
 	if !slices.Equal(seen, written) {

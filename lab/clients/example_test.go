@@ -1,6 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//nolint:testableexamples // they need servers; that they compile is the test
 package clients
 
 import (
@@ -126,7 +127,6 @@ func Example_gateway() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer conn.Close()
 	mux := grpcgateway.NewServeMux()
 	if err := gw.RegisterKVHandler(ctx, mux, conn); err != nil { // your own handlers in place of etcd's
 		log.Fatal(err)
@@ -137,7 +137,7 @@ func Example_proxy() {
 	retrier := load()
 
 	backend, err := grpc.NewClient("dns:///orders:443", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds),
-		grpc.WithDefaultCallOptions(grpc.CallCustomCodec(proxy.Codec())))...)
+		grpc.WithDefaultCallOptions(grpc.CallCustomCodec(proxy.Codec())))...) //nolint:staticcheck // the library's own codec
 	if err != nil {
 		log.Fatal(err)
 	}

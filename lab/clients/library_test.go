@@ -97,11 +97,10 @@ func (l library) test(t *testing.T) {
 	l.compareHappy(t, address)
 	keeps := l.compareError(t, address)
 
-	own, off := "none", ""
+	own, off := "none", "cannot be switched off"
 	if l.tries > 1 {
 		own = l.outage(t, address, true, l.tries)
 	}
-	off = "cannot be switched off"
 	if l.tame {
 		off = l.outage(t, address, false, 1)
 	}
