@@ -125,6 +125,37 @@ func TestStreamHeader_Concurrent(t *testing.T) {
 	})
 }
 
+// hastyHeader has no headers, and does not say why: gRPC's Header does so if the response has come, and its status has not.
+type hastyHeader struct{ grpc.ClientStream }
+
+func (hastyHeader) Header() (metadata.MD, error) { return nil, nil }
+
+// A call that asks for headers before anything else is retried after attempts that end without, whatever Header knows of
+// their ends.
+func TestStreamHeader_StatusUnknown(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(attempt int, stream grpc.ClientStream) grpc.ClientStream {
+			if attempt%3 == 0 {
+				return stream
+			}
+			return hastyHeader{stream}
+		})
+		for name, ask := range map[string]func(grpc.ClientStream){
+			"Header":  func(stream grpc.ClientStream) { _, _ = stream.Header() },
+			"RecvMsg": func(grpc.ClientStream) {},
+		} {
+			s.Reset()
+			s.On(get, down(), down(), text("a"))
+			stream := s.open(t, t.Context(), serverStream)
+			send(t, stream, "x")
+			ask(stream)
+			if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF || s.Count(get) != 3 {
+				t.Errorf("%s: %v, %v after %d attempts; want [a] after 3", name, got, err, s.Count(get))
+			}
+		}
+	})
+}
+
 // lateHeader has something done between the headers of an attempt and their delivery.
 type lateHeader struct {
 	grpc.ClientStream

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/streams"
 	"github.com/stagger-go/stagger/policy"
@@ -200,12 +201,23 @@ func (s *stream) do(t *task) {
 	case streams.Close:
 		t.err = a.stream.CloseSend()
 	case streams.GetHeader:
-		t.headers, t.err = a.stream.Header()
+		if t.headers, t.err = a.stream.Header(); t.headers == nil && t.err == nil && t.order.Status {
+			t.err = a.statusWithoutHeaders()
+		}
 		r.Headers = t.headers != nil
 	default:
 		t.err = s.receiveInto(t)
 	}
 	r.Err, r.Panicked, returned = t.err, false, true
+}
+
+// statusWithoutHeaders is the error of an attempt that has ended without headers; nil if it has succeeded. gRPC's Header may
+// return before gRPC knows the status, and then tells OnFinish of a success. No message can come any more.
+func (a *streamAttempt) statusWithoutHeaders() error {
+	if err := a.stream.RecvMsg(new(emptypb.Empty)); err != io.EOF {
+		return err
+	}
+	return nil
 }
 
 // send sends a message. That gRPC was not let send the stream again is for RecvMsg to say.

@@ -168,7 +168,9 @@ func (c *Call) headerOf(t *Task, a *attempt) Order {
 		return Order{Do: Wait}
 	case a.receiver.free():
 		a.receiver, a.beside = app, Header
-		return t.order(GetHeader, a)
+		o := t.order(GetHeader, a)
+		o.Status = a != c.committed
+		return o
 	case a.receiver == app && a.beside == RecvMsg:
 		o := t.order(GetHeader, a)
 		t.beside = true

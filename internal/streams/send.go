@@ -134,7 +134,9 @@ func (c *Call) howEnded(t *Task, a *attempt) Order {
 		return Order{Do: Wait}
 	case !a.asked:
 		a.receiver, a.beside = app, SendMsg
-		return t.order(GetHeader, a)
+		o := t.order(GetHeader, a)
+		o.Status = true
+		return o
 	case c.commit(a, policy.CommitHeaders):
 		return c.toldByRecvMsg()
 	default:

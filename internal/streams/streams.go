@@ -101,6 +101,7 @@ type Order struct {
 	Attempt int
 	Message int     // Send by a Goroutine: a copy of this message of the replay buffer, counted from 0
 	Again   bool    // Send by SendMsg: the message was sent before, so a copy of it is sent
+	Status  bool    // GetHeader: without headers, receive what is left, the status. Nothing else receives meanwhile
 	Returns Returns // with Return
 }
 
