@@ -147,14 +147,20 @@ fmt: ## Format Go and proto files
 	@$(call each,$(LINTER) fmt)
 	@$(TOOL) buf format -w
 
+.PHONY: api
+api: ## List the exported names of all public packages in api.txt, and count them
+	@.ci/api write
+	@.ci/api count
+
 .PHONY: generate
 generate: ## Generate Go code and the JSON Schema from proto/, and the descriptor set of the example
 	@$(TOOL) buf generate
 	@$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o examples/orders/orders.binpb --config '$(ORDERS)'
 
 .PHONY: generated
-generated: ## Check that the generated code and go.work.sum are up to date
+generated: ## Check that the generated code, api.txt and go.work.sum are up to date
 	@.ci/work-sum
+	@.ci/api check
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	$(TOOL) buf generate -o "$$fresh"; \
 	$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o "$$fresh/orders.binpb" --config '$(ORDERS)'; \

@@ -1,0 +1,134 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command api lists the exported names of packages, with fields and methods, one a line, and counts them. It reads the
+// module in the working directory.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"go/token"
+	"go/types"
+	"log"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("api: ")
+	count := flag.Bool("count", false, "print how many names each package has")
+	flag.Parse()
+	list, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps}, flag.Args()...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if packages.PrintErrors(list) > 0 {
+		os.Exit(1)
+	}
+	all := 0
+	for _, p := range list {
+		lines := names(p.Types)
+		all += len(lines)
+		if *count {
+			fmt.Printf("%4d %s\n", len(lines), p.PkgPath)
+			continue
+		}
+		for _, line := range lines {
+			fmt.Printf("%s: %s\n", p.PkgPath, line)
+		}
+	}
+	if *count {
+		fmt.Printf("%4d names\n", all)
+	}
+}
+
+// names lists what users of a package can name.
+func names(pkg *types.Package) []string {
+	l := lister{qualify: types.RelativeTo(pkg)}
+	for _, name := range pkg.Scope().Names() {
+		if token.IsExported(name) {
+			l.object(pkg.Scope().Lookup(name))
+		}
+	}
+	slices.Sort(l.lines)
+	return l.lines
+}
+
+type lister struct {
+	qualify types.Qualifier
+	lines   []string
+}
+
+func (l *lister) add(format string, args ...any) {
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+func (l *lister) object(o types.Object) {
+	t, ok := o.(*types.TypeName)
+	if !ok {
+		l.add("%s", types.ObjectString(o, l.qualify))
+		return
+	}
+	if t.IsAlias() {
+		l.add("type %s = %s", t.Name(), types.TypeString(types.Unalias(t.Type()), l.qualify))
+	} else {
+		l.add("type %s%s %s", t.Name(), parameters(t.Type()), kind(t.Type()))
+	}
+	l.members(t.Name(), t.Type())
+}
+
+// parameters are those of a generic type.
+func parameters(t types.Type) string {
+	named, ok := t.(*types.Named)
+	if !ok || named.TypeParams().Len() == 0 {
+		return ""
+	}
+	var list []string
+	for p := range named.TypeParams().TypeParams() {
+		list = append(list, p.Obj().Name()+" "+p.Constraint().String())
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+// kind is what a type is made of, without the members that have lines of their own.
+func kind(t types.Type) string {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		return "struct"
+	case *types.Interface:
+		return "interface"
+	default:
+		return u.String()
+	}
+}
+
+// members lists the fields and methods that are the type's own, and those of the interface that it is.
+func (l *lister) members(name string, t types.Type) {
+	t = types.Unalias(t)
+	if named, ok := t.(*types.Named); ok {
+		for m := range named.Methods() {
+			if m.Exported() {
+				l.add("method (%s) %s%s", name, m.Name(), strings.TrimPrefix(types.TypeString(m.Type(), l.qualify), "func"))
+			}
+		}
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		for f := range u.Fields() {
+			if f.Exported() {
+				l.add("field %s.%s %s", name, f.Name(), types.TypeString(f.Type(), l.qualify))
+			}
+		}
+	case *types.Interface:
+		for m := range u.ExplicitMethods() {
+			if m.Exported() {
+				l.add("method %s.%s%s", name, m.Name(), strings.TrimPrefix(types.TypeString(m.Type(), l.qualify), "func"))
+			}
+		}
+	}
+}
