@@ -180,6 +180,9 @@ func allCallers(t *testing.T, command string) []namedCaller {
 	return all
 }
 
+// untilKnown is how many calls tell what a method's calls usually take: before that, stagger sends no hedge after a delay.
+const untilKnown = 20
+
 // TestExportedPolicy has clients in three languages call "stagger faultserver", by the policy that "stagger export" writes,
 // and compares how often they call with what the table says: where they differ too.
 func TestExportedPolicy(t *testing.T) {
@@ -198,27 +201,28 @@ func TestExportedPolicy(t *testing.T) {
 		name   string
 		method string
 		steps  string // of the fault server's script
-		want   string // attempts of each client, in the order of the callers
+		want   string // attempts of each client for the last call, in the order of the callers
+		before int    // calls before it, of one attempt each
 	}{
-		{"two failures", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"ok": {}}`, "3 3 3 3"},
-		{"failures without end", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "4 4 4 4"},
-		{"RESOURCE_EXHAUSTED twice", "GetOrder", `{"fail": {"code": "RESOURCE_EXHAUSTED"}, "times": 2}, {"ok": {}}`, "3 3 3 3"},
-		{"a code that is not listed", "GetOrder", `{"fail": {"code": "ABORTED"}}`, "1 1 1 1"},
-		{"a connection that is cut", "GetOrder", `{"drop": {}}, {"ok": {}}`, "2 2 2 2"},
-		{"a method that nobody declared safe", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1"},
-		{"headers, then a failure", "GetOrder", `{"moves": [{"send_header": {"entries": [{"key": "x-here", "value": "1"}]}}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1"},
-		{"a server stream, two failures", "WatchOrders", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"replies": [{"raw": ""}]}`, "3 3 3 3"},
-		{"a server stream, a message, then a failure", "WatchOrders", `{"replies": [{"raw": ""}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "1 1 1 1"},
-		{"pushback 20", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["20"]}, {"ok": {}}`, "2 2 2 2"},
-		{"pushback -1", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["-1"]}, {"ok": {}}`, "1 1 1 1"},
-		{"pushback abc", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["abc"]}, {"ok": {}}`, "1 1 1 2"},
-		{"pushback +5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["+5"]}, {"ok": {}}`, "1 2 2 2"},
-		{"pushback 005", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["005"]}, {"ok": {}}`, "1 2 2 2"},
-		{"pushback 1.5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1.5"]}, {"ok": {}}`, "1 1 1 2"},
-		{"pushback empty", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": [""]}, {"ok": {}}`, "1 1 1 2"},
-		{"two pushbacks", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1", "2"]}, {"ok": {}}`, "1 1 2 2"},
-		{"hedging, the first attempt takes 600 ms", "ListOrders", `{"ok": {}, "delay": "0.6s"}, {"ok": {}}`, "2 1 1 2"},
-		{"hedging, every attempt fails", "ListOrders", `{"fail": {"code": "UNAVAILABLE"}}`, "3 1 1 3"},
+		{"two failures", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"ok": {}}`, "3 3 3 3", 0},
+		{"failures without end", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "4 4 4 4", 0},
+		{"RESOURCE_EXHAUSTED twice", "GetOrder", `{"fail": {"code": "RESOURCE_EXHAUSTED"}, "times": 2}, {"ok": {}}`, "3 3 3 3", 0},
+		{"a code that is not listed", "GetOrder", `{"fail": {"code": "ABORTED"}}`, "1 1 1 1", 0},
+		{"a connection that is cut", "GetOrder", `{"drop": {}}, {"ok": {}}`, "2 2 2 2", 0},
+		{"a method that nobody declared safe", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1", 0},
+		{"headers, then a failure", "GetOrder", `{"moves": [{"send_header": {"entries": [{"key": "x-here", "value": "1"}]}}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1", 0},
+		{"a server stream, two failures", "WatchOrders", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"replies": [{"raw": ""}]}`, "3 3 3 3", 0},
+		{"a server stream, a message, then a failure", "WatchOrders", `{"replies": [{"raw": ""}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "1 1 1 1", 0},
+		{"pushback 20", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["20"]}, {"ok": {}}`, "2 2 2 2", 0},
+		{"pushback -1", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["-1"]}, {"ok": {}}`, "1 1 1 1", 0},
+		{"pushback abc", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["abc"]}, {"ok": {}}`, "1 1 1 2", 0},
+		{"pushback +5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["+5"]}, {"ok": {}}`, "1 2 2 2", 0},
+		{"pushback 005", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["005"]}, {"ok": {}}`, "1 2 2 2", 0},
+		{"pushback 1.5", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1.5"]}, {"ok": {}}`, "1 1 1 2", 0},
+		{"pushback empty", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": [""]}, {"ok": {}}`, "1 1 1 2", 0},
+		{"two pushbacks", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["1", "2"]}, {"ok": {}}`, "1 1 2 2", 0},
+		{"hedging, the first attempt takes 600 ms", "ListOrders", `{"ok": {}, "times": 20}, {"ok": {}, "delay": "0.6s"}, {"ok": {}}`, "2 1 1 2", untilKnown},
+		{"hedging, every attempt fails", "ListOrders", `{"fail": {"code": "UNAVAILABLE"}}`, "3 1 1 3", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			script := new(faultserverv1.SetScriptRequest)
@@ -238,13 +242,13 @@ func TestExportedPolicy(t *testing.T) {
 				if _, err := faults.SetScript(t.Context(), script); err != nil {
 					t.Fatal(err)
 				}
-				answers := c.call(t, order{address(server), service + row.method, kind, 1})
+				answers := c.call(t, order{address(server), service + row.method, kind, row.before + 1})
 				list, err := faults.ListAttempts(t.Context(), new(faultserverv1.ListAttemptsRequest))
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%s: %d attempts, %v", c.name, list.GetCount(), answers)
-				shownRow = append(shownRow, strconv.Itoa(int(list.GetCount())))
+				t.Logf("%s: %d attempts, %v", c.name, list.GetCount(), answers[row.before:])
+				shownRow = append(shownRow, strconv.Itoa(int(list.GetCount())-row.before))
 			}
 			if got := strings.Join(shownRow[1:], " "); got != row.want {
 				t.Errorf("attempts: %s; the table says %s", got, row.want)
@@ -258,6 +262,6 @@ func TestExportedPolicy(t *testing.T) {
 
 const exportedText = `
 stagger follows a policy file, the others what ` + "`stagger export`" + ` makes of it: attempts that ` + "`stagger faultserver`" + ` saw of one call.
-gRPC for Go and Python do not hedge. stagger retries after headers that nobody has seen (` + "`commitOn: HEADERS`" + ` stops that), and takes
+gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows what they usually take. It retries after headers that nobody has seen (` + "`commitOn: HEADERS`" + ` stops that), and takes
 no pushback with a sign or leading zeros for a number: what is malformed means stop. Node goes on after malformed pushbacks and after
 two, Python after two. A test fails when the table is no longer true.`
