@@ -262,6 +262,6 @@ func TestExportedPolicy(t *testing.T) {
 
 const exportedText = `
 stagger follows a policy file, the others what ` + "`stagger export`" + ` makes of it: attempts that ` + "`stagger faultserver`" + ` saw of one call.
-gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows what they usually take. It retries after headers that nobody has seen (` + "`commitOn: HEADERS`" + ` stops that), and takes
+gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows what they usually take. It retries after headers that the application has not seen (` + "`commitOn: HEADERS`" + ` stops that), and takes
 no pushback with a sign or leading zeros for a number: what is malformed means stop. Node goes on after malformed pushbacks and after
 two, Python after two. A test fails when the table is no longer true.`
