@@ -6,7 +6,6 @@ package main
 import (
 	"fmt"
 	"testing"
-
 )
 
 // gridClients are those of the grid: the same calls from one process and from many, each with budgets of its own, and
@@ -56,6 +55,10 @@ func gridStorms(t *testing.T) []storm {
 		{"one-hangs-busy", helps(0.99), target{}},
 		{"hedged-pulse", overload, target{}},
 		{"hedged-slow-tail", helps(0.999), helps(0.999)},
+		{"hedged-75", helps(0.999), helps(0.999)},
+		{"hedged-85", helps(0.999), helps(0.999)},
+		{"third-down", target{share: 1}, target{share: 1}},
+		{"rolling-deploy", target{share: 1}, target{share: 1}},
 	} {
 		read, err := load("storms/" + s.file + ".yaml")
 		if err != nil {
