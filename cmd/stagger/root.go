@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/examples/orders"
 )
 
-const about = `stagger gives gRPC clients retries that never make an outage worse. This command is for
+const about = `stagger gives gRPC clients retries that are made not to make an outage worse. This command is for
 the policy files that say what is retried: it checks them (lint), shows what they do
 (explain), turns them into what other gRPC implementations take (export), and plays
 failures to try them against (simulate, faultserver, demo).
@@ -35,7 +35,7 @@ Exit codes:
 func root() *cobra.Command {
 	return &cobra.Command{
 		Use:          "stagger",
-		Short:        "Retries for gRPC clients that never make an outage worse",
+		Short:        "Retries for gRPC clients, made not to make an outage worse",
 		Long:         about,
 		Example:      examples,
 		Version:      version.Read().Version,
