@@ -20,11 +20,11 @@ import (
 // knownFor returns what is known of a call's method, if its policy asks for that: it refuses calls, or sends other attempts
 // while the last answers were fast. There is nothing if too many methods are known already. Calls that no mode enforces a policy for are
 // not refused. What is known outlives the rules: a reload forgets nothing of a service's load.
-func (r *Retrier) knownFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions) (k methods.Known) {
+func (r *Retrier) knownFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions, now time.Duration) (k methods.Known) {
 	if !p.Refuses() && p.MaxAttempts() < 2 {
 		return k
 	}
-	now, given, cached := budget.Now(), target(cc), of.cachedMethod(p)
+	given, cached := target(cc), of.cachedMethod(p)
 	known := cached.load(given, method)
 	if known == nil {
 		known = r.methods.Find(methods.Key{Target: r.targets.canonical(cc), Method: method}, o.static(), now)

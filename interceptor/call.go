@@ -268,7 +268,7 @@ func (c *call) catchUp() bool {
 	c.flags = c.options.follow(f.rules, c.policy, c.method, c.flags)
 	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
 	if !c.known.Any() {
-		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options)
+		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options, budget.Now())
 	}
 	if header := c.policy.IdempotencyKey(); header != "" {
 		before := c.ctx

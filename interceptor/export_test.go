@@ -46,7 +46,7 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 	if err != nil {
 		panic(err)
 	}
-	known := r.knownFor(r.rules.Load(), p, cc, method, &callOptions{})
+	known := r.knownFor(r.rules.Load(), p, cc, method, &callOptions{}, budget.Now())
 	for range 40 {
 		known.Answered(budget.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}

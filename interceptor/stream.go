@@ -76,8 +76,8 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		c := call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, &o),
 			options: o, flags: flags, with: with, start: budget.Now(),
-			known: r.knownFor(of, p, cc, method, &o),
 		}
+		c.known = r.knownFor(of, p, cc, method, &o, c.start)
 		if single(p, &o, flags) {
 			c.uploads = desc.ClientStreams
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}

@@ -39,7 +39,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		ctx = options.assignCriticality(r.withBackends(ctx, cc, p, options.maxAttempts, flags), p)
 		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
-		known := r.knownFor(of, p, cc, method, &options)
+		known := r.knownFor(of, p, cc, method, &options, start)
 		adopted := flags&fast != 0 && !r.watched && !r.leftRunning.Load()
 		running, left := 1, attempts.Never
 		if adopted && known.Any() {
