@@ -658,10 +658,10 @@ type entry struct {
 
 // bucketModel is the reserve of the default budget, in micro-tokens.
 type bucketModel struct {
-	there        bool
-	tokens       int64
-	calls, since int64 // all, and those since it was filled
-	at           time.Duration
+	there  bool
+	tokens int64
+	since  int64 // calls since it was filled
+	at     time.Duration
 }
 
 func (b *bucketModel) fill(now time.Duration) {

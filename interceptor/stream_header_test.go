@@ -128,7 +128,7 @@ func TestStreamHeader_Concurrent(t *testing.T) {
 // hastyHeader has no headers, and does not say why: gRPC's Header does so if the response has come, and its status has not.
 type hastyHeader struct{ grpc.ClientStream }
 
-func (hastyHeader) Header() (metadata.MD, error) { return nil, nil }
+func (hastyHeader) Header() (md metadata.MD, err error) { return md, err }
 
 // A call that asks for headers before anything else is retried after attempts that end without, whatever Header knows of
 // their ends.

@@ -51,16 +51,16 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		var err error
 		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
 			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, &known, first, start)
-			if err == nil {
-				if known.WouldRefuse() {
-					r.notifyWouldRefuse(ctx, method, cc, p, &options)
-				}
-				if options.notify || r.tellsCalls {
-					r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
-				}
-				a.release()
-				return nil
+		}
+		if adopted && err == nil {
+			if known.WouldRefuse() {
+				r.notifyWouldRefuse(ctx, method, cc, p, &options)
 			}
+			if options.notify || r.tellsCalls {
+				r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
+			}
+			a.release()
+			return nil
 		}
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b

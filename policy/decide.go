@@ -144,7 +144,9 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 func (o *Outcome) failed() bool { return !o.TimedOut && !o.Final && o.Status.Code() != codes.OK }
 
 // mayRepeat reports whether a call may be repeated: it is declared safe, or no server has worked on its attempt.
-func (p *Policy) mayRepeat(c *Call, out *Outcome) bool { return c.Safe || out.Unsent || p.NotProcessed(out) }
+func (p *Policy) mayRepeat(c *Call, out *Outcome) bool {
+	return c.Safe || out.Unsent || p.NotProcessed(out)
+}
 
 // exhausted reports whether the call has had as many attempts as the policy's limit and its own allow.
 func (c *Call) exhausted(limit int) bool {

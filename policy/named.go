@@ -10,8 +10,13 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// strategies are the keys of which an entry, and a named policy, has one at most.
-var strategies = []string{"retryPolicy", "hedgingPolicy"}
+// The keys of which an entry, and a named policy, has one at most.
+const (
+	retryKey = "retryPolicy"
+	hedgeKey = "hedgingPolicy"
+)
+
+var strategies = []string{retryKey, hedgeKey}
 
 // shareNamed gives each entry that refers to a named policy that policy's node, as if it stood in the entry.
 func shareNamed(report *document.Report, root *document.Node) {
@@ -55,7 +60,7 @@ func itemsOf(n *document.Node, key string) []*document.Node {
 // convertNamed reads the named policies, used or not, and warns of those that are not.
 func convertNamed(report *document.Report, f *policyv1.PolicyFile) []Spec {
 	var (
-		specs []Spec
+		specs = make([]Spec, 0, len(f.GetPolicies()))
 		used  = map[string]bool{}
 		first = map[string]string{}
 	)

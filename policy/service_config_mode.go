@@ -21,9 +21,9 @@ func (s *Set) enforced(m MethodConfig) (left MethodConfig, key, why string) {
 	}
 	switch {
 	case m.Retry != nil:
-		key = "retryPolicy"
+		key = retryKey
 	case m.Hedge != nil:
-		key = "hedgingPolicy"
+		key = hedgeKey
 	default:
 		return m, "", ""
 	}

@@ -47,10 +47,10 @@ func (s *Set) withoutPatterns(m MethodConfig) (plain MethodConfig, at, unknown [
 // others. The second stays even if it says nothing else: it hides less specific entries from its methods. at says where
 // each name stands in the entry.
 func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left []leftOut) {
-	key := "retryPolicy"
+	key := retryKey
 	switch {
 	case m.Hedge != nil:
-		key = "hedgingPolicy"
+		key = hedgeKey
 	case m.Retry == nil:
 		return []MethodConfig{m}, nil
 	}

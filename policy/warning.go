@@ -33,8 +33,9 @@ func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
 		}
 	}
-	var list []pendingWarning
-	for _, p := range report.Warnings() {
+	found := report.Warnings()
+	list := make([]pendingWarning, 0, len(found)+len(c.Budgets))
+	for _, p := range found {
 		list = append(list, pendingWarning{Diagnostic: p})
 	}
 	for i, b := range c.Budgets {

@@ -90,12 +90,15 @@ func TestWarningsUnsafeMethods(t *testing.T) {
 		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, "f:2:10: methodConfig: methods of 1 name without descriptors", []string{
 			`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
 		}},
-		{"both", "methodConfig:\n- name: [{service: un.Known}, {service: shop.Mixed}, {service: un.Known2}]\n" + retry,
-			"f:2:10: methodConfig: 2 methods and methods of 2 names without descriptors", []string{
+		{
+			"both", "methodConfig:\n- name: [{service: un.Known}, {service: shop.Mixed}, {service: un.Known2}]\n" + retry,
+			"f:2:10: methodConfig: 2 methods and methods of 2 names without descriptors",
+			[]string{
 				`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
 				`f:2:31: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
 				`f:2:54: methodConfig[0].name[2]: "/un.Known2/": methods` + unsafe,
-			}},
+			},
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

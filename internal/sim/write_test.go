@@ -178,6 +178,7 @@ func (d draw) count(low, high int) int { return rapid.IntRange(low, high).Draw(d
 func (d draw) text(what string) string {
 	return rapid.StringMatching(`[a-z]{1,5}[ -~é:]{0,20}`).Draw(d.T, what)
 }
+
 func (d draw) float(low, high float64) float64 {
 	return rapid.Float64Range(low, high).Draw(d.T, "number")
 }

@@ -66,7 +66,9 @@ func TestExportRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	record, _, err := run(t, file, "--assume-idempotent", "--txt")
-	var list []struct{ ServiceConfig json.RawMessage }
+	var list []struct {
+		ServiceConfig json.RawMessage `json:"serviceConfig"`
+	}
 	if err != nil || strings.Count(record, "\n") != 1 || json.Unmarshal([]byte(strings.TrimPrefix(record, "grpc_config=")), &list) != nil || len(list) != 1 {
 		t.Fatalf("%v\n%s", err, record)
 	}

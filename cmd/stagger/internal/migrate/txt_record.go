@@ -5,6 +5,7 @@ package migrate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -86,7 +87,7 @@ func joinStrings(text string) (string, error) {
 		case c != '\\':
 			joined.WriteByte(c)
 		case i+1 == len(text):
-			return "", fmt.Errorf(`TXT record: ends with \`)
+			return "", errors.New(`TXT record: ends with \`)
 		default:
 			digits := text[i+1 : min(i+4, len(text))]
 			if n, err := strconv.ParseUint(digits, 10, 8); err == nil && len(digits) == 3 {
@@ -99,7 +100,7 @@ func joinStrings(text string) (string, error) {
 		}
 	}
 	if inside {
-		return "", fmt.Errorf("TXT record: a quote is not closed")
+		return "", errors.New("TXT record: a quote is not closed")
 	}
 	return joined.String(), nil
 }
