@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -237,7 +236,7 @@ func TestInteropCases(t *testing.T) {
 				t.Run(run, func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						runAll(t, clients[name](t), differs[run], name == "hedges at once", failFirst, compressed)
+						runAll(t, clients[name], differs[run], name == "hedges at once", failFirst, compressed)
 					})
 				})
 			}
@@ -254,21 +253,20 @@ func retrier(t *testing.T, set *policy.Set, opts ...interceptor.Option) *interce
 	return r
 }
 
-// runAll runs every case over one connection, and counts what the server saw.
-func runAll(t *testing.T, dialOptions []grpc.DialOption, want map[string]string, hedged, failFirst, compressed bool) {
+// runAll runs every case over a connection of its own, with the whole reserve of the default budget, and counts what the
+// server saw.
+func runAll(t *testing.T, client func(*testing.T) []grpc.DialOption, want map[string]string, hedged, failFirst, compressed bool) {
 	var opts []grpc.CallOption
 	if compressed {
-		dialOptions = append(dialOptions, grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
 		opts = append(opts, grpc.UseCompressor(gzip.Name))
 	}
 	b := &backend{failFirst: failFirst}
-	conn := b.dial(t, dialOptions)
 	for _, name := range slices.Sorted(maps.Keys(interopCases)) {
 		if (failFirst || hedged) && name == "cancel_after_begin" {
 			continue // it would race with the failure, or with the answer of a hedge that gRPC opens meanwhile
 		}
 		c := interopCases[name]
-		time.Sleep(10 * time.Second) // the default budget has its reserve again
+		conn := b.dial(t, append(client(t), grpc.WithDefaultCallOptions(opts...)))
 		attempts, refused := b.attempts.Load(), b.refused.Load()
 		if text := passes(t, c, conn, opts); (text == "") != (want[name] == "") || !strings.Contains(text, want[name]) {
 			t.Errorf("%s: %q; the table says %q", name, text, want[name])
