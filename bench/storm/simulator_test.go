@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/outage"
@@ -20,6 +21,7 @@ import (
 // How far the simulator may be off.
 const (
 	successOff = 0.03 // of all calls
+	fewOff     = 0.06 // of all calls, where a hundred gates learn from a few answers each: runs over gRPC differ by two points
 	perCallOff = 0.05 // of the requests per call
 )
 
@@ -38,11 +40,11 @@ func simulated(t *testing.T, s storm) map[string]outage.Result {
 }
 
 // compare fails the test if the simulator is further off than it may be.
-func compare(t *testing.T, client, where string, sim, played outage.Result) {
+func compare(t *testing.T, client, where string, sim, played outage.Result, off float64) {
 	t.Helper()
 	t.Logf("%-10s simulator %6.2f %%, %.3f requests a call; %s %6.2f %%, %.3f", client, 100*sim.Success, sim.PerCall, where, 100*played.Success, played.PerCall)
-	if math.Abs(sim.Success-played.Success) > successOff {
-		t.Errorf("%s: success %.2f %% in the simulator, %.2f %% in %s; want within 3 points", client, 100*sim.Success, 100*played.Success, where)
+	if math.Abs(sim.Success-played.Success) > off {
+		t.Errorf("%s: success %.2f %% in the simulator, %.2f %% in %s; want within %v points", client, 100*sim.Success, 100*played.Success, where, 100*off)
 	}
 	if math.Abs(sim.PerCall-played.PerCall) > perCallOff*played.PerCall {
 		t.Errorf("%s: %.3f requests a call in the simulator, %.3f in %s; want within 5 %%", client, sim.PerCall, played.PerCall, where)
@@ -55,7 +57,11 @@ func checkSimulator(t *testing.T, o *outcome) {
 	found, compared := simulated(t, o.storm), 0
 	for i, c := range o.clients {
 		if sim, ok := found[c.name]; ok {
-			compare(t, c.name, "real gRPC", sim, o.results[i].Result)
+			off := successOff
+			if c.many() && strings.HasPrefix(c.name, admission) {
+				off = fewOff
+			}
+			compare(t, c.name, "real gRPC", sim, o.results[i].Result, off)
 			compared++
 		}
 	}
@@ -93,7 +99,7 @@ func TestSimulatorAgreesWithRealTime(t *testing.T) {
 				t.Logf("%s, %s: the machine could not keep up", l.Storm, l.Client)
 			default:
 				compared[l.Storm]++
-				compare(t, l.Client, "make storm, "+l.Storm, sim, outage.Result{Success: l.Success, PerCall: l.PerCall})
+				compare(t, l.Client, "make storm, "+l.Storm, sim, outage.Result{Success: l.Success, PerCall: l.PerCall}, successOff)
 			}
 		}
 	}
