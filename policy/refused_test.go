@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
@@ -144,6 +145,7 @@ func TestDecide_OnlyWithServerDelay(t *testing.T) {
 		"pushback":                {pushed(codes.ResourceExhausted, "700"), policy.ReasonRetry, 700 * ms, 1},
 		"pushback of 0":           {pushed(codes.ResourceExhausted, "0"), policy.ReasonRetry, 0, 1},
 		"pushback that says no":   {pushed(codes.ResourceExhausted, "-1"), policy.ReasonPushbackStop, 0, 1},
+		"RetryInfo":               {policy.Outcome{Status: withDetails(t, durationpb.New(3*time.Second))}, policy.ReasonRetry, 3 * time.Second, 1},
 		"retry-after":             {after, policy.ReasonRetry, 2 * time.Second, 1},
 		"a classifier wants more": {again, policy.ReasonRetry, 100 * ms, 1},
 	} {
