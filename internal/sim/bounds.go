@@ -213,5 +213,5 @@ func (b *bounds) attempts(from string, c *Call) int {
 	if p == nil {
 		return 1
 	}
-	return min(p.MaxAttempts(), cmp.Or(c.Attempts, defaultMaxAttempts))
+	return min(p.MaxAttempts(), c.maxAttempts(set))
 }

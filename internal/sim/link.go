@@ -37,8 +37,13 @@ type link struct {
 	work        float64    // of a request, in times of the service
 }
 
-// defaultMaxAttempts is the cap that a Retrier has unless it is built with another.
-const defaultMaxAttempts = 5
+// maxAttempts is the cap over the policies' maxAttempts: the call's, or that of its policy file.
+func (c *Call) maxAttempts(set *policy.Set) int {
+	if c.Attempts > 0 || set == nil {
+		return max(c.Attempts, 1)
+	}
+	return set.MaxAttemptsLimit()
+}
 
 // pick is what round_robin names next: each connection goes round, from anywhere.
 func (l *link) pick(client int) *backend {
@@ -71,7 +76,7 @@ func (l *link) setPolicy(r *retriers, method string) error {
 	if err != nil {
 		return err
 	}
-	l.retriers, l.policy = r, once
+	l.retriers, l.policy, l.maxAttempts = r, once, l.spec.maxAttempts(r.set)
 	if r.set != nil {
 		if p := r.set.Lookup(method); p != nil {
 			l.policy = p

@@ -95,7 +95,7 @@ func (f *fields) call() Call {
 		Deadline:    f.duration("deadline", 0, time.Millisecond, time.Hour),
 		Work:        f.number("work", 1, mostTimes, true),
 		Connections: f.count("connections", 1, 1, 100_000),
-		Attempts:    f.count("attempts", defaultMaxAttempts, 1, 1000),
+		Attempts:    f.count("attempts", 0, 1, 1000),
 		Delay:       f.distribution("delay"),
 		Loss:        f.number("loss", 0, 1, false),
 	}

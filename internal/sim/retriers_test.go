@@ -99,3 +99,33 @@ func TestFleetChoice(t *testing.T) {
 		t.Errorf("%+v without retries, %+v with them; want the same calls", none.ByCall, more.ByCall)
 	}
 }
+
+// The cap of attempts is the call's, else the policy file's, as a Retrier has it.
+func TestAttemptLimit(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		limit, attempts string
+		want            float64
+	}{
+		{"", "", 5},
+		{"maxAttemptsLimit: 8, ", "", 8},
+		{"maxAttemptsLimit: 3, ", "", 3},
+		{"maxAttemptsLimit: 3, ", ", attempts: 7", 7},
+	} {
+		s, err := Parse("s.yaml", fmt.Appendf(nil, `
+title: many attempts
+policies:
+  retry: {%smethodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 9, initialBackoff: 0.001s, maxBackoff: 0.001s,
+    backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]}
+services: [{name: shop, time: 1ms}]
+fleets: [{name: users, rate: 1, calls: {service: shop, method: /a.B/C, policy: retry, deadline: 10s%s}}]
+phases: [{name: down, length: 30s, faults: [{service: shop, down: true}]}]
+`, row.limit, row.attempts), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := play(t, s, Options{}).Runs[0].Services[0].PerCall; got != row.want {
+			t.Errorf("%q, %q: %v requests a call; want %v", row.limit, row.attempts, got, row.want)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 	n := linkRandom + 8*b.links
 	b.links++
 	l := &link{
-		world: b.world, spec: spec, to: b.byName[spec.Service], maxAttempts: cmp.Or(spec.Attempts, defaultMaxAttempts),
+		world: b.world, spec: spec, to: b.byName[spec.Service],
 		roundRobin: make([]uint32, clients*spec.connections()),
 		work:       cmp.Or(spec.Work, 1),
 		blind:      b.variant.Blind,

@@ -124,7 +124,7 @@ func callNode(c *Call) *document.Node {
 	o.number("work", cmp.Or(c.Work, 1), 1)
 	o.count("connections", c.connections(), 1)
 	o.count("clients", c.Clients, 0)
-	o.count("attempts", cmp.Or(c.Attempts, defaultMaxAttempts), defaultMaxAttempts)
+	o.count("attempts", c.Attempts, 0)
 	o.distribution("delay", c.Delay)
 	o.number("loss", c.Loss, 0)
 	return o.node()
