@@ -10,8 +10,8 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 OFF     := GOWORK=off
 TOOL    := $(OFF) go tool -modfile=$(CURDIR)/tools/go.mod
 LINTER  := $(TOOL) golangci-lint --config $(CURDIR)/.golangci.yml
-# lab has the dependencies of client libraries of others: `make clients` runs it.
-MODULES := $(filter-out lab/%,$(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*' -not -path './.*/*' -not -path '*/testdata/*')))))
+# lab/clients has the dependencies of client libraries of others: `make clients` runs it.
+MODULES := $(filter-out lab/clients,$(sort $(patsubst ./%/go.mod,%,$(patsubst ./go.mod,.,$(shell find . -name go.mod -not -path './tools/*' -not -path './.*/*' -not -path '*/testdata/*')))))
 
 # The versions of grpc-go above that of go.mod, the lowest of the last three. CI runs the newest; GRPC='v1.85.0 v1.84.0' runs both.
 GRPC    ?= v1.85.0
@@ -50,24 +50,24 @@ demo: ## Show retries and their budget in a storm
 
 .PHONY: storm
 storm: ## Play outages against stagger and its peers in real time, and the grid: 14 minutes (STORM='-help' lists flags)
-	@go run ./bench/storm $(STORM)
+	@go run ./lab/storm $(STORM)
 	@$(MAKE) grid
 
 .PHONY: grid
 grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one)
-	@cd bench && $(OFF) go test -count=1 -timeout 60m -run 'Grid|Admission|Criticality' ./storm -args -grid '$(GRID)'
+	@cd lab && $(OFF) go test -count=1 -timeout 60m -run 'Grid|Admission|Criticality' ./storm -args -grid '$(GRID)'
 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md
-	@go run ./bench/overload
+	@go run ./lab/overload
 
 .PHONY: search
 search: ## Look for scenarios in which retries are worse than none (SEARCH='-seed 7 -n 1000'; '-help' lists flags)
-	@cd bench && $(OFF) go run ./search $(SEARCH)
+	@cd lab && $(OFF) go run ./search $(SEARCH)
 
 .PHONY: compare
 compare: ## Measure what stagger costs beside its peers: 2 minutes (COMPARE='-help' lists flags)
-	@go run ./bench/compare $(COMPARE)
+	@go run ./lab/compare $(COMPARE)
 
 .PHONY: test
 test: ## Run every module's tests with the race detector, and the storms in virtual time
@@ -75,7 +75,7 @@ test: ## Run every module's tests with the race detector, and the storms in virt
 	@.ci/chromium
 	@$(call each,$(OFF) CGO_ENABLED=1 STAGGER_CHROMIUM=required go test -race -shuffle=on -count=1 ./...)
 	@echo '== comparisons, without the race detector'
-	@cd bench && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout ./overload ./fleet
+	@cd lab && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout ./overload ./fleet
 	@echo '== allocations, without the race detector'
 	@$(OFF) go test -run Allocat -count=1 ./balancer/ ./budget/ ./interceptor/
 
@@ -85,9 +85,9 @@ ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test da
 	@cd examples/metrics && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
 
 .PHONY: interop
-interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../docs/evidence-interop.md' writes the page)
+interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../../docs/evidence-interop.md' writes the page)
 	@.ci/interop
-	@cd interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
+	@cd lab/interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
 
 .PHONY: clients
 clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write ../../docs/clients.md' writes the table)
@@ -102,11 +102,11 @@ redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slo
 .PHONY: soak
 soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1h'; '-help' lists flags)
 	@.ci/cc
-	@cd bench && CGO_ENABLED=1 $(OFF) go run -race ./soak $(SOAK)
+	@cd lab && CGO_ENABLED=1 $(OFF) go run -race ./soak $(SOAK)
 
 .PHONY: fleet
 fleet: ## Play 10 to a million clients whose reserve is local or a pool's, in virtual time: 2 minutes (FLEET='-help' lists flags)
-	@cd bench && $(OFF) go run ./fleet $(FLEET)
+	@cd lab && $(OFF) go run ./fleet $(FLEET)
 
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user, and the owner of an API

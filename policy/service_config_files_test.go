@@ -23,7 +23,7 @@ import (
 func policyFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for _, pattern := range []string{"testdata/good/*", "../examples/*/retry.yaml", "../bench/storm/*.yaml"} {
+	for _, pattern := range []string{"testdata/good/*", "../examples/*/retry.yaml", "../lab/storm/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: no files: %v", pattern, err)

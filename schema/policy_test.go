@@ -20,7 +20,7 @@ import (
 func TestSchemaTakesValidFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{}
-	for _, pattern := range []string{"../policy/testdata/good/*", "../examples/*/retry.yaml", "../bench/storm/*.yaml"} {
+	for _, pattern := range []string{"../policy/testdata/good/*", "../examples/*/retry.yaml", "../lab/storm/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: no files: %v", pattern, err)

@@ -193,7 +193,7 @@ func (c *call) now() attempts.Now {
 func clock(at time.Duration) time.Time { return time.Unix(0, int64(at)) }
 
 // gaveUp reports whether a call has ended after its retries, so that its caller need not try again. It is what
-// the interceptor tells upstream: bench/storm holds the two together.
+// the interceptor tells upstream: lab/storm holds the two together.
 func gaveUp(end *attempts.End) bool {
 	switch end.Reason {
 	case policy.ReasonAttemptsExhausted:

@@ -11,7 +11,7 @@ import (
 
 // The numbers of the first source of chance of each fleet, service and link.
 const (
-	fleetRandom   = 0 // arrivals, as the storms of bench draw them
+	fleetRandom   = 0 // arrivals, as the storms of lab draw them
 	linkRandom    = 10
 	serviceRandom = 1000
 	clientRandom  = 3000

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"os"
 
-	"github.com/stagger-go/stagger/bench/compare/measure"
+	"github.com/stagger-go/stagger/lab/compare/measure"
 )
 
 // figures are all that was found, for other programs.

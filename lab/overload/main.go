@@ -52,9 +52,9 @@ type picture struct {
 
 var pictures = []picture{
 	{"gateway", "examples/simulate/overload.yaml", 0},
-	{"pulse", "bench/storm/storms/pulse.yaml", 0},
-	{"hedged-pulse", "bench/storm/storms/hedged-pulse.yaml", 0},
-	{"one-hangs", "bench/storm/storms/one-hangs.yaml", 0},
+	{"pulse", "lab/storm/storms/pulse.yaml", 0},
+	{"hedged-pulse", "lab/storm/storms/hedged-pulse.yaml", 0},
+	{"one-hangs", "lab/storm/storms/one-hangs.yaml", 0},
 }
 
 // write plays the scenario, and draws what arrives and what becomes of the calls.
@@ -109,7 +109,7 @@ var seeds = []uint64{1, 2, 3}
 
 // writeTable plays every storm with every seed.
 func writeTable(ctx context.Context, root, path string) error {
-	files, err := filepath.Glob(filepath.Join(root, "bench", "storm", "storms", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "lab", "storm", "storms", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return errors.Join(err, errors.New("there is no storm"))
 	}

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/bench/compare/measure"
+	"github.com/stagger-go/stagger/lab/compare/measure"
 )
 
 // payload is what a stream sends before the server answers.

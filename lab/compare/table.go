@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/bench/compare/measure"
+	"github.com/stagger-go/stagger/lab/compare/measure"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 )

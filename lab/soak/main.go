@@ -5,7 +5,7 @@
 // go away, policies that change and are wrong, modes that are switched, connections and Retriers that are replaced. It
 // looks at every answer while that goes on, and at what is left behind in the end, and prints one page.
 //
-// usage: make soak, or in bench: go run -race ./soak [-for 10m] [-seed 1] [-callers 32] [-write page.md]
+// usage: make soak, or in lab: go run -race ./soak [-for 10m] [-seed 1] [-callers 32] [-write page.md]
 package main
 
 import (

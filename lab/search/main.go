@@ -4,7 +4,7 @@
 // Search looks for scenarios in which retries are worse than none. It draws them from a seed, plays each in the simulator
 // with several players, who make the same calls at the same times, and says how often a player is worse than no retries.
 //
-// usage: make search SEARCH='-seed 7 -n 1000', or in bench: go run ./search -help
+// usage: make search SEARCH='-seed 7 -n 1000', or in lab: go run ./search -help
 package main
 
 import (

@@ -132,7 +132,7 @@ func buildStagger(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stagger")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
-	cmd.Dir = "../cmd/stagger"
+	cmd.Dir = "../../cmd/stagger"
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v: %s", err, out)

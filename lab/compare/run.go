@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/bench/compare/measure"
+	"github.com/stagger-go/stagger/lab/compare/measure"
 )
 
 // outcome is what came of a comparison.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/bench/compare/measure"
+	"github.com/stagger-go/stagger/lab/compare/measure"
 )
 
 func TestTableOfCosts(t *testing.T) {

@@ -4,7 +4,7 @@
 // Compare measures what stagger costs beside bare gRPC, gRPC's built-in retries, go-grpc-middleware's retry
 // and failsafe-go: the same plan for all, in turns in one run.
 //
-// usage: make compare, or in bench: go run ./compare [flags]
+// usage: make compare, or in lab: go run ./compare [flags]
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/stagger-go/stagger/bench/compare/measure"
+	"github.com/stagger-go/stagger/lab/compare/measure"
 )
 
 func main() {

@@ -4,7 +4,7 @@
 // Storm plays outages over real gRPC in memory, against stagger and its peers side by side, measures
 // what each client makes of them, and says whether stagger reached its targets.
 //
-// usage: make storm, or in bench: go run ./storm [flags]
+// usage: make storm, or in lab: go run ./storm [flags]
 package main
 
 import (

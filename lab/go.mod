@@ -1,4 +1,4 @@
-module github.com/stagger-go/stagger/bench
+module github.com/stagger-go/stagger/lab
 
 go 1.26.0
 
@@ -54,7 +54,7 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 )
 
-// The storms are developed with the library. A release drops this line and requires the tag.
+// The storms are developed with the library.
 replace github.com/stagger-go/stagger => ..
 
 replace github.com/stagger-go/stagger/internal/report => ../internal/report

@@ -1,9 +1,9 @@
-module github.com/stagger-go/stagger/interop
+module github.com/stagger-go/stagger/lab/interop
 
 go 1.26.0
 
-// The tests are developed with the library. A release drops this line and requires the tag.
-replace github.com/stagger-go/stagger => ..
+// The tests are developed with the library.
+replace github.com/stagger-go/stagger => ../..
 
 require (
 	github.com/stagger-go/stagger v0.0.0

@@ -7,8 +7,8 @@
 // 500 calls a second of a method that nobody declared safe, and one backend after the other says GOAWAY, finishes what
 // it has begun, and leaves its place to another.
 //
-//	cd bench && go test ./rollout -v -calls 100000            # in virtual time, over links of 1 ms
-//	cd bench && go test ./rollout -v -calls 100000 -loopback  # in real time: 200 s, twice
+//	cd lab && go test ./rollout -v -calls 100000            # in virtual time, over links of 1 ms
+//	cd lab && go test ./rollout -v -calls 100000 -loopback  # in real time: 200 s, twice
 package rollout
 
 import (
