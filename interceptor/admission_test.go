@@ -439,7 +439,7 @@ func TestAdmission_Counts(t *testing.T) {
 		"timeout":   func(s *policy.Spec) { s.Timeout = time.Minute },
 		"beside":    func(s *policy.Spec) { s.Retry.PerAttemptTimeout = 10 * ms },
 		"in place": func(s *policy.Spec) {
-			s.Retry.PerAttemptTimeout, s.Retry.OnAttemptTimeout = 10*ms, policy.OnTimeoutRetry
+			s.Retry.PerAttemptTimeout, s.Retry.CancelOnTimeout = 10*ms, true
 		},
 		"hedge": func(s *policy.Spec) { s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 3} },
 	}

@@ -141,7 +141,7 @@ func TestBreaker_OpensInWait(t *testing.T) {
 
 func TestBreaker_ToldOfLosers(t *testing.T) {
 	inPlace, beside := besides(), besides()
-	inPlace.OnAttemptTimeout = policy.OnTimeoutRetry
+	inPlace.CancelOnTimeout = true
 	for name, row := range map[string]struct {
 		c    policy.Config
 		want string

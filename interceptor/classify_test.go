@@ -127,7 +127,7 @@ func TestClassifier_Unsafe(t *testing.T) {
 func TestClassifier_Abandoned(t *testing.T) {
 	j := new(judge)
 	retry := besides()
-	retry.OnAttemptTimeout = policy.OnTimeoutRetry
+	retry.CancelOnTimeout = true
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), text("second"))
 		began := time.Now()

@@ -128,7 +128,7 @@ func eager() policy.Config {
 		Codes: every, PerAttemptTimeout: 100 * ms, Budget: policy.NoBudget,
 	}
 	inPlace := retry
-	inPlace.OnAttemptTimeout, inPlace.WaitForReadyOnRetry = policy.OnTimeoutRetry, new(true)
+	inPlace.CancelOnTimeout, inPlace.WaitForReadyOnRetry = true, new(true)
 	hedge := policy.HedgeSpec{MaxAttempts: 5, Delay: 20 * ms, NonFatal: every, Budget: policy.NoBudget}
 	entry := func(service string, s policy.Spec) policy.MethodConfig {
 		return policy.MethodConfig{Names: []policy.Name{{Service: "acme.eager.v1." + service}}, Spec: s}

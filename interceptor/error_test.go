@@ -25,7 +25,7 @@ func TestError_ReasonAndAttempts(t *testing.T) {
 	again := plain()
 	again.MaxAttempts = 3
 	headers := again
-	headers.CommitOn = policy.CommitOnHeaders
+	headers.CommitOnHeaders = true
 	for _, row := range []struct {
 		name       string
 		retry      policy.RetrySpec

@@ -58,7 +58,7 @@ func TestEvent_History(t *testing.T) {
 	slow := plain()
 	slow.PerAttemptTimeout = 50 * ms
 	place := slow
-	place.OnAttemptTimeout = policy.OnTimeoutRetry
+	place.CancelOnTimeout = true
 	for name, row := range map[string]struct {
 		config policy.Config
 		script []testserver.Step

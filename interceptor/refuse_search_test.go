@@ -89,10 +89,10 @@ func anyUndeclared(r *rand.Rand) policy.Config {
 	}
 	retry := c.Methods[0].Retry
 	retry.PerAttemptTimeout = time.Duration(r.IntN(3)) * 50 * ms
-	retry.OnAttemptTimeout = []policy.OnTimeout{policy.OnTimeoutHedge, policy.OnTimeoutRetry}[r.IntN(2)]
-	retry.FirstRetry = []policy.FirstRetry{policy.FirstRetryBackoff, policy.FirstRetryAtOnce}[r.IntN(2)]
+	retry.CancelOnTimeout = r.IntN(2) == 1
+	retry.FirstRetryAtOnce = r.IntN(2) == 1
 	if retry.PerAttemptTimeout == 0 && r.IntN(2) == 0 {
-		retry.CommitOn = policy.CommitOnHeaders
+		retry.CommitOnHeaders = true
 	}
 	c.Methods[0].Timeout = time.Duration(r.IntN(2)) * 700 * ms
 	return c

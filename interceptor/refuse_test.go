@@ -159,7 +159,7 @@ func TestRefuse_NotBelieved(t *testing.T) {
 		return fails.Trailer(metadata.MD{interceptor.RefusedTrailer: values})
 	}
 	deny := undeclaredConfig()
-	deny.RefusedRetry = policy.RefusedRetryDeny
+	deny.RefusedRetry = policy.Deny
 	for name, row := range map[string]struct {
 		config policy.Config
 		step   testserver.Step
@@ -338,7 +338,7 @@ func TestNotProcessed(t *testing.T) {
 	c := undeclaredConfig()
 	c.Methods[0].Names = []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}
 	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{
-		Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}, Processed: policy.ProcessedNo,
+		Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}, NotProcessed: true,
 	}}
 	shed, err := status.New(codes.ResourceExhausted, "").WithDetails(&errdetails.ErrorInfo{Domain: "gateway.example", Reason: "SHED"})
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 )
 
 // watchful lets a slow attempt have another one beside it, or in its place, after 200 ms and a backoff of 100 ms.
-func watchful(onTimeout policy.OnTimeout) policy.Config {
+func watchful(inPlace bool) policy.Config {
 	retry := plain()
-	retry.PerAttemptTimeout, retry.OnAttemptTimeout = 200*ms, onTimeout
+	retry.PerAttemptTimeout, retry.CancelOnTimeout = 200*ms, inPlace
 	return config(retry)
 }
 
@@ -59,7 +59,7 @@ func (s scene) hangs(t *testing.T) policy.Reason {
 func TestSlowEverywhere(t *testing.T) {
 	t.Parallel()
 	slow := policy.ReasonSlowEverywhere
-	for mode, follows := range map[policy.OnTimeout]policy.Reason{policy.OnTimeoutHedge: policy.ReasonHedge, policy.OnTimeoutRetry: policy.ReasonRetry} {
+	for inPlace, follows := range map[bool]policy.Reason{false: policy.ReasonHedge, true: policy.ReasonRetry} {
 		for name, row := range map[string]struct {
 			before func(t *testing.T, s scene)
 			want   policy.Reason
@@ -74,15 +74,15 @@ func TestSlowEverywhere(t *testing.T) {
 			"slow, 10 s ago":       {func(t *testing.T, s scene) { s.answers(t, get, late()); time.Sleep(10*time.Second - 200*ms) }, slow},
 			"slow error":           {func(t *testing.T, s scene) { s.answers(t, get, testserver.Fail(codes.NotFound).Delay(250*ms)) }, slow},
 			"slow then failing":    {func(t *testing.T, s scene) { s.answers(t, get, late()); s.answers(t, get, down()) }, slow},
-			"reload":               {func(t *testing.T, s scene) { s.answers(t, get, late()); s.reload(t, watchful(mode)) }, slow},
+			"reload":               {func(t *testing.T, s scene) { s.answers(t, get, late()); s.reload(t, watchful(inPlace)) }, slow},
 			"another connection": {func(t *testing.T, s scene) {
 				one := s
 				one.conn = s.Dial(t, s.retrier.DialOptions()...)
 				one.answers(t, get, late())
 			}, slow},
 		} {
-			t.Run(map[policy.OnTimeout]string{policy.OnTimeoutHedge: "hedge", policy.OnTimeoutRetry: "retry"}[mode]+"/"+name, func(t *testing.T) {
-				play(t, watchful(mode), func(t *testing.T, s scene) {
+			t.Run(string(follows)+"/"+name, func(t *testing.T) {
+				play(t, watchful(inPlace), func(t *testing.T, s scene) {
 					row.before(t, s)
 					if got := s.hangs(t); got != row.want {
 						t.Errorf("a call that hangs: %s; want %s", got, row.want)
@@ -95,7 +95,7 @@ func TestSlowEverywhere(t *testing.T) {
 
 // A client that calls once a minute knows nothing of the service's state now.
 func TestSlowEverywhere_OnceAMinute(t *testing.T) {
-	play(t, watchful(policy.OnTimeoutHedge), func(t *testing.T, s scene) {
+	play(t, watchful(false), func(t *testing.T, s scene) {
 		for range 5 {
 			s.answers(t, get, late())
 			if d := s.decisions[len(s.decisions)-1].Decision; d.Reason != policy.ReasonHedge {
@@ -111,7 +111,7 @@ func TestSlowEverywhere_Streams(t *testing.T) {
 	t.Parallel()
 	for first, want := range map[time.Duration]policy.Reason{10 * ms: policy.ReasonHedge, 250 * ms: policy.ReasonSlowEverywhere} {
 		t.Run(first.String(), func(t *testing.T) {
-			play(t, watchful(policy.OnTimeoutHedge), func(t *testing.T, s scene) {
+			play(t, watchful(false), func(t *testing.T, s scene) {
 				s.On(get, testserver.Play(testserver.Pause(first), say("one"), testserver.Pause(time.Second), say("two")))
 				got, took, err := s.whole(t, serverStream)
 				if got != "[one two]" || err != io.EOF || took != first+time.Second {

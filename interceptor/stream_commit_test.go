@@ -122,7 +122,7 @@ func TestStreamCommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			retry := plain()
 			if row.on {
-				retry.CommitOn = policy.CommitOnHeaders
+				retry.CommitOnHeaders = true
 			}
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(get, row.script, testserver.Play(testserver.Receive(1), say("a")))
@@ -385,7 +385,7 @@ func TestStreamCommit_Detail(t *testing.T) {
 
 func TestStreamCommit_OnHeaders(t *testing.T) {
 	retry := plain()
-	retry.CommitOn = policy.CommitOnHeaders
+	retry.CommitOnHeaders = true
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(time.Second)).Then(down()))
 		_, err := receive(s.open(t, t.Context(), bidiStream))

@@ -136,7 +136,7 @@ func TestStreamTimeout_CancelledAfter(t *testing.T) {
 // Attempts that take each other's place are no hedges.
 func TestStreamTimeout_InPlaceIsARetry(t *testing.T) {
 	retry := plain()
-	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.OnTimeoutRetry
+	retry.PerAttemptTimeout, retry.CancelOnTimeout = time.Second, true
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang(), testserver.Play(say("a")))
 		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {

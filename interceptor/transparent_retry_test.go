@@ -100,11 +100,11 @@ func (p *refusingProxy) dial(ctx context.Context, lis *bufconn.Listener) (net.Co
 
 // TestTransparentRetry has gRPC's retries that nobody sees, after a server has refused a stream whose handler ran.
 func TestTransparentRetry(t *testing.T) {
-	const allow, deny = policy.TransparentRetryAllow, policy.TransparentRetryDeny
+	const allow, deny = policy.Allow, policy.Deny
 	for _, row := range []struct {
 		name     string
-		entry    policy.TransparentRetry
-		file     policy.TransparentRetry
+		entry    policy.Permission
+		file     policy.Permission
 		method   string
 		opts     []grpc.CallOption
 		server   behaviour
@@ -240,7 +240,7 @@ func callOf(ctx context.Context, conn *grpc.ClientConn, kind, method string, opt
 }
 
 // denied is the interceptor of a set that denies transparent retries to the service of [create].
-func denied(tb testing.TB, said policy.TransparentRetry) grpc.UnaryClientInterceptor {
+func denied(tb testing.TB, said policy.Permission) grpc.UnaryClientInterceptor {
 	tb.Helper()
 	c := config(plain())
 	c.TransparentRetry = said
@@ -248,7 +248,7 @@ func denied(tb testing.TB, said policy.TransparentRetry) grpc.UnaryClientInterce
 }
 
 func TestTransparentRetryAllocations(t *testing.T) {
-	unary, opts := denied(t, policy.TransparentRetryDeny), []grpc.CallOption{grpc.StaticMethod()}
+	unary, opts := denied(t, policy.Deny), []grpc.CallOption{grpc.StaticMethod()}
 	call := func() { _ = unary(t.Context(), create, nil, nil, nil, answered, opts...) }
 	if n := testing.AllocsPerRun(1000, call); n > slack {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
@@ -257,7 +257,7 @@ func TestTransparentRetryAllocations(t *testing.T) {
 
 // BenchmarkTransparentRetry is what a call of a method that nobody declared safe pays for DENY.
 func BenchmarkTransparentRetry(b *testing.B) {
-	for _, said := range []policy.TransparentRetry{policy.TransparentRetryAllow, policy.TransparentRetryDeny} {
+	for _, said := range []policy.Permission{policy.Allow, policy.Deny} {
 		b.Run(said.String(), func(b *testing.B) {
 			unary, opts := denied(b, said), []grpc.CallOption{grpc.StaticMethod()}
 			b.ReportAllocs()

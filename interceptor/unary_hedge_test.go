@@ -104,7 +104,7 @@ func TestUnaryHedge_NotYetAsLastWord(t *testing.T) {
 func TestUnaryHedge_CancelAtAnyTime(t *testing.T) {
 	t.Parallel()
 	inPlace := besides()
-	inPlace.OnAttemptTimeout = policy.OnTimeoutRetry
+	inPlace.CancelOnTimeout = true
 	for name, c := range map[string]policy.Config{
 		"hedges": hedged(), "beside": config(besides()), "in place": config(inPlace), "retries": config(plain()),
 	} {

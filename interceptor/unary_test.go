@@ -100,7 +100,7 @@ func TestUnary_HeadersDoNotCommit(t *testing.T) {
 
 func TestUnary_CommitOnHeaders(t *testing.T) {
 	strict := plain()
-	strict.CommitOn = policy.CommitOnHeaders
+	strict.CommitOnHeaders = true
 	play(t, config(strict), func(t *testing.T, s scene) {
 		s.On(get, down().Times(1), down().Header(metadata.Pairs("a", "b")), text("never sent"))
 		_, err := s.call(t.Context(), get)

@@ -25,7 +25,7 @@ import (
 // hasty gives an attempt a second before another one may take its place.
 func hasty() policy.RetrySpec {
 	retry := plain()
-	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, policy.OnTimeoutRetry
+	retry.PerAttemptTimeout, retry.CancelOnTimeout = time.Second, true
 	return retry
 }
 

@@ -3,12 +3,6 @@
 
 package policy
 
-import (
-	"cmp"
-
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
-)
-
 // Commit is what made an attempt the only one of its call. Metrics, logs and errors print it beside
 // [ReasonCommitted].
 type Commit string
@@ -25,15 +19,3 @@ const (
 	CommitPreparedMessage Commit = "prepared_message" // a grpc.PreparedMsg, whose bytes nobody knows, was sent
 	CommitUnsendable      Commit = "unsendable"       // a message could not be sent, and could not be by another attempt
 )
-
-// CommitOn is when an attempt becomes the only one of its call. The zero value means [CommitOnSeen].
-type CommitOn uint8
-
-// The kinds of commitment.
-const (
-	CommitOnSeen    CommitOn = iota + 1 // the application has seen part of the attempt
-	CommitOnHeaders                     // response headers have arrived: gRFC A6's rule
-)
-
-// String spells the rule as a policy file does.
-func (c CommitOn) String() string { return spelling(policyv1.CommitOn(cmp.Or(c, CommitOnSeen))) }

@@ -13,7 +13,7 @@ import (
 func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
 	t.Parallel()
 	retry := policy.DefaultRetry()
-	retry.PerAttemptTimeout, retry.CommitOn = time.Second, policy.CommitOnHeaders
+	retry.PerAttemptTimeout, retry.CommitOnHeaders = time.Second, true
 	_, err := policy.New(policy.Spec{Retry: &retry})
 	const want = "retryPolicy.perAttemptTimeout: 1s: must not stand beside commitOn HEADERS: " +
 		"an attempt whose headers have arrived could be given up; leave one of them out"
@@ -24,7 +24,7 @@ func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
 
 func TestCommitOn(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]policy.CommitOn{"SEEN": policy.CommitOnSeen, "HEADERS": policy.CommitOnHeaders} {
+	for text, want := range map[string]bool{"SEEN": false, "HEADERS": true} {
 		set, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:
   - name: [{service: a.B, method: C}]
@@ -33,8 +33,8 @@ methodConfig:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := set.Lookup("/a.B/C"); p.Spec().Retry.CommitOn != want || p.CommitsOnHeaders() != (want == policy.CommitOnHeaders) {
-			t.Errorf("commitOn %s is read as %v", text, p.Spec().Retry.CommitOn)
+		if p := set.Lookup("/a.B/C"); p.Spec().Retry.CommitOnHeaders != want || p.CommitsOnHeaders() != want {
+			t.Errorf("commitOn %s is read as %v", text, p.Spec().Retry.CommitOnHeaders)
 		}
 	}
 }

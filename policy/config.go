@@ -28,8 +28,8 @@ type Config struct {
 	Mode             Mode     // for all calls; entries may be stricter
 	Percent          *float64 // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
 
-	TransparentRetry TransparentRetry // for entries that say nothing of it, and methods without an entry; 0: [TransparentRetryAllow]
-	RefusedRetry     RefusedRetry     // for entries that say nothing of it, and methods without an entry; 0: [RefusedRetryAllow]
+	TransparentRetry Permission // for entries that say nothing of it, and methods without an entry
+	RefusedRetry     Permission // for entries that say nothing of it, and methods without an entry
 
 	channel channel // what a file says of the channel
 	named   []Spec  // the file's policies, which entries have taken
@@ -80,7 +80,7 @@ const DefaultMaxAttemptsLimit = 5
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{
 		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
-		TransparentRetry: enum[TransparentRetry](f.GetTransparentRetry()), RefusedRetry: enum[RefusedRetry](f.GetRefusedRetry()),
+		TransparentRetry: enum[Permission](f.GetTransparentRetry()), RefusedRetry: enum[Permission](f.GetRefusedRetry()),
 		Mode: enum[Mode](f.GetMode()), Percent: f.Percent,
 	}
 	for i, m := range f.GetMethodConfig() {
@@ -109,8 +109,8 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
 		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
 		Idempotency:      enum[Idempotency](m.GetIdempotency()),
-		TransparentRetry: enum[TransparentRetry](m.GetTransparentRetry()),
-		RefusedRetry:     enum[RefusedRetry](m.GetRefusedRetry()),
+		TransparentRetry: enum[Permission](m.GetTransparentRetry()),
+		RefusedRetry:     enum[Permission](m.GetRefusedRetry()),
 		Admission:        enum[Admission](m.GetAdmission()),
 		Criticality:      enum[Criticality](m.GetCriticality()),
 		SendCriticality:  m.GetSendCriticality(),

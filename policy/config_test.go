@@ -48,7 +48,6 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
 		{retry + "growth: 4: must be EXPONENTIAL, LINEAR or FIXED", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Growth = 4 }},
 		{retry + "jitter: 6: must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = 6 }},
-		{retry + "commitOn: 3: must be SEEN or HEADERS", func(_ *policy.Config, r *policy.RetrySpec) { r.CommitOn = 3 }},
 		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes |= policy.Codes(codes.OK) }},
 		{retry + "retryableStatusCodes: 131072: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = 1 << 17 }},
 		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *policy.Config, r *policy.RetrySpec) { r.Budget = "x" }},

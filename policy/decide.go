@@ -253,7 +253,7 @@ const atOnceWithin = time.Millisecond
 // atOnce reports whether the retry is the first, and need not wait for its backoff. Who has too much to do is not asked
 // again at once, nor is a backend that many streams were cut from; and a code with a backoff of its own keeps that.
 func (p *Policy) atOnce(c *Call, out *Outcome, code CodeSet, b *Backoff) bool {
-	return p.retry.FirstRetry == FirstRetryAtOnce && c.Attempts == 1 && !out.Resumes &&
+	return p.retry.FirstRetryAtOnce && c.Attempts == 1 && !out.Resumes &&
 		code != bit(codes.ResourceExhausted) && b == &p.retry.Backoff
 }
 

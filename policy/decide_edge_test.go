@@ -41,8 +41,8 @@ func TestDecideEdges(t *testing.T) {
 
 func TestDecideHedge(t *testing.T) {
 	t.Parallel()
-	beside := func(action policy.OnTimeout) *policy.Policy {
-		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = time.Second, action })
+	slowAfter := func(cancel bool) *policy.Policy {
+		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = time.Second, cancel })
 	}
 	hedged, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable)}})
 	if err != nil {
@@ -61,10 +61,10 @@ func TestDecideHedge(t *testing.T) {
 		"a failure of a hedging policy":       {hedged, failed(codes.Unavailable), false, policy.ReasonHedge, 0},
 		"a hedging policy, of attempts alone": {hedged, failed(codes.Unavailable), true, policy.ReasonRetry, 0},
 		"a cut stream of a hedging policy":    {hedged, cut, false, policy.ReasonHedge, 25 * ms},
-		"a timeout beside":                    {beside(policy.OnTimeoutHedge), slow, false, policy.ReasonHedge, 100 * ms},
-		"a timeout beside, of attempts alone": {beside(policy.OnTimeoutHedge), slow, true, policy.ReasonRetry, 100 * ms},
-		"a timeout in place":                  {beside(policy.OnTimeoutRetry), slow, false, policy.ReasonRetry, 100 * ms},
-		"a failure with a timeout beside":     {beside(policy.OnTimeoutHedge), failed(codes.Unavailable), false, policy.ReasonRetry, 100 * ms},
+		"a timeout beside":                    {slowAfter(false), slow, false, policy.ReasonHedge, 100 * ms},
+		"a timeout beside, of attempts alone": {slowAfter(false), slow, true, policy.ReasonRetry, 100 * ms},
+		"a timeout in place":                  {slowAfter(true), slow, false, policy.ReasonRetry, 100 * ms},
+		"a failure with a timeout beside":     {slowAfter(false), failed(codes.Unavailable), false, policy.ReasonRetry, 100 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,7 @@ func decided(p *policy.Policy, c *policy.Call, out policy.Outcome, g policy.Gate
 func TestFirstRetryAtOnce(t *testing.T) {
 	t.Parallel()
 	atOnce := func(r *policy.RetrySpec) {
-		r.FirstRetry = policy.FirstRetryAtOnce
+		r.FirstRetryAtOnce = true
 		r.PerAttemptTimeout = time.Second
 		r.Codes |= policy.Codes(codes.Aborted)
 		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Aborted), Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone}}}

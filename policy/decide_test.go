@@ -144,7 +144,7 @@ func TestDecide(t *testing.T) {
 		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"2 headers commit with commitOn HEADERS", func(s *situation) {
 			s.out.Header = metadata.MD{}
-			s.spec = func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }
+			s.spec = func(r *policy.RetrySpec) { r.CommitOnHeaders = true }
 		}, policy.ReasonCommitted, 0, 1, 0},
 
 		{"3 one attempt left", func(s *situation) { s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},

@@ -118,7 +118,7 @@ func TestOption_Processed(t *testing.T) {
 		}}
 	})
 	set, err := describe(t, "{}", apiSet(nil, map[string]*descriptorpb.MethodOptions{"Get": with(full)}))
-	if err != nil || set.Lookup("/acme.v1.Orders/Get").Spec().Retry.PerCode[0].Processed != policy.ProcessedNo {
+	if err != nil || !set.Lookup("/acme.v1.Orders/Get").Spec().Retry.PerCode[0].NotProcessed {
 		t.Errorf("of a method: %v", err)
 	}
 	service := new(descriptorpb.ServiceOptions)

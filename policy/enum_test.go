@@ -24,9 +24,8 @@ func TestEnums(t *testing.T) {
 	}{
 		{policyv1.Jitter(0), "FULL", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Jitter(n) }},
 		{policyv1.Growth(0), "EXPONENTIAL", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Growth(n) }},
-		{policyv1.CommitOn(0), "SEEN", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.CommitOn(n) }},
-		{policyv1.FirstRetry(0), "BACKOFF", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.FirstRetry(n) }},
-		{policyv1.AttemptTimeoutAction(0), "HEDGE", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.OnTimeout(n) }},
+		{policyv1.TransparentRetry(0), "ALLOW", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Permission(n) }},
+		{policyv1.RefusedRetry(0), "ALLOW", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Permission(n) }},
 		{policyv1.Chain(0), "ALLOW", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Chain(n) }},
 		{policyv1.BudgetScope(0), "TARGET", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Scope(n) }},
 		{policyv1.Idempotency(0), "BY_NAME", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Idempotency(n) }},

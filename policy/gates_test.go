@@ -39,7 +39,7 @@ func TestDecideCommit(t *testing.T) {
 	t.Parallel()
 	out := failed(codes.Unavailable)
 	out.Header = metadata.MD{}
-	onHeaders := mustPolicy(t, func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders })
+	onHeaders := mustPolicy(t, func(r *policy.RetrySpec) { r.CommitOnHeaders = true })
 	for _, row := range []struct {
 		seen, want policy.Commit
 	}{{policy.CommitNone, policy.CommitHeaders}, {policy.CommitBufferFull, policy.CommitBufferFull}} {

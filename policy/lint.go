@@ -263,7 +263,7 @@ func lintHedge(report *document.Report, path string, h HedgeSpec) {
 func (r RetrySpec) longestWait() time.Duration {
 	var sum, previous time.Duration
 	retries := r.MaxAttempts - 1
-	if r.FirstRetry == FirstRetryAtOnce {
+	if r.FirstRetryAtOnce {
 		sum, retries = atOnceWithin, retries-1
 	}
 	for retry := range min(retries, saneAttempts*20) {

@@ -34,7 +34,7 @@ func (s *Set) notHedged(report *document.Report, c Config) []Diagnostic {
 		switch {
 		case m.Hedge != nil:
 			field, what = field+".hedgingPolicy", "is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy"
-		case m.Retry != nil && m.Retry.OnAttemptTimeout == OnTimeoutHedge:
+		case m.Retry != nil && !m.Retry.CancelOnTimeout && report.Written(field+".retryPolicy.onAttemptTimeout"):
 			field, what = field+".retryPolicy.onAttemptTimeout", "gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY"
 		default:
 			continue

@@ -112,8 +112,8 @@ func (c *channel) needsElsewhere() bool {
 
 // lintFirstRetry warns of first retries at once that may go back to the backend that has just failed.
 func lintFirstRetry(report *document.Report, path string, r RetrySpec, c channel) {
-	if r.FirstRetry == FirstRetryAtOnce && c.balancing() == "" {
-		report.Warnf(path+".firstRetry", r.FirstRetry, "a retry at once may go to the backend that has just failed; "+
+	if r.FirstRetryAtOnce && c.balancing() == "" {
+		report.Warnf(path+".firstRetry", nil, "a retry at once may go to the backend that has just failed; "+
 			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or take it out", RetryElsewhere)
 	}
 }

@@ -48,10 +48,7 @@ func TestParseDesignExample(t *testing.T) {
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
 			Codes:             policy.Codes(codes.Unavailable, codes.ResourceExhausted),
 			PerAttemptTimeout: 500 * ms,
-			OnAttemptTimeout:  policy.OnTimeoutHedge,
-			FirstRetry:        policy.FirstRetryBackoff,
 			Budget:            "orders",
-			CommitOn:          policy.CommitOnSeen,
 			Chain:             policy.ChainAllow,
 		},
 	}
@@ -82,7 +79,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
 			Codes:       policy.Codes(codes.Unavailable, codes.Aborted, codes.Canceled),
 
-			OnAttemptTimeout: policy.OnTimeoutHedge, FirstRetry: policy.FirstRetryBackoff, CommitOn: policy.CommitOnSeen, Chain: policy.ChainAllow,
+			Chain: policy.ChainAllow,
 		},
 	}
 	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
@@ -104,19 +101,19 @@ func TestParseEveryKey(t *testing.T) {
 	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, policy.GrowthFixed, policy.JitterNone
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
-		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.TransparentRetryAllow, RefusedRetry: policy.RefusedRetryAllow,
+		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.Allow, RefusedRetry: policy.Allow,
 		Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
 			PerCode: []policy.CodeSpec{
-				{Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "a.example", Reason: "QUEUE_FULL"}, Processed: policy.ProcessedNo},
+				{Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "a.example", Reason: "QUEUE_FULL"}, NotProcessed: true},
 				{Codes: policy.Codes(codes.ResourceExhausted), MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5, OnlyWithServerDelay: true},
 				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
 				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
 			},
-			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: policy.OnTimeoutRetry, Budget: "shared", CommitOn: policy.CommitOnSeen,
-			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetry: policy.FirstRetryAtOnce,
+			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
+			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetryAtOnce: true,
 			Overrides: []policy.CodeOverride{
 				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
 				{Codes: policy.Codes(codes.Internal), Info: policy.ErrorInfo{Reason: "RESTARTING"}, As: codes.Unavailable},
@@ -214,11 +211,11 @@ func TestParseServiceConfig(t *testing.T) {
 // TestParseRecvTimeout has the timeout of an attempt as gRPC's C-core and Java name it.
 func TestParseRecvTimeout(t *testing.T) {
 	t.Parallel()
-	for more, want := range map[string]policy.OnTimeout{"": policy.OnTimeoutRetry, ", onAttemptTimeout: HEDGE": policy.OnTimeoutHedge} {
+	for more, want := range map[string]bool{"": true, ", onAttemptTimeout: HEDGE": false} {
 		set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, "+
 			"backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptRecvTimeout: 2s"+more+"}\n")
-		if r := set.Lookup("/a.B/C").Spec().Retry; r.PerAttemptTimeout != 2*time.Second || r.OnAttemptTimeout != want {
-			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.OnAttemptTimeout, want)
+		if r := set.Lookup("/a.B/C").Spec().Retry; r.PerAttemptTimeout != 2*time.Second || r.CancelOnTimeout != want {
+			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.CancelOnTimeout, want)
 		}
 	}
 }

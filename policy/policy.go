@@ -75,7 +75,7 @@ func compile(s Spec) *Policy {
 		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
 	}
 	p.fastPath = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
-		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && p.retry.CommitOn != CommitOnHeaders
+		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && !p.retry.CommitOnHeaders
 	return p
 }
 
@@ -115,7 +115,7 @@ func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
 
 // Parallel reports whether attempts may run beside each other: hedges, or those that follow a slow one.
 func (p *Policy) Parallel() bool {
-	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout != OnTimeoutRetry
+	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && !p.retry.CancelOnTimeout
 }
 
 // FastPath reports whether the policy asks for nothing before an attempt has failed: it sets no time limits
@@ -123,7 +123,7 @@ func (p *Policy) Parallel() bool {
 func (p *Policy) FastPath() bool { return p.fastPath }
 
 // CommitsOnHeaders reports whether an attempt that brings response headers is not retried.
-func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOn == CommitOnHeaders }
+func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOnHeaders }
 
 // Budget is the name of the budget; "" is the default one.
 func (p *Policy) Budget() string { return p.retry.Budget }
@@ -191,9 +191,9 @@ type Spec struct {
 	MaxRequestBytes  *int          // nil: as the call says
 	MaxResponseBytes *int          // nil: as the call says
 	Idempotency      Idempotency
-	IdempotencyKey   string           // the header that carries a key of the call's own; "": none
-	TransparentRetry TransparentRetry // 0: as the [Config] says
-	RefusedRetry     RefusedRetry     // 0: as the [Config] says
+	IdempotencyKey   string     // the header that carries a key of the call's own; "": none
+	TransparentRetry Permission // gRPC sends calls of undeclared methods again that a server refused as not processed; 0: as the [Config] says
+	RefusedRetry     Permission // a server's trailer that says it did not process a call is believed; 0: as the [Config] says
 	Admission        Admission
 	Criticality      Criticality // of calls that do not say it themselves
 	SendCriticality  bool        // each call's criticality is sent to the server

@@ -70,7 +70,7 @@ func TestPolicyFastPath(t *testing.T) {
 		"a response's size":     func(s *policy.Spec) { s.MaxResponseBytes = new(1) },
 		"an attempt timeout":    func(s *policy.Spec) { s.Retry.PerAttemptTimeout = time.Second },
 		"hedging":               func(s *policy.Spec) { s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2} },
-		"commitment by headers": func(s *policy.Spec) { s.Retry.CommitOn = policy.CommitOnHeaders },
+		"commitment by headers": func(s *policy.Spec) { s.Retry.CommitOnHeaders = true },
 	} {
 		retry := policy.DefaultRetry()
 		spec := policy.Spec{Retry: &retry}

@@ -14,41 +14,14 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// RefusedRetry says whether a server is believed that says, by a trailer, that it did not process a call. The zero value
-// leaves it to the [Config], and there means [RefusedRetryAllow].
-type RefusedRetry uint8
-
-// What a policy can say of refused calls.
-const (
-	RefusedRetryAllow RefusedRetry = iota + 1 // it is believed
-	RefusedRetryDeny                          // the trailer is ignored
-)
-
-// String spells the rule as a policy file does.
-func (r RefusedRetry) String() string {
-	return spelling(policyv1.RefusedRetry(cmp.Or(r, RefusedRetryAllow)))
-}
-
 // DeniesRefusedRetry reports whether the trailer is ignored by which a server says that it did not process a call: the
 // policy, of this set or not, says so, or the set where the policy says nothing. A nil policy says nothing.
 func (s *Set) DeniesRefusedRetry(p *Policy) bool {
 	if p == nil {
 		p = &Policy{}
 	}
-	return cmp.Or(p.spec.RefusedRetry, s.refused) == RefusedRetryDeny
+	return cmp.Or(p.spec.RefusedRetry, s.refused) == Deny
 }
-
-// Processed says whether a server has worked on an attempt that failed. The zero value means [ProcessedMaybe].
-type Processed uint8
-
-// What a policy can say of a failure.
-const (
-	ProcessedMaybe Processed = iota + 1 // it may have
-	ProcessedNo                         // it has not
-)
-
-// String spells it as a policy file does.
-func (p Processed) String() string { return spelling(policyv1.Processed(cmp.Or(p, ProcessedMaybe))) }
 
 // ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. What is "" fits any; the zero value fits
 // statuses without one, too.
@@ -97,7 +70,7 @@ func (p *Policy) NotProcessed(out *Outcome) bool {
 		return true
 	default:
 		own := p.ownFor(out)
-		return own != nil && own.Processed == ProcessedNo && own.Codes.Has(out.Status.Code()) && own.Info.alone(out.Status)
+		return own != nil && own.NotProcessed && own.Codes.Has(out.Status.Code()) && own.Info.alone(out.Status)
 	}
 }
 
@@ -125,9 +98,8 @@ func convertInfo(report *document.Report, list string, i int, e *policyv1.ErrorI
 // checkProcessed checks what the settings of some codes say of processing. A lie makes calls run twice, so it takes more
 // than a code, which handlers return, too.
 func checkProcessed(report *document.Report, prefix string, c CodeSpec) {
-	checkEnum(report, prefix+"processed", policyv1.Processed(c.Processed))
-	if c.Processed == ProcessedNo && (c.Info.Domain == "" || c.Info.Reason == "") {
-		report.Errorf(prefix+"processed", c.Processed, "needs errorInfo with domain and reason: handlers that have done work return the same codes; "+
+	if c.NotProcessed && (c.Info.Domain == "" || c.Info.Reason == "") {
+		report.Errorf(prefix+"processed", verbatim("NO"), "needs errorInfo with domain and reason: handlers that have done work return the same codes; "+
 			"add \"errorInfo: {domain: …, reason: …}\" as the server sends it")
 	}
 }
@@ -138,8 +110,8 @@ func checkProcessedNames(report *document.Report, path string, r *RetrySpec, nam
 		return
 	}
 	for i, c := range r.PerCode {
-		if c.Processed == ProcessedNo {
-			report.Errorf(document.Item(path+".perCode", i)+".processed", c.Processed, "needs an entry whose names all give service and method, "+
+		if c.NotProcessed {
+			report.Errorf(document.Item(path+".perCode", i)+".processed", verbatim("NO"), "needs an entry whose names all give service and method, "+
 				"since each handler must be known to return no such status; name the methods, or take it out")
 		}
 	}
@@ -151,11 +123,11 @@ func lintProcessed(report *document.Report, path string, m MethodConfig, c Confi
 	for i, own := range m.Retry.PerCode {
 		field := document.Item(path+".retryPolicy.perCode", i) + ".processed"
 		switch {
-		case own.Processed != ProcessedNo:
+		case !own.NotProcessed:
 		case safe:
-			report.Warnf(field, own.Processed, forUndeclared)
+			report.Warnf(field, nil, forUndeclared)
 		default:
-			report.Warnf(field, own.Processed, "calls run twice if a handler that has done work returns this status, as one does that passes on the error "+
+			report.Warnf(field, nil, "calls run twice if a handler that has done work returns this status, as one does that passes on the error "+
 				"of a service it calls (docs/idempotency.md); %s must come only from what refuses calls before their handlers", own.Info)
 		}
 	}
@@ -163,7 +135,7 @@ func lintProcessed(report *document.Report, path string, m MethodConfig, c Confi
 
 // lintRefusedRetry says if an entry has the trailer ignored for methods that it declares safe, all of them.
 func lintRefusedRetry(report *document.Report, path string, m MethodConfig, c Config) {
-	if m.RefusedRetry == RefusedRetryDeny && m.declaresSafe(c.Idempotency) {
+	if m.RefusedRetry == Deny && m.declaresSafe(c.Idempotency) {
 		report.Warnf(path+".refusedRetry", m.RefusedRetry, forUndeclared)
 	}
 }

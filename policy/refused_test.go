@@ -36,7 +36,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 	t.Parallel()
 	const retry, unsafe, exhausted = policy.ReasonRetry, policy.ReasonNotIdempotent, codes.ResourceExhausted
 	full := policy.CodeSpec{
-		Codes: policy.Codes(exhausted), Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, Processed: policy.ProcessedNo,
+		Codes: policy.Codes(exhausted), Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, NotProcessed: true,
 	}
 	bare := func(out policy.Outcome) policy.Outcome {
 		out.Bare = true
@@ -69,7 +69,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 		},
 		"it may have been processed": {
 			out: bare(informed(t, exhausted, "FULL")), want: unsafe,
-			spec: policy.CodeSpec{Codes: full.Codes, Info: full.Info, Processed: policy.ProcessedMaybe},
+			spec: policy.CodeSpec{Codes: full.Codes, Info: full.Info},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,13 +164,13 @@ func TestDeniesRefusedRetry(t *testing.T) {
 	deny, none := mustParse(t, "f", "refusedRetry: DENY"), mustParse(t, "f", "{}")
 	for name, row := range map[string]struct {
 		set  *policy.Set
-		said policy.RefusedRetry
+		said policy.Permission
 		want bool
 	}{
 		"the file":        {deny, 0, true},
 		"nobody":          {none, 0, false},
-		"the policy":      {none, policy.RefusedRetryDeny, true},
-		"the policy wins": {deny, policy.RefusedRetryAllow, false},
+		"the policy":      {none, policy.Deny, true},
+		"the policy wins": {deny, policy.Allow, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +187,7 @@ func TestDeniesRefusedRetry(t *testing.T) {
 		})
 	}
 	set := mustParse(t, "f", "refusedRetry: DENY\nmethodConfig: [{name: [{service: a.B}]}, {name: [{service: a.C}], refusedRetry: ALLOW}]")
-	if of := set.Lookup("/a.B/D"); !set.DeniesRefusedRetry(of) || of.Spec().RefusedRetry != policy.RefusedRetryDeny {
+	if of := set.Lookup("/a.B/D"); !set.DeniesRefusedRetry(of) || of.Spec().RefusedRetry != policy.Deny {
 		t.Errorf("%v; an entry leaves it to the file", of.Spec().RefusedRetry)
 	}
 	if of := set.Lookup("/a.C/D"); set.DeniesRefusedRetry(of) {
@@ -197,10 +197,8 @@ func TestDeniesRefusedRetry(t *testing.T) {
 
 func TestRefused_String(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[interface{ String() string }]string{
-		policy.RefusedRetry(0): "ALLOW", policy.RefusedRetryDeny: "DENY", policy.RefusedRetry(9): "INVALID",
-		policy.Processed(0): "MAYBE", policy.ProcessedNo: "NO",
-		policy.ErrorInfo{Domain: "acme.com"}: "* of acme.com", policy.ErrorInfo{Reason: "FULL"}: "FULL of *",
+	for said, want := range map[policy.ErrorInfo]string{
+		{Domain: "acme.com"}: "* of acme.com", {Reason: "FULL"}: "FULL of *",
 	} {
 		if got := said.String(); got != want {
 			t.Errorf("%#v is %s; want %s", said, got, want)

@@ -22,10 +22,10 @@ type RetrySpec struct {
 	Codes               CodeSet // retryable codes; at least one. UNAVAILABLE stands for streams that were cut, too, which gRPC calls INTERNAL
 	PerCode             []CodeSpec
 	PerAttemptTimeout   time.Duration // 0: none
-	OnAttemptTimeout    OnTimeout
-	FirstRetry          FirstRetry
-	Budget              string // a name of Config.Budgets; "" is the default budget, [NoBudget] none
-	CommitOn            CommitOn
+	CancelOnTimeout     bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first good answer wins
+	FirstRetryAtOnce    bool          // within a millisecond, for channels whose retries go to another backend (package balancer)
+	Budget              string        // a name of Config.Budgets; "" is the default budget, [NoBudget] none
+	CommitOnHeaders     bool          // no retry once response headers have arrived, gRFC A6's rule; false: once the application has seen part of the attempt
 	MaxPushback         time.Duration // 0: [DefaultMaxPushback]
 	MinAttemptTime      time.Duration // 0: [DefaultMinAttemptTime]
 	Chain               Chain
@@ -64,9 +64,6 @@ func (r RetrySpec) withDefaults() RetrySpec {
 			r.PerCode[i].Backoff = new(own.Backoff.withDefaults())
 		}
 	}
-	r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, OnTimeoutHedge)
-	r.FirstRetry = cmp.Or(r.FirstRetry, FirstRetryBackoff)
-	r.CommitOn = cmp.Or(r.CommitOn, CommitOnSeen)
 	r.Chain = cmp.Or(r.Chain, ChainAllow)
 	return r
 }
@@ -84,35 +81,6 @@ const (
 // String spells the rule as a policy file does.
 func (c Chain) String() string { return spelling(policyv1.Chain(cmp.Or(c, ChainAllow))) }
 
-// OnTimeout is what follows when an attempt has used up its per-attempt timeout. The zero value means
-// [OnTimeoutHedge].
-type OnTimeout uint8
-
-// The actions.
-const (
-	OnTimeoutRetry OnTimeout = iota + 1 // it is cancelled when the next attempt is sent
-	OnTimeoutHedge                      // the next attempt is sent beside it, and the first good answer wins
-)
-
-// String spells the action as a policy file does.
-func (a OnTimeout) String() string {
-	return spelling(policyv1.AttemptTimeoutAction(cmp.Or(a, OnTimeoutHedge)))
-}
-
-// FirstRetry is when the first retry of a call is sent. The zero value means [FirstRetryBackoff].
-type FirstRetry uint8
-
-// The times of the first retry.
-const (
-	FirstRetryBackoff FirstRetry = iota + 1 // after the backoff, as all others
-	FirstRetryAtOnce                        // within a millisecond, for channels whose retries go to another backend (package balancer)
-)
-
-// String spells the time as a policy file does.
-func (f FirstRetry) String() string {
-	return spelling(policyv1.FirstRetry(cmp.Or(f, FirstRetryBackoff)))
-}
-
 func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy) RetrySpec {
 	c := RetrySpec{
 		MaxAttempts: toInt(r.GetMaxAttempts()),
@@ -125,10 +93,10 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		},
 		Codes:               convertCodes(r.GetRetryableStatusCodes()),
 		PerAttemptTimeout:   r.GetPerAttemptTimeout().AsDuration(),
-		OnAttemptTimeout:    enum[OnTimeout](r.GetOnAttemptTimeout()),
-		FirstRetry:          enum[FirstRetry](r.GetFirstRetry()),
+		CancelOnTimeout:     r.GetOnAttemptTimeout() == policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY,
+		FirstRetryAtOnce:    r.GetFirstRetry() == policyv1.FirstRetry_FIRST_RETRY_AT_ONCE,
 		Budget:              r.GetBudget(),
-		CommitOn:            enum[CommitOn](r.GetCommitOn()),
+		CommitOnHeaders:     r.GetCommitOn() == policyv1.CommitOn_COMMIT_ON_HEADERS,
 		MaxPushback:         r.GetMaxPushback().AsDuration(),
 		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
 		Chain:               enum[Chain](r.GetChain()),
@@ -140,7 +108,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 			report.Errorf(path+".perAttemptRecvTimeout", r.GetPerAttemptRecvTimeout().AsDuration(), "means the same as perAttemptTimeout beside it: keep one of the two")
 		}
 		c.PerAttemptTimeout = r.GetPerAttemptRecvTimeout().AsDuration()
-		c.OnAttemptTimeout = cmp.Or(c.OnAttemptTimeout, OnTimeoutRetry)
+		c.CancelOnTimeout = r.GetOnAttemptTimeout() != policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE
 	}
 	overrides := path + ".codeOverrides"
 	for i, o := range r.GetCodeOverrides() {
@@ -160,14 +128,11 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkPositive(report, prefix+"maxPushback", r.MaxPushback)
 	checkPositive(report, prefix+"minAttemptTime", r.MinAttemptTime)
 	checkPositive(report, prefix+"maxConnectionWait", r.MaxConnectionWait)
-	checkEnum(report, prefix+"commitOn", policyv1.CommitOn(r.CommitOn))
-	checkEnum(report, prefix+"onAttemptTimeout", policyv1.AttemptTimeoutAction(r.OnAttemptTimeout))
-	checkEnum(report, prefix+"firstRetry", policyv1.FirstRetry(r.FirstRetry))
 	checkEnum(report, prefix+"chain", policyv1.Chain(r.Chain))
 	for i, o := range r.Overrides {
 		checkOverride(report, fmt.Sprintf("%scodeOverrides[%d].", prefix, i), o)
 	}
-	if r.PerAttemptTimeout > 0 && r.CommitOn == CommitOnHeaders {
+	if r.PerAttemptTimeout > 0 && r.CommitOnHeaders {
 		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,
 			"must not stand beside commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
 	}
@@ -193,13 +158,13 @@ func (n *configNotes) retry(path string, r *RetrySpec) {
 	if b.Jitter != JitterProportional {
 		n.add(path+".jitter", b.Jitter.String(), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
 	}
-	if r.FirstRetry == FirstRetryAtOnce {
-		n.add(path+".firstRetry", r.FirstRetry.String(), "gRPC waits initialBackoff before the first retry")
+	if r.FirstRetryAtOnce {
+		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
 	}
 	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
 	n.budget(path, r.Budget)
-	if r.CommitOn != CommitOnHeaders {
-		n.add(path+".commitOn", r.CommitOn.String(), "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
+	if !r.CommitOnHeaders {
+		n.add(path+".commitOn", "SEEN", "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
 	}
 	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
 	for i, c := range r.PerCode {

@@ -21,8 +21,8 @@ type CodeSpec struct {
 	MaxAttempts int       // 1 to the policy's; 0: the policy's
 	Backoff     *Backoff  // nil: the policy's
 	CostFactor  float64   // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
-	Processed   Processed // ProcessedNo: the server has not worked on the attempt; needs Info with domain and reason
 
+	NotProcessed        bool // the server has not worked on the attempt; needs Info with domain and reason
 	OnlyWithServerDelay bool // retried only if the server names a delay
 }
 
@@ -52,8 +52,8 @@ func convertCode(report *document.Report, policy string, i int, c *policyv1.Code
 	path := document.Item(policy+".perCode", i)
 	spec := CodeSpec{
 		Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor(),
-		Info:      convertInfo(report, policy+".perCode", i, c.GetErrorInfo()),
-		Processed: enum[Processed](c.GetProcessed()), OnlyWithServerDelay: c.GetOnlyWithServerDelay(),
+		Info:         convertInfo(report, policy+".perCode", i, c.GetErrorInfo()),
+		NotProcessed: c.GetProcessed() == policyv1.Processed_PROCESSED_NO, OnlyWithServerDelay: c.GetOnlyWithServerDelay(),
 	}
 	own, absent := b, 0
 	if c.GetInitialBackoff() != nil {

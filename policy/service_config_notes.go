@@ -43,8 +43,8 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 }
 
 // transparent notes what no service config can say.
-func (n *configNotes) transparent(field string, said TransparentRetry) {
-	if said == TransparentRetryDeny {
+func (n *configNotes) transparent(field string, said Permission) {
+	if said == Deny {
 		n.add(field, said.String(), "gRPC sends a call once more by itself if its stream is refused")
 	}
 }

@@ -26,11 +26,11 @@ type Set struct {
 	throttle    *budget.ThrottleConfig
 	assumed     Idempotency // for entries that say nothing of it
 	waiting     int
-	attempts    int              // the cap over the policies' maxAttempts
-	reach       reach            // of all calls
-	transparent TransparentRetry // for entries that say nothing of it, and methods without an entry
-	refused     RefusedRetry     // the same
-	methods     []MethodConfig   // the config's entries
+	attempts    int            // the cap over the policies' maxAttempts
+	reach       reach          // of all calls
+	transparent Permission     // for entries that say nothing of it, and methods without an entry
+	refused     Permission     // the same
+	methods     []MethodConfig // the config's entries
 	channel     channel
 
 	balancing   string // see LoadBalancing

@@ -10,20 +10,18 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// TransparentRetry says whether gRPC may send a call of a method that nobody declared safe once more by itself,
-// after a server has said that it did not process the stream. The zero value leaves it to the [Config], and there
-// means [TransparentRetryAllow].
-type TransparentRetry uint8
+// Permission is whether a policy allows something. The zero value leaves it to the [Config], and there means [Allow].
+type Permission uint8
 
-// What a policy can say of transparent retries.
+// The permissions.
 const (
-	TransparentRetryAllow TransparentRetry = iota + 1 // gRPC trusts the server
-	TransparentRetryDeny                              // what may have been sent is not sent again
+	Allow Permission = iota + 1
+	Deny
 )
 
-// String spells the rule as a policy file does.
-func (t TransparentRetry) String() string {
-	return spelling(policyv1.TransparentRetry(cmp.Or(t, TransparentRetryAllow)))
+// String spells the permission as a policy file does.
+func (p Permission) String() string {
+	return spelling(policyv1.TransparentRetry(cmp.Or(p, Allow)))
 }
 
 // DeniesTransparentRetry reports whether gRPC may not send a call of a method ("/service/method") once more by
@@ -33,12 +31,12 @@ func (s *Set) DeniesTransparentRetry(p *Policy, method string) bool {
 	if p == nil {
 		p = &Policy{}
 	}
-	return cmp.Or(p.spec.TransparentRetry, s.transparent) == TransparentRetryDeny && p.spec.IdempotencyKey == "" && !s.Safe(p, method)
+	return cmp.Or(p.spec.TransparentRetry, s.transparent) == Deny && p.spec.IdempotencyKey == "" && !s.Safe(p, method)
 }
 
 // lintTransparentRetry says if an entry denies transparent retries to methods that it declares safe, all of them.
 func lintTransparentRetry(report *document.Report, path string, m MethodConfig, c Config) {
-	if m.TransparentRetry == TransparentRetryDeny && m.declaresSafe(c.Idempotency) {
+	if m.TransparentRetry == Deny && m.declaresSafe(c.Idempotency) {
 		report.Warnf(path+".transparentRetry", m.TransparentRetry, forUndeclared)
 	}
 }

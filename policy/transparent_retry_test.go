@@ -43,13 +43,13 @@ func TestDeniesTransparentRetryOfOtherPolicies(t *testing.T) {
 	deny, none := mustParse(t, "f", "transparentRetry: DENY"), mustParse(t, "f", "{}")
 	for name, row := range map[string]struct {
 		set  *policy.Set
-		said policy.TransparentRetry
+		said policy.Permission
 		want bool
 	}{
 		"the file":        {deny, 0, true},
 		"nobody":          {none, 0, false},
-		"the policy":      {none, policy.TransparentRetryDeny, true},
-		"the policy wins": {deny, policy.TransparentRetryAllow, false},
+		"the policy":      {none, policy.Deny, true},
+		"the policy wins": {deny, policy.Allow, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,15 +74,8 @@ func TestDeniesTransparentRetryOfOtherPolicies(t *testing.T) {
 	}
 }
 
-func TestTransparentRetryString(t *testing.T) {
+func TestTransparentRetryInvalid(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[policy.TransparentRetry]string{
-		0: "ALLOW", policy.TransparentRetryAllow: "ALLOW", policy.TransparentRetryDeny: "DENY", 9: "INVALID",
-	} {
-		if got := said.String(); got != want {
-			t.Errorf("%d is %s; want %s", said, got, want)
-		}
-	}
 	if _, err := policy.New(policy.Spec{TransparentRetry: 9}); err == nil || err.Error() != "transparentRetry: 9: must be ALLOW or DENY" {
 		t.Errorf("%v", err)
 	}

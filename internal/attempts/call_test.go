@@ -36,9 +36,9 @@ func policies(t testing.TB) map[string]*policy.Policy {
 			r.Codes = policy.Codes(codes.Unavailable, codes.Aborted)
 			r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Aborted), CostFactor: 2}}
 		}),
-		"headers": retry(func(r *policy.RetrySpec) { r.CommitOn = policy.CommitOnHeaders }),
-		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutHedge }),
-		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), policy.OnTimeoutRetry }),
+		"headers": retry(func(r *policy.RetrySpec) { r.CommitOnHeaders = true }),
+		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = at(200) }),
+		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = at(200), true }),
 		"none":    {},
 		"hedge":   hedge(func(*policy.HedgeSpec) {}),
 		"hedge2":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }),

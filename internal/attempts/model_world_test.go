@@ -263,9 +263,9 @@ func modelPolicies() []*policy.Policy {
 		switch random.IntN(4) {
 		case 0, 1:
 			r.PerAttemptTimeout = at(1 + random.IntN(200))
-			r.OnAttemptTimeout = policy.OnTimeout(random.IntN(3))
+			r.CancelOnTimeout = random.IntN(3) == 1
 		case 2:
-			r.CommitOn = policy.CommitOnHeaders
+			r.CommitOnHeaders = true
 		}
 		r.Chain = policy.Chain(random.IntN(4))
 		if one(3) {

@@ -82,12 +82,12 @@ type EndJSON struct {
 func (a *Answer) JSON() AnswerJSON {
 	whole := AnswerJSON{MethodJSON: a.Effect.JSON(a.Method), Events: []EventJSON{}}
 	if !a.Safe {
-		whole.Transparent, whole.Refused = policy.TransparentRetryAllow.String(), policy.RefusedRetryAllow.String()
+		whole.Transparent, whole.Refused = policy.Allow.String(), policy.Allow.String()
 		if a.Denied {
-			whole.Transparent = policy.TransparentRetryDeny.String()
+			whole.Transparent = policy.Deny.String()
 		}
 		if a.Ignores {
-			whole.Refused = policy.RefusedRetryDeny.String()
+			whole.Refused = policy.Deny.String()
 		}
 	}
 	if a.Policy == nil {

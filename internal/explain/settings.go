@@ -25,7 +25,7 @@ func settings(p *policy.Policy) []Fact {
 	if r := spec.Retry; r != nil {
 		longest = r.MaxPushback
 		add("codes", "%s", r.Codes)
-		add("backoff", "%s", firstRetry(r.FirstRetry)+backoff(p.Backoff()))
+		add("backoff", "%s", firstRetry(r.FirstRetryAtOnce)+backoff(p.Backoff()))
 		for _, own := range r.PerCode {
 			add("", "%s%s: %s", own.Codes, informed(own.Info), perCode(own))
 		}
@@ -60,7 +60,7 @@ func settings(p *policy.Policy) []Fact {
 		times = append(times, fmt.Sprintf("%v for the call", spec.Timeout))
 	}
 	if t := p.PerAttemptTimeout(); t > 0 {
-		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, onTimeout(spec.Retry.OnAttemptTimeout)))
+		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, onTimeout(spec.Retry.CancelOnTimeout)))
 	}
 	if p.Parallel() {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
@@ -88,8 +88,8 @@ func backoff(b policy.Backoff) string {
 	return text + "; jitter " + b.Jitter.String()
 }
 
-func firstRetry(f policy.FirstRetry) string {
-	if f == policy.FirstRetryAtOnce {
+func firstRetry(atOnce bool) string {
+	if atOnce {
 		return "none before the first retry (AT_ONCE; within 1 ms), then "
 	}
 	return ""
@@ -109,7 +109,7 @@ func perCode(own policy.CodeSpec) string {
 	if own.OnlyWithServerDelay {
 		parts = append(parts, "retried only if the server names a delay")
 	}
-	if own.Processed == policy.ProcessedNo {
+	if own.NotProcessed {
 		parts = append(parts, "the server has not processed the call, which is retried even if undeclared")
 	}
 	return strings.Join(parts, "; ")
@@ -144,8 +144,8 @@ func hedges(h *policy.HedgeSpec) string {
 	return fmt.Sprintf("one after the latency that %v of the calls stay under, %s; after %v until that is known", q.Quantile, bounds, h.Delay)
 }
 
-func onTimeout(a policy.OnTimeout) string {
-	if a == policy.OnTimeoutRetry {
+func onTimeout(cancel bool) string {
+	if cancel {
 		return "another one in its place (RETRY)"
 	}
 	return "another one beside it (HEDGE)"

@@ -129,7 +129,7 @@ func (l *listing) spec() policy.Spec {
 		Backoff: policy.Backoff{Initial: 20 * ms, Max: 20 * ms, Multiplier: 1, Jitter: policy.JitterNone},
 	}
 	if l.beside {
-		retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Hour, policy.OnTimeoutHedge
+		retry.PerAttemptTimeout = time.Hour
 	}
 	return policy.Spec{Retry: retry}
 }

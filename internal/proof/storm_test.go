@@ -76,11 +76,11 @@ func drawSpec(d *draws) policy.Spec {
 		}
 		switch what {
 		case "beside":
-			spec.Retry.PerAttemptTimeout, spec.Retry.OnAttemptTimeout = 60*ms, policy.OnTimeoutHedge
+			spec.Retry.PerAttemptTimeout = 60 * ms
 		case "in place":
-			spec.Retry.PerAttemptTimeout, spec.Retry.OnAttemptTimeout = 60*ms, policy.OnTimeoutRetry
+			spec.Retry.PerAttemptTimeout, spec.Retry.CancelOnTimeout = 60*ms, true
 		default:
-			spec.Retry.CommitOn = one(d, policy.CommitOnSeen, policy.CommitOnHeaders)
+			spec.Retry.CommitOnHeaders = one(d, false, true)
 		}
 	}
 	if d.odds(25) {

@@ -138,17 +138,17 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 // modelPolicies are policies of all kinds.
 var modelPolicies = func() (list []*policy.Policy) {
 	backoff := policy.Backoff{Initial: ms(10), Max: ms(50), Multiplier: 2}
-	retry := func(timeout time.Duration, then policy.OnTimeout) policy.Spec {
+	retry := func(timeout time.Duration, inPlace bool) policy.Spec {
 		r := policy.DefaultRetry()
 		r.MaxAttempts, r.Backoff, r.Codes = 3, backoff, policy.Codes(codes.Unavailable)
-		r.PerAttemptTimeout, r.OnAttemptTimeout = timeout, then
+		r.PerAttemptTimeout, r.CancelOnTimeout = timeout, inPlace
 		return policy.Spec{Retry: &r}
 	}
 	hedge := func(delay time.Duration) policy.Spec {
 		return policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, Delay: delay, NonFatal: policy.Codes(codes.Unavailable)}}
 	}
 	specs := []policy.Spec{
-		retry(0, 0), retry(ms(20), policy.OnTimeoutHedge), retry(ms(20), policy.OnTimeoutRetry), hedge(ms(20)), hedge(0), {},
+		retry(0, false), retry(ms(20), false), retry(ms(20), true), hedge(ms(20)), hedge(0), {},
 	}
 	for _, s := range specs {
 		p, err := policy.New(s)

@@ -81,7 +81,7 @@ func TestRetryElsewherePolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for retries, want := range map[where]policy.FirstRetry{whereElsewhere: policy.FirstRetryBackoff, whereElsewhereAtOnce: policy.FirstRetryAtOnce} {
+	for retries, want := range map[where]bool{whereElsewhere: false, whereElsewhereAtOnce: true} {
 		set, err := policies(storm{leaf: leastRequest}, retries)
 		if err != nil {
 			t.Fatal(err)
@@ -90,8 +90,8 @@ func TestRetryElsewherePolicies(t *testing.T) {
 			t.Errorf("load balancing %s", config)
 		}
 		for _, p := range set.Policies() {
-			if p.Hedge() == nil && p.Spec().Retry.FirstRetry != want {
-				t.Errorf("%s: the first retry is sent %v; want %v", p.Name(), p.Spec().Retry.FirstRetry, want)
+			if p.Hedge() == nil && p.Spec().Retry.FirstRetryAtOnce != want {
+				t.Errorf("%s: the first retry is sent at once: %v; want %v", p.Name(), p.Spec().Retry.FirstRetryAtOnce, want)
 			}
 		}
 		for _, c := range set.ChangesSince(plain) {

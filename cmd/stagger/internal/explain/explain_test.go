@@ -260,7 +260,7 @@ func drawnSlow(t *rapid.T) (*policy.Set, explain.Question) {
 			MaxAttempts: attempts, Codes: policy.Codes(codes.Aborted), Budget: policy.NoBudget,
 			Backoff:           policy.Backoff{Initial: odd(1, 200, 1019, "initial"), Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone},
 			PerAttemptTimeout: odd(1, 500, 1021, "per attempt"),
-			OnAttemptTimeout:  rapid.SampledFrom([]policy.OnTimeout{policy.OnTimeoutHedge, policy.OnTimeoutRetry}).Draw(t, "on timeout"),
+			CancelOnTimeout:   rapid.Bool().Draw(t, "cancel on timeout"),
 		}
 	}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
