@@ -313,7 +313,7 @@ func TestAdmission_Mode(t *testing.T) {
 				}
 				told := 0
 				for _, d := range s.retrier.Decisions() {
-					if d.Attempt == 0 && d.Decision.Reason == policy.ReasonOverloaded && d.Mode == mode && d.Code == codes.ResourceExhausted {
+					if d.Attempt == 0 && d.Reason == policy.ReasonOverloaded && d.Mode == mode && d.Code == codes.ResourceExhausted {
 						told++
 					}
 				}

@@ -529,7 +529,7 @@ func TestCallCodec_NotDecodable(t *testing.T) {
 		}
 		err := stream.RecvMsg(new(note))
 		e, _ := errors.AsType[*interceptor.Error](err)
-		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != policy.CommitUnsendable || status.Convert(err).Message() != "the server's word" {
+		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != "unsendable" || status.Convert(err).Message() != "the server's word" {
 			t.Errorf("%v, %+v", err, e)
 		}
 		synctest.Wait()

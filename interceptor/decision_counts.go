@@ -67,7 +67,7 @@ func (c *decisionCounts) add(e DecisionEvent, now time.Time) {
 		method = "other"
 	}
 	s.methods[method] = true
-	s.counts[DecisionCount{Method: method, Reason: e.Decision.Reason, Shadow: e.Decision.Shadow()}]++
+	s.counts[DecisionCount{Method: method, Reason: e.Reason, Shadow: e.Shadow}]++
 }
 
 func (c *decisionCounts) sum(now time.Time) map[DecisionCount]int {

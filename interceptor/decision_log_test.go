@@ -26,7 +26,7 @@ import (
 // logged is the log of a Retrier without its times and targets.
 func logged(r *interceptor.Retrier) (list []string) {
 	for _, d := range r.Decisions() {
-		list = append(list, fmt.Sprint(d.Attempt, " ", d.Code, " ", d.Decision.Reason, " ", d.Decision.Retry))
+		list = append(list, fmt.Sprint(d.Attempt, " ", d.Code, " ", d.Reason, " ", d.Retry))
 	}
 	return list
 }

@@ -32,7 +32,11 @@ type Error struct {
 	Attempts int           // sent; 0 if admission or a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
 	Reason   policy.Reason // why no other attempt followed
-	Commit   policy.Commit // with the reason committed: by what
+	// Commit says, with the reason committed, what has made an attempt the only one: "message" or "headers" that the application
+	// has received (or headers that the policy's commitOn waits for), "context", which it has asked for, "buffer_full", a message
+	// that did not fit into the replay buffer, "prepared_message", a grpc.PreparedMsg, or "unsendable", a message that no attempt
+	// could send.
+	Commit string
 
 	err  error // what the caller gets
 	last error // the last that a server said, if that is another one; nil: there is none
@@ -71,7 +75,7 @@ func (e *Error) Format(f fmt.State, verb rune) {
 		return
 	}
 	fmt.Fprintf(f, "%s [reason %s, ", e.Error(), e.Reason)
-	if e.Commit != policy.CommitNone {
+	if e.Commit != "" {
 		fmt.Fprintf(f, "by %s, ", e.Commit)
 	}
 	fmt.Fprintf(f, "attempts %d, elapsed %v]", e.Attempts, e.Elapsed)
@@ -85,8 +89,8 @@ func (e *Error) LogValue() slog.Value {
 		slog.String("code", policy.CodeName(status.Code(e))),
 		slog.String("reason", string(e.Reason)),
 	}
-	if e.Commit != policy.CommitNone {
-		attrs = append(attrs, slog.String("commit", string(e.Commit)))
+	if e.Commit != "" {
+		attrs = append(attrs, slog.String("commit", e.Commit))
 	}
 	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.Duration("elapsed", e.Elapsed))...)
 }
@@ -111,7 +115,7 @@ func (c *call) failure(end attempts.End) *Error {
 		return nil
 	}
 	return &Error{
-		Attempts: end.Attempts, Elapsed: budget.Now() - c.start, Reason: end.Reason, Commit: end.Commit,
+		Attempts: end.Attempts, Elapsed: budget.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
 		err: err, last: end.Last,
 	}
 }

@@ -69,22 +69,13 @@ type AttemptEvent struct {
 	Err     error    // as gRPC returned it; nil after OK
 	Peer    net.Addr // nil if the attempt did not reach a connection
 	Hedge   bool     // it was sent beside others, which had not answered in time
-	Place   Place    // how it came out, if it was not the only one that ran
+	// Place is how it came out beside others: "won", its answer is the call's; "lost", it failed, or answered when another
+	// had won; "cancelled", since another had won, or the call had ended; "abandoned", it was slow, and another attempt has
+	// taken its place. It is "" if no other attempt ran, nor took its place.
+	Place string
 
 	IdempotencyKey string // that the attempt carried; "" for none
 }
-
-// Place is how an attempt came out beside others. Metrics and logs print it as it stands here.
-type Place string
-
-// The places.
-const (
-	PlaceAlone     Place = ""          // no other attempt ran, nor took its place
-	PlaceWon       Place = "won"       // its answer is the call's
-	PlaceLost      Place = "lost"      // it failed, or answered when another had won
-	PlaceCancelled Place = "cancelled" // it was cancelled since another had won, or the call had ended
-	PlaceAbandoned Place = "abandoned" // it was slow, and another attempt has taken its place
-)
 
 // DecisionEvent is what follows an attempt.
 type DecisionEvent struct {
@@ -98,8 +89,14 @@ type DecisionEvent struct {
 	Code     codes.Code
 	Codes    []codes.Code // of the attempts that have ended before, in the order of their ends
 	TimedOut bool         // the per-attempt timeout has fired; without a retry the attempt goes on
-	Decision policy.Decision
-	Mode     policy.Mode // of the call; with OBSERVE see policy.Decision.Shadow
+	// Retry says that another attempt follows, after Delay, for Reason; else Reason is why none does. In mode OBSERVE none
+	// follows: with Shadow it would, but for the mode, and Reason and Delay say which.
+	Retry, Shadow bool
+	Delay         time.Duration
+	Reason        policy.Reason
+	Commit        string      // with [policy.ReasonCommitted] what has committed the attempt, as in [Error]
+	Pushback      string      // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "RetryInfo", "retry-after"; "" if it has not
+	Mode          policy.Mode // of the call
 
 	StaticMethod bool // the call has grpc.StaticMethod, as those of generated code have
 }

@@ -29,7 +29,7 @@ func (j *journal) history() string {
 	defer j.mu.Unlock()
 	var b strings.Builder
 	for _, e := range j.decisions {
-		fmt.Fprintf(&b, "after %d %v: %s, before that %v\n", e.Attempt, e.Code, e.Decision.Reason, e.Codes)
+		fmt.Fprintf(&b, "after %d %v: %s, before that %v\n", e.Attempt, e.Code, e.Reason, e.Codes)
 	}
 	slices.SortFunc(j.attempts, func(a, b interceptor.AttemptEvent) int { return a.Number - b.Number })
 	for _, e := range j.attempts {
@@ -247,7 +247,7 @@ func TestObserverSent(t *testing.T) {
 			note := interceptor.WithObserver(interceptor.Observer{Sent: func(_ context.Context, e interceptor.DecisionEvent) {
 				mu.Lock()
 				defer mu.Unlock()
-				sent = append(sent, fmt.Sprint(e.Attempt, " ", e.Decision.Reason, " ", e.Decision.Delay))
+				sent = append(sent, fmt.Sprint(e.Attempt, " ", e.Reason, " ", e.Delay))
 			}})
 			play(t, row.config, func(t *testing.T, s scene) {
 				s.On(get, row.script...)
@@ -300,7 +300,7 @@ func TestEvent(t *testing.T) {
 			second.Start.Sub(s.attempts[0].Start) != 130*ms || second.Peer == nil || second.Method != get || second.Target != s.conn.Target() {
 			t.Errorf("second attempt %+v", second)
 		}
-		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Decision.Retry || d.Decision.Delay != 200*ms || d.TimedOut {
+		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Retry || d.Delay != 200*ms || d.TimedOut {
 			t.Errorf("second decision %+v", d)
 		}
 		if c := s.calls[0]; c.Attempts != 3 || c.Elapsed != 360*ms || c.Waited != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {

@@ -141,7 +141,7 @@ func ExampleWithDecisionLog() {
 	defer end()
 	_ = read(conn)
 	for _, d := range retrier.Decisions() {
-		fmt.Println(d.Method, d.Code, d.Decision.Reason)
+		fmt.Println(d.Method, d.Code, d.Reason)
 	}
 	// Output: /acme.orders.v1.OrderService/GetOrder Unavailable retry
 }

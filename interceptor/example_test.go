@@ -149,7 +149,7 @@ func ExampleWithObserver() {
 	}
 	retrier, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{
 		Decision: func(_ context.Context, e interceptor.DecisionEvent) {
-			fmt.Printf("attempt %d: %v: %s in %v\n", e.Attempt, e.Code, e.Decision.Reason, e.Decision.Delay)
+			fmt.Printf("attempt %d: %v: %s in %v\n", e.Attempt, e.Code, e.Reason, e.Delay)
 		},
 		Call: func(_ context.Context, e interceptor.CallEvent) {
 			fmt.Printf("%d attempts: %v: %s\n", e.Attempts, e.Code, e.Reason)

@@ -80,7 +80,7 @@ func TestSetMode_CallsThatWait(t *testing.T) {
 						t.Errorf("%+v; want the event of a call that is off", e)
 					}
 					d := s.retrier.Decisions()
-					if last := d[len(d)-1]; len(d) != 2 || last.Mode != policy.ModeOff || last.Decision.Reason != policy.ReasonModeOff || last.Target != s.conn.CanonicalTarget() {
+					if last := d[len(d)-1]; len(d) != 2 || last.Mode != policy.ModeOff || last.Reason != policy.ReasonModeOff || last.Target != s.conn.CanonicalTarget() {
 						t.Errorf("%d decisions, the last is %+v", len(d), last)
 					}
 				})
@@ -147,7 +147,7 @@ func TestSetMode_Hedges(t *testing.T) {
 						t.Errorf("%v after %v, %d attempts; want the answer of the first of %d", err, time.Since(start), s.Count(get), row.attempts)
 					}
 					last := s.decisions[len(s.decisions)-1]
-					if last.Decision.Reason != policy.ReasonModeOff || last.Mode != policy.ModeOff {
+					if last.Reason != policy.ReasonModeOff || last.Mode != policy.ModeOff {
 						t.Errorf("%+v; want no hedge since the mode is off", last)
 					}
 				})

@@ -41,7 +41,7 @@ func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Attempt
 	return AttemptEvent{
 		Method: c.method, Target: c.target(), Number: a.number,
 		Start: time.Now().Add(a.began - budget.Now()), Elapsed: a.took, Code: status.Code(err), Err: err,
-		Peer: a.report().from().Addr, Place: Place(place), Hedge: a.hedge, IdempotencyKey: c.key,
+		Peer: a.report().from().Addr, Place: string(place), Hedge: a.hedge, IdempotencyKey: c.key,
 	}
 }
 
@@ -72,7 +72,7 @@ func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell fun
 	if step.Decided > 0 && r.hearsDecisions() {
 		e := c.decisionEvent(step, ended, err)
 		decision = &e
-		if e.Decision.Retry && r.tellsSent {
+		if e.Retry && r.tellsSent {
 			c.allowed = decision
 		}
 	}
@@ -94,9 +94,11 @@ func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell fun
 }
 
 func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) DecisionEvent {
+	d := step.Decision
 	e := DecisionEvent{
 		Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: step.Decided,
-		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut, Decision: step.Decision,
+		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut,
+		Retry: d.Retry, Shadow: d.Shadow(), Delay: d.Delay, Reason: d.Reason, Commit: string(d.Commit), Pushback: d.Pushback.Source,
 		Mode: c.mode(), StaticMethod: c.options.static(),
 	}
 	if ended != nil && ended.number == step.Decided {
@@ -170,7 +172,7 @@ func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc
 	if o.mode == policy.ModeObserve && r.hearsDecisions() {
 		r.notifyDecision(ctx, DecisionEvent{
 			Method: method, Target: r.targets.canonical(cc), Budget: p.Budget(), Code: codes.ResourceExhausted,
-			Decision: policy.Decision{Reason: policy.ReasonOverloaded}, Mode: o.mode, StaticMethod: o.static(),
+			Reason: policy.ReasonOverloaded, Mode: o.mode, StaticMethod: o.static(),
 		}, nil)
 	}
 }
@@ -180,7 +182,7 @@ func (c *call) logEnd(end attempts.End, err error) {
 	if err != nil && end.Reason != c.decided {
 		c.retrier.decisions.add(DecisionEvent{
 			Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: end.Attempts,
-			Code: status.Code(err), Codes: c.codes, Decision: policy.Decision{Reason: end.Reason}, Mode: c.mode(), StaticMethod: c.options.static(),
+			Code: status.Code(err), Codes: c.codes, Reason: end.Reason, Mode: c.mode(), StaticMethod: c.options.static(),
 		}, err)
 	}
 }

@@ -49,7 +49,7 @@ func (s scene) hangs(t *testing.T) policy.Reason {
 	defer cancel()
 	before := len(s.decisions)
 	_, err := s.call(ctx, get)
-	reason := s.decisions[before].Decision.Reason
+	reason := s.decisions[before].Reason
 	if reason == policy.ReasonSlowEverywhere && (status.Code(err) != codes.DeadlineExceeded || reasonOf(err) != reason) {
 		t.Errorf("decided %s, and the call ended with %v, %s", reason, err, reasonOf(err))
 	}
@@ -98,7 +98,7 @@ func TestSlowEverywhere_OnceAMinute(t *testing.T) {
 	play(t, watchful(false), func(t *testing.T, s scene) {
 		for range 5 {
 			s.answers(t, get, late())
-			if d := s.decisions[len(s.decisions)-1].Decision; d.Reason != policy.ReasonHedge {
+			if d := s.decisions[len(s.decisions)-1]; d.Reason != policy.ReasonHedge {
 				t.Errorf("after a minute: %s", d.Reason)
 			}
 			time.Sleep(time.Minute)

@@ -287,7 +287,7 @@ func TestStreamAttempt_Events(t *testing.T) {
 			story = append(story, fmt.Sprintf("%d %s %v", a.Number, a.Code, a.Elapsed))
 		}
 		for _, d := range s.decisions {
-			story = append(story, fmt.Sprintf("%d %s %v", d.Attempt, d.Decision.Reason, d.Decision.Delay))
+			story = append(story, fmt.Sprintf("%d %s %v", d.Attempt, d.Reason, d.Delay))
 		}
 		for _, c := range s.calls {
 			story = append(story, fmt.Sprintf("%d %s %s %v %v", c.Attempts, c.Code, c.Reason, c.Elapsed, c.Waited))

@@ -333,10 +333,10 @@ func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
 func (s scene) committedBy(t *testing.T, err error, want policy.Commit) {
 	t.Helper()
 	e, ok := errors.AsType[*interceptor.Error](err)
-	if !ok || e.Reason != policy.ReasonCommitted || e.Commit != want || e.Attempts != 1 {
+	if !ok || e.Reason != policy.ReasonCommitted || e.Commit != string(want) || e.Attempts != 1 {
 		t.Errorf("%v, %+v; want one attempt, committed by %q", err, e, want)
 	}
-	if d := s.decisions[len(s.decisions)-1].Decision; d.Reason != policy.ReasonCommitted || d.Commit != want {
+	if d := s.decisions[len(s.decisions)-1]; d.Reason != policy.ReasonCommitted || d.Commit != string(want) {
 		t.Errorf("the decision is %+v; want committed by %q", d, want)
 	}
 }

@@ -196,7 +196,7 @@ func TestStreamHedge_CommitsToOldest(t *testing.T) {
 				time.AfterFunc(500*ms, func() { commit(t, s, stream) }) // the first has failed, the second and the third run
 				_, err := receive(stream)
 				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != why || s.Count(get) != 3 {
+				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != string(why) || s.Count(get) != 3 {
 					t.Fatalf("%v, %+v", err, e)
 				}
 				if time.Since(start) != 1030*ms || s.ends() != "[1  2 lost 3 cancelled]" {
@@ -348,7 +348,7 @@ func TestStreamHedge_Refused(t *testing.T) {
 		send(t, stream, "x")
 		err := stream.RecvMsg(new(wrapperspb.StringValue))
 		e, _ := errors.AsType[*interceptor.Error](err)
-		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != policy.CommitUnsendable || s.sent() != "[0s 100ms]" {
+		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != "unsendable" || s.sent() != "[0s 100ms]" {
 			t.Errorf("%v, %+v, sent %s", err, e, s.sent())
 		}
 	})

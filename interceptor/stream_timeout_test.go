@@ -92,7 +92,7 @@ func TestStreamTimeout_BesideBudget(t *testing.T) {
 		if got, _, err := s.whole(t, serverStream); got != "[second]" || err != io.EOF {
 			t.Errorf("%s, %v", got, err)
 		}
-		if d := s.decisions[0]; !d.TimedOut || d.Decision.Reason != policy.ReasonHedge {
+		if d := s.decisions[0]; !d.TimedOut || d.Reason != policy.ReasonHedge {
 			t.Errorf("%+v", d)
 		}
 		want := fmt.Sprintf("asked [%v], failed 1, returned 0, refunded 1, ok 1, bad 0", budget.KindTimeout)
@@ -142,8 +142,8 @@ func TestStreamTimeout_InPlaceIsARetry(t *testing.T) {
 		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {
 			t.Errorf("%v after %s", got, s.waits())
 		}
-		if d := s.decisions[0].Decision; !s.decisions[0].TimedOut || d.Reason != policy.ReasonRetry {
-			t.Errorf("%+v; want a retry", s.decisions[0])
+		if d := s.decisions[0]; !d.TimedOut || d.Reason != policy.ReasonRetry {
+			t.Errorf("%+v; want a retry", d)
 		}
 	})
 }

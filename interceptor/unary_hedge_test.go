@@ -64,7 +64,7 @@ func (s scene) places() string {
 
 // byNumber puts attempts that were cancelled together in the order of their numbers.
 func (s scene) byNumber() scene {
-	cancelled := func(e interceptor.AttemptEvent) bool { return e.Place == interceptor.PlaceCancelled }
+	cancelled := func(e interceptor.AttemptEvent) bool { return e.Place == "cancelled" }
 	if first := slices.IndexFunc(s.attempts, cancelled); first >= 0 {
 		slices.SortFunc(s.attempts[first:], func(a, b interceptor.AttemptEvent) int { return cmp.Compare(a.Number, b.Number) })
 	}

@@ -87,7 +87,7 @@ func TestUnaryTimeout_Abandoned(t *testing.T) {
 		if !first.Cancelled || first.End.Sub(first.Time) != 1100*ms {
 			t.Errorf("the first attempt ended after %v, cancelled %v; want 1.1s, with the backoff of the second", first.End.Sub(first.Time), first.Cancelled)
 		}
-		if s.attempts[0].Place != interceptor.PlaceAbandoned || s.attempts[1].Place != interceptor.PlaceAlone {
+		if s.attempts[0].Place != "abandoned" || s.attempts[1].Place != "" {
 			t.Errorf("%q, %q; want the first abandoned", s.attempts[0].Place, s.attempts[1].Place)
 		}
 	})
@@ -157,8 +157,8 @@ func TestUnaryTimeout_GoesOn(t *testing.T) {
 				if err != nil || got != "slow" {
 					t.Errorf("%q, %v; want the answer of the slow attempt", got, err)
 				}
-				if last := s.decisions[len(s.decisions)-1]; last.Decision.Reason != row.reason {
-					t.Errorf("the last decision was %s; want %s", last.Decision.Reason, row.reason)
+				if last := s.decisions[len(s.decisions)-1]; last.Reason != row.reason {
+					t.Errorf("the last decision was %s; want %s", last.Reason, row.reason)
 				}
 			}, interceptor.WithBudget("empty", budget.Empty))
 		})

@@ -38,7 +38,7 @@ func TestLimit(t *testing.T) {
 		}
 		retry := func(method string, n int) {
 			for range n {
-				o.Sent(t.Context(), interceptor.DecisionEvent{Method: method, Decision: policy.Decision{Retry: true, Reason: policy.ReasonRetry}})
+				o.Sent(t.Context(), interceptor.DecisionEvent{Method: method, Retry: true, Reason: policy.ReasonRetry})
 			}
 		}
 		const failed = `level=WARN msg="stagger: call failed" method=`

@@ -103,29 +103,29 @@ func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
 	switch {
 	case e.Attempt == 0:
 		l.extraAttempt(ctx, e, "stagger: would refuse")
-	case e.Decision.Shadow():
-		l.extraAttempt(ctx, e, "stagger: would "+string(e.Decision.Reason))
+	case e.Shadow:
+		l.extraAttempt(ctx, e, "stagger: would "+string(e.Reason))
 	}
 }
 
 func (l *logger) sent(ctx context.Context, e interceptor.DecisionEvent) {
-	l.extraAttempt(ctx, e, "stagger: "+string(e.Decision.Reason))
+	l.extraAttempt(ctx, e, "stagger: "+string(e.Reason))
 }
 
 func (l *logger) extraAttempt(ctx context.Context, e interceptor.DecisionEvent, message string) {
-	if !l.limit.admit(topic{e.Method, e.Decision.Reason}, slog.LevelInfo, message, l.flush) {
+	if !l.limit.admit(topic{e.Method, e.Reason}, slog.LevelInfo, message, l.flush) {
 		return
 	}
 	fields := append(make([]any, 0, 18), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
 	if e.Peer != nil {
 		fields = append(fields, "peer", e.Peer.String())
 	}
-	fields = append(fields, "code", policy.CodeName(e.Code), "delay", e.Decision.Delay)
+	fields = append(fields, "code", policy.CodeName(e.Code), "delay", e.Delay)
 	fields = withMode(fields, e.Mode)
 	if e.TimedOut {
 		fields = append(fields, "timed_out", true)
 	}
-	if source := e.Decision.Pushback.Source; source != "" {
+	if source := e.Pushback; source != "" {
 		fields = append(fields, "pushback", source)
 	}
 	l.write(ctx, slog.LevelInfo, message, fields...)
@@ -174,8 +174,8 @@ func (l *logger) call(ctx context.Context, e interceptor.CallEvent) {
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
 		fields = append(fields, "budget", e.Budget)
 	}
-	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != policy.CommitNone {
-		fields = append(fields, "commit", string(err.Commit))
+	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != "" {
+		fields = append(fields, "commit", err.Commit)
 	}
 	if e.Err != nil {
 		fields = append(fields, "error", e.Err.Error())

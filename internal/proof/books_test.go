@@ -258,7 +258,7 @@ func listener(f *faults) interceptor.Observer {
 		Decision: func(ctx context.Context, e interceptor.DecisionEvent) {
 			hear(ctx, func(s *story) {
 				_ = append(e.Codes, scribbled)
-				if s.ended > 0 || e.Attempt > s.most || e.TimedOut == s.attempts[e.Attempt] || !slices.Contains(policy.Reasons(), e.Decision.Reason) {
+				if s.ended > 0 || e.Attempt > s.most || e.TimedOut == s.attempts[e.Attempt] || !slices.Contains(policy.Reasons(), e.Reason) {
 					s.add("%s: a decision about attempt %d, of %v: %+v", s.name, e.Attempt, s.attempts, e)
 				}
 			})

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
 )
 
 const (
@@ -112,7 +111,7 @@ func useBigtable(ctx context.Context, orders *bigtable.Table) (results []string,
 func TestBigtable_LargeWrite(t *testing.T) {
 	noLeaks(t)
 	f := newFront(t, serveBigtable(t))
-	commits := make(chan policy.Commit, 100)
+	commits := make(chan string, 100)
 	r := retrier(t, "methodConfig:\n  - {name: [{service: google.bigtable.v2.Bigtable, method: MutateRows}], "+retryPolicy+"}\n",
 		interceptor.WithObserver(interceptor.Observer{Call: func(_ context.Context, e interceptor.CallEvent) {
 			if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && e.Method == mutateRows {
@@ -121,7 +120,7 @@ func TestBigtable_LargeWrite(t *testing.T) {
 		}}))
 	c := dialBigtable(t, f.target, append(r.DialOptions(), plaintext)...)
 	defer c.Close()
-	write := func(size int) (requests int, commit policy.Commit) {
+	write := func(size int) (requests int, commit string) {
 		before, _ := f.requests(mutateRows)
 		f.fail(mutateRows, codes.Unavailable)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -140,10 +139,10 @@ func TestBigtable_LargeWrite(t *testing.T) {
 		}
 		return after - before, commit
 	}
-	if n, commit := write(1 << 10); n < 2 || commit == policy.CommitBufferFull {
+	if n, commit := write(1 << 10); n < 2 || commit == "buffer_full" {
 		t.Errorf("1 KiB: %d requests, committed by %q", n, commit)
 	}
-	if _, commit := write(300 << 10); commit != policy.CommitBufferFull {
+	if _, commit := write(300 << 10); commit != "buffer_full" {
 		t.Errorf("300 KiB: committed by %q", commit)
 	}
 }

@@ -172,18 +172,18 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d interceptor.LoggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: policy.CodeName(d.Code), TimedOut: d.TimedOut,
-		Retry: d.Decision.Retry, Shadow: d.Decision.Shadow(), Mode: d.Mode.String(), Reason: d.Decision.Reason, Budget: cmp.Or(d.Budget, "default"),
+		Retry: d.Retry, Shadow: d.Shadow, Mode: d.Mode.String(), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()
 	}
 	if s.Retry || s.Shadow {
-		s.Delay = explain.Short(d.Decision.Delay)
+		s.Delay = explain.Short(d.Delay)
 	}
 	if p.config.Errors {
 		s.Error = d.Error
 	}
-	if m, err := explain.MeaningOf(string(d.Decision.Reason)); err == nil {
+	if m, err := explain.MeaningOf(string(d.Reason)); err == nil {
 		s.Means = m.Means
 	}
 	return s

@@ -196,7 +196,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 
 // decision counts what follows an attempt that failed or is slow.
 func (m *metrics) decision(ctx context.Context, e interceptor.DecisionEvent) {
-	m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Decision.Reason)
+	m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Reason)
 }
 
 // call records what a call had beside its first attempt, and counts an end that nobody has decided on.

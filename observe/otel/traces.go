@@ -72,20 +72,20 @@ func (t *tracer) decision(ctx context.Context, e interceptor.DecisionEvent) {
 		name = "would refuse"
 	}
 	attributes := []attribute.KeyValue{
-		attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code), attribute.String("stagger.reason", string(e.Decision.Reason)),
+		attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code), attribute.String("stagger.reason", string(e.Reason)),
 	}
-	if e.Decision.Reason == policy.ReasonBudgetExhausted {
+	if e.Reason == policy.ReasonBudgetExhausted {
 		attributes = append(attributes, attribute.String("stagger.budget", budgetName(e.Budget)))
 	}
 	attributes = append(attributes, peer(e.Peer)...)
-	if e.Decision.Shadow() {
-		name = "would " + string(e.Decision.Reason)
+	if e.Shadow {
+		name = "would " + string(e.Reason)
 	}
-	if e.Decision.Retry {
-		name = string(e.Decision.Reason)
+	if e.Retry {
+		name = string(e.Reason)
 	}
-	if e.Decision.Retry || e.Decision.Shadow() {
-		attributes = append(attributes, attribute.Float64("stagger.delay", e.Decision.Delay.Seconds()))
+	if e.Retry || e.Shadow {
+		attributes = append(attributes, attribute.Float64("stagger.delay", e.Delay.Seconds()))
 	}
 	span.AddEvent(name, trace.WithAttributes(attributes...))
 }

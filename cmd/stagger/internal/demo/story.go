@@ -130,7 +130,7 @@ func (t *trace) observer() interceptor.Observer {
 
 func (t *trace) attempt(_ context.Context, e interceptor.AttemptEvent) {
 	l := traceLine{at: e.Start.Add(e.Elapsed), attempt: e.Number, outcome: policy.CodeName(e.Code)}
-	if e.Place == interceptor.PlaceAbandoned || e.Place == interceptor.PlaceCancelled {
+	if e.Place == "abandoned" || e.Place == "cancelled" {
 		l.outcome = "given up"
 	}
 	t.lines = append(t.lines, l)
@@ -142,11 +142,11 @@ func (t *trace) decision(_ context.Context, e interceptor.DecisionEvent) {
 		t.lines = append(t.lines, traceLine{at: time.Now(), attempt: e.Attempt, outcome: "slow"})
 	}
 	l := &t.lines[len(t.lines)-1]
-	l.then, l.reason = "no other attempt", string(e.Decision.Reason)
-	if e.Decision.Retry {
-		l.then = fmt.Sprintf("again in %d ms", e.Decision.Delay.Milliseconds())
+	l.then, l.reason = "no other attempt", string(e.Reason)
+	if e.Retry {
+		l.then = fmt.Sprintf("again in %d ms", e.Delay.Milliseconds())
 		l.reason = "backoff"
-		if source := e.Decision.Pushback.Source; source != "" {
+		if source := e.Pushback; source != "" {
 			l.reason = "the server's word: " + source
 		}
 	}
