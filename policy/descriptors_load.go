@@ -44,7 +44,7 @@ func LoadDescriptors(path string) (*protoregistry.Files, error) {
 // take several times the size of the file.
 func ParseDescriptors(file string, data []byte) (*protoregistry.Files, error) {
 	refuse := func(format string, args ...any) (*protoregistry.Files, error) {
-		return nil, &Error{Diagnostics: []Diagnostic{{File: file, Message: fmt.Sprintf(format, args...)}}}
+		return nil, &Error{Diagnostics: []Diagnostic{{Severity: SeverityError, File: file, Message: fmt.Sprintf(format, args...)}}}
 	}
 	if len(data) > maxSetBytes {
 		return refuse("is larger than %d bytes (64 MiB); leave out what the program does not call, with buf build --path", maxSetBytes)

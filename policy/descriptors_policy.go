@@ -51,7 +51,7 @@ func readAPIPolicies(s *Set) (*apiPolicies, error) {
 		slices.SortFunc(a.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
 		return a, nil
 	}
-	return nil, &Error{Diagnostics: document.InOrder(a.errors)}
+	return nil, &Error{Diagnostics: inOrder(a.errors)}
 }
 
 func nameOfService(s protoreflect.ServiceDescriptor) Name { return Name{Service: string(s.FullName())} }
@@ -97,8 +97,8 @@ func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.M
 		spec = o.read(r, a.budgets)
 		checkProcessedNames(o.report, optionRoot, &spec, name)
 	}
-	a.errors = append(a.errors, o.rename(o.report.Errors())...)
-	a.warnings = append(a.warnings, o.rename(o.report.Warnings())...)
+	a.errors = append(a.errors, o.rename(diagnosed(o.report.Errors()))...)
+	a.warnings = append(a.warnings, o.rename(diagnosed(o.report.Warnings()))...)
 	if len(a.errors) == 0 {
 		p := compile(Spec{
 			Retry: &spec, Idempotency: resolve(a.set.assumed, said, name), TransparentRetry: a.set.transparent, RefusedRetry: a.set.refused,

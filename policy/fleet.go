@@ -41,7 +41,7 @@ func lintFleets(report *document.Report, c Config) (list []Diagnostic) {
 		if pool.Name == "" {
 			continue
 		}
-		d := report.Locate(Diagnostic{Severity: SeverityNote, Field: document.Item("budgets", i) + ".ratio.fleet"})
+		d := locate(report, Diagnostic{Severity: SeverityNote, Field: document.Item("budgets", i) + ".ratio.fleet"})
 		d.Value = ""
 		d.Message = fmt.Sprintf("the reserve is leased from pool %s, which has %v extra attempts a second for all processes together; "+
 			"programs need interceptor.WithFleet(redisbudget.New(client)), or refuse the file", pool.Name, pool.PerSecond)

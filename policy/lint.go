@@ -38,7 +38,7 @@ func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 	report := document.NewReport(file)
 	f := read(report, data, nil)
 	if f == nil {
-		return report.Errors()
+		return diagnosed(report.Errors())
 	}
 	warnFile(report, f)
 	config := convert(report, f)
@@ -70,7 +70,7 @@ func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 		list = append(list, set.elsewhere(report)...)
 	}
 	list = withoutIgnored(report, f, list)
-	return document.InOrder(list)
+	return inOrder(list)
 }
 
 // withoutIgnored leaves out the advice that entries ignore, and warns of what they ignore and there is no advice on.
@@ -81,7 +81,7 @@ func withoutIgnored(report *document.Report, f *policyv1.PolicyFile, list []Diag
 			before := len(list)
 			list = slices.DeleteFunc(list, func(d Diagnostic) bool { return d.Field == path+"."+ignored.GetOn() })
 			if len(list) == before {
-				list = append(list, report.Locate(Diagnostic{
+				list = append(list, locate(report, Diagnostic{
 					Severity: SeverityWarning, Field: document.Item(path+".ignoreAdvice", j) + ".on", Value: ignored.GetOn(),
 					Message: "there is no advice on this key of the entry; take it out",
 				}))

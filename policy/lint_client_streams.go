@@ -44,7 +44,7 @@ func (s *Set) notHedged(report *document.Report, c Config) []Diagnostic {
 			found = append(found, s.clientStreamsOf(n)...)
 		}
 		if len(found) > 0 {
-			list = append(list, report.Locate(Diagnostic{
+			list = append(list, locate(report, Diagnostic{
 				Severity: SeverityWarning, Field: field, Message: atMost(found) + " " + what + " for it, in an entry of its own",
 			}))
 		}

@@ -128,7 +128,7 @@ func firstRetryAdvice(report *document.Report, c Config) (list []Diagnostic) {
 		if m.Retry == nil || report.Written(path+".firstRetry") {
 			continue
 		}
-		d := report.Locate(Diagnostic{Severity: SeverityNote, Field: path})
+		d := locate(report, Diagnostic{Severity: SeverityNote, Field: path})
 		d.Value = ""
 		d.Message = "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers calls sooner while one backend " +
 			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so"

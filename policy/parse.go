@@ -30,7 +30,7 @@ func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
 	f := read(report, data, nil)
 	if f == nil {
-		return nil, report.Err()
+		return nil, refusal(report)
 	}
 	warnFile(report, f)
 	set, err := newSet(convert(report, f), report)
@@ -50,7 +50,7 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 	report := document.NewReport("service config")
 	f := read(report, data, func(root *document.Node) { respell(root) })
 	if f == nil {
-		return nil, report.Err()
+		return nil, refusal(report)
 	}
 	config := convert(report, f)
 	if config.Idempotency == IdempotencyByName {
@@ -72,14 +72,14 @@ func RespellServiceConfig(file string, data []byte) ([]byte, error) {
 	report := document.NewReport(file)
 	root := document.Parse(report, data, fileFormat)
 	if root == nil {
-		return nil, report.Err()
+		return nil, refusal(report)
 	}
 	if !respell(root) {
 		return data, nil
 	}
 	text, ok := root.JSON(report, "")
 	if !ok {
-		return nil, report.Err()
+		return nil, refusal(report)
 	}
 	return text, nil
 }

@@ -39,7 +39,7 @@ type Policy struct {
 func New(s Spec) (*Policy, error) {
 	var report document.Report
 	checkSpec(&report, "", s)
-	if err := report.Err(); err != nil {
+	if err := refusal(&report); err != nil {
 		return nil, err
 	}
 	p := compile(s)

@@ -67,7 +67,7 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(plain); err != nil { // a checked set holds nothing that JSON cannot
-		return nil, []Diagnostic{{Message: "cannot be written as JSON: " + err.Error()}}
+		return nil, []Diagnostic{{Severity: SeverityError, Message: "cannot be written as JSON: " + err.Error()}}
 	}
 	return b.Bytes(), n
 }

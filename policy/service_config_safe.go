@@ -128,7 +128,7 @@ func (n *configNotes) leftOut(path string, list []leftOut) {
 func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 	var list []Diagnostic
 	warn := func(field, value, why string) {
-		list = append(list, report.Locate(Diagnostic{
+		list = append(list, locate(report, Diagnostic{
 			Severity: SeverityWarning, Field: field, Value: value,
 			Message: "other gRPC clients that are given this file repeat it all the same (" + why + `); give them what "stagger export" writes`,
 		}))

@@ -54,7 +54,7 @@ func NewSet(c Config) (*Set, error) {
 // newSet adds to what the reading of a file has reported.
 func newSet(c Config, report *document.Report) (*Set, error) {
 	checkConfig(report, c)
-	if err := report.Err(); err != nil {
+	if err := refusal(report); err != nil {
 		return nil, err
 	}
 	s := &Set{
@@ -71,7 +71,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		channel:     c.channel,
 
 		balancing:   c.channel.balancing(),
-		balancingAt: report.Locate(Diagnostic{Field: balancingKey}),
+		balancingAt: locate(report, Diagnostic{Severity: SeverityError, Field: balancingKey}),
 	}
 	for _, m := range c.Methods {
 		s.methods = append(s.methods, MethodConfig{slices.Clone(m.Names), m.clone()})

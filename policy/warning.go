@@ -33,14 +33,14 @@ func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
 		}
 	}
-	found := report.Warnings()
+	found := diagnosed(report.Warnings())
 	list := make([]pendingWarning, 0, len(found)+len(c.Budgets))
 	for _, p := range found {
 		list = append(list, pendingWarning{Diagnostic: p})
 	}
 	for i, b := range c.Budgets {
 		d := Diagnostic{Severity: SeverityWarning, Field: fmt.Sprintf("budgets[%d].name", i), Value: strconv.Quote(b.Name)}
-		list = append(list, pendingWarning{report.Locate(d), sayUnused(b.Name)})
+		list = append(list, pendingWarning{locate(report, d), sayUnused(b.Name)})
 	}
 	slices.SortStableFunc(list, func(a, b pendingWarning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -86,7 +86,7 @@ func wideNames(report *document.Report, c Config) (list []wideName) {
 		for j, name := range m.Names {
 			if (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" &&
 				resolve(m.Idempotency, c.Idempotency, name) == IdempotencyDeclared {
-				list = append(list, wideName{report.Locate(Diagnostic{
+				list = append(list, wideName{locate(report, Diagnostic{
 					Severity: SeverityNote, Field: fmt.Sprintf("methodConfig[%d].name[%d]", i, j), Value: strconv.Quote(name.String()),
 				}), name})
 			}

@@ -13,36 +13,21 @@ type Severity uint8
 
 // The severities.
 const (
-	SeverityError   Severity = iota // it is wrong, and refused
-	SeverityWarning                 // it is right, and may surprise
-	SeverityNote                    // it is worth knowing
+	SeverityError   Severity = iota + 1 // it is wrong, and refused
+	SeverityWarning                     // it is right, and may surprise
+	SeverityNote                        // it is worth knowing
 )
-
-// String is "error", "warning" or "note".
-func (s Severity) String() string {
-	switch s {
-	case SeverityError:
-		return "error"
-	case SeverityWarning:
-		return "warning"
-	default:
-		return "note"
-	}
-}
-
-// MarshalText is [Severity.String], for JSON.
-func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Diagnostic is one thing that is to be said of a document. Parts that are not known are empty: a config
 // that was written in Go has no file and no lines.
 type Diagnostic struct {
-	Severity Severity `json:"severity"`
-	File     string   `json:"file"`
-	Line     int      `json:"line,omitempty"`   // from 1
-	Column   int      `json:"column,omitempty"` // from 1, in characters
-	Field    string   `json:"field,omitempty"`  // "methodConfig[0].retryPolicy.maxAttempts"
-	Value    string   `json:"value,omitempty"`  // as written
-	Message  string   `json:"message"`          // what is wrong, and what would be right
+	Severity Severity
+	File     string
+	Line     int    // from 1
+	Column   int    // from 1, in characters
+	Field    string // "methodConfig[0].retryPolicy.maxAttempts"
+	Value    string // as written
+	Message  string // what is wrong, and what would be right
 }
 
 // String is one line, without the severity:
@@ -74,10 +59,13 @@ type Error struct {
 }
 
 // Error lists the diagnostics, one a line.
-func (e *Error) Error() string {
-	lines := make([]string, len(e.Diagnostics))
-	for i, d := range e.Diagnostics {
-		lines[i] = d.String()
+func (e *Error) Error() string { return Lines(e.Diagnostics) }
+
+// Lines lists values, one a line.
+func Lines[T fmt.Stringer](list []T) string {
+	lines := make([]string, len(list))
+	for i, v := range list {
+		lines[i] = v.String()
 	}
 	return strings.Join(lines, "\n")
 }

@@ -62,7 +62,7 @@ func (r *Report) ErrorAt(at Position, field, format string, args ...any) {
 	if r.full(SeverityError) {
 		return
 	}
-	r.append(Diagnostic{Line: at.Line, Column: at.Column, Field: field, Message: fmt.Sprintf(format, args...)})
+	r.append(Diagnostic{Severity: SeverityError, Line: at.Line, Column: at.Column, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 // Misread reports a value that could not be read.
@@ -72,7 +72,7 @@ func (r *Report) Misread(field string, n *Node, format string, args ...any) {
 		return
 	}
 	r.append(Diagnostic{
-		Line: n.At.Line, Column: n.At.Column, Field: field, Value: Shorten(n.Raw), Message: fmt.Sprintf(format, args...),
+		Severity: SeverityError, Line: n.At.Line, Column: n.At.Column, Field: field, Value: Shorten(n.Raw), Message: fmt.Sprintf(format, args...),
 	})
 }
 

@@ -4,7 +4,6 @@
 package document
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -63,15 +62,6 @@ func TestReportIsBounded(t *testing.T) {
 		if last := list[len(list)-1]; len(list) != 1001 || last.String() != "and 4000 more, which are not listed" {
 			t.Errorf("%d, and last %v", len(list), last)
 		}
-	}
-}
-
-func TestDiagnosticInJSON(t *testing.T) {
-	t.Parallel()
-	text, err := json.Marshal([]Diagnostic{{Severity: SeverityNote, File: "f", Line: 1, Column: 2, Field: "a", Value: "b", Message: "c"}, {}})
-	const want = `[{"severity":"note","file":"f","line":1,"column":2,"field":"a","value":"b","message":"c"},{"severity":"error","file":"","message":""}]`
-	if err != nil || string(text) != want {
-		t.Errorf("got %s, %v; want %s", text, err, want)
 	}
 }
 

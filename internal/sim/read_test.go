@@ -14,7 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 const retryFile = `methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}}]`
@@ -232,7 +232,7 @@ func TestLoad(t *testing.T) {
 func TestParseErrorOrder(t *testing.T) {
 	t.Parallel()
 	_, err := parse("phases: 7\nseed: x\ntitle: [a]\n")
-	list, ok := errors.AsType[*policy.Error](err)
+	list, ok := errors.AsType[*document.Error](err)
 	if !ok || len(list.Diagnostics) != 3 || list.Diagnostics[0].Line != 1 || list.Diagnostics[2].Line != 3 {
 		t.Errorf("error %v; want three problems", err)
 	}

@@ -44,9 +44,9 @@ func unreadable(err error) []policy.Diagnostic {
 		return wrong.Diagnostics
 	}
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return []policy.Diagnostic{{File: at.Path, Message: "cannot be read: " + at.Err.Error()}}
+		return []policy.Diagnostic{{Severity: policy.SeverityError, File: at.Path, Message: "cannot be read: " + at.Err.Error()}}
 	}
-	return []policy.Diagnostic{{Message: "cannot be read: " + err.Error()}}
+	return []policy.Diagnostic{{Severity: policy.SeverityError, Message: "cannot be read: " + err.Error()}}
 }
 
 // maxDepth is more layers than anyone has, one below the other.
