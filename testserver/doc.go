@@ -32,7 +32,7 @@
 //		testserver.Play(testserver.EchoAll()))
 //
 // Tests in other languages have the same server as a process, "stagger faultserver", with its scripts
-// in a file or by a control service.
+// in a file or given over HTTP.
 //
 // # Virtual time
 //

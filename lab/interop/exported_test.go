@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +22,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/policy"
-	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
 // caller is a client program, of which a test orders calls.
@@ -180,6 +179,25 @@ func allCallers(t *testing.T, command string) []namedCaller {
 	return all
 }
 
+// ask makes a request, and returns the answer.
+func ask(t *testing.T, method, url, body string) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil || reply.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %v, %s: %s", method, url, err, reply.Status, text)
+	}
+	return text
+}
+
 // untilKnown is how many calls tell what a method's calls usually take: before that, stagger sends no hedge after a delay.
 const untilKnown = 20
 
@@ -189,10 +207,11 @@ func TestExportedPolicy(t *testing.T) {
 	required(t)
 	command := buildStagger(t)
 	callers := allCallers(t, command)
-	server := port(t)
-	start(t, nil, command, "faultserver", "--listen", address(server), "--format", "json")
+	server, control := port(t), port(t)
+	start(t, nil, command, "faultserver", "--listen", address(server), "--control", address(control), "--format", "json")
 	listening(t, server)
-	faults := faultserverv1.NewFaultServiceClient(dial(t, address(server)))
+	listening(t, control)
+	faults := "http://" + address(control)
 	shown := table{header: []string{"scenario"}}
 	for _, c := range callers {
 		shown.header = append(shown.header, c.name)
@@ -210,7 +229,7 @@ func TestExportedPolicy(t *testing.T) {
 		{"a code that is not listed", "GetOrder", `{"fail": {"code": "ABORTED"}}`, "1 1 1 1", 0},
 		{"a connection that is cut", "GetOrder", `{"drop": {}}, {"ok": {}}`, "2 2 2 2", 0},
 		{"a method that nobody declared safe", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1", 0},
-		{"headers, then a failure", "GetOrder", `{"moves": [{"send_header": {"entries": [{"key": "x-here", "value": "1"}]}}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1", 0},
+		{"headers, then a failure", "GetOrder", `{"moves": [{"sendHeader": {"entries": [{"key": "x-here", "value": "1"}]}}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1", 0},
 		{"a server stream, two failures", "WatchOrders", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"replies": [{"raw": ""}]}`, "3 3 3 3", 0},
 		{"a server stream, a message, then a failure", "WatchOrders", `{"replies": [{"raw": ""}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "1 1 1 1", 0},
 		{"pushback 20", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["20"]}, {"ok": {}}`, "2 2 2 2", 0},
@@ -225,30 +244,22 @@ func TestExportedPolicy(t *testing.T) {
 		{"hedging, every attempt fails", "ListOrders", `{"fail": {"code": "UNAVAILABLE"}}`, "3 1 1 3", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			script := new(faultserverv1.SetScriptRequest)
-			text := fmt.Sprintf(`{"method": "%s%s", "steps": [%s]}`, service, row.method, row.steps)
-			if err := protojson.Unmarshal([]byte(text), script); err != nil {
-				t.Fatal(err)
-			}
+			script := fmt.Sprintf(`{"scripts": [{"method": "%s%s", "steps": [%s]}]}`, service, row.method, row.steps)
 			kind := "unary"
 			if row.method == "WatchOrders" {
 				kind = "stream"
 			}
 			shownRow := []string{row.name}
 			for _, c := range callers {
-				if _, err := faults.Reset(t.Context(), new(faultserverv1.ResetRequest)); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := faults.SetScript(t.Context(), script); err != nil {
-					t.Fatal(err)
-				}
+				ask(t, http.MethodPost, faults+"/reset", "")
+				ask(t, http.MethodPut, faults+"/scripts", script)
 				answers := c.call(t, order{address(server), service + row.method, kind, row.before + 1})
-				list, err := faults.ListAttempts(t.Context(), new(faultserverv1.ListAttemptsRequest))
-				if err != nil {
+				var list struct{ Count int }
+				if err := json.Unmarshal(ask(t, http.MethodGet, faults+"/attempts", ""), &list); err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%s: %d attempts, %v", c.name, list.GetCount(), answers[row.before:])
-				shownRow = append(shownRow, strconv.Itoa(int(list.GetCount())-row.before))
+				t.Logf("%s: %d attempts, %v", c.name, list.Count, answers[row.before:])
+				shownRow = append(shownRow, strconv.Itoa(list.Count-row.before))
 			}
 			if got := strings.Join(shownRow[1:], " "); got != row.want {
 				t.Errorf("attempts: %s; the table says %s", got, row.want)

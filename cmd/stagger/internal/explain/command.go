@@ -112,7 +112,7 @@ func Command() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.Var(codeFlag{&o.Code}, "code", "`code` that every attempt fails with, its name or number")
+	cli.CodeFlag(c, &o.Code, "code", "`code` that every attempt fails with, its name or number")
 	flags.StringVar(&o.Pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
 	flags.DurationVar(&o.Deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
 	flags.DurationVar(&o.Latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
@@ -136,8 +136,7 @@ func Command() *cobra.Command {
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
 	cli.EnumFlag(c, &o.format, "format", "how the answer is written", "text", formatJSON)
 	api.Flag(c, &o.images)
-	_ = c.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
-	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
 	for _, flag := range []string{"pushback", "deadline", "latency", "succeed", "cancel", "close", "seed"} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}

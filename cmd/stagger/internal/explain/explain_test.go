@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
@@ -135,21 +136,6 @@ methodConfig:
 	}
 }
 
-func TestCodeFlag(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]codes.Code{"UNAVAILABLE": codes.Unavailable, "unavailable": codes.Unavailable, "8": codes.ResourceExhausted} {
-		var got codes.Code
-		if err := (codeFlag{&got}).Set(name); got != want || err != nil {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
-	}
-	for _, name := range []string{"OK", "0", "17", "UNAVAILABEL", ""} {
-		if err := (codeFlag{new(codes.Code)}).Set(name); err == nil {
-			t.Errorf("%q is taken for a code", name)
-		}
-	}
-}
-
 // TestExplainRangeOfWaits has a deadline that leaves no time for the longest wait.
 func TestExplainRangeOfWaits(t *testing.T) {
 	t.Parallel()
@@ -232,8 +218,7 @@ func learn(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn) {
 
 // codeNamed is a code as gRPC for Go calls it.
 func codeNamed(name string) string {
-	var c codes.Code
-	_ = (codeFlag{&c}).Set(name)
+	c, _ := cli.ParseCode(name)
 	return c.String()
 }
 

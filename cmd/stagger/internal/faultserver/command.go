@@ -6,7 +6,6 @@ package faultserver
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -24,10 +22,9 @@ const help = `Run a gRPC server that answers every method of every service as a 
 errors, pushback, delays, silence, half a stream, a cut connection, an overload. Clients
 in any language can be tested against it.
 
-The script is a file (--script), or comes from the test itself, by the control service
-stagger.faultserver.v1.FaultService on the same address: SetScript, AddSteps,
-ListAttempts, WatchAttempts, Reset. Without any, everything is answered OK with an empty
-message. Messages are bytes, or JSON for an API that the server knows (--descriptors).
+The script is a file (--script), or comes from the test itself, over HTTP (--control).
+Without any, everything is answered OK with an empty message. Messages are bytes, or JSON
+for an API that the server knows (--descriptors).
 
     scripts:
       - method: /acme.orders.v1.OrderService/GetOrder   # or /acme.orders.v1.OrderService/*, or "*"
@@ -36,7 +33,19 @@ message. Messages are bytes, or JSON for an API that the server knows (--descrip
           - {replies: [{json: {id: "7"}}]}              # from then on
 
 All that a script can say is described in proto/stagger/faultserver/v1/script.proto. The
-server has gRPC's reflection and health services, so grpcurl needs no .proto files.
+server has gRPC's reflection and health services.
+
+A test controls the server over HTTP, on an address of its own, which the first line of
+the output names:
+
+    PUT    /scripts   the body is a script file that gives methods new scripts
+    POST   /scripts   the body is one that appends steps to the scripts of methods
+    DELETE /scripts   takes the script of ?method= away
+    GET    /attempts  what the server has seen, in JSON: ?method=, ?after= (a serial),
+                      ?requests=true, ?wait=10s&events=7 (until there are other than
+                      the 7 events of the list before)
+    DELETE /attempts  forgets them; scripts begin anew
+    POST   /reset     also goes back to the script file, for the next test
 
 Each attempt is a line of the output when it ends; at the end (Ctrl-C, SIGTERM) comes a
 table of what was seen. Port 0 takes a free port, which the first line names.
@@ -45,16 +54,16 @@ Whoever can reach the server can tell it what to do: it listens to this machine 
 unless --allow-remote says otherwise.`
 
 const examples = `  stagger faultserver --script faults.yaml
-  stagger faultserver --listen 127.0.0.1:0 --format json   # a test reads the address from the first line
+  stagger faultserver --listen 127.0.0.1:0 --format json   # a test reads the addresses from the first line
   stagger faultserver --script faults.yaml --descriptors image.binpb
-  stagger faultserver --listen :50051 --allow-remote       # in a container`
+  stagger faultserver --listen :50051 --control :50052 --allow-remote  # in a container`
 
 // settings are the command's flags.
 type settings struct {
 	listen  string
 	remote  bool
 	script  string
-	control bool
+	control string
 	keep    int
 	format  string
 	images  []string
@@ -75,12 +84,13 @@ func Command() *cobra.Command {
 	c.Flags().StringVar(&s.listen, "listen", "127.0.0.1:50051", "the `address` to listen on; port 0 is any that is free")
 	c.Flags().BoolVar(&s.remote, "allow-remote", false, "listen on an address that other machines can reach")
 	c.Flags().StringVar(&s.script, "script", "", "what to answer, in YAML or JSON; - is the standard input: `faults.yaml`")
-	c.Flags().BoolVar(&s.control, "control", true, "let clients change the script, by the control service")
-	c.Flags().IntVar(&s.keep, "keep", 1000, "how many `attempts` the control service can list, at least 1")
+	c.Flags().StringVar(&s.control, "control", "127.0.0.1:0", "the `address` at which tests change the script and list attempts; empty: none")
+	c.Flags().IntVar(&s.keep, "keep", 1000, "how many `attempts` can be listed, at least 1")
 	cli.EnumFlag(c, &s.format, "format", "how attempts are written", "text", "json")
 	api.Flag(c, &s.images)
 	_ = c.MarkFlagFilename("script", "yaml", "yml", "json") // the flags are there
 	_ = c.RegisterFlagCompletionFunc("listen", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("control", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("keep", cobra.NoFileCompletions)
 	return c
 }
@@ -96,21 +106,18 @@ func run(c *cobra.Command, s settings) error {
 			return err
 		}
 	}
-	known := control.NewAPI(files...)
-	script, err := load(c, s.script, known)
-	if err != nil {
-		return err
+	controller := newControl(newRegistry(files...))
+	if s.script != "" {
+		data, err := cli.ReadFile(c, s.script)
+		if err != nil {
+			return err
+		}
+		if err := controller.load(cli.FileName(s.script), data); err != nil {
+			return err
+		}
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // from here on: the table comes first
 	context.AfterFunc(ctx, stop)                                                  // a second signal ends the process at once
 	defer stop()
-	lis, err := listen(ctx, s.listen, s.remote)
-	if err != nil {
-		return err
-	}
-	log, err := newAttemptLog(c.OutOrStdout(), s.format, lis.Addr().String())
-	if err != nil {
-		return errors.Join(err, lis.Close())
-	}
-	return serve(ctx, lis, log, control.Settings{Script: script, API: known, Closed: !s.control}, s.keep)
+	return s.serve(ctx, controller, c.OutOrStdout())
 }

@@ -8,8 +8,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +27,6 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
-	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -122,9 +123,10 @@ scripts:
       - {fail: {code: UNAVAILABLE}, times: 2}
       - {replies: [{json: {name: tea}}]}
 `))
-	address, ok := strings.CutPrefix(p.line(t), "listening on ")
-	if !ok {
-		t.Fatal("the first line says no address")
+	line := p.line(t)
+	address, rest, ok := strings.Cut(strings.TrimPrefix(line, "listening on "), ", control on http://127.0.0.1:")
+	if _, err := strconv.Atoi(rest); !ok || err != nil {
+		t.Fatalf("got %q; want two addresses", line)
 	}
 	retrier, err := interceptor.New(mustParse(t, `
 methodConfig:
@@ -162,19 +164,13 @@ func mustParse(t *testing.T, text string) *policy.Set {
 func TestServerIsControlled(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--format", "json", "--keep", "2")
-	var first struct {
-		Listening string `json:"listening"`
-	}
+	var first struct{ Listening, Control string }
 	if err := json.Unmarshal([]byte(p.line(t)), &first); err != nil {
 		t.Fatal(err)
 	}
 	conn := dial(t, first.Listening)
-	control := faultserverv1.NewFaultServiceClient(dial(t, first.Listening))
-	_, err := control.SetScript(t.Context(), &faultserverv1.SetScriptRequest{Method: get, Steps: []*faultserverv1.Step{
-		{End: &faultserverv1.Step_Fail{Fail: &faultserverv1.Fail{Code: "ABORTED"}}}, {},
-	}})
-	if err != nil {
-		t.Fatal(err)
+	if got := ask(t, http.MethodPut, first.Control+"/scripts", `scripts: [{method: "*", steps: [{fail: {code: ABORTED}}, {}]}]`); got != "" {
+		t.Fatal(got)
 	}
 	var line struct {
 		Method string `json:"method"`
@@ -189,9 +185,8 @@ func TestServerIsControlled(t *testing.T) {
 			t.Errorf("%v: got %+v; want attempt %d with %v", err, line, i+1, want)
 		}
 	}
-	list, err := control.ListAttempts(t.Context(), &faultserverv1.ListAttemptsRequest{})
-	if err != nil || len(list.GetAttempts()) != 2 || list.GetCount() != 3 {
-		t.Errorf("got %v, %v; want the last 2 of 3", list, err)
+	if got := ask(t, http.MethodGet, first.Control+"/attempts", ""); strings.Count(got, get) != 2 || !strings.Contains(got, `"count":3`) {
+		t.Errorf("got %s; want the last 2 of 3", got)
 	}
 	want := `{"linesLeftOut":0,"summary":[{"method":"/acme.orders.v1.OrderService/GetOrder","attempts":3,"retries":0,"cancelled":0,"codes":{"ABORTED":1,"OK":2}}]}` + "\n"
 	if got := p.rest(t); got != want {
@@ -199,24 +194,31 @@ func TestServerIsControlled(t *testing.T) {
 	}
 }
 
-func TestServerWithoutControl(t *testing.T) {
-	t.Parallel()
-	p := start(t, "--control=false")
-	address := strings.TrimPrefix(p.line(t), "listening on ")
-	control := faultserverv1.NewFaultServiceClient(dial(t, address))
-	if _, err := control.Reset(t.Context(), &faultserverv1.ResetRequest{}); err != nil {
-		t.Error(err)
+// ask makes a request, and returns the answer.
+func ask(t *testing.T, method, url, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if line := p.line(t); !strings.Contains(line, "/stagger.faultserver.v1.FaultService/Reset  attempt 1") {
-		t.Errorf("got %q; want an attempt like any other", line)
+	reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	p.rest(t)
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
-func TestServerWithoutCalls(t *testing.T) {
+func TestServerWithoutControlAndCalls(t *testing.T) {
 	t.Parallel()
-	p := start(t)
-	p.line(t)
+	p := start(t, "--control", "")
+	if line := p.line(t); strings.Contains(line, "control") {
+		t.Errorf("got %q; want one address", line)
+	}
 	if got := p.rest(t); got != "no attempts\n" {
 		t.Errorf("got %q", got)
 	}
@@ -231,6 +233,7 @@ func TestServerErrors(t *testing.T) {
 		code int
 	}{
 		{[]string{"--keep", "0"}, "--keep 0: must be at least 1", cli.ExitUsage},
+		{[]string{"--listen", "127.0.0.1:0", "--control", "192.0.2.1:0"}, "--control 192.0.2.1:0: other machines can reach it", cli.ExitUsage},
 		{[]string{"--script", "none.yaml"}, "open none.yaml: no such file or directory", cli.ExitFailure},
 		{[]string{"--script", bad}, bad + ":1:10: scripts: 7: must be a list, in brackets or one entry a line after a dash", cli.ExitFailure},
 		{[]string{"--descriptors", bad}, bad + ": is not a binary google.protobuf.FileDescriptorSet; make one with buf build", cli.ExitFailure},

@@ -4,7 +4,6 @@
 package faultserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,10 +14,9 @@ import (
 	"unicode"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -32,12 +30,22 @@ type attemptLog struct {
 	summary summary
 }
 
-// newAttemptLog begins with the address of the server.
-func newAttemptLog(to io.Writer, format, address string) (*attemptLog, error) {
+// addresses are those of a server.
+type addresses struct {
+	Listening string `json:"listening"`
+	Control   string `json:"control,omitempty"` // as a URL
+}
+
+// newAttemptLog begins with the addresses of the server.
+func newAttemptLog(to io.Writer, format string, of addresses) (*attemptLog, error) {
 	l := &attemptLog{json: format == "json", style: terminal.StyleOf(to), summary: summary{}}
-	first := "listening on " + address + "\n"
+	first := "listening on " + of.Listening
+	if of.Control != "" {
+		first += ", control on " + of.Control
+	}
+	first += "\n"
 	if l.json {
-		first = object(map[string]string{"listening": address})
+		first = object(of)
 	}
 	_, err := io.WriteString(to, first)
 	l.out = newLineWriter(to)
@@ -51,10 +59,10 @@ func (l *attemptLog) add(a testserver.Attempt) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	retry := control.Attempt(a).GetPreviousAttempts()
+	retry := previous(a.Metadata)
 	l.summary.add(a.Method, a.Code, retry > 0, a.Cancelled)
 	if l.json {
-		l.out.write(inJSON(a))
+		l.out.write(object(toJSON(a)))
 	} else {
 		l.out.write(l.inText(a, retry))
 	}
@@ -74,9 +82,9 @@ func (l *attemptLog) end() error {
 	return l.out.end(dropped + l.summary.table())
 }
 
-func (l *attemptLog) inText(a testserver.Attempt, retry uint32) string {
+func (l *attemptLog) inText(a testserver.Attempt, retry int) string {
 	var b strings.Builder
-	name := fmt.Sprintf("%-19s", control.CodeName(a.Code))
+	name := fmt.Sprintf("%-19s", policy.CodeName(a.Code))
 	if a.Code == codes.OK {
 		name = l.style.Success(name)
 	} else {
@@ -108,20 +116,6 @@ func printable(method string) string {
 		return strconv.Quote(method)
 	}
 	return method
-}
-
-// inJSON is a line; protojson adds blanks at random, which are taken out.
-func inJSON(a testserver.Attempt) string {
-	var b bytes.Buffer
-	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(control.Attempt(a))
-	if err == nil {
-		err = json.Compact(&b, text)
-	}
-	if err != nil {
-		return fmt.Sprintf("{\"error\":%q}\n", err) // cannot be: all its texts are valid
-	}
-	b.WriteByte('\n')
-	return b.String()
 }
 
 // object is a line of JSON.

@@ -17,8 +17,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// attempt is one that has ended.
-func attempt(method string, code codes.Code) testserver.Attempt {
+// ended is an attempt that has ended.
+func ended(method string, code codes.Code) testserver.Attempt {
 	start := time.Date(2026, 11, 20, 9, 30, 1, 5e6, time.UTC)
 	return testserver.Attempt{
 		Method: method, Serial: 4, Number: 3, Conn: 2, Time: start, End: start.Add(12340 * time.Microsecond),
@@ -29,15 +29,15 @@ func attempt(method string, code codes.Code) testserver.Attempt {
 func TestLogText(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	log, err := newAttemptLog(&out, "text", "127.0.0.1:1")
+	log, err := newAttemptLog(&out, "text", addresses{Listening: "127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	running := attempt("/a.B/C", codes.OK)
+	running := ended("/a.B/C", codes.OK)
 	running.End = time.Time{}
 	log.add(running)
-	log.add(attempt("/a.B/C", codes.Unavailable))
-	first := attempt("/a.B/\x1b[31m", codes.OK)
+	log.add(ended("/a.B/C", codes.Unavailable))
+	first := ended("/a.B/\x1b[31m", codes.OK)
 	first.Metadata, first.Cancelled, first.End = nil, true, first.Time.Add(1500)
 	log.add(first)
 	if err := log.end(); err != nil {
@@ -61,18 +61,18 @@ func TestLogText(t *testing.T) {
 func TestLogJSON(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	log, err := newAttemptLog(&out, "json", "127.0.0.1:1")
+	log, err := newAttemptLog(&out, "json", addresses{Listening: "127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.add(attempt("/a.B/C", codes.OK))
+	log.add(ended("/a.B/C", codes.OK))
 	if err := log.end(); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"listening":"127.0.0.1:1"}
-{"serial":4,"method":"/a.B/C","number":3,"connection":2,"startTime":"2026-11-20T09:30:01.005Z","endTime":"2026-11-20T09:30:01.017340Z",` +
-		`"previousAttempts":1,"metadata":[{"key":"grpc-previous-rpc-attempts","value":"1","binary":""}],"messagesReceived":1,"bytesReceived":"9",` +
-		`"halfClosed":false,"messagesSent":2,"code":"OK","cancelled":false,"requests":[]}
+{"serial":4,"method":"/a.B/C","number":3,"connection":2,"startTime":"2026-11-20T09:30:01.005Z","endTime":"2026-11-20T09:30:01.01734Z",` +
+		`"timeoutSeconds":0,"previousAttempts":1,"metadata":{"grpc-previous-rpc-attempts":["1"]},"messagesReceived":1,"bytesReceived":9,` +
+		`"halfClosed":false,"messagesSent":2,"code":"OK","cancelled":false}
 {"linesLeftOut":0,"summary":[{"method":"/a.B/C","attempts":1,"retries":1,"cancelled":0,"codes":{"OK":1}}]}
 `
 	if out.String() != want {
@@ -85,17 +85,17 @@ func TestLogIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-		log, err := newAttemptLog(w, "text", "a:1")
+		log, err := newAttemptLog(w, "text", addresses{Listening: "a:1"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		const more = 10
 		for range maxUnread {
-			log.add(attempt("/a.B/C", codes.OK))
+			log.add(ended("/a.B/C", codes.OK))
 		}
 		synctest.Wait() // the writer has taken one
 		for range more + 1 {
-			log.add(attempt("/a.B/C", codes.OK))
+			log.add(ended("/a.B/C", codes.OK))
 		}
 		var all []byte
 		var read error
@@ -120,12 +120,12 @@ func TestLogEndIsNotRead(t *testing.T) {
 			r, w := io.Pipe()
 			defer r.Close()
 			go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-			log, err := newAttemptLog(w, "text", "a:1")
+			log, err := newAttemptLog(w, "text", addresses{Listening: "a:1"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range lines {
-				log.add(attempt("/a.B/C", codes.OK))
+				log.add(ended("/a.B/C", codes.OK))
 				synctest.Wait()
 			}
 			start := time.Now()
@@ -142,11 +142,11 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 
 func TestLogErrors(t *testing.T) {
 	t.Parallel()
-	log, err := newAttemptLog(brokenPipe{}, "text", "a:1")
+	log, err := newAttemptLog(brokenPipe{}, "text", addresses{Listening: "a:1"})
 	if err == nil {
 		t.Error("no error for the first line")
 	}
-	log.add(attempt("/a.B/C", codes.OK))
+	log.add(ended("/a.B/C", codes.OK))
 	if err := log.end(); err == nil || err.Error() != "broken pipe" {
 		t.Errorf("got %v; want the pipe's error", err)
 	}

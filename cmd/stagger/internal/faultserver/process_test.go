@@ -37,7 +37,8 @@ func TestProcessEndsOnSignal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := dial(t, strings.TrimSpace(strings.TrimPrefix(first, "listening on ")))
+	address, _, _ := strings.Cut(strings.TrimPrefix(first, "listening on "), ",")
+	conn := dial(t, address)
 	if code := call(t, conn); code != codes.DataLoss {
 		t.Errorf("got %v; want DATA_LOSS", code)
 	}

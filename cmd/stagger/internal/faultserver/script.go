@@ -4,35 +4,30 @@
 package faultserver
 
 import (
-	"github.com/spf13/cobra"
+	"maps"
+
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
 	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
+	"github.com/stagger-go/stagger/testserver"
 )
 
-// load reads a script file; "" is a script without steps.
-func load(c *cobra.Command, file string, known *control.API) (*faultserverv1.ScriptFile, error) {
-	if file == "" {
-		return &faultserverv1.ScriptFile{}, nil
-	}
-	data, err := cli.ReadFile(c, file)
-	if err != nil {
-		return nil, err
-	}
-	return parse(cli.FileName(file), data, known)
+// script has the scripts of some methods; the zero script has none.
+type script struct {
+	steps  map[string][]testserver.Step // by the pattern of the methods
+	queues map[string]queue             // by name
 }
 
-// parse reads a script in YAML or JSON. The error is a [document.Error] with all that is wrong.
-func parse(file string, data []byte, known *control.API) (*faultserverv1.ScriptFile, error) {
+// parse reads a script file in YAML or JSON, or a request with the same content. The error is a [document.Error] with
+// all that is wrong. The steps are for a server with the queues of before; with appending, they follow those of before.
+func parse(file string, data []byte, known *registry, before script, appending bool) (script, error) {
 	report := document.NewReport(file)
 	root := document.Parse(report, data, document.Format{Name: "script file", Key: "scripts"})
 	if root == nil {
-		return nil, report.Err()
+		return script{}, report.Err()
 	}
 	decoder := document.Decoder{
 		Report: report,
@@ -43,19 +38,24 @@ func parse(file string, data []byte, known *control.API) (*faultserverv1.ScriptF
 			return readAny(report, known, field, n), true
 		},
 	}
-	var script faultserverv1.ScriptFile
-	decoder.Decode("", root, script.ProtoReflect())
-	if report.ErrorCount() == 0 {
-		control.Check(report, &script, known)
-	}
+	var decoded faultserverv1.ScriptFile
+	decoder.Decode("", root, decoded.ProtoReflect())
 	if err := report.Err(); err != nil {
-		return nil, err
+		return script{}, err
 	}
-	return &script, nil
+	b := builder{report: report, known: known, queues: maps.Clone(before.queues)}
+	if b.queues == nil {
+		b.queues = map[string]queue{}
+	}
+	if !appending {
+		before.steps = nil
+	}
+	steps := b.build(&decoded, before.steps)
+	return script{steps, b.queues}, report.Err()
 }
 
 // readAny reads a message of a type that the file names, and the API knows.
-func readAny(report *document.Report, known *control.API, field string, n *document.Node) protoreflect.Value {
+func readAny(report *document.Report, known *registry, field string, n *document.Node) protoreflect.Value {
 	const form = `must be a message with its "@type"`
 	if n.Kind != document.Object {
 		report.Misfit(field, n, form)
@@ -67,7 +67,7 @@ func readAny(report *document.Report, known *control.API, field string, n *docum
 		return protoreflect.Value{}
 	}
 	if err := (protojson.UnmarshalOptions{Resolver: known}).Unmarshal(text, &message); err != nil {
-		report.Misread(field, n, "%s: %s", form, control.Detail(err))
+		report.Misread(field, n, "%s: %s", form, detail(err))
 		return protoreflect.Value{}
 	}
 	return protoreflect.ValueOfMessage(message.ProtoReflect())

@@ -14,17 +14,17 @@ import (
 func TestListenOnLoopback(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"} {
-		lis, err := listen(t.Context(), address, false)
+		lis, err := listen(t.Context(), "--listen", address, false)
 		if err == nil {
 			lis.Close()
 		}
-		want := "--listen " + address + ": other machines can reach it, and tell it what to do: must be 127.0.0.1, [::1] or localhost, or --allow-remote must be given"
+		want := "--listen " + address + ": other machines can reach it: must be 127.0.0.1, [::1] or localhost, or --allow-remote must be given"
 		if err == nil || err.Error() != want || cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("got %v; want %s", err, want)
 		}
 	}
 	for _, address := range []string{"127.0.0.1:0", "127.8.8.8:0", "[::ffff:127.0.0.1]:0", "localhost:0"} {
-		lis, err := listen(t.Context(), address, false)
+		lis, err := listen(t.Context(), "--listen", address, false)
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 			continue
@@ -38,7 +38,7 @@ func TestListenOnLoopback(t *testing.T) {
 
 func TestListenAllowRemote(t *testing.T) {
 	t.Parallel()
-	lis, err := listen(t.Context(), ":0", true)
+	lis, err := listen(t.Context(), "--listen", ":0", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestListenAllowRemote(t *testing.T) {
 func TestListenErrors(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "127.0.0.1", "50051", "::1:50051"} {
-		_, err := listen(t.Context(), address, true)
+		_, err := listen(t.Context(), "--listen", address, true)
 		if err == nil || !strings.HasSuffix(err.Error(), "must be host:port, such as 127.0.0.1:50051") {
 			t.Errorf("%q: got %v", address, err)
 		}
@@ -60,12 +60,12 @@ func TestListenErrors(t *testing.T) {
 
 func TestListenOnTakenPort(t *testing.T) {
 	t.Parallel()
-	first, err := listen(t.Context(), "127.0.0.1:0", false)
+	first, err := listen(t.Context(), "--listen", "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	if second, err := listen(t.Context(), first.Addr().String(), false); err == nil {
+	if second, err := listen(t.Context(), "--listen", first.Addr().String(), false); err == nil {
 		second.Close()
 		t.Error("two servers listen on one port")
 	}

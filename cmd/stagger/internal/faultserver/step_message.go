@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package faultserver
 
 import (
 	"regexp"
@@ -39,7 +39,7 @@ func (b *builder) message(path string, m *faultserverv1.Message) [][]byte {
 	}
 	times := max(1, int(m.GetTimes()))
 	if times > maxMessages-b.messages {
-		b.report.Errorf(path+".times", times, "all messages together must be at most %d", maxMessages)
+		b.report.Errorf(path, nil, "all messages together must be at most %d", maxMessages)
 		return nil
 	}
 	if len(raw) > (maxMessageBytes-b.bytes)/times {
@@ -61,24 +61,24 @@ func (b *builder) json(path string, v *structpb.Value) []byte {
 		b.report.Errorf(path, nil, "must be raw: only the script of one method knows what its responses are, and this one is for %s", document.Shorten(b.method))
 		return nil
 	}
-	d := b.api.reply(b.method)
+	d := b.known.reply(b.method)
 	if d == nil {
 		b.report.Errorf(path, nil, "must be raw, or the server must be started with --descriptors: it does not know the method %s", document.Shorten(b.method))
 		return nil
 	}
 	text, err := protojson.Marshal(v)
 	if err != nil {
-		b.report.Errorf(path, nil, "must be a JSON value: %s", Detail(err))
+		b.report.Errorf(path, nil, "must be a JSON value: %s", detail(err))
 		return nil
 	}
 	m := dynamicpb.NewMessage(d)
-	if err := (protojson.UnmarshalOptions{Resolver: b.api}).Unmarshal(text, m); err != nil {
-		b.report.Errorf(path, nil, "must be the JSON form of %s: %s", d.FullName(), Detail(err))
+	if err := (protojson.UnmarshalOptions{Resolver: b.known}).Unmarshal(text, m); err != nil {
+		b.report.Errorf(path, nil, "must be the JSON form of %s: %s", d.FullName(), detail(err))
 		return nil
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		b.report.Errorf(path, nil, "must be a whole %s: %s", d.FullName(), Detail(err))
+		b.report.Errorf(path, nil, "must be a whole %s: %s", d.FullName(), detail(err))
 	}
 	return raw
 }
@@ -87,5 +87,5 @@ func (b *builder) json(path string, v *structpb.Value) []byte {
 // that nobody has seen.
 var mark = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(\(line \d+:\d+\): )?`)
 
-// Detail is what protobuf says of a message in JSON, without the mark of its errors.
-func Detail(err error) string { return mark.ReplaceAllString(err.Error(), "") }
+// detail is what protobuf says of a message in JSON, without the mark of its errors.
+func detail(err error) string { return mark.ReplaceAllString(err.Error(), "") }

@@ -1,20 +1,18 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package faultserver
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -43,31 +41,14 @@ func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 // code reads the code of a failure.
 func (b *builder) code(path, name string) (codes.Code, bool) {
 	const want = "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"
-	c, ok := parseCode(name)
+	c, ok := cli.ParseCode(name)
 	switch {
 	case name == "":
 		b.report.Errorf(path, nil, want)
-	case !ok || c == codes.OK:
+	case !ok:
 		b.report.Errorf(path, name, want)
 	default:
 		return c, true
 	}
 	return c, false
 }
-
-// parseCode reads a code's name, in upper or lower case, or its number.
-func parseCode(name string) (codes.Code, bool) {
-	if n, err := strconv.Atoi(name); err == nil {
-		good := n >= 0 && n <= int(codes.Unauthenticated) && strconv.Itoa(n) == name
-		return codes.Code(n), good
-	}
-	name = strings.ToUpper(name)
-	if name == "CANCELED" { // as Go has it
-		return codes.Canceled, true
-	}
-	n, ok := code.Code_value[name]
-	return codes.Code(n), ok
-}
-
-// CodeName is the name of a status code as scripts have it: UNAVAILABLE. One without a name is its number.
-func CodeName(c codes.Code) string { return code.Code(c).String() }

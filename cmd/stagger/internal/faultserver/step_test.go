@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control_test
+package faultserver
 
 import (
 	"context"
@@ -16,10 +16,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-
-	"github.com/stagger-go/stagger/cmd/stagger/internal/control"
-	"github.com/stagger-go/stagger/internal/document"
-	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
 // watch opens a stream, sends messages, half-closes, and returns what comes back and the end.
@@ -47,7 +43,7 @@ func (s scene) watch(t *testing.T, messages ...string) (string, error) {
 }
 
 func TestStep(t *testing.T) {
-	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
 		s.script(t, get, `{
 			"fail": {"code": "RESOURCE_EXHAUSTED", "retryInfo": "3s",
 				"details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "QUOTA"}]},
@@ -76,7 +72,7 @@ func TestStep(t *testing.T) {
 }
 
 func TestStepMoves(t *testing.T) {
-	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
 		// CgFh is StringValue("a"), CgFi of "b".
 		s.script(t, "/acme.orders.v1.OrderService/*", `{
 			"moves": [
@@ -107,7 +103,7 @@ func TestStepMoves(t *testing.T) {
 }
 
 func TestStepHangAndDrop(t *testing.T) {
-	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
 		s.script(t, get, `{"hang": {}}, {"drop": {}, "replies": [{}]}, {"ok": {}}`)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -121,8 +117,8 @@ func TestStepHangAndDrop(t *testing.T) {
 }
 
 func TestStepRandom(t *testing.T) {
-	stage(t, control.Settings{}, func(t *testing.T, s scene) {
-		const half = `{"random": {"probability": 0.5, "seed": "7", "step": {"fail": {"code": "UNAVAILABLE"}}}}`
+	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
+		const half = `{"random": {"probability": 0.5, "seed": 7, "step": {"fail": {"code": "UNAVAILABLE"}}}}`
 		s.script(t, get, half)
 		first := s.codesOf(t, get, 40)
 		s.script(t, get, half)
@@ -136,7 +132,7 @@ func TestStepRandom(t *testing.T) {
 }
 
 func TestStepQueue(t *testing.T) {
-	stage(t, control.Settings{}, func(t *testing.T, s scene) {
+	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
 		s.script(t, get, `{"queue": {"name": "db"}}, {"queue": {"name": "db", "workers": 1, "serviceTime": "1s", "length": 1, "refuseWith": "UNAVAILABLE"}}`)
 		s.script(t, list, `{"queue": {"name": "db"}}`)
 		results := make(chan answer, 3)
@@ -151,12 +147,9 @@ func TestStepQueue(t *testing.T) {
 		if first.elapsed != time.Second || second.elapsed != 1999*ms {
 			t.Errorf("served after %v and %v; want 1s and 1.999s", first.elapsed, second.elapsed)
 		}
-		_, err := s.control.SetScript(t.Context(), &faultserverv1.SetScriptRequest{
-			Method: get, Steps: steps(t, `{"queue": {"name": "db", "workers": 2, "serviceTime": "1s"}}, {"queue": {"name": "cache"}}`),
-		})
-		wantText(t, "message", status.Convert(err).Message(),
-			`steps[0].queue.name: "db": there is a queue of this name with other settings: must have the same, or the name alone, or another name`+"\n"+
-				`steps[1].queue.name: "cache": there is no queue of this name: some step must give its workers and serviceTime`)
+		wantText(t, "error", s.request(t, "PUT /scripts", scriptOf(get, `{"queue": {"name": "db", "workers": 2, "serviceTime": "1s"}}, {"queue": {"name": "cache"}}`)),
+			`1:95: scripts[0].steps[0].queue.name: "db": there is a queue of this name with other settings: must have the same, or the name alone, or another name`+"\n"+
+				`1:157: scripts[0].steps[1].queue.name: "cache": there is no queue of this name: some step must give its workers and serviceTime`)
 	})
 }
 
@@ -164,44 +157,41 @@ func TestStepErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ step, want string }{
 		{`{"times": 4294967295}`, "times: 4294967295: must be at most 2147483647"},
-		{`{"fail": {}}`, "fail.code: must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
+		{`{"fail": {}}`, "fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{`{"fail": {"code": "17"}}`, `fail.code: "17": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
 		{`{"fail": {"code": "014"}}`, `fail.code: "014": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
-		{`{"random": {"probability": "NaN"}}`, "random.probability: NaN: must be 0 to 1"},
+		{`{"random": {"probability": 1.5}}`, "random.probability: 1.5: must be 0 to 1"},
 		{`{"random": {"probability": 1, "step": {"times": 2}}}`, "random.step.times: 2: must stand at the step around random"},
 		{strings.Repeat(`{"random": {"step": `, 9) + `{}` + strings.Repeat(`}}`, 9), strings.Repeat("random.step.", 8) + "random.step: must not be more than 8 deep"},
-		{`{"queue": {"serviceTime": "1s"}}`, "queue.workers: 0: must be at least 1"},
-		{`{"queue": {"workers": 1}}`, `queue.serviceTime: 0s: must be more than 0, such as "0.05s"`},
+		{`{"queue": {"serviceTime": "1s"}}`, "queue.workers: is required; must be at least 1"},
+		{`{"queue": {"workers": 1}}`, `queue.serviceTime: is required; must be more than 0, such as "0.05s"`},
 		{
 			`{"queue": {"workers": 1, "serviceTime": "1s", "refuseWith": "0"}}`,
 			`queue.refuseWith: "0": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`,
 		},
-		{`{"delay": "315576000000s"}`, "delay: seconds:315576000000: must be at most 9223372035s, 292 years"},
+		{`{"delay": "315576000000s"}`, `delay: "315576000000s": must be at most 9223372035s, 292 years`},
 		{`{"header": [{"key": "a b"}]}`, `header[0].key: "a b": must be letters, digits, -, _ and .`},
 		{`{"header": [{"key": "a", "value": "b\nc"}]}`, `header[0].value: "b\nc": must be printable ASCII; other bytes need a key that ends in -bin`},
-		{`{"header": [{"key": "a", "binary": "AA=="}]}`, `header[0].binary: [0]: must be value: the key does not end in -bin`},
+		{`{"header": [{"key": "a", "binary": "AA=="}]}`, `header[0].binary: "AA==": must be value: the key does not end in -bin`},
 		{`{"trailer": [{"key": "a-bin", "value": "b"}]}`, `trailer[0].value: "b": must be binary: the key ends in -bin`},
 		{`{"trailer": [{"key": "grpc-status", "value": "0"}]}`, `: Trailer("grpc-status"): gRPC writes this key itself: want another`},
 		{`{"pushback": ["1", "ü"]}`, `pushback[1]: "ü": must be printable ASCII; other bytes need a key that ends in -bin`},
 		{`{"retryAfter": "ü"}`, `retryAfter: "ü": must be printable ASCII; other bytes need a key that ends in -bin`},
-		{`{"replies": [{"times": 100000}, {}]}`, "replies[1].times: 1: all messages together must be at most 100000"},
+		{`{"replies": [{"times": 100000}, {}]}`, "replies[1]: all messages together must be at most 100000"},
 		{`{"replies": [{"raw": "` + strings.Repeat("AAAA", 1000) + `", "times": 23000}]}`, "replies[0]: all messages together must have at most 67108864 bytes (64 MiB)"},
 		{`{"replies": [{"json": {}}]}`, "replies[0].json: must be raw, or the server must be started with --descriptors: it does not know the method " + get},
 		{`{"moves": [{}]}`, "moves[0]: must be a move such as receive, send or cut"},
 		{`{"moves": [{"receive": 0}]}`, "moves[0].receive: 0: must be 1 to 2147483647"},
-		{`{"moves": [{"pause": "-1s"}]}`, "moves[0].pause: -1s: must be 0 or more"},
+		{`{"moves": [{"pause": "-1s"}]}`, `moves[0].pause: "-1s": must be 0 or more`},
 		{`{"moves": [{"cut": {}}, {"echo": 1}]}`, ": Play: move 1: Cut: nothing can follow: want it last"},
 		{`{"moves": [{"cut": {}}], "ok": {}}`, ": Then after Cut: the connection is gone: want one of them"},
 	} {
-		one := steps(t, row.step)
-		var report document.Report
-		control.Check(&report, &faultserverv1.ScriptFile{Scripts: []*faultserverv1.Script{{Method: get, Steps: one}}}, control.NewAPI())
-		err := report.Err()
+		_, err := parse("f", []byte(scriptOf(get, row.step)), newRegistry(), script{}, false)
 		if err == nil {
 			t.Errorf("%.100s: no error; want %s", row.step, row.want)
 			continue
 		}
-		got := strings.ReplaceAll(err.Error(), "  ", " ") // protobuf's texts change
+		_, got, _ := strings.Cut(err.Error(), ": ")
 		if want := "scripts[0].steps[0]"; got != want+row.want && got != want+"."+row.want {
 			t.Errorf("%.100s:\ngot  %s\nwant %s", row.step, got, row.want)
 		}

@@ -1,13 +1,18 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package faultserver
 
 import (
 	"math"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -20,14 +25,14 @@ const (
 	maxDepth = 8 // of random steps
 )
 
-// builder makes the test server's steps of those in scripts.
+// builder makes the test server's steps of those in a script file.
 type builder struct {
 	report   *document.Report
-	api      *API
-	queues   map[string]queue
-	method   string // whose script it is
-	messages int    // so far
-	bytes    int    // of them
+	known    *registry
+	queues   map[string]queue // by name: those that the server has, and those of the file
+	method   string           // whose script it is
+	messages int              // so far
+	bytes    int              // of them
 }
 
 // everything is the pattern for all methods without a script of their own.
@@ -36,27 +41,46 @@ const everything = "*"
 // patternForm is what [testserver.Server.On] takes, or everything.
 var patternForm = regexp.MustCompile(`^(\*|/[^/*]+/([^/*]+|\*))$`)
 
-// pattern checks which methods are meant; own services cannot be scripted.
-func (b *builder) pattern(path, pattern string) {
-	switch {
-	case !patternForm.MatchString(pattern):
-		b.report.Errorf(path, pattern, `must be "/package.Service/Method", "/package.Service/*" or "*"`)
-	case isOwn(pattern):
-		b.report.Errorf(path, pattern, "is answered by the fault server itself: must be a method of another service")
-	}
+const patternWant = `must be "/package.Service/Method", "/package.Service/*" or "*"`
+
+// own are the services that cannot be scripted.
+var own = []string{
+	healthv1.Health_ServiceDesc.ServiceName,
+	reflectionv1.ServerReflection_ServiceDesc.ServiceName,
+	reflectionv1alpha.ServerReflection_ServiceDesc.ServiceName,
 }
 
-// steps makes the script of a method; its queues have been defined.
-func (b *builder) steps(path string, list []*faultserverv1.Step) []testserver.Step {
-	if len(list) > maxSteps {
-		b.report.Errorf(path, len(list), "must be at most %d steps", maxSteps)
-		return nil
+// build makes the scripts of a file, which follow the steps of before.
+func (b *builder) build(file *faultserverv1.ScriptFile, before map[string][]testserver.Step) map[string][]testserver.Step {
+	for i, s := range file.GetScripts() {
+		b.define(document.Item("scripts", i)+".steps", s.GetSteps())
 	}
-	steps := make([]testserver.Step, len(list))
-	for i, s := range list {
-		steps[i] = b.step(document.Item(path, i), s, 0)
+	all := map[string][]testserver.Step{}
+	for i, s := range file.GetScripts() {
+		path := document.Item("scripts", i)
+		b.method = s.GetMethod()
+		service, _, _ := strings.Cut(strings.TrimPrefix(b.method, "/"), "/")
+		switch {
+		case !patternForm.MatchString(b.method):
+			b.report.Errorf(path+".method", b.method, patternWant)
+		case slices.Contains(own, service):
+			b.report.Errorf(path+".method", b.method, "is answered by the fault server itself: must be a method of another service")
+		case all[b.method] != nil:
+			b.report.Errorf(path+".method", b.method, "has a script before: must be one script")
+		}
+		path += ".steps"
+		switch n := len(s.GetSteps()); {
+		case n == 0:
+			b.report.Errorf(path, nil, "must have at least one step, such as {ok: {}}")
+		case n+len(before[b.method]) > maxSteps:
+			b.report.Errorf(path, n, "must be at most %d steps, with the %d that are there", maxSteps, len(before[b.method]))
+		default:
+			for i, step := range s.GetSteps() {
+				all[b.method] = append(all[b.method], b.step(document.Item(path, i), step, 0))
+			}
+		}
 	}
-	return steps
+	return all
 }
 
 // step makes one step, depth deep in random ones. What only the test server finds impossible is an error
@@ -155,7 +179,7 @@ func (b *builder) duration(path string, d *durationpb.Duration) (time.Duration, 
 
 func (b *builder) random(path string, r *faultserverv1.Random, depth int) testserver.Step {
 	p := r.GetProbability()
-	if !(p >= 0 && p <= 1) { // not the inverse: NaN must fail too
+	if p < 0 || p > 1 {
 		b.report.Errorf(path+".probability", p, "must be 0 to 1")
 		p = 0
 	}

@@ -1,0 +1,249 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// control tells a server what to do and shows what it has seen, over HTTP:
+//
+//	PUT    /scripts   gives methods their scripts, in place of those that they have; the body is a script file
+//	POST   /scripts   appends steps to scripts, whose last step then no longer repeats
+//	DELETE /scripts   takes the script of ?method= away
+//	GET    /attempts  lists the attempts since the start or the last reset, as [query] says
+//	DELETE /attempts  forgets them; scripts begin anew
+//	POST   /reset     forgets them; scripts are those of the script file, and begin anew
+//
+// A request with an error changes nothing.
+type control struct {
+	server *testserver.Server
+	known  *registry
+	file   string // the script file, to which reset goes back; empty is none
+	data   []byte
+
+	mu      sync.Mutex
+	now     script
+	events  int           // how many attempts have begun or ended
+	changed chan struct{} // closed at the next event
+}
+
+func newControl(known *registry) *control {
+	return &control{known: known, changed: make(chan struct{})}
+}
+
+// load takes a script file, if nothing is wrong with it.
+func (c *control) load(file string, data []byte) error {
+	c.file, c.data = file, data
+	_, err := parse(file, data, c.known, script{}, false)
+	return err
+}
+
+// handler has the routes. Pages of other sites that a browser on this machine shows cannot change anything.
+func (c *control) handler() http.Handler {
+	mux := http.NewServeMux()
+	for route, handle := range map[string]func(*http.Request) (any, error){
+		"PUT /scripts":     func(r *http.Request) (any, error) { return nil, c.change(r, c.server.Set, false) },
+		"POST /scripts":    func(r *http.Request) (any, error) { return nil, c.change(r, c.server.Add, true) },
+		"DELETE /scripts":  func(r *http.Request) (any, error) { return nil, c.remove(r.FormValue("method")) },
+		"GET /attempts":    c.attempts,
+		"DELETE /attempts": func(*http.Request) (any, error) { c.forget(); return nil, nil },
+		"POST /reset":      func(*http.Request) (any, error) { c.forget(); return nil, c.restore() },
+	} {
+		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			reply, err := handle(r)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+			} else if reply != nil {
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(reply) // an error: the client has gone away
+			}
+		})
+	}
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// restore gives the server the scripts of the script file.
+func (c *control) restore() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := script{steps: map[string][]testserver.Step{}}
+	if c.file != "" {
+		var err error
+		if next, err = parse(c.file, c.data, c.known, script{}, false); err != nil {
+			return err
+		}
+	}
+	var failed []error // none: parse has checked the steps
+	for pattern := range c.now.steps {
+		failed = append(failed, c.server.Set(pattern))
+	}
+	for pattern, steps := range next.steps {
+		failed = append(failed, c.server.Set(pattern, steps...))
+	}
+	c.now = next
+	return errors.Join(failed...)
+}
+
+// change sets scripts, or appends to them.
+func (c *control) change(r *http.Request, how func(string, ...testserver.Step) error, appending bool) error {
+	data, err := io.ReadAll(io.LimitReader(r.Body, document.MaxBytes+1))
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, err := parse("", data, c.known, c.now, appending)
+	if err != nil {
+		return err
+	}
+	var failed []error // none: parse has checked the steps
+	for pattern, steps := range next.steps {
+		failed = append(failed, how(pattern, steps...))
+		if appending {
+			steps = slices.Concat(c.now.steps[pattern], steps)
+		}
+		c.now.steps[pattern] = steps
+	}
+	c.now.queues = next.queues
+	return errors.Join(failed...)
+}
+
+// remove takes a script away.
+func (c *control) remove(pattern string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.now.steps[pattern]; !ok {
+		return fmt.Errorf("method: %q: has no script: must be as the script has it", pattern)
+	}
+	delete(c.now.steps, pattern)
+	return c.server.Set(pattern)
+}
+
+func (c *control) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server.Reset()
+	c.events = -1
+	c.countEvent()
+}
+
+// observe counts the beginning or the end of an attempt.
+func (c *control) observe(testserver.Attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countEvent()
+}
+
+// countEvent requires mu.
+func (c *control) countEvent() {
+	c.events++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// query says which attempts to list, and when.
+type query struct {
+	method   string        // one method, the methods of a service, or all, as in a script; all if absent
+	after    int           // attempts with a greater serial
+	requests bool          // with the messages that clients sent
+	wait     time.Duration // for at most this time, until the number of events is another one than this:
+	events   int
+}
+
+func readQuery(values url.Values) (q query, err error) {
+	q.method = everything
+	for key, list := range values {
+		value, want := list[0], ""
+		switch key {
+		case "method":
+			if q.method = value; !patternForm.MatchString(value) {
+				want = patternWant
+			}
+		case "after":
+			if q.after, err = strconv.Atoi(value); err != nil {
+				want = "must be an attempt's serial"
+			}
+		case "requests":
+			if q.requests, err = strconv.ParseBool(value); err != nil {
+				want = "must be true or false"
+			}
+		case "wait":
+			if q.wait, err = time.ParseDuration(value); err != nil {
+				want = "must be a duration: 5s"
+			}
+		case "events":
+			if q.events, err = strconv.Atoi(value); err != nil {
+				want = "must be the number of events of a list before"
+			}
+		default:
+			want = "unknown; must be method, after, requests, wait or events"
+		}
+		if want != "" {
+			return q, fmt.Errorf("%s: %q: %s", key, value, want)
+		}
+	}
+	return q, nil
+}
+
+// attemptList is what GET /attempts answers.
+type attemptList struct {
+	Attempts []attempt `json:"attempts"`
+	Count    int       `json:"count"`  // how many of these methods have arrived, whether they are still kept or not
+	Events   int       `json:"events"` // how many attempts of any method have begun or ended
+}
+
+// attempts lists attempts. One whose client has its answer is ended in the list; one that its client has given up may
+// run a moment longer.
+func (c *control) attempts(r *http.Request) (any, error) {
+	q, err := readQuery(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	list := attemptList{Attempts: []attempt{}, Events: c.await(r.Context(), q)}
+	list.Count = c.server.Count(q.method)
+	prefix, many := strings.CutSuffix(q.method, "*")
+	for _, a := range c.server.Attempts() {
+		if a.Serial > q.after && (a.Method == q.method || many && strings.HasPrefix(a.Method, prefix)) {
+			j := toJSON(a)
+			if q.requests {
+				j.Requests = a.Requests
+			}
+			list.Attempts = append(list.Attempts, j)
+		}
+	}
+	return list, nil
+}
+
+// await waits as the query says, and returns the number of events.
+func (c *control) await(ctx context.Context, q query) int {
+	ctx, cancel := context.WithTimeout(ctx, q.wait)
+	defer cancel()
+	for {
+		c.mu.Lock()
+		events, changed := c.events, c.changed
+		c.mu.Unlock()
+		if events != q.events || ctx.Err() != nil {
+			return events
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
