@@ -22,8 +22,12 @@ const (
 	howToMakeSet = "make one with buf build -o api.binpb, or protoc --include_imports --descriptor_set_out=api.binpb"
 )
 
-// LoadDescriptors reads the descriptor set at path; see [ParseDescriptors]. If the file cannot be read the
-// error wraps that of package os, which errors.Is compares with fs.ErrNotExist.
+// LoadDescriptors reads a binary google.protobuf.FileDescriptorSet, as buf build and protoc write it, with all that
+// its files import. If the file cannot be read the error wraps that of package os, which errors.Is compares with
+// fs.ErrNotExist; else it is an [*Error] that says what is wrong. A set has at most 64 MiB.
+//
+// Descriptors are kept for as long as the set of policies that [Set.WithDescriptors] makes of them; they
+// take several times the size of the file.
 func LoadDescriptors(path string) (*protoregistry.Files, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,16 +37,11 @@ func LoadDescriptors(path string) (*protoregistry.Files, error) {
 	if err := cmp.Or(err, f.Close()); err != nil {
 		return nil, err
 	}
-	return ParseDescriptors(path, data)
+	return parseDescriptors(path, data)
 }
 
-// ParseDescriptors reads a binary google.protobuf.FileDescriptorSet, as buf build and protoc write it, with
-// all that its files import. file is the name that diagnostics show; nothing is opened. The error is an
-// [*Error] that says what is wrong. A set has at most 64 MiB.
-//
-// Descriptors are kept for as long as the set of policies that [Set.WithDescriptors] makes of them; they
-// take several times the size of the file.
-func ParseDescriptors(file string, data []byte) (*protoregistry.Files, error) {
+// parseDescriptors reads a descriptor set. file is the name that diagnostics show.
+func parseDescriptors(file string, data []byte) (*protoregistry.Files, error) {
 	refuse := func(format string, args ...any) (*protoregistry.Files, error) {
 		return nil, &Error{Diagnostics: []Diagnostic{{Severity: SeverityError, File: file, Message: fmt.Sprintf(format, args...)}}}
 	}

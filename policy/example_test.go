@@ -5,7 +5,6 @@ package policy_test
 
 import (
 	"context"
-	"embed"
 	"fmt"
 	"time"
 
@@ -31,20 +30,6 @@ methodConfig:
 	// retry.yaml:5:20: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2, since it counts the first attempt; for one attempt leave the policy out
 	// retry.yaml:6:23: methodConfig[0].retryPolicy.initialBackoff: 50ms: must be in seconds: "0.05s"
 	// retry.yaml:9:7: methodConfig[0].retryPolicy.retryableStatusCode: unknown key; did you mean retryableStatusCodes?
-}
-
-//go:embed testdata/good/design.yaml
-var files embed.FS
-
-// A policy file may be part of the program.
-func ExampleLoadFS() {
-	policies, err := policy.LoadFS(files, "testdata/good/design.yaml")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(policies.Lookup("/acme.orders.v1.OrderService/GetOrder").MaxAttempts())
-	// Output: 4
 }
 
 func ExampleLoad() {

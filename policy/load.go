@@ -4,10 +4,6 @@
 package policy
 
 import (
-	"cmp"
-	"io"
-	"io/fs"
-
 	"github.com/stagger-go/stagger/internal/document"
 )
 
@@ -18,20 +14,6 @@ import (
 func Load(path string) (*Set, error) {
 	data, err := document.ReadFile(path)
 	if err != nil {
-		return nil, err
-	}
-	return Parse(path, data)
-}
-
-// LoadFS reads the policy file at path in fsys, as [Load] does: in an [embed.FS], for one that is part of the
-// program. No more is read than [Parse] takes.
-func LoadFS(fsys fs.FS, path string) (*Set, error) {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, document.MaxBytes+1))
-	if err := cmp.Or(err, f.Close()); err != nil {
 		return nil, err
 	}
 	return Parse(path, data)

@@ -4,15 +4,12 @@
 package policy_test
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -52,25 +49,5 @@ func TestLoadErrors(t *testing.T) {
 	}
 	if _, err := policy.Load(filepath.Join(folder, "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Load = %v; want fs.ErrNotExist", err)
-	}
-}
-
-func TestLoadFS(t *testing.T) {
-	t.Parallel()
-	files := fstest.MapFS{
-		"retry.yaml": {Data: []byte(attemptsFile("3"))},
-		"bad.yaml":   {Data: []byte("retryPolicy: {}")},
-		"large.yaml": {Data: bytes.Repeat([]byte("#"), 2<<20)},
-	}
-	set, err := policy.LoadFS(files, "retry.yaml")
-	if err != nil || set.Lookup("/a.B/C").MaxAttempts() != 3 {
-		t.Errorf("%v, %v", set, err)
-	}
-	for path, want := range map[string]string{
-		"bad.yaml": "bad.yaml:1:", "large.yaml": "larger than", "none.yaml": "none.yaml: file does not exist",
-	} {
-		if _, err := policy.LoadFS(files, path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v; want %q in it", path, err, want)
-		}
 	}
 }

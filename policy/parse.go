@@ -18,9 +18,9 @@ import (
 // Parse reads a policy file: a gRPC service config, in JSON or YAML, with stagger's own keys beside
 // gRPC's (proto/stagger/policy/v1 lists them all).
 //
-// file is the name that diagnostics show; nothing is opened. A name that ends in ".json", or a text
-// that begins with "{", is read as JSON, everything else as YAML. The error is an [*Error] with all
-// that is wrong in the file, each with line and column, what was found and what would be right.
+// file is the name that diagnostics show; nothing is opened, so that data may be embedded in the program. A name that
+// ends in ".json", or a text that begins with "{", is read as JSON, everything else as YAML. The error is an [*Error]
+// with all that is wrong in the file, each with line and column, what was found and what would be right.
 // Nothing is passed over or rounded in silence: unknown keys, keys that stand twice, and numbers in
 // quotes are errors, as gRFC A6 has it. A file has at most 1 MiB, 50,000 values and 32 levels.
 //
@@ -48,7 +48,9 @@ func Parse(file string, data []byte) (*Set, error) {
 // unknown keys.
 func ParseServiceConfig(data []byte) (*Set, error) {
 	report := document.NewReport("service config")
-	f := read(report, data, func(root *document.Node) { respell(root) })
+	f := read(report, data, func(root *document.Node) {
+		document.RespellLikeGRPC(root, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())
+	})
 	if f == nil {
 		return nil, refusal(report)
 	}
@@ -64,29 +66,6 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 }
 
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
-
-// RespellServiceConfig returns a service config with the keys and durations spelled as [Parse] reads them, where gRPC for
-// Go accepts another spelling (see [ParseServiceConfig]); the text itself, if there is nothing to change. file is the name
-// that diagnostics show. The error is an [*Error] about a text that is neither JSON nor YAML.
-func RespellServiceConfig(file string, data []byte) ([]byte, error) {
-	report := document.NewReport(file)
-	root := document.Parse(report, data, fileFormat)
-	if root == nil {
-		return nil, refusal(report)
-	}
-	if !respell(root) {
-		return data, nil
-	}
-	text, ok := root.JSON(report, "")
-	if !ok {
-		return nil, refusal(report)
-	}
-	return text, nil
-}
-
-func respell(root *document.Node) bool {
-	return document.RespellLikeGRPC(root, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())
-}
 
 // read returns what a file says, as far as it can be read; nil if the report says all there is to say. before, which may
 // be nil, prepares the document.

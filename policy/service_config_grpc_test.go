@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // asked are the methods whose configs are compared.
@@ -200,7 +202,7 @@ func TestGRPCSpellings(t *testing.T) {
 				t.Fatalf("ParseServiceConfig(%s) = %v", config, err)
 			}
 			alike(t, conn, set)
-			respelled, err := policy.RespellServiceConfig("f.json", []byte(config))
+			respelled, err := respell("f.json", config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,14 +214,18 @@ func TestGRPCSpellings(t *testing.T) {
 	}
 }
 
-func TestRespellServiceConfig_Unchanged(t *testing.T) {
+func respell(file, text string) ([]byte, error) {
+	return document.RespelledLikeGRPC(file, []byte(text), document.Format{}, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())
+}
+
+func TestRespelled_Unchanged(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"methodConfig":   []}`, `{"owner": null, "methodConfig": [{"timeout": "5"}]}`, `{"timeout": 5, "methodConfig": [5]}`, "methodConfig: []\n"} {
-		if got, err := policy.RespellServiceConfig("f", []byte(text)); err != nil || string(got) != text {
+		if got, err := respell("f", text); err != nil || string(got) != text {
 			t.Errorf("%s becomes %s, %v", text, got, err)
 		}
 	}
-	if got, err := policy.RespellServiceConfig("f", []byte("{")); err == nil {
+	if got, err := respell("f", "{"); err == nil {
 		t.Errorf("{ becomes %s", got)
 	}
 	for _, both := range []string{`{"methodConfig": [], "MethodConfig": []}`, `{"MethodConfig": [], "methodConfig": []}`} {

@@ -4,7 +4,7 @@
 package migration
 
 import (
-	"embed"
+	_ "embed"
 
 	"google.golang.org/grpc"
 
@@ -12,16 +12,16 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Policies has retry.yaml, which all the ways lead to.
+// Policies is retry.yaml, which all the ways lead to.
 //
 //go:embed retry.yaml
-var Policies embed.FS
+var Policies []byte
 
 // Stagger is what they become.
 func Stagger() Client { return Client{dialStagger, get, create} }
 
 func dialStagger(target string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-	set, err := policy.LoadFS(Policies, "retry.yaml")
+	set, err := policy.Parse("retry.yaml", Policies)
 	if err != nil {
 		return nil, err
 	}

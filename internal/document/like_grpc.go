@@ -10,6 +10,24 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// RespelledLikeGRPC returns a text with the spelling that [RespellLikeGRPC] gives it; the text itself, if there is nothing to
+// change. file is the name that diagnostics show. The error is an [*Error] about a text that is neither JSON nor YAML.
+func RespelledLikeGRPC(file string, data []byte, f Format, md protoreflect.MessageDescriptor) ([]byte, error) {
+	report := NewReport(file)
+	root := Parse(report, data, f)
+	if root == nil {
+		return nil, report.Err()
+	}
+	if !RespellLikeGRPC(root, md) {
+		return data, nil
+	}
+	text, ok := root.JSON(report, "")
+	if !ok {
+		return nil, report.Err()
+	}
+	return text, nil
+}
+
 // RespellLikeGRPC gives the keys and durations of an object the spelling that a [Decoder] reads, where gRPC for Go accepts
 // another one: keys in any case, keys with null, which count as absent, and durations that lack the digits on one side
 // of the point. md describes the object. It returns whether anything has changed.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 const help = `Write a policy file from a gRPC service config, or from a DNS TXT record that has one
@@ -55,7 +57,8 @@ func Command() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			if data, err = policy.RespellServiceConfig(name, data); err != nil {
+			format := document.Format{Name: "service config", Key: "methodConfig", MayLack: true}
+			if data, err = document.RespelledLikeGRPC(name, data, format, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor()); err != nil {
 				return err
 			}
 			set, err := policy.Parse(name, data) // refuses what has mistakes, with their lines

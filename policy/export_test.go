@@ -1,0 +1,7 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// ParseDescriptors is what [LoadDescriptors] does with what it has read.
+var ParseDescriptors = parseDescriptors
