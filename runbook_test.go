@@ -4,9 +4,12 @@
 package stagger_test
 
 import (
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -33,26 +37,20 @@ func runbook(t *testing.T) map[string][]runbookEntry {
 
 type runbookEntry struct{ name, says string }
 
-// Every reason, alert and warning has its entry, no other has one, and each says all there is to say.
+// Every alert and warning has its entry, no other has one, and each says all there is to say.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	var alerts []string
 	for _, m := range regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(read(t, "examples/metrics/alerts.yaml"), -1) {
 		alerts = append(alerts, m[1])
 	}
-	var reasons []string
-	for _, r := range policy.Reasons() {
-		reasons = append(reasons, string(r))
-	}
 	parts := runbook(t)
-	for title, want := range map[string][]string{"Reasons": reasons, "Alerts": alerts} {
-		var got []string
-		for _, e := range parts[title] {
-			got = append(got, e.name)
-		}
-		if !slices.Equal(got, want) || len(want) == 0 {
-			t.Errorf("%s: the entries are %q; want %q", title, got, want)
-		}
+	var got []string
+	for _, e := range parts["Alerts"] {
+		got = append(got, e.name)
+	}
+	if !slices.Equal(got, alerts) || len(alerts) == 0 {
+		t.Errorf("the entries of alerts are %q; want %q", got, alerts)
 	}
 	messages := warnings(t)
 	if len(messages) < 20 {
@@ -69,8 +67,8 @@ func TestRunbook(t *testing.T) {
 			t.Errorf("the entry %q quotes no warning that there is", e.name)
 		}
 	}
-	for title, list := range parts {
-		for _, e := range list {
+	for _, title := range []string{"Alerts", "Warnings"} {
+		for _, e := range parts[title] {
 			for _, label := range []string{"\n- **Means:** ", "\n- **Look at:** ", "\n- **Change:** ", "\n- **Do not:** "} {
 				if strings.Count("\n"+e.says, label) != 1 {
 					t.Errorf("%s: %s: %d lines with %q; want one", title, e.name, strings.Count("\n"+e.says, label), label)
@@ -154,4 +152,56 @@ func literals(n ast.Node) string {
 		return true
 	})
 	return text.String()
+}
+
+var write = flag.Bool("write", false, "write what is generated into the pages")
+
+// TestReasonPages compares the reasons of the pages with the table of internal/explain; with -write it writes them.
+func TestReasonPages(t *testing.T) {
+	t.Parallel()
+	questions := "| question | the *no* | it means |\n| --- | --- | --- |\n"
+	others := "| name | it means |\n| --- | --- |\n"
+	var entries strings.Builder
+	var names []policy.Reason
+	for _, m := range explain.Meanings() {
+		names = append(names, m.Reason)
+		link := fmt.Sprintf("[`%s`](runbook.md#%[1]s)", m.Reason)
+		if m.Question != "" {
+			questions += fmt.Sprintf("| %s | %s | %s |\n", m.Question, link, m.Means)
+		} else {
+			others += fmt.Sprintf("| %s | %s |\n", link, m.Means)
+		}
+		fmt.Fprintf(&entries, "\n### `%s`\n\n", m.Reason)
+		for _, line := range [][2]string{{"Means", m.Means}, {"Look at", m.LookAt}, {"Change", m.Change}, {"Do not", m.DoNot}} {
+			if line[1] != "" {
+				fmt.Fprintf(&entries, "- **%s:** %s\n", line[0], line[1])
+			}
+		}
+	}
+	if !slices.Equal(names, policy.Reasons()) {
+		t.Errorf("the table has %q; want %q", names, policy.Reasons())
+	}
+	wantSection(t, "docs/reasons.md", "questions", "\n"+questions+"\n")
+	wantSection(t, "docs/reasons.md", "others", "\n"+others+"\n")
+	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")
+}
+
+// wantSection compares what stands between the marks of a page.
+func wantSection(t *testing.T, path, name, want string) {
+	t.Helper()
+	page := read(t, path)
+	before, rest, begins := strings.Cut(page, "<!-- "+name+": make generate -->\n")
+	got, after, ends := strings.Cut(rest, "<!-- end -->\n")
+	switch {
+	case !begins || !ends:
+		t.Errorf("%s has no marks for its %s", path, name)
+	case got == want:
+	case *write:
+		page = before + "<!-- " + name + ": make generate -->\n" + want + "<!-- end -->\n" + after
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Error(err)
+		}
+	default:
+		t.Errorf("the %s of %s are not those of internal/explain: run make generate", name, path)
+	}
 }

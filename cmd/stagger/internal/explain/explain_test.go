@@ -414,16 +414,11 @@ func TestExplainJSON(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	var got []policy.Reason
-	for _, m := range explain.Meanings {
-		got = append(got, m.Reason)
-		out, err := run(t, "", "--reason", string(m.Reason))
-		if err != nil || m.Means == "" || m.Remedy == "" || !strings.Contains(out, m.Means) || !strings.Contains(out, m.Remedy) {
-			t.Errorf("%s: %v\n%s", m.Reason, err, out)
+	for _, reason := range policy.Reasons() {
+		out, err := run(t, "", "--reason", string(reason))
+		if err != nil || !strings.HasPrefix(out, string(reason)) || !strings.Contains(out, "  means     ") || strings.ContainsAny(out, "`]") {
+			t.Errorf("%s: %v\n%s", reason, err, out)
 		}
-	}
-	if !slices.Equal(got, policy.Reasons()) {
-		t.Errorf("explained are %q; there are %q", got, policy.Reasons())
 	}
 	if _, err := run(t, "", "--reason", "budget_exausted"); err == nil || !strings.Contains(err.Error(), "did you mean budget_exhausted?") {
 		t.Error(err)

@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/stagger-go/stagger/internal/explain"
@@ -13,10 +14,15 @@ import (
 
 func showMeaning(w io.Writer, m explain.Meaning) error {
 	text := terminal.StyleOf(w).Title(string(m.Reason)) + "\n"
-	if m.Refusal != "" {
-		text += "  question  " + m.Refusal + " No.\n"
+	if m.Question != "" {
+		text += "  question  " + m.Question + " No.\n"
 	}
-	_, err := io.WriteString(w, text+"  means     "+m.Means+"\n  to do     "+m.Remedy+"\n")
+	for _, line := range [][2]string{{"means", m.Means}, {"look at", m.LookAt}, {"change", m.Change}, {"do not", m.DoNot}} {
+		if line[1] != "" {
+			text += fmt.Sprintf("  %-8s  %s\n", line[0], line[1])
+		}
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
