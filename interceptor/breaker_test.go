@@ -226,7 +226,7 @@ func TestBreaker_RefusesStreams(t *testing.T) {
 				if !errors.Is(err, errFuse) || reasonOf(err) != policy.ReasonBreakerOpen || status.Code(err) != codes.Unavailable {
 					t.Errorf("%v (%s)", err, reasonOf(err))
 				}
-				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempts != 0 || budget.started+budget.ok+budget.bad != 0 {
+				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempt != 0 || budget.started+budget.ok+budget.bad != 0 {
 					t.Errorf("%d requests, finished %d times, told of %+v, the budget %d times", s.Count(get), finished, s.calls, budget.started+budget.ok+budget.bad)
 				}
 			}, withFuse(new(fuse)), interceptor.WithBudget("", budget))

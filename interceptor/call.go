@@ -44,10 +44,10 @@ type call struct {
 	keyless bool          // an attempt without it may have reached a server, since the policy has come late
 	start   time.Duration // on the budgets' clock
 
-	codes   []codes.Code   // of the attempts that have ended, for observers
-	decided policy.Reason  // the last that was decided
-	allowed *DecisionEvent // of the extra attempt that is to be sent, for observers; nil: none
-	off     bool           // the mode lets nothing be sent any more
+	codes   []codes.Code  // of the attempts that have ended, for observers
+	decided policy.Reason // the last that was decided
+	allowed *Event        // of the extra attempt that is to be sent, for observers; nil: none
+	off     bool          // the mode lets nothing be sent any more
 }
 
 var (

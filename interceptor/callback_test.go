@@ -71,16 +71,16 @@ func (m *meddler) meddle(from string) {
 
 func (m *meddler) observer() interceptor.Observer {
 	return interceptor.Observer{
-		CallStart: func(ctx context.Context, _ interceptor.CallStartEvent) context.Context {
+		CallStart: func(ctx context.Context, _ interceptor.Event) context.Context {
 			m.meddle("CallStart")
 			return ctx
 		},
-		Attempt:  func(context.Context, interceptor.AttemptEvent) { m.meddle("Attempt") },
-		Decision: func(context.Context, interceptor.DecisionEvent) { m.meddle("Decision") },
-		Sent:     func(context.Context, interceptor.DecisionEvent) { m.meddle("Sent") },
-		Call:     func(context.Context, interceptor.CallEvent) { m.meddle("Call") },
-		Reload:   func(interceptor.ReloadEvent) { m.meddle("Reload") },
-		Mode:     func(interceptor.ModeEvent) { m.meddle("Mode") },
+		Attempt:  func(context.Context, interceptor.Event) { m.meddle("Attempt") },
+		Decision: func(context.Context, interceptor.Event) { m.meddle("Decision") },
+		Sent:     func(context.Context, interceptor.Event) { m.meddle("Sent") },
+		Call:     func(context.Context, interceptor.Event) { m.meddle("Call") },
+		Reload:   func(*policy.Set, []string, error) { m.meddle("Reload") },
+		Mode:     func(_, _ interceptor.Switch) { m.meddle("Mode") },
 		Warning:  func(d policy.Diagnostic) { m.meddle("Warning " + strings.SplitN(d.Message, ",", 2)[0]) },
 	}
 }

@@ -56,7 +56,7 @@ type countedSlot struct {
 	methods map[string]bool
 }
 
-func (c *decisionCounts) add(e DecisionEvent, now time.Time) {
+func (c *decisionCounts) add(e Event, now time.Time) {
 	start := now.Truncate(countSlot)
 	s := &c.slots[int(start.Unix()/int64(countSlot/time.Second))%countSlots]
 	if !s.start.Equal(start) {

@@ -17,7 +17,7 @@ const DecisionLogSize = 256
 // LoggedDecision is a decision that a Retrier remembers: another attempt, or the reason why there is none. The end of a
 // call that nobody decided on, such as cancelled, is one too; its attempt is the last.
 type LoggedDecision struct {
-	DecisionEvent
+	Event
 
 	Time  time.Time
 	Error string // of the attempt, the first 256 bytes; "" if it still runs
@@ -50,12 +50,13 @@ type decisionLog struct {
 	counts decisionCounts
 }
 
-// add remembers a decision about an attempt that ended with err, if the log is on.
-func (l *decisionLog) add(e DecisionEvent, err error) {
+// add remembers a decision about an attempt, if the log is on.
+func (l *decisionLog) add(e Event) {
 	if !l.on.Load() {
 		return
 	}
-	d := LoggedDecision{DecisionEvent: e, Time: time.Now(), Error: shortText(err)}
+	d := LoggedDecision{Event: e, Time: time.Now(), Error: shortText(e.Err)}
+	d.Err = nil // which may hold a message alive
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.add(e, d.Time)

@@ -216,8 +216,8 @@ func TestEffect_Network(t *testing.T) {
 		srv.Default(e.serve(faults()))
 		r := mustNew(t, mustSet(t, eager()), interceptor.WithObserver(interceptor.Observer{
 			Warning: func(policy.Diagnostic) {},
-			Call: func(_ context.Context, e interceptor.CallEvent) {
-				if e.Attempts > 1 && e.Err == nil {
+			Call: func(_ context.Context, e interceptor.Event) {
+				if e.Attempt > 1 && e.Err == nil {
 					again.Add(1)
 				}
 			},

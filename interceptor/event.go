@@ -25,23 +25,24 @@ type Observer struct {
 	Attach func(*Retrier)
 	// CallStart is told of every call when it begins. The call has the context that it returns: the given one, or one
 	// made of it. Attempts and later events have it too. Call follows, unless an inner interceptor panics.
-	CallStart func(context.Context, CallStartEvent) context.Context
+	CallStart func(context.Context, Event) context.Context
 	// Attempt is told of every attempt when it has ended.
-	Attempt func(context.Context, AttemptEvent)
+	Attempt func(context.Context, Event)
 	// Decision is told what follows an attempt that failed, or that has used up its per-attempt
-	// timeout and may still be running.
-	Decision func(context.Context, DecisionEvent)
+	// timeout and may still be running. Its Attempt is 0 if admission would have refused the call in mode ENFORCE.
+	Decision func(context.Context, Event)
 	// Sent is told of every extra attempt when it is sent, with the decision that has allowed it: at once, or after the
 	// wait. A call may end while it waits, and a budget or the connection may still refuse then.
-	Sent func(context.Context, DecisionEvent)
+	Sent func(context.Context, Event)
 	// Call is told of every call when it has ended.
-	Call func(context.Context, CallEvent)
-	// Reload is told of every change of the policies, and of every one that was refused. It runs in the
-	// goroutine that reloads.
-	Reload func(ReloadEvent)
-	// Mode is told of every change by [Retrier.SetMode] and [Retrier.Switch], in the goroutine that makes it. Without any Mode function,
-	// changes go to [slog.Default].
-	Mode func(ModeEvent)
+	Call func(context.Context, Event)
+	// Reload is told of every change of the policies, and of every one that was refused, with why: then the policies from
+	// before hold. The set is nil if the file could not be read or has mistakes. The changes are such as "policy
+	// /orders/Get changed"; there are none if the file differs in comments or spelling only. It runs in the goroutine that reloads.
+	Reload func(set *policy.Set, changes []string, err error)
+	// Mode is told of every change by [Retrier.SetMode] and [Retrier.Switch], of one service or of all, in the goroutine that
+	// makes it. Without any Mode function, changes go to [slog.Default].
+	Mode func(from, to Switch)
 	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
 	// when the Retrier is made, and once for each misuse that only calls can show, the first thousand. Of severity
 	// error, it is told that the file that [Watch] follows is refused, and then of each error in it. Without any
@@ -52,84 +53,39 @@ type Observer struct {
 	Note func(policy.Diagnostic)
 }
 
-// CallStartEvent is a call that begins.
-type CallStartEvent struct {
-	Method string
-	Target string // of the ClientConn, in the form of its CanonicalTarget
-}
+// Event is what an [Observer] is told of a call, or of one of its attempts. A field that a function does not name has
+// its zero value there.
+type Event struct {
+	// The call, in all events.
+	Method         string
+	Target         string      // of the ClientConn, in the form of its CanonicalTarget
+	Budget         string      // that the policy names; "" is the default budget
+	Mode           policy.Mode // of the call, and not only of its policy: one that a percentage leaves out is OFF
+	IdempotencyKey string      // that its attempts carry; "" for none, or before there is an attempt
+	StaticMethod   bool        // the call has grpc.StaticMethod, as those of generated code have
 
-// AttemptEvent is one attempt that has ended.
-type AttemptEvent struct {
-	Method  string
-	Target  string // of the ClientConn, in the form of its CanonicalTarget
-	Number  int    // 1 is the first
-	Start   time.Time
+	// What has ended, or is slow: an attempt in Attempt, Decision and Sent, the call in Call.
+	Attempt int       // the attempt's number, 1 for the first; in Call, how many were sent
+	Hedges  int       // in Attempt, 1 if it was sent beside others, which had not answered in time; in Call, how many such there were
+	Start   time.Time // in Attempt and Call, as is Elapsed
 	Elapsed time.Duration
 	Code    codes.Code
-	Err     error    // as gRPC returned it; nil after OK
-	Peer    net.Addr // nil if the attempt did not reach a connection
-	Hedge   bool     // it was sent beside others, which had not answered in time
-	// Place is how it came out beside others: "won", its answer is the call's; "lost", it failed, or answered when another
-	// had won; "cancelled", since another had won, or the call had ended; "abandoned", it was slow, and another attempt has
-	// taken its place. It is "" if no other attempt ran, nor took its place.
+	// Codes are those of the call's attempts, in the order of their ends: in Decision and Sent of those before this one, in
+	// Call of all, or nil if the first has succeeded.
+	Codes []codes.Code
+	Err   error    // nil after OK, or if the attempt still runs; in Attempt as gRPC returned it, in Call as the caller gets it
+	Peer  net.Addr // the attempt's backend; nil if it did not reach a connection, or still runs
+	// Place is, in Attempt, how it came out beside others: "won", its answer is the call's; "lost", it failed, or answered
+	// when another had won; "cancelled", since another had won, or the call had ended; "abandoned", it was slow, and another
+	// attempt has taken its place. It is "" if no other attempt ran, nor took its place.
 	Place string
 
-	IdempotencyKey string // that the attempt carried; "" for none
-}
-
-// DecisionEvent is what follows an attempt.
-type DecisionEvent struct {
-	Method string
-	Target string
-	Budget string // that the policy names; "" is the default budget
-	// Attempt is the number of the attempt that failed or timed out. It is 0 if admission would have refused the call in mode
-	// ENFORCE.
-	Attempt  int
-	Peer     net.Addr // its backend; nil if it did not reach a connection, or still runs
-	Code     codes.Code
-	Codes    []codes.Code // of the attempts that have ended before, in the order of their ends
-	TimedOut bool         // the per-attempt timeout has fired; without a retry the attempt goes on
-	// Retry says that another attempt follows, after Delay, for Reason; else Reason is why none does. In mode OBSERVE none
-	// follows: with Shadow it would, but for the mode, and Reason and Delay say which.
+	// What follows. Retry says that another attempt does, after Delay, for Reason; else Reason is why none does. In mode
+	// OBSERVE none follows: with Shadow it would, but for the mode, and Reason and Delay say which.
 	Retry, Shadow bool
-	Delay         time.Duration
 	Reason        policy.Reason
-	Commit        string      // with [policy.ReasonCommitted] what has committed the attempt, as in [Error]
-	Pushback      string      // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "RetryInfo", "retry-after"; "" if it has not
-	Mode          policy.Mode // of the call
-
-	StaticMethod bool // the call has grpc.StaticMethod, as those of generated code have
-}
-
-// ReloadEvent is a change of the policies that a Retrier follows, or one that was refused.
-type ReloadEvent struct {
-	Source  string          // the policy file, as it was given; "" if the set was made from Go values
-	Hash    string          // of its text ([policy.Set.Hash]); "" if it could not be read or has mistakes
-	Changes []policy.Change // by name; none if the file differs in comments or spelling only, or was refused
-	Err     error           // why it was refused, so that the policies from before hold; nil if they are followed
-}
-
-// ModeEvent is a change by [Retrier.SetMode] or [Retrier.Switch], of one service or of all.
-type ModeEvent struct{ From, To Switch }
-
-// CallEvent is one call that has ended.
-type CallEvent struct {
-	Method   string
-	Target   string
-	Budget   string // that the policy names; "" is the default budget
-	Attempts int
-	Retries  int // of the attempts, those that followed another
-	Hedges   int // of the attempts, those that were sent beside others
-	Start    time.Time
-	Elapsed  time.Duration
-	Waited   time.Duration // in backoffs, with no attempt running
-	Code     codes.Code
-	Codes    []codes.Code // of its attempts, in the order of their ends; nil if the first has succeeded
-	Err      error        // as the caller gets it; nil after OK
-	Reason   policy.Reason
-	Decided  bool        // a DecisionEvent has given the reason
-	Mode     policy.Mode // of the call, and not only of its policy: one that a percentage leaves out is OFF
-
-	IdempotencyKey string // that its attempts carried; "" for none
-	StaticMethod   bool   // the call has grpc.StaticMethod, as those of generated code have
+	Delay         time.Duration // in Call, of all its waits together, with no attempt running
+	TimedOut      bool          // the per-attempt timeout or hedging delay is over; without a retry the attempt goes on
+	Pushback      string        // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "RetryInfo", "retry-after"
+	Decided       bool          // in Call: a Decision has told the reason
 }

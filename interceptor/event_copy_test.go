@@ -17,13 +17,13 @@ import (
 // Observers own what they are told: one that writes to it changes nothing for another, nor for the log.
 func TestEvent_Copies(t *testing.T) {
 	vandal := interceptor.WithObserver(interceptor.Observer{
-		Decision: func(_ context.Context, e interceptor.DecisionEvent) {
+		Decision: func(_ context.Context, e interceptor.Event) {
 			_ = append(e.Codes, codes.DataLoss)
 			for i := range e.Codes {
 				e.Codes[i] = codes.DataLoss
 			}
 		},
-		Call: func(_ context.Context, e interceptor.CallEvent) {
+		Call: func(_ context.Context, e interceptor.Event) {
 			for i := range e.Codes {
 				e.Codes[i] = codes.DataLoss
 			}

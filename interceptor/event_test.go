@@ -31,10 +31,10 @@ func (j *journal) history() string {
 	for _, e := range j.decisions {
 		fmt.Fprintf(&b, "after %d %v: %s, before that %v\n", e.Attempt, e.Code, e.Reason, e.Codes)
 	}
-	slices.SortFunc(j.attempts, func(a, b interceptor.AttemptEvent) int { return a.Number - b.Number })
+	slices.SortFunc(j.attempts, func(a, b interceptor.Event) int { return a.Attempt - b.Attempt })
 	for _, e := range j.attempts {
-		if e.Hedge {
-			fmt.Fprintf(&b, "%d is a hedge\n", e.Number)
+		if e.Hedges > 0 {
+			fmt.Fprintf(&b, "%d is a hedge\n", e.Attempt)
 		}
 	}
 	for _, e := range j.calls {
@@ -42,15 +42,15 @@ func (j *journal) history() string {
 		if e.Decided {
 			decided = ", decided"
 		}
-		fmt.Fprintf(&b, "%d retries, %d hedges, %v, %s%s", e.Retries, e.Hedges, e.Codes, e.Reason, decided)
+		fmt.Fprintf(&b, "%d retries, %d hedges, %v, %s%s", max(e.Attempt-1-e.Hedges, 0), e.Hedges, e.Codes, e.Reason, decided)
 	}
 	return b.String()
 }
 
 // scribbling is an observer that appends to what it is told, which must not show in another's events.
 var scribbling = interceptor.WithObserver(interceptor.Observer{
-	Decision: func(_ context.Context, e interceptor.DecisionEvent) { _ = append(e.Codes, codes.DataLoss) },
-	Call:     func(_ context.Context, e interceptor.CallEvent) { _ = append(e.Codes, codes.DataLoss) },
+	Decision: func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
+	Call:     func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
 	Warning:  func(policy.Diagnostic) {},
 })
 
@@ -122,7 +122,7 @@ func TestEvent_StaticMethodAndBudget(t *testing.T) {
 						t.Errorf("%s, static %v: %+v", name, static, c)
 					}
 				}
-				if c := client.calls[0]; c.Retries != 1 || fmt.Sprint(c.Codes) != "[Unavailable OK]" {
+				if c := client.calls[0]; c.Attempt-1-c.Hedges != 1 || fmt.Sprint(c.Codes) != "[Unavailable OK]" {
 					t.Errorf("%s: %+v", name, c)
 				}
 			}
@@ -138,13 +138,13 @@ func TestEvent_CallStart(t *testing.T) {
 			var mu sync.Mutex
 			var begun, ended []string
 			o := interceptor.Observer{
-				CallStart: func(ctx context.Context, e interceptor.CallStartEvent) context.Context {
+				CallStart: func(ctx context.Context, e interceptor.Event) context.Context {
 					mu.Lock()
 					defer mu.Unlock()
 					begun = append(begun, e.Method+" of "+e.Target)
 					return context.WithValue(ctx, key{}, len(begun))
 				},
-				Call: func(ctx context.Context, e interceptor.CallEvent) {
+				Call: func(ctx context.Context, e interceptor.Event) {
 					mu.Lock()
 					defer mu.Unlock()
 					if n, _ := ctx.Value(key{}).(int); n != len(begun) {
@@ -152,14 +152,14 @@ func TestEvent_CallStart(t *testing.T) {
 					}
 					ended = append(ended, e.Method+" of "+e.Target)
 				},
-				Decision: func(ctx context.Context, _ interceptor.DecisionEvent) {
+				Decision: func(ctx context.Context, _ interceptor.Event) {
 					if ctx.Value(key{}) == nil {
 						t.Error("a decision without the call's context")
 					}
 				},
 			}
 			if attempts {
-				o.Attempt = func(ctx context.Context, _ interceptor.AttemptEvent) {
+				o.Attempt = func(ctx context.Context, _ interceptor.Event) {
 					if ctx.Value(key{}) == nil {
 						t.Error("an attempt without the call's context")
 					}
@@ -244,7 +244,7 @@ func TestObserverSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			var sent []string
-			note := interceptor.WithObserver(interceptor.Observer{Sent: func(_ context.Context, e interceptor.DecisionEvent) {
+			note := interceptor.WithObserver(interceptor.Observer{Sent: func(_ context.Context, e interceptor.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				sent = append(sent, fmt.Sprint(e.Attempt, " ", e.Reason, " ", e.Delay))
@@ -285,7 +285,7 @@ func TestObserverSent_EndsInTheBackoff(t *testing.T) {
 		if sent != 1 || len(s.decisions) != 2 || reasonOf(err) != policy.ReasonCancelled {
 			t.Errorf("%d sent of %d decided, %v; want one of two", sent, len(s.decisions), err)
 		}
-	}, interceptor.WithObserver(interceptor.Observer{Sent: func(context.Context, interceptor.DecisionEvent) { sent++ }}))
+	}, interceptor.WithObserver(interceptor.Observer{Sent: func(context.Context, interceptor.Event) { sent++ }}))
 }
 
 func TestEvent(t *testing.T) {
@@ -296,14 +296,14 @@ func TestEvent(t *testing.T) {
 			t.Fatalf("%d attempts, %d decisions, %d calls; want 3, 2, 1", len(s.attempts), len(s.decisions), len(s.calls))
 		}
 		second := s.attempts[1]
-		if second.Number != 2 || second.Code != codes.Unavailable || second.Elapsed != 30*ms ||
+		if second.Attempt != 2 || second.Code != codes.Unavailable || second.Elapsed != 30*ms ||
 			second.Start.Sub(s.attempts[0].Start) != 130*ms || second.Peer == nil || second.Method != get || second.Target != s.conn.Target() {
 			t.Errorf("second attempt %+v", second)
 		}
 		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Retry || d.Delay != 200*ms || d.TimedOut {
 			t.Errorf("second decision %+v", d)
 		}
-		if c := s.calls[0]; c.Attempts != 3 || c.Elapsed != 360*ms || c.Waited != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {
+		if c := s.calls[0]; c.Attempt != 3 || c.Elapsed != 360*ms || c.Delay != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {
 			t.Errorf("call %+v", c)
 		}
 	})
@@ -340,7 +340,7 @@ func TestEvent_Peer(t *testing.T) {
 	byNumber := map[int]string{}
 	for _, a := range j.attempts {
 		named[a.Peer.String()]++
-		byNumber[a.Number] = a.Peer.String()
+		byNumber[a.Attempt] = a.Peer.String()
 	}
 	for _, s := range servers {
 		if named[s.Addr()] != 1 {

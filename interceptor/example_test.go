@@ -148,11 +148,11 @@ func ExampleWithObserver() {
 		return
 	}
 	retrier, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{
-		Decision: func(_ context.Context, e interceptor.DecisionEvent) {
+		Decision: func(_ context.Context, e interceptor.Event) {
 			fmt.Printf("attempt %d: %v: %s in %v\n", e.Attempt, e.Code, e.Reason, e.Delay)
 		},
-		Call: func(_ context.Context, e interceptor.CallEvent) {
-			fmt.Printf("%d attempts: %v: %s\n", e.Attempts, e.Code, e.Reason)
+		Call: func(_ context.Context, e interceptor.Event) {
+			fmt.Printf("%d attempts: %v: %s\n", e.Attempt, e.Code, e.Reason)
 		},
 		Warning: func(policy.Diagnostic) {},
 	}))

@@ -111,7 +111,7 @@ func dialDelivered(t *testing.T, r *interceptor.Retrier, config string, dial fun
 
 // Admission that comes late cannot refuse the first call, and counts what it does from then on.
 func TestLatePolicy_Admission(t *testing.T) {
-	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.AttemptEvent) {}}), "unseen": callsOnly} {
+	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) {}}), "unseen": callsOnly} {
 		t.Run(name, func(t *testing.T) {
 			playLive(t, nil, func(t *testing.T, s scene) {
 				s.On(get, down(), testserver.Hang())

@@ -52,7 +52,7 @@ func (r *Retrier) Switch(to Switch) error {
 		}
 		r.waits.recheck()
 		if from != to {
-			r.notifyMode(ModeEvent{From: from, To: to})
+			r.notifyMode(from, to)
 		}
 		return nil
 	}

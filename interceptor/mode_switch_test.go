@@ -68,7 +68,7 @@ func TestSwitch(t *testing.T) {
 				if got := fmt.Sprint(s.retrier.Switches()); got != row.shown {
 					t.Errorf("Switches() = %s; want %s", got, row.shown)
 				}
-			}, interceptor.WithRandom(func() float64 { return row.drawn }), interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+			}, interceptor.WithRandom(func() float64 { return row.drawn }), interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
 		})
 	}
 }
@@ -97,8 +97,8 @@ func TestSwitch_CallsThatWait(t *testing.T) {
 func TestSwitch_Events(t *testing.T) {
 	t.Parallel()
 	var told []string
-	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(e interceptor.ModeEvent) {
-		told = append(told, fmt.Sprint(e.To.Service, ": ", e.From, " to ", e.To))
+	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(from, to interceptor.Switch) {
+		told = append(told, fmt.Sprint(to.Service, ": ", from, " to ", to))
 	}}))
 	for _, to := range []interceptor.Switch{
 		{"", policy.ModeOff, 100},
@@ -120,7 +120,7 @@ func TestSwitch_Events(t *testing.T) {
 
 func TestSwitch_Errors(t *testing.T) {
 	t.Parallel()
-	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
 	for want, to := range map[string]interceptor.Switch{
 		"mode 0: must be":        {"", 0, 100},
 		"mode 4: must be":        {"", 4, 100},

@@ -293,7 +293,8 @@ func TestSetMode_Reload(t *testing.T) {
 }
 
 func TestSetMode_Errors(t *testing.T) {
-	var told []interceptor.ModeEvent
+	type change struct{ from, to interceptor.Switch }
+	var told []change
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		for _, m := range []policy.Mode{0, 4, 255} {
 			if err := s.retrier.SetMode(m); err == nil || !strings.Contains(err.Error(), "must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff") {
@@ -304,11 +305,11 @@ func TestSetMode_Errors(t *testing.T) {
 			s.setMode(t, m)
 		}
 		of := func(m policy.Mode) interceptor.Switch { return interceptor.Switch{Mode: m, Percent: 100} }
-		want := []interceptor.ModeEvent{{From: of(policy.ModeEnforce), To: of(policy.ModeOff)}, {From: of(policy.ModeOff), To: of(policy.ModeObserve)}}
+		want := []change{{of(policy.ModeEnforce), of(policy.ModeOff)}, {of(policy.ModeOff), of(policy.ModeObserve)}}
 		if !slices.Equal(told, want) {
 			t.Errorf("observers are told of %v; want %v", told, want)
 		}
-	}, interceptor.WithObserver(interceptor.Observer{Mode: func(e interceptor.ModeEvent) { told = append(told, e) }}))
+	}, interceptor.WithObserver(interceptor.Observer{Mode: func(from, to interceptor.Switch) { told = append(told, change{from, to}) }}))
 }
 
 // Modes and files change while calls of all kinds run. When it is over, OFF holds.

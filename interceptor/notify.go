@@ -20,8 +20,8 @@ import (
 )
 
 // startCall tells observers that a call begins, and returns its context.
-func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn) context.Context {
-	e := CallStartEvent{Method: method, Target: r.targets.canonical(cc)}
+func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, o *callOptions) context.Context {
+	e := r.event(method, cc, p, o)
 	for _, o := range r.observers {
 		if o.CallStart != nil {
 			ctx = o.CallStart(ctx, e)
@@ -30,31 +30,51 @@ func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientC
 	return ctx
 }
 
-// notifyAttempt tells observers of attempt a, which has ended.
-func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
-	if c.retrier.tellsAttempts {
-		c.retrier.notifyAttempt(c.ctx, c.attemptEvent(a, err, place))
-	}
+// event is what all events of a call say.
+func (r *Retrier) event(method string, cc *grpc.ClientConn, p *policy.Policy, o *callOptions) Event {
+	return Event{Method: method, Target: r.targets.canonical(cc), Budget: p.Budget(), Mode: o.mode, StaticMethod: o.static()}
 }
 
-func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) AttemptEvent {
-	return AttemptEvent{
-		Method: c.method, Target: c.target(), Number: a.number,
-		Start: time.Now().Add(a.began - budget.Now()), Elapsed: a.took, Code: status.Code(err), Err: err,
-		Peer: a.report().from().Addr, Place: string(place), Hedge: a.hedge, IdempotencyKey: c.key,
-	}
+// event is what all events of the call say, and how it, or an attempt of it, has ended.
+func (c *call) event(attempt int, code codes.Code, err error) Event {
+	e := c.retrier.event(c.method, c.cc, c.policy, &c.options)
+	e.Mode, e.IdempotencyKey, e.Attempt, e.Code, e.Err, e.Codes = c.mode(), c.key, attempt, code, err, c.codes
+	return e
 }
 
-func (r *Retrier) notifyAttempt(ctx context.Context, e AttemptEvent) {
-	for _, o := range r.observers {
-		if o.Attempt != nil {
-			o.Attempt(ctx, e)
+// notify tells observers of an event. Codes are cloned for each, who may do with them what it wants.
+func (r *Retrier) notify(ctx context.Context, e Event, told func(*Observer) func(context.Context, Event)) {
+	all := e.Codes
+	for i := range r.observers {
+		if tell := told(&r.observers[i]); tell != nil {
+			e.Codes = slices.Clone(all)
+			tell(ctx, e)
 		}
 	}
 }
 
-// hearsDecisions reports whether anybody is to be told of decisions.
-func (r *Retrier) hearsDecisions() bool { return len(r.observers) > 0 || r.decisions.on.Load() }
+func tellAttempt(o *Observer) func(context.Context, Event)  { return o.Attempt }
+func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision }
+func tellSent(o *Observer) func(context.Context, Event)     { return o.Sent }
+func tellCall(o *Observer) func(context.Context, Event)     { return o.Call }
+
+// notifyAttempt tells observers of attempt a, which has ended.
+func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
+	if c.retrier.tellsAttempts {
+		c.retrier.notify(c.ctx, c.attemptEvent(a, err, place), tellAttempt)
+	}
+}
+
+func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
+	e := c.event(a.number, status.Code(err), err)
+	e.Codes = nil
+	e.Start, e.Elapsed = time.Now().Add(a.began-budget.Now()), a.took
+	e.Peer, e.Place = a.report().from().Addr, string(place)
+	if a.hedge {
+		e.Hedges = 1
+	}
+	return e
+}
 
 // notifyDecision tells observers what the engine has decided in a step, if it has: about an attempt that has ended
 // with err, or one that is slow. ended is the attempt whose end was the event; nil: none. Then it tells them of an extra
@@ -68,7 +88,7 @@ func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 // eventsOf returns what tells observers of a step; nil if there is nothing to tell.
 func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell func()) {
 	r, ctx := c.retrier, c.ctx
-	var decision *DecisionEvent
+	var decision *Event
 	if step.Decided > 0 && r.hearsDecisions() {
 		e := c.decisionEvent(step, ended, err)
 		decision = &e
@@ -76,7 +96,7 @@ func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell fun
 			c.allowed = decision
 		}
 	}
-	var sent *DecisionEvent
+	var sent *Event
 	if step.Send > 1 {
 		sent, c.allowed = c.allowed, nil
 	}
@@ -85,26 +105,21 @@ func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell fun
 	}
 	return func() {
 		if decision != nil {
-			r.notifyDecision(ctx, *decision, err)
+			r.notifyDecision(ctx, *decision)
 		}
 		if sent != nil {
-			r.notifySent(ctx, *sent)
+			r.notify(ctx, *sent, tellSent)
 		}
 	}
 }
 
-func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) DecisionEvent {
-	d := step.Decision
-	e := DecisionEvent{
-		Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: step.Decided,
-		Code: status.Code(err), Codes: c.codes, TimedOut: step.TimedOut,
-		Retry: d.Retry, Shadow: d.Shadow(), Delay: d.Delay, Reason: d.Reason, Commit: string(d.Commit), Pushback: d.Pushback.Source,
-		Mode: c.mode(), StaticMethod: c.options.static(),
-	}
+func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Event {
+	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
+	e.Retry, e.Shadow, e.Delay, e.Reason, e.Pushback = d.Retry, d.Shadow(), d.Delay, d.Reason, d.Pushback.Source
 	if ended != nil && ended.number == step.Decided {
 		e.Peer = ended.report().from().Addr
 	}
-	if step.TimedOut {
+	if e.TimedOut = step.TimedOut; e.TimedOut {
 		e.Code = codes.DeadlineExceeded
 	} else {
 		e.Codes = e.Codes[:max(len(e.Codes)-1, 0)] // the last is Code
@@ -112,56 +127,29 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Deci
 	return e
 }
 
-func (r *Retrier) notifyDecision(ctx context.Context, e DecisionEvent, err error) {
-	r.decisions.add(e, err)
-	all := e.Codes
-	for _, o := range r.observers {
-		if o.Decision != nil {
-			e.Codes = slices.Clone(all) // an observer may do with it what it wants
-			o.Decision(ctx, e)
-		}
-	}
-}
-
-// notifySent tells observers of an extra attempt that is sent.
-func (r *Retrier) notifySent(ctx context.Context, e DecisionEvent) {
-	all := e.Codes
-	for _, o := range r.observers {
-		if o.Sent != nil {
-			e.Codes = slices.Clone(all) // as above
-			o.Sent(ctx, e)
-		}
-	}
-}
-
-// callEvent is the end of a call.
-func (r *Retrier) callEvent(method string, cc *grpc.ClientConn, sent int, start, waited time.Duration, err error, reason policy.Reason) CallEvent {
-	elapsed := budget.Now() - start
-	return CallEvent{
-		Method: method, Target: r.targets.canonical(cc), Attempts: sent,
-		Start: time.Now().Add(-elapsed), Elapsed: elapsed, Waited: waited,
-		Code: status.Code(err), Err: err, Reason: reason,
-	}
+// callEvent adds the end of a call to its event.
+func callEvent(e Event, start, waited time.Duration, reason policy.Reason) Event {
+	e.Elapsed = budget.Now() - start
+	e.Start, e.Delay, e.Reason = time.Now().Add(-e.Elapsed), waited, reason
+	return e
 }
 
 // notifyCall tells observers of the end of the call.
 func (c *call) notifyCall(end attempts.End, err error) {
-	e := c.retrier.callEvent(c.method, c.cc, end.Attempts, c.start, end.Waited, err, end.Reason)
-	e.Budget, e.IdempotencyKey, e.StaticMethod = c.policy.Budget(), c.key, c.options.static()
-	e.Hedges, e.Retries = end.Hedges, max(end.Attempts-1-end.Hedges, 0)
-	e.Decided, e.Mode = end.Reason == c.decided, c.mode()
-	if err != nil || end.Attempts > 1 {
-		e.Codes = c.codes
+	e := callEvent(c.event(end.Attempts, status.Code(err), err), c.start, end.Waited, end.Reason)
+	e.Hedges, e.Decided = end.Hedges, end.Reason == c.decided
+	if err == nil && end.Attempts < 2 {
+		e.Codes = nil
 	}
-	c.retrier.notifyCall(c.ctx, e)
+	c.retrier.notify(c.ctx, e, tellCall)
 }
 
 // notifySuccess tells of a call whose first attempt has succeeded, in the fast path.
 func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
 	if r.tellsCalls {
-		e := r.callEvent(method, cc, 1, start, 0, nil, policy.ReasonSucceeded)
-		e.Budget, e.Mode, e.StaticMethod = p.Budget(), o.mode, o.static()
-		r.notifyCall(ctx, e)
+		e := callEvent(r.event(method, cc, p, o), start, 0, policy.ReasonSucceeded)
+		e.Attempt = 1
+		r.notify(ctx, e, tellCall)
 	}
 	o.deliver(a)
 	o.finished(nil)
@@ -170,57 +158,51 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 // notifyWouldRefuse tells observers that admission would have refused a call in mode ENFORCE.
 func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, o *callOptions) {
 	if o.mode == policy.ModeObserve && r.hearsDecisions() {
-		r.notifyDecision(ctx, DecisionEvent{
-			Method: method, Target: r.targets.canonical(cc), Budget: p.Budget(), Code: codes.ResourceExhausted,
-			Reason: policy.ReasonOverloaded, Mode: o.mode, StaticMethod: o.static(),
-		}, nil)
+		e := r.event(method, cc, p, o)
+		e.Code, e.Reason = codes.ResourceExhausted, policy.ReasonOverloaded
+		r.notifyDecision(ctx, e)
 	}
 }
+
+// notifyDecision tells observers of a decision.
+func (r *Retrier) notifyDecision(ctx context.Context, e Event) {
+	r.decisions.add(e)
+	r.notify(ctx, e, tellDecision)
+}
+
+// hearsDecisions reports whether anybody is to be told of decisions.
+func (r *Retrier) hearsDecisions() bool { return len(r.observers) > 0 || r.decisions.on.Load() }
 
 // logEnd adds the end of a call that has failed to the log of decisions, if no decision stands there for it.
 func (c *call) logEnd(end attempts.End, err error) {
 	if err != nil && end.Reason != c.decided {
-		c.retrier.decisions.add(DecisionEvent{
-			Method: c.method, Target: c.target(), Budget: c.policy.Budget(), Attempt: end.Attempts,
-			Code: status.Code(err), Codes: c.codes, Reason: end.Reason, Mode: c.mode(), StaticMethod: c.options.static(),
-		}, err)
+		e := c.event(end.Attempts, status.Code(err), err)
+		e.Reason = end.Reason
+		c.retrier.decisions.add(e)
 	}
 }
 
 // notifyReload tells observers of a change of the policies.
-func (r *Retrier) notifyReload(e ReloadEvent) {
-	all := e.Changes
+func (r *Retrier) notifyReload(set *policy.Set, changes []string, err error) {
 	for _, o := range r.observers {
 		if o.Reload != nil {
-			e.Changes = slices.Clone(all)
-			o.Reload(e)
+			o.Reload(set, slices.Clone(changes), err)
 		}
 	}
 }
 
 // notifyMode tells observers of a mode that was set, or the default logger if none of them listens: it has to be known who
 // has switched retries off.
-func (r *Retrier) notifyMode(e ModeEvent) {
+func (r *Retrier) notifyMode(from, to Switch) {
 	heard := false
 	for _, o := range r.observers {
 		if o.Mode != nil {
-			o.Mode(e)
+			o.Mode(from, to)
 			heard = true
 		}
 	}
 	if !heard {
-		of := cmp.Or(e.To.Service, "all calls")
-		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("of", of), slog.String("from", e.From.String()), slog.String("to", e.To.String()))
-	}
-}
-
-// notifyCall tells observers of the end of a call.
-func (r *Retrier) notifyCall(ctx context.Context, e CallEvent) {
-	all := e.Codes
-	for _, o := range r.observers {
-		if o.Call != nil {
-			e.Codes = slices.Clone(all)
-			o.Call(ctx, e)
-		}
+		of := cmp.Or(to.Service, "all calls")
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("of", of), slog.String("from", from.String()), slog.String("to", to.String()))
 	}
 }

@@ -122,8 +122,8 @@ func (p *panics) options(watched bool) []interceptor.Option {
 	options := []interceptor.Option{
 		interceptor.WithBudget("", panickingBudget{p.till, p}),
 		interceptor.WithObserver(interceptor.Observer{
-			Decision: func(context.Context, interceptor.DecisionEvent) { p.blame("decisions") },
-			Call:     func(context.Context, interceptor.CallEvent) { p.blame("calls") },
+			Decision: func(context.Context, interceptor.Event) { p.blame("decisions") },
+			Call:     func(context.Context, interceptor.Event) { p.blame("calls") },
 			Warning:  func(policy.Diagnostic) {},
 		}),
 	}
@@ -132,7 +132,7 @@ func (p *panics) options(watched bool) []interceptor.Option {
 	}
 	return append(options,
 		interceptor.WithBreaker(func(string, string) interceptor.Breaker[fuseState] { return p }),
-		interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.AttemptEvent) { p.blame("attempts") }}),
+		interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { p.blame("attempts") }}),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
 			p.blame("classifier")
 			return interceptor.VerdictByCode
@@ -432,7 +432,7 @@ func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
 		stream := s.open(t, t.Context(), serverStream)
 		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
 		synctest.Wait()
-		if seen != "inner" || len(s.calls) != 1 || len(s.attempts) != s.calls[0].Attempts || s.calls[0].Attempts < 2 ||
+		if seen != "inner" || len(s.calls) != 1 || len(s.attempts) != s.calls[0].Attempt || s.calls[0].Attempt < 2 ||
 			s.calls[0].Reason != policy.ReasonNonRetryable {
 			t.Errorf("panics with %v; told of %d attempts, and of %+v", seen, len(s.attempts), s.calls)
 		}

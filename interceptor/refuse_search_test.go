@@ -135,7 +135,7 @@ func TestRefuse_Search(t *testing.T) {
 				synctest.Wait()
 				refused.Add(f.refused.Load())
 				for _, e := range s.calls {
-					if e.Err == nil && e.Attempts > 1 {
+					if e.Err == nil && e.Attempt > 1 {
 						again.Add(1)
 					}
 				}

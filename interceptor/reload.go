@@ -20,28 +20,27 @@ func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
-	e := r.replace(set)
-	r.announce(set, e)
-	return e.Err
+	changes, err := r.replace(set)
+	r.announce(set, changes, err)
+	return err
 }
 
 // announce tells of a change, and of what is surprising in the policies that hold now.
-func (r *Retrier) announce(set *policy.Set, e ReloadEvent) {
-	r.notifyReload(e)
-	if e.Err != nil {
+func (r *Retrier) announce(set *policy.Set, changes []policy.Change, err error) {
+	texts := make([]string, len(changes))
+	for i, c := range changes {
+		texts[i] = c.String()
+	}
+	r.notifyReload(set, texts, err)
+	if err != nil {
 		return
 	}
 	r.reportWarnings()
-	r.warnBalancingChanged(set, e.Changes)
+	r.warnBalancingChanged(set, changes)
 }
 
 // replace does what Reload says, but tells nobody.
-func (r *Retrier) replace(set *policy.Set) ReloadEvent {
-	changes, err := r.replaceRules(set)
-	return ReloadEvent{Source: set.Source(), Hash: set.Hash(), Changes: changes, Err: err}
-}
-
-func (r *Retrier) replaceRules(set *policy.Set) ([]policy.Change, error) {
+func (r *Retrier) replace(set *policy.Set) ([]policy.Change, error) {
 	set, err := set.WithDescriptors(r.descriptors...)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,9 @@
 package interceptor_test
 
 import (
+	"fmt"
+	"path"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -139,14 +142,14 @@ func TestReload_WarnsUnlocked(t *testing.T) {
 }
 
 func TestReload_Event(t *testing.T) {
-	var events []interceptor.ReloadEvent
+	var told []string
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		time.Sleep(time.Minute)
 		once := plain()
 		once.MaxAttempts = 2
 		s.reload(t, config(once))
-		if len(events) != 1 || len(events[0].Changes) == 0 || events[0].Changes[0].String() != "policy "+get+" changed" || events[0].Err != nil {
-			t.Errorf("%+v", events)
+		if got := strings.Join(told, "; "); got != "[policy "+get+" changed policy "+path.Dir(get)+"/ changed] <nil>" {
+			t.Error(got)
 		}
 		got := s.retrier.Policy()
 		if p := got.Set.Lookup(get); p == nil || p.MaxAttempts() != 2 {
@@ -160,7 +163,9 @@ func TestReload_Event(t *testing.T) {
 		if got != want {
 			t.Errorf("%+v; want %+v", got, want)
 		}
-	}, interceptor.WithObserver(interceptor.Observer{Reload: func(e interceptor.ReloadEvent) { events = append(events, e) }}))
+	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {
+		told = append(told, fmt.Sprint(changes, " ", err))
+	}}))
 }
 
 func TestReload_Refused(t *testing.T) {

@@ -82,18 +82,18 @@ func mustPolicy(tb testing.TB, s policy.Spec) *policy.Policy {
 // journal is an observer that keeps what it is told.
 type journal struct {
 	mu        sync.Mutex // guards all
-	attempts  []interceptor.AttemptEvent
-	decisions []interceptor.DecisionEvent
-	calls     []interceptor.CallEvent
+	attempts  []interceptor.Event
+	decisions []interceptor.Event
+	calls     []interceptor.Event
 	warnings  []string
 	notes     []string
 }
 
 func (j *journal) observer() interceptor.Observer {
 	return interceptor.Observer{
-		Attempt:  func(_ context.Context, e interceptor.AttemptEvent) { add(j, &j.attempts, e) },
-		Decision: func(_ context.Context, e interceptor.DecisionEvent) { add(j, &j.decisions, e) },
-		Call:     func(_ context.Context, e interceptor.CallEvent) { add(j, &j.calls, e) },
+		Attempt:  func(_ context.Context, e interceptor.Event) { add(j, &j.attempts, e) },
+		Decision: func(_ context.Context, e interceptor.Event) { add(j, &j.decisions, e) },
+		Call:     func(_ context.Context, e interceptor.Event) { add(j, &j.calls, e) },
 		Warning:  func(p policy.Diagnostic) { add(j, &j.warnings, p.String()) },
 		Note:     func(p policy.Diagnostic) { add(j, &j.notes, p.String()) },
 	}

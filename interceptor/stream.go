@@ -70,7 +70,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			return open(ctx, desc, cc, method, opts...)
 		}
 		if r.tellsStarts {
-			ctx = r.startCall(ctx, method, cc)
+			ctx = r.startCall(ctx, method, cc, p, &o)
 		}
 		ctx = o.assignCriticality(r.withBackends(ctx, cc, p, o.maxAttempts, flags), p)
 		c := call{

@@ -134,7 +134,7 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Re
 func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
 	if r := s.call.retrier; r.tellsAttempts {
 		e := s.call.attemptEvent(&t.attempt, err, step.Place)
-		s.queue(func() { r.notifyAttempt(s.call.ctx, e) })
+		s.queue(func() { r.notify(s.call.ctx, e, tellAttempt) })
 	}
 	s.queueDecision(step, &t.attempt, err)
 }

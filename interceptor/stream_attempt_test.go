@@ -284,13 +284,13 @@ func TestStreamAttempt_Events(t *testing.T) {
 		_, err := receive(stream)
 		var story []string
 		for _, a := range s.attempts {
-			story = append(story, fmt.Sprintf("%d %s %v", a.Number, a.Code, a.Elapsed))
+			story = append(story, fmt.Sprintf("%d %s %v", a.Attempt, a.Code, a.Elapsed))
 		}
 		for _, d := range s.decisions {
 			story = append(story, fmt.Sprintf("%d %s %v", d.Attempt, d.Reason, d.Delay))
 		}
 		for _, c := range s.calls {
-			story = append(story, fmt.Sprintf("%d %s %s %v %v", c.Attempts, c.Code, c.Reason, c.Elapsed, c.Waited))
+			story = append(story, fmt.Sprintf("%d %s %s %v %v", c.Attempt, c.Code, c.Reason, c.Elapsed, c.Delay))
 		}
 		want := "1 Unavailable 0s, 2 Unavailable 0s, 3 Aborted 1s, " +
 			"1 retry 100ms, 2 retry 200ms, 3 non_retryable 0s, 3 Aborted non_retryable 1.3s 300ms"

@@ -418,7 +418,7 @@ func TestStreamHedge_CommittedAttemptFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			slow := interceptor.WithObserver(interceptor.Observer{
-				Call: func(context.Context, interceptor.CallEvent) { time.Sleep(time.Second) },
+				Call: func(context.Context, interceptor.Event) { time.Sleep(time.Second) },
 			})
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, down().Delay(50*ms))
@@ -442,7 +442,7 @@ func TestStreamHedge_SingleReplyIsTheEnd(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			slow := interceptor.WithObserver(interceptor.Observer{
-				Attempt: func(context.Context, interceptor.AttemptEvent) { cancel(); time.Sleep(time.Second) },
+				Attempt: func(context.Context, interceptor.Event) { cancel(); time.Sleep(time.Second) },
 			})
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, takes(50*ms, "sum").Header(metadata.Pairs("k", "h")).Trailer(metadata.Pairs("k", "t")))

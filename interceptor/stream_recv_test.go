@@ -192,7 +192,7 @@ func TestStreamRecv_ReplyEmptied(t *testing.T) {
 // a message in its hands.
 func TestStreamRecv_MessageMeetsEnd(t *testing.T) {
 	slow := interceptor.WithObserver(interceptor.Observer{
-		Attempt: func(context.Context, interceptor.AttemptEvent) { time.Sleep(time.Second) },
+		Attempt: func(context.Context, interceptor.Event) { time.Sleep(time.Second) },
 	})
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithCancel(t.Context())

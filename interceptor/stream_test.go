@@ -40,7 +40,7 @@ var (
 func (s scene) ends() string {
 	var list []string
 	for _, e := range s.attempts {
-		list = append(list, fmt.Sprintf("%d %s", e.Number, e.Place))
+		list = append(list, fmt.Sprintf("%d %s", e.Attempt, e.Place))
 	}
 	slices.Sort(list)
 	return fmt.Sprint(list)

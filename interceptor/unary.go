@@ -35,7 +35,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		invoke = r.keepBuffers(p, &options, flags, req, invoke)
 		if r.tellsStarts {
-			ctx = r.startCall(ctx, method, cc)
+			ctx = r.startCall(ctx, method, cc, p, &options)
 		}
 		ctx = options.assignCriticality(r.withBackends(ctx, cc, p, options.maxAttempts, flags), p)
 		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
@@ -270,7 +270,7 @@ func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 		next := u.act(step, now, !a.own)
 		if u.retrier.tellsAttempts {
 			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx
-			u.queue(func() { r.notifyAttempt(ctx, e) })
+			u.queue(func() { r.notify(ctx, e, tellAttempt) })
 		}
 		u.queue(u.eventsOf(step, &a.attempt, err))
 		return next

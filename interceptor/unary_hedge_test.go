@@ -57,16 +57,16 @@ func (s scene) sent() string {
 func (s scene) places() string {
 	var list []string
 	for _, e := range s.attempts {
-		list = append(list, fmt.Sprintf("%d %s", e.Number, e.Place))
+		list = append(list, fmt.Sprintf("%d %s", e.Attempt, e.Place))
 	}
 	return fmt.Sprint(list)
 }
 
 // byNumber puts attempts that were cancelled together in the order of their numbers.
 func (s scene) byNumber() scene {
-	cancelled := func(e interceptor.AttemptEvent) bool { return e.Place == "cancelled" }
+	cancelled := func(e interceptor.Event) bool { return e.Place == "cancelled" }
 	if first := slices.IndexFunc(s.attempts, cancelled); first >= 0 {
-		slices.SortFunc(s.attempts[first:], func(a, b interceptor.AttemptEvent) int { return cmp.Compare(a.Number, b.Number) })
+		slices.SortFunc(s.attempts[first:], func(a, b interceptor.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	}
 	return s
 }
@@ -87,7 +87,7 @@ func TestUnaryHedge_NotYetAsLastWord(t *testing.T) {
 				if got != "not yet 2" || err != nil || fmt.Sprint(header["who"], trailer["who"]) != "[second] [second]" {
 					t.Errorf("%q, %v, header %v, trailer %v; want all that the second attempt has brought", got, err, header["who"], trailer["who"])
 				}
-				if s.calls[0].Reason != policy.ReasonAttemptsExhausted || s.calls[0].Attempts != 2 {
+				if s.calls[0].Reason != policy.ReasonAttemptsExhausted || s.calls[0].Attempt != 2 {
 					t.Errorf("%+v", s.calls[0])
 				}
 			}, interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
@@ -447,7 +447,7 @@ func TestUnaryHedge_CallbacksWithoutLock(t *testing.T) {
 				return interceptor.VerdictByCode
 			})
 			observe := interceptor.WithObserver(interceptor.Observer{
-				Attempt: func(_ context.Context, e interceptor.AttemptEvent) { wait("observer", e.Err) },
+				Attempt: func(_ context.Context, e interceptor.Event) { wait("observer", e.Err) },
 			})
 			play(t, hedged(), func(t *testing.T, s scene) {
 				answered = make(chan struct{}) // of the bubble

@@ -344,8 +344,8 @@ func TestUnaryFastPath_Options(t *testing.T) {
 }
 
 func TestUnaryFastPath_CallObserverAllocatesNothing(t *testing.T) {
-	var events []interceptor.CallEvent
-	observer := interceptor.Observer{Call: func(_ context.Context, e interceptor.CallEvent) { events = append(events[:0], e) }}
+	var events []interceptor.Event
+	observer := interceptor.Observer{Call: func(_ context.Context, e interceptor.Event) { events = append(events[:0], e) }}
 	unary := mustNew(t, fiftyMethods(t), interceptor.WithObserver(observer)).Unary()
 	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod()}
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }
@@ -353,7 +353,7 @@ func TestUnaryFastPath_CallObserverAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, call); n != 0 {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
 	}
-	if e := events[0]; e.Attempts != 1 || e.Reason != policy.ReasonSucceeded || time.Since(e.Start) < e.Elapsed {
+	if e := events[0]; e.Attempt != 1 || e.Reason != policy.ReasonSucceeded || time.Since(e.Start) < e.Elapsed {
 		t.Errorf("%+v", e)
 	}
 }
@@ -400,7 +400,7 @@ func TestUnary_ContextsEnd(t *testing.T) {
 // An inner interceptor that returns before gRPC has ended its attempt leaves one behind that still writes into the
 // reply. The first call to which that happens has no other attempt; from then on, attempts have replies of their own.
 func TestUnary_LeftRunning(t *testing.T) {
-	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.AttemptEvent) {}}), "unseen": quiet} {
+	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) {}}), "unseen": quiet} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -164,7 +164,7 @@ func TestWaitLimit_NothingLost(t *testing.T) {
 				if left := held(s.retrier, f, b); left != "" {
 					t.Errorf("held for ever: %s", left)
 				}
-				refused := slices.ContainsFunc(s.calls, func(e interceptor.CallEvent) bool { return e.Reason == policy.ReasonTooManyWaiting })
+				refused := slices.ContainsFunc(s.calls, func(e interceptor.Event) bool { return e.Reason == policy.ReasonTooManyWaiting })
 				if len(b.asked) == 0 || b.ok == 0 || refused == (name == "hedges") { // those do not wait
 					t.Errorf("%d permits asked for, %d calls succeed, some refused: %v", len(b.asked), b.ok, refused)
 				}

@@ -36,23 +36,23 @@ func (r *Retrier) Err() error {
 
 // followFile follows a change of the file, which err says is refused, or may be refused here.
 func (r *Retrier) followFile(path string, set *policy.Set, err error) {
-	e := ReloadEvent{Source: path, Err: err}
+	var changes []policy.Change
 	if err == nil {
-		e = r.replace(set)
+		changes, err = r.replace(set)
 	}
-	if e.Err == nil {
+	if err == nil {
 		r.refusal.Store(nil)
-		r.announce(set, e)
+		r.announce(set, changes, nil)
 		return
 	}
-	r.refusal.Store(&e.Err)
-	r.announce(set, e)
+	r.refusal.Store(&err)
+	r.announce(set, nil, err)
 	r.refuse(policy.Diagnostic{File: path, Message: "a change of the policy file is refused, and the policies from before hold"})
-	if wrong, ok := errors.AsType[*policy.Error](e.Err); ok {
+	if wrong, ok := errors.AsType[*policy.Error](err); ok {
 		for _, d := range wrong.Diagnostics {
 			r.refuse(d)
 		}
 		return
 	}
-	r.refuse(policy.Diagnostic{Message: e.Err.Error()})
+	r.refuse(policy.Diagnostic{Message: err.Error()})
 }

@@ -33,12 +33,12 @@ func TestLimit(t *testing.T) {
 		}})), observe.Limit(2))
 		fail := func(method string, reason policy.Reason, n int) {
 			for range n {
-				o.Call(t.Context(), interceptor.CallEvent{Method: method, Reason: reason, Attempts: 2, Code: codes.Unavailable, Err: errors.New("down")})
+				o.Call(t.Context(), interceptor.Event{Method: method, Reason: reason, Attempt: 2, Code: codes.Unavailable, Err: errors.New("down")})
 			}
 		}
 		retry := func(method string, n int) {
 			for range n {
-				o.Sent(t.Context(), interceptor.DecisionEvent{Method: method, Retry: true, Reason: policy.ReasonRetry})
+				o.Sent(t.Context(), interceptor.Event{Method: method, Retry: true, Reason: policy.ReasonRetry})
 			}
 		}
 		const failed = `level=WARN msg="stagger: call failed" method=`
@@ -78,7 +78,7 @@ func TestLimitByDefault(t *testing.T) {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
 		fail := func(method string) {
-			o.Call(t.Context(), interceptor.CallEvent{Method: method, Reason: policy.ReasonBudgetExhausted, Attempts: 1, Code: codes.Unavailable, Err: errors.New("down")})
+			o.Call(t.Context(), interceptor.Event{Method: method, Reason: policy.ReasonBudgetExhausted, Attempt: 1, Code: codes.Unavailable, Err: errors.New("down")})
 		}
 		for range 1000 {
 			fail("/acme.orders.v1.OrderService/GetOrder")
@@ -108,9 +108,13 @@ func TestLimitOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)), observe.Limit(0))
+		set, err := policy.NewSet(policy.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for range 3 {
-			o.Call(context.Background(), interceptor.CallEvent{Attempts: 2, Retries: 1, Reason: policy.ReasonSucceeded})
-			o.Reload(interceptor.ReloadEvent{})
+			o.Call(context.Background(), interceptor.Event{Attempt: 2, Reason: policy.ReasonSucceeded})
+			o.Reload(set, nil, nil)
 			o.Warning(policy.Diagnostic{})
 		}
 		if got := strings.Count(out.take(), "\n"); got != 6 {
@@ -129,8 +133,8 @@ func TestSlogNamesTheBudgetThatRefused(t *testing.T) {
 	for budget, want := range map[string]bool{"": false, "orders": true} {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		o.Call(t.Context(), interceptor.CallEvent{Budget: budget, Attempts: 1, Code: codes.Unavailable, Reason: policy.ReasonBudgetExhausted, Err: errors.New("down")})
-		o.Call(t.Context(), interceptor.CallEvent{Budget: budget, Attempts: 2, Code: codes.Unavailable, Reason: policy.ReasonAttemptsExhausted, Err: errors.New("down")})
+		o.Call(t.Context(), interceptor.Event{Budget: budget, Attempt: 1, Code: codes.Unavailable, Reason: policy.ReasonBudgetExhausted, Err: errors.New("down")})
+		o.Call(t.Context(), interceptor.Event{Budget: budget, Attempt: 2, Code: codes.Unavailable, Reason: policy.ReasonAttemptsExhausted, Err: errors.New("down")})
 		if got := out.take(); strings.Count(got, "budget=") != map[bool]int{true: 1}[want] {
 			t.Errorf("%q: logged %s", fmt.Sprint(budget), got)
 		}

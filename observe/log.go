@@ -59,19 +59,19 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 		Decision: l.decision,
 		Sent:     l.sent,
 		Call:     l.call,
-		Reload: func(e interceptor.ReloadEvent) {
-			if e.Err == nil { // else Warning is told of each error in a file, or the program has the error
-				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", e.Source, "hash", e.Hash, "changes", changes(e.Changes))
+		Reload: func(set *policy.Set, changes []string, err error) {
+			if err == nil { // else Warning is told of each error in a file, or the program has the error
+				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", strings.Join(changes, ", "))
 			}
 		},
-		Mode: func(e interceptor.ModeEvent) {
+		Mode: func(from, to interceptor.Switch) {
 			level := slog.LevelInfo
-			if e.To.Mode > policy.ModeEnforce || e.To.Percent < 100 {
+			if to.Mode > policy.ModeEnforce || to.Percent < 100 {
 				level = slog.LevelWarn
 			}
-			fields := []any{"from", e.From.String(), "to", e.To.String()}
-			if e.To.Service != "" {
-				fields = append(fields, "service", e.To.Service)
+			fields := []any{"from", from.String(), "to", to.String()}
+			if to.Service != "" {
+				fields = append(fields, "service", to.Service)
 			}
 			l.write(context.Background(), level, "stagger: mode set", fields...)
 		},
@@ -88,18 +88,9 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 	}
 }
 
-// changes is such as "policy /orders/Get changed, budget spare removed".
-func changes(list []policy.Change) string {
-	names := make([]string, len(list))
-	for i, c := range list {
-		names[i] = c.String()
-	}
-	return strings.Join(names, ", ")
-}
-
 // decision writes what would have followed an attempt in mode OBSERVE, and which calls admission would have refused. What follows is written when it is sent, and why
 // nothing does at the end of the call.
-func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
+func (l *logger) decision(ctx context.Context, e interceptor.Event) {
 	switch {
 	case e.Attempt == 0:
 		l.extraAttempt(ctx, e, "stagger: would refuse")
@@ -108,11 +99,11 @@ func (l *logger) decision(ctx context.Context, e interceptor.DecisionEvent) {
 	}
 }
 
-func (l *logger) sent(ctx context.Context, e interceptor.DecisionEvent) {
+func (l *logger) sent(ctx context.Context, e interceptor.Event) {
 	l.extraAttempt(ctx, e, "stagger: "+string(e.Reason))
 }
 
-func (l *logger) extraAttempt(ctx context.Context, e interceptor.DecisionEvent, message string) {
+func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message string) {
 	if !l.limit.admit(topic{e.Method, e.Reason}, slog.LevelInfo, message, l.flush) {
 		return
 	}
@@ -140,7 +131,7 @@ func withMode(fields []any, m policy.Mode) []any {
 }
 
 // wantedRetry reports whether a call of one attempt ended since it got no other, and nobody has said so yet.
-func wantedRetry(e interceptor.CallEvent) bool {
+func wantedRetry(e interceptor.Event) bool {
 	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonModeOff {
 		return false // the decision has said what would have followed
 	}
@@ -152,14 +143,14 @@ func wantedRetry(e interceptor.CallEvent) bool {
 	}
 }
 
-func (l *logger) call(ctx context.Context, e interceptor.CallEvent) {
-	if e.Attempts < 2 && e.Waited == 0 && !wantedRetry(e) {
+func (l *logger) call(ctx context.Context, e interceptor.Event) {
+	if e.Attempt < 2 && e.Delay == 0 && !wantedRetry(e) {
 		return
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"
 	switch {
 	case e.Err != nil:
-	case e.Retries > 0:
+	case e.Attempt > 1+e.Hedges:
 		level, message = slog.LevelInfo, "stagger: call succeeded after retries"
 	default:
 		level, message = slog.LevelInfo, "stagger: call succeeded after hedges"
@@ -168,8 +159,8 @@ func (l *logger) call(ctx context.Context, e interceptor.CallEvent) {
 		return
 	}
 	fields := append(make([]any, 0, 22),
-		"method", e.Method, "target", e.Target, "attempts", e.Attempts, "code", policy.CodeName(e.Code),
-		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Waited)
+		"method", e.Method, "target", e.Target, "attempts", e.Attempt, "code", policy.CodeName(e.Code),
+		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Delay)
 	fields = withMode(fields, e.Mode)
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
 		fields = append(fields, "budget", e.Budget)

@@ -184,7 +184,7 @@ func TestSlogOfOneAttempt(t *testing.T) {
 	} {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		o.Call(t.Context(), interceptor.CallEvent{Attempts: 1, Code: codes.Unavailable, Reason: reason, Err: context.Canceled})
+		o.Call(t.Context(), interceptor.Event{Attempt: 1, Code: codes.Unavailable, Reason: reason, Err: context.Canceled})
 		if got := out.take(); (got != "") != want {
 			t.Errorf("%s: logged %q", reason, got)
 		}
@@ -213,14 +213,16 @@ func TestSlogTellsOfReloads(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	observer := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-	observer.Reload(interceptor.ReloadEvent{Source: "retry.yaml", Err: context.Canceled})
+	observer.Reload(nil, nil, context.Canceled)
 	if out.Len() != 0 {
 		t.Errorf("a refused one, of which there is a warning: logged %q", &out)
 	}
-	observer.Reload(interceptor.ReloadEvent{Source: "retry.yaml", Hash: "0123456789ab", Changes: []policy.Change{
-		{What: policy.ChangedBudget, Name: "orders", How: policy.ChangeRemoved}, {What: policy.ChangedMaxWaiting, How: policy.ChangeChanged},
-	}})
-	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=0123456789ab changes="budget orders removed, maxWaiting changed"`) {
+	set, err := policy.Parse("retry.yaml", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	observer.Reload(set, []string{"budget orders removed", "maxWaiting changed"}, nil)
+	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="budget orders removed, maxWaiting changed"`) {
 		t.Errorf("logged %q", &out)
 	}
 }

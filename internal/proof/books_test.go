@@ -247,15 +247,15 @@ func listener(f *faults) interceptor.Observer {
 		f.at(atObserver, false)
 	}
 	return interceptor.Observer{
-		Attempt: func(ctx context.Context, e interceptor.AttemptEvent) {
+		Attempt: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
-				if s.attempts[e.Number] || s.ended > 0 || e.Number > s.most {
-					s.add("%s: attempt %d of %d ends twice or late: %v", s.name, e.Number, s.most, s.attempts)
+				if s.attempts[e.Attempt] || s.ended > 0 || e.Attempt > s.most {
+					s.add("%s: attempt %d of %d ends twice or late: %v", s.name, e.Attempt, s.most, s.attempts)
 				}
-				s.attempts[e.Number] = true
+				s.attempts[e.Attempt] = true
 			})
 		},
-		Decision: func(ctx context.Context, e interceptor.DecisionEvent) {
+		Decision: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
 				_ = append(e.Codes, scribbled)
 				if s.ended > 0 || e.Attempt > s.most || e.TimedOut == s.attempts[e.Attempt] || !slices.Contains(policy.Reasons(), e.Reason) {
@@ -263,19 +263,19 @@ func listener(f *faults) interceptor.Observer {
 				}
 			})
 		},
-		Call: func(ctx context.Context, e interceptor.CallEvent) {
+		Call: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
 				if slices.Contains(append(e.Codes, codes.OK)[:len(e.Codes)], scribbled) {
 					s.add("%s: what one observer has appended shows in another's event: %v", s.name, e.Codes)
 				}
 				s.single = s.single || e.Mode == policy.ModeOff
-				whole := len(s.attempts) == e.Attempts && slices.Contains(policy.Reasons(), e.Reason)
+				whole := len(s.attempts) == e.Attempt && slices.Contains(policy.Reasons(), e.Reason)
 				if s.ended++; s.ended > 1 || !whole && f.active.Load() == 0 { // else a panic may have cut something off
-					s.add("%s: the call ends after %d attempts, and of %v was told: %s", s.name, e.Attempts, s.attempts, e.Reason)
+					s.add("%s: the call ends after %d attempts, and of %v was told: %s", s.name, e.Attempt, s.attempts, e.Reason)
 				}
 			})
 		},
 		Warning: func(policy.Diagnostic) {},
-		Mode:    func(interceptor.ModeEvent) {},
+		Mode:    func(_, _ interceptor.Switch) {},
 	}
 }

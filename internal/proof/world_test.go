@@ -91,15 +91,15 @@ type ends struct {
 
 func (e *ends) observer() interceptor.Option {
 	return interceptor.WithObserver(interceptor.Observer{
-		Attempt: func(context.Context, interceptor.AttemptEvent) { e.attempts++ },
-		Call: func(_ context.Context, c interceptor.CallEvent) {
+		Attempt: func(context.Context, interceptor.Event) { e.attempts++ },
+		Call: func(_ context.Context, c interceptor.Event) {
 			e.calls = append(e.calls, c.Reason)
-			if c.Attempts != e.attempts {
-				e.faults = append(e.faults, fmt.Sprintf("the call ends after %d attempts, and %d were told of", c.Attempts, e.attempts))
+			if c.Attempt != e.attempts {
+				e.faults = append(e.faults, fmt.Sprintf("the call ends after %d attempts, and %d were told of", c.Attempt, e.attempts))
 			}
 		},
 		Warning: func(policy.Diagnostic) {},
-		Mode:    func(interceptor.ModeEvent) {},
+		Mode:    func(_, _ interceptor.Switch) {},
 	})
 }
 

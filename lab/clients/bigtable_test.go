@@ -113,7 +113,7 @@ func TestBigtable_LargeWrite(t *testing.T) {
 	f := newFront(t, serveBigtable(t))
 	commits := make(chan string, 100)
 	r := retrier(t, "methodConfig:\n  - {name: [{service: google.bigtable.v2.Bigtable, method: MutateRows}], "+retryPolicy+"}\n",
-		interceptor.WithObserver(interceptor.Observer{Call: func(_ context.Context, e interceptor.CallEvent) {
+		interceptor.WithObserver(interceptor.Observer{Call: func(_ context.Context, e interceptor.Event) {
 			if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && e.Method == mutateRows {
 				commits <- err.Commit
 			}

@@ -126,19 +126,19 @@ func (w *world) dial(r *interceptor.Retrier) (*grpc.ClientConn, error) {
 // observer counts what it is told.
 func (w *world) observer() interceptor.Observer {
 	return interceptor.Observer{
-		CallStart: func(ctx context.Context, _ interceptor.CallStartEvent) context.Context {
+		CallStart: func(ctx context.Context, _ interceptor.Event) context.Context {
 			w.begun.Add(1)
 			return ctx
 		},
-		Call: func(_ context.Context, e interceptor.CallEvent) {
+		Call: func(_ context.Context, e interceptor.Event) {
 			w.ended.Add(1)
-			w.extra.Add(int64(max(e.Attempts-1, 0)))
-			if e.Attempts > policy.DefaultMaxAttemptsLimit {
-				w.add("too many attempts", "%d of a call of %s", e.Attempts, e.Method)
+			w.extra.Add(int64(max(e.Attempt-1, 0)))
+			if e.Attempt > policy.DefaultMaxAttemptsLimit {
+				w.add("too many attempts", "%d of a call of %s", e.Attempt, e.Method)
 			}
 		},
-		Reload: func(e interceptor.ReloadEvent) {
-			if e.Err != nil {
+		Reload: func(_ *policy.Set, _ []string, err error) {
+			if err != nil {
 				w.events[eventRefused].Add(1)
 			} else {
 				w.events[eventReload].Add(1)

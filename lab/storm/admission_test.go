@@ -97,8 +97,8 @@ func admitting(s storm, seed uint64, refused *atomic.Int64, more ...string) (out
 		return outage.Options{}, err
 	}
 	retrier, err := interceptor.New(set, interceptor.WithRandom(seeded(seed, s.process)), interceptor.WithObserver(interceptor.Observer{
-		Call: func(_ context.Context, e interceptor.CallEvent) {
-			if e.Reason == policy.ReasonOverloaded && e.Attempts == 0 {
+		Call: func(_ context.Context, e interceptor.Event) {
+			if e.Reason == policy.ReasonOverloaded && e.Attempt == 0 {
 				refused.Add(1)
 			}
 		},

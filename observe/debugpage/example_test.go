@@ -20,7 +20,7 @@ func ExampleSwitch() {
 		fmt.Println(err)
 		return
 	}
-	logged := interceptor.Observer{Mode: func(e interceptor.ModeEvent) { fmt.Println("from", e.From, "to", e.To) }} // as observe.Slog does
+	logged := interceptor.Observer{Mode: func(from, to interceptor.Switch) { fmt.Println("from", from, "to", to) }} // as observe.Slog does
 	retrier, err := interceptor.New(set, interceptor.WithObserver(logged))
 	if err != nil {
 		fmt.Println(err)

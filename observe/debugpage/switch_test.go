@@ -42,8 +42,8 @@ func accepting(r *http.Request) { r.Header.Set("Accept", "text/html,*/*") }
 func TestSwitch(t *testing.T) {
 	t.Parallel()
 	var told []string
-	heard := interceptor.WithObserver(interceptor.Observer{Mode: func(e interceptor.ModeEvent) {
-		told = append(told, fmt.Sprint(e.To.Service, " from ", e.From, " to ", e.To))
+	heard := interceptor.WithObserver(interceptor.Observer{Mode: func(from, to interceptor.Switch) {
+		told = append(told, fmt.Sprint(to.Service, " from ", from, " to ", to))
 	}})
 	one, two := newRetrier(t, heard), newRetrier(t, heard)
 	h := Switch{}.Handler(one, two)
@@ -75,7 +75,7 @@ func TestSwitch(t *testing.T) {
 // What is set by hand outlives a reload, and the page says so.
 func TestSwitch_Reload(t *testing.T) {
 	t.Parallel()
-	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
 	h := Switch{}.Handler(r)
 	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -159,7 +159,7 @@ func TestSwitch_Refuses(t *testing.T) {
 			}
 		})
 	}
-	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(interceptor.ModeEvent) {}}))
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
 	if w := ask(Switch{Authorize: yes, Hosts: []string{"ops.example"}}.Handler(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.Policy().SetMode != policy.ModeOff {
 		t.Errorf("authorized: %d %s", w.Code, w.Body)
 	}

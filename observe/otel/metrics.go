@@ -195,27 +195,28 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 }
 
 // decision counts what follows an attempt that failed or is slow.
-func (m *metrics) decision(ctx context.Context, e interceptor.DecisionEvent) {
+func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 	m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Reason)
 }
 
 // call records what a call had beside its first attempt, and counts an end that nobody has decided on.
-func (m *metrics) call(ctx context.Context, e interceptor.CallEvent) {
+func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if !e.Decided && e.Reason != policy.ReasonSucceeded {
 		m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Reason)
 	}
-	if e.Retries == 0 && e.Hedges == 0 && e.Waited == 0 {
+	retries := max(e.Attempt-1-e.Hedges, 0)
+	if retries == 0 && e.Hedges == 0 && e.Delay == 0 {
 		return
 	}
 	labels := m.callLabels(e)
-	if e.Retries > 0 {
-		m.retries.Record(ctx, int64(e.Retries), labels)
+	if retries > 0 {
+		m.retries.Record(ctx, int64(retries), labels)
 	}
 	if e.Hedges > 0 {
 		m.hedges.Record(ctx, int64(e.Hedges), labels)
 	}
-	if e.Waited > 0 {
-		m.delay.Record(ctx, e.Waited.Seconds(), labels)
+	if e.Delay > 0 {
+		m.delay.Record(ctx, e.Delay.Seconds(), labels)
 	}
 }
 
@@ -225,7 +226,7 @@ func (m *metrics) count(ctx context.Context, method string, static bool, target 
 		attribute.String("code", codeName(code)), attribute.String("reason", string(reason)), attribute.String("mode", mode.String())))
 }
 
-func (m *metrics) callLabels(e interceptor.CallEvent) metric.MeasurementOption {
+func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {
 	method, target := m.methodOf(e.Method, e.StaticMethod), m.targetOf(e.Target)
 	if m.grpcNames {
 		return m.with(attribute.String("grpc.method", method), attribute.String("grpc.target", target))
@@ -236,9 +237,9 @@ func (m *metrics) callLabels(e interceptor.CallEvent) metric.MeasurementOption {
 // What became of a change of the policies.
 const followed, refused = "followed", "refused"
 
-func (m *metrics) reload(e interceptor.ReloadEvent) {
+func (m *metrics) reload(_ *policy.Set, _ []string, err error) {
 	result := followed
-	if e.Err != nil {
+	if err != nil {
 		result = refused
 	}
 	m.reloads.Add(context.Background(), 1, m.with(attribute.String("result", result)))

@@ -56,13 +56,13 @@ func (t *tracer) callSpan(ctx context.Context) trace.Span {
 	return span
 }
 
-func (t *tracer) callStart(ctx context.Context, e interceptor.CallStartEvent) context.Context {
+func (t *tracer) callStart(ctx context.Context, e interceptor.Event) context.Context {
 	ctx, span := t.Start(ctx, spanName(e.Method), trace.WithAttributes(append(rpc(e.Method), attribute.String("stagger.target", e.Target))...))
 	return context.WithValue(ctx, callKey{t}, span)
 }
 
 // decision adds what follows an attempt to the span of the call.
-func (t *tracer) decision(ctx context.Context, e interceptor.DecisionEvent) {
+func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 	span := t.callSpan(ctx)
 	if span == nil || !span.IsRecording() {
 		return
@@ -91,13 +91,13 @@ func (t *tracer) decision(ctx context.Context, e interceptor.DecisionEvent) {
 }
 
 // callEnd ends the span of a call.
-func (t *tracer) callEnd(ctx context.Context, e interceptor.CallEvent) {
+func (t *tracer) callEnd(ctx context.Context, e interceptor.Event) {
 	span := t.callSpan(ctx)
 	if span == nil {
 		return
 	}
 	span.SetAttributes(
-		attribute.Int("stagger.attempts", e.Attempts), attribute.Int("stagger.retries", e.Retries), attribute.Int("stagger.hedges", e.Hedges),
+		attribute.Int("stagger.attempts", e.Attempt), attribute.Int("stagger.retries", max(e.Attempt-1-e.Hedges, 0)), attribute.Int("stagger.hedges", e.Hedges),
 		attribute.String("stagger.reason", string(e.Reason)), attribute.String("stagger.mode", e.Mode.String()))
 	endSpan(span, e.Err, e.Start.Add(e.Elapsed))
 }

@@ -24,7 +24,7 @@ type reasons struct {
 
 func (r *reasons) observer() interceptor.Observer {
 	return interceptor.Observer{
-		Call: func(_ context.Context, e interceptor.CallEvent) {
+		Call: func(_ context.Context, e interceptor.Event) {
 			if e.Err != nil {
 				r.add(e.Reason)
 			}

@@ -128,8 +128,8 @@ func (t *trace) observer() interceptor.Observer {
 	}
 }
 
-func (t *trace) attempt(_ context.Context, e interceptor.AttemptEvent) {
-	l := traceLine{at: e.Start.Add(e.Elapsed), attempt: e.Number, outcome: policy.CodeName(e.Code)}
+func (t *trace) attempt(_ context.Context, e interceptor.Event) {
+	l := traceLine{at: e.Start.Add(e.Elapsed), attempt: e.Attempt, outcome: policy.CodeName(e.Code)}
 	if e.Place == "abandoned" || e.Place == "cancelled" {
 		l.outcome = "given up"
 	}
@@ -137,7 +137,7 @@ func (t *trace) attempt(_ context.Context, e interceptor.AttemptEvent) {
 }
 
 // decision completes the line of its attempt, unless that still runs.
-func (t *trace) decision(_ context.Context, e interceptor.DecisionEvent) {
+func (t *trace) decision(_ context.Context, e interceptor.Event) {
 	if e.TimedOut {
 		t.lines = append(t.lines, traceLine{at: time.Now(), attempt: e.Attempt, outcome: "slow"})
 	}
@@ -152,10 +152,10 @@ func (t *trace) decision(_ context.Context, e interceptor.DecisionEvent) {
 	}
 }
 
-func (t *trace) call(_ context.Context, e interceptor.CallEvent) {
+func (t *trace) call(_ context.Context, e interceptor.Event) {
 	t.lines = append(t.lines, traceLine{
 		at: e.Start.Add(e.Elapsed), outcome: "call ends: " + policy.CodeName(e.Code),
-		then: fmt.Sprintf("attempts: %d", e.Attempts), reason: string(e.Reason),
+		then: fmt.Sprintf("attempts: %d", e.Attempt), reason: string(e.Reason),
 	})
 	t.begin = e.Start
 }
