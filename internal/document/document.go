@@ -3,7 +3,7 @@
 
 // Package document reads text with positions: policy files, the scenarios of the simulator and the scripts of
 // the fault server. JSON and YAML become one tree of [Node] values, within limits that no hostile file passes.
-// A [Decoder] makes a protobuf message of it. What is wrong goes into a [Report], each [Diagnostic] with file,
+// A [Decoder] makes a protobuf message of it, [Fields] read it into variables of a program. What is wrong goes into a [Report], each [Diagnostic] with file,
 // line, column, field, value and what would be right.
 package document
 

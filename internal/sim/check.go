@@ -11,43 +11,43 @@ import (
 )
 
 // check finds what is wrong between the parts of a scenario, each of which is right by itself.
-func (r *reader) check(s *Scenario) {
-	c := checker{reader: r, scenario: s}
+func (c *codec) check(s *Scenario) {
+	k := checker{codec: c, scenario: s}
 	for _, part := range []struct {
 		key string
 		n   int
 	}{{"services", len(s.Services)}, {"fleets", len(s.Fleets)}, {"phases", len(s.Phases)}} {
 		if part.n == 0 {
-			c.Errorf(part.key, nil, "must have at least one")
+			k.Errorf(part.key, nil, "must have at least one")
 		}
 	}
 	if n := len(s.Variants); n > mostVariants {
-		c.Errorf("variants", nil, "are %d; must be at most %d", n, mostVariants)
+		k.Errorf("variants", nil, "are %d; must be at most %d", n, mostVariants)
 		return
 	}
-	c.names()
-	c.phases()
+	k.names()
+	k.phases()
 	for i := range s.Services {
 		for k := range s.Services[i].Calls {
-			c.call(document.Item("services", i)+"."+document.Item("calls", k), s.Services[i].Name, &s.Services[i].Calls[k])
+			k.call(document.Item("services", i)+"."+document.Item("calls", k), s.Services[i].Name, &s.Services[i].Calls[k])
 		}
 	}
 	for i := range s.Fleets {
 		path := document.Item("fleets", i) + ".calls"
 		for k := range s.Fleets[i].Calls {
 			at := path
-			if n := c.Node(path); n != nil && n.Kind == document.List {
+			if n := k.Node(path); n != nil && n.Kind == document.List {
 				at = document.Item(path, k)
 			}
-			c.call(at, s.Fleets[i].Name, &s.Fleets[i].Calls[k])
+			k.call(at, s.Fleets[i].Name, &s.Fleets[i].Calls[k])
 		}
 	}
-	c.variants()
-	if r.ErrorCount() == 0 {
-		c.circles()
+	k.variants()
+	if c.ErrorCount() == 0 {
+		k.circles()
 	}
-	if r.ErrorCount() == 0 {
-		c.bounds()
+	if c.ErrorCount() == 0 {
+		k.bounds()
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *checker) bounds() {
 }
 
 type checker struct {
-	*reader
+	*codec
 
 	scenario *Scenario
 }

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -129,71 +131,72 @@ func merge(value, patch any) any {
 	return into
 }
 
-// policies reads those that a scenario names, and those that stand in it.
-func (r *reader) policies(f *fields, read func(string) ([]byte, error)) map[string]*Policy {
-	list := map[string]*Policy{}
-	if f == nil {
-		return list
+// policies are those that a scenario names, and those that stand in it.
+func (c *codec) policies(to *map[string]*Policy, f *document.Fields) {
+	if !f.Writing {
+		*to = map[string]*Policy{}
 	}
-	if n := len(f.keys()); n > mostPolicies {
-		f.Errorf(f.path, nil, "has %d policies; must be at most %d", n, mostPolicies)
-		return list
-	}
-	for _, name := range f.keys() {
-		if name == NoPolicy {
-			f.wrong(name, "means one attempt; choose another name")
+	f.Object("policies", func(f *document.Fields) {
+		if f.Writing {
+			for _, name := range slices.Sorted(maps.Keys(*to)) {
+				if p := (*to)[name]; p.File != "" {
+					f.Text(name, &p.File)
+				} else if c.text(f, name, &p.Text, ""); p.Text == "" {
+					c.failed = append(c.failed, fmt.Errorf("sim: policy %q cannot be written: it has no text", name))
+				}
+			}
+			return
 		}
-		var p *Policy
-		if f.get(name).Kind == document.Object {
-			p = f.ownPolicy(name)
-		} else {
-			p = f.policyFile(name, read)
+		if n := len(f.Keys()); n > mostPolicies {
+			f.Errorf(f.Path, nil, "has %d policies; must be at most %d", n, mostPolicies)
 		}
-		if p != nil {
-			list[name] = p
+		for _, name := range f.Keys() {
+			if name == NoPolicy {
+				f.Wrong(name, "means one attempt; choose another name")
+			}
+			if p := c.policy(f, name); p != nil {
+				(*to)[name] = p
+			}
 		}
-	}
-	return list
+	})
 }
 
-// policyFile reads a file beside the scenario. What is wrong in it is reported as that file's.
-func (f *fields) policyFile(name string, read func(string) ([]byte, error)) *Policy {
-	file := f.text(name)
-	if file == "" {
+// policy reads one that stands in the scenario, or in a file beside it. What is wrong in a file is reported as that file's.
+func (c *codec) policy(f *document.Fields, name string) *Policy {
+	if n := f.Get(name); n.Kind == document.Object {
+		text, ok := n.JSON(f.Report, f.Under(name))
+		if !ok {
+			return nil
+		}
+		set, err := policy.Parse(f.Under(name), text)
+		if err != nil {
+			c.reportPolicy(err, f.Under(name), func(field string) string { return f.Under(name) + "." + field })
+			return nil
+		}
+		return &Policy{Set: set, Text: string(text)}
+	}
+	var file string
+	if f.Text(name, &file); file == "" {
 		return nil
 	}
-	data, err := read(file)
+	data, err := c.read(file)
 	if err != nil {
-		f.wrong(name, "cannot be read: %v", err)
+		f.Wrong(name, "cannot be read: %v", err)
 		return nil
 	}
 	p, err := ReadPolicy(file, data)
 	if err != nil {
-		f.failed = append(f.failed, err)
+		c.failed = append(c.failed, err)
 	}
 	return p
 }
 
-// ownPolicy reads one that stands in the scenario.
-func (f *fields) ownPolicy(name string) *Policy {
-	text, ok := f.get(name).JSON(f.Report, f.under(name))
-	if !ok {
-		return nil
-	}
-	set, err := policy.Parse(f.under(name), text)
-	if err != nil {
-		f.reportPolicy(err, f.under(name), func(field string) string { return f.under(name) + "." + field })
-		return nil
-	}
-	return &Policy{Set: set, Text: string(text)}
-}
-
 // reportPolicy reports what a policy's own reader says as mistakes of the scenario: under the field that at gives, if it is or
 // should be there, and else under base.
-func (r *reader) reportPolicy(err error, base string, at func(field string) string) {
+func (c *codec) reportPolicy(err error, base string, at func(field string) string) {
 	wrong, ok := errors.AsType[*policy.Error](err)
 	if !ok {
-		r.Errorf(base, nil, "%v", err)
+		c.Errorf(base, nil, "%v", err)
 		return
 	}
 	const required = "is required; " // says the scenario's report, too, of a field that is not there
@@ -202,13 +205,13 @@ func (r *reader) reportPolicy(err error, base string, at func(field string) stri
 		field, message := at(d.Field), d.Message
 		lacks, ok := strings.CutPrefix(message, required)
 		switch {
-		case field == "" || !ok && !r.Written(field):
+		case field == "" || !ok && !c.Written(field):
 			field, message = base, fmt.Sprintf("makes a policy wrong: %s: %s", d.Field, message)
 		case ok:
 			message = lacks
 		}
 		if !seen[field+message] {
-			r.Errorf(field, nil, "%s", message)
+			c.Errorf(field, nil, "%s", message)
 		}
 		seen[field+message] = true
 	}

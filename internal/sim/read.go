@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"io"
 	"path/filepath"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -34,21 +35,39 @@ func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*S
 	if root == nil {
 		return nil, report.Err()
 	}
-	r := &reader{Report: report}
-	s := r.scenario(&fields{reader: r, node: root}, read)
-	if len(r.failed) > 0 {
-		return nil, r.failed[0]
+	var s Scenario
+	c := codec{Report: report, read: read}
+	document.ReadFields(report, "", root, func(f *document.Fields) { c.scenario(&s, f) })
+	if report.ErrorCount() == 0 {
+		c.check(&s)
+	}
+	if len(c.failed) > 0 {
+		return nil, c.failed[0]
 	}
 	if err := report.Err(); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &s, nil
 }
 
-// reader reads a scenario.
-type reader struct {
-	*document.Report
+// Write writes the scenario as a file that [Parse] reads as the same scenario, without keys that say what holds anyway. Policy
+// files are named as they were; a policy that has neither a file nor a text is an error.
+func (s *Scenario) Write(w io.Writer) error {
+	var c codec
+	same := *s
+	n := document.WriteFields(func(f *document.Fields) { c.scenario(&same, f) })
+	if len(c.failed) > 0 {
+		return c.failed[0]
+	}
+	_, err := io.WriteString(w, n.YAML())
+	return err
+}
 
+// codec reads or writes a scenario.
+type codec struct {
+	*document.Report // nil while it writes
+
+	read       func(file string) ([]byte, error)
 	failed     []error  // of policy files
 	phasePaths []string // the field of each phase
 }

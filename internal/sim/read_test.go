@@ -122,7 +122,7 @@ func TestParseErrors(t *testing.T) {
 		{"seed: 7", "seed: -1", "x.yaml:3:7: seed: -1: must be a whole number, 1 to 9007199254740992"},
 		{"seed: 7", "seeds: 7", "x.yaml:3:1: seeds: unknown key; did you mean seed?"},
 		{"seed: 7", "seed: \"7\"", `x.yaml:3:7: seed: "7": must be a whole number, 1 to 9007199254740992`},
-		{"seed: 7", "luck: 7", "x.yaml:3:1: luck: unknown key; must be title, about, seed, recovery, policies, services, fleets, phases, variants or bucket"},
+		{"seed: 7", "luck: 7", "x.yaml:3:1: luck: unknown key; must be title, about, seed, recovery, policies, services, fleets, variants, phases or bucket"},
 		{"seed: 7", "seed: 7\nseed: 8", "x.yaml:4:1: seed: stands twice, first at line 3, column 1; keep one"},
 		{"seed: 7", "seed: [", "x.yaml:5:9: is not YAML: while parsing a flow sequence: did not find expected ',' or ']'; see line 3, column 7"},
 		{"bucket: 500ms", "bucket: 500", `x.yaml:4:9: bucket: 500: must be a time with its unit, 1ms to 1h0m0s: "250ms"`},

@@ -1,0 +1,184 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// The bounds of what can be asked for.
+const (
+	mostClients  = 10_000_000
+	mostBackends = 100_000
+	mostLength   = 24 * time.Hour
+	mostRate     = 1e8
+	mostBuckets  = 100_000
+	mostTimes    = 1e6 // of a time or a rate
+	mostPhases   = 10_000
+	mostVariants = 100
+	mostPolicies = 100
+)
+
+// always is a fallback that no value is, so that a key is written whatever its value.
+const always = -1
+
+// defaultRecovery is that of a file which names none.
+var defaultRecovery = Recovery{Success: 0.99, Window: 250 * time.Millisecond}
+
+// scenario has the keys of the whole file.
+func (c *codec) scenario(s *Scenario, f *document.Fields) {
+	f.Name("title", &s.Title)
+	f.Text("about", &s.About)
+	seed := int(max(s.Seed, 1))
+	f.Int("seed", &seed, 1, 1, 1<<53)
+	s.Seed = uint64(seed)
+	s.Recovery = cmp.Or(s.Recovery, defaultRecovery)
+	f.Object("recovery", func(f *document.Fields) {
+		f.Number("success", &s.Recovery.Success, defaultRecovery.Success, 1, true)
+		f.Duration("window", &s.Recovery.Window, defaultRecovery.Window, 25*time.Millisecond, time.Hour)
+	})
+	c.policies(&s.Policies, f)
+	document.Objects(f, "services", &s.Services, (*Service).keys)
+	document.Objects(f, "fleets", &s.Fleets, (*Fleet).keys)
+	document.Objects(f, "variants", &s.Variants, c.variant)
+	if f.Writing {
+		f.PutList("phases", phaseNodes(s.Phases))
+	} else {
+		s.Phases, c.phasePaths = phases(f)
+	}
+	s.Bucket = cmp.Or(s.Bucket, s.bucket())
+	f.Duration("bucket", &s.Bucket, s.bucket(), time.Millisecond, time.Hour)
+}
+
+// bucket is what a file gets that names none: about two hundred buckets, of whole tenths of a second.
+func (s *Scenario) bucket() time.Duration {
+	return max((s.Length() / 200).Round(100*time.Millisecond), 200*time.Millisecond)
+}
+
+func (s *Service) keys(f *document.Fields) {
+	f.Name("name", &s.Name)
+	f.Int("backends", &s.Backends, 1, 1, mostBackends)
+	f.Int("workers", &s.Workers, 1, 1, 1_000_000)
+	distribution(f, "time", &s.Time)
+	f.Int("queue", &s.Queue, 0, 0, 100_000_000)
+	word(f, "order", &s.Order, "FIFO", "LIFO")
+	code(f, "refuse", &s.Refuse, codes.ResourceExhausted)
+	word(f, "abandoned", &s.Abandoned, "SERVE", "DROP")
+	f.Bool("reportsUtilization", &s.Reports, false)
+	f.Bool("guard", &s.Guard, true)
+	if s.Time == nil || s.Time.Mean() <= 0 {
+		f.Wrong("time", "must be how long a worker needs for a request, more than 0s on average")
+	}
+	document.Objects(f, "calls", &s.Calls, func(c *Call, f *document.Fields) {
+		c.keys(f)
+		f.Int("clients", &c.Clients, 0, 1, mostBackends)
+	})
+}
+
+func (c *Call) keys(f *document.Fields) {
+	c.Work, c.Connections = cmp.Or(c.Work, 1), c.connections()
+	f.Name("service", &c.Service)
+	f.Text("method", &c.Method)
+	f.Text("policy", &c.Policy)
+	f.Duration("deadline", &c.Deadline, 0, time.Millisecond, time.Hour)
+	f.Number("work", &c.Work, 1, mostTimes, true)
+	f.Int("connections", &c.Connections, 1, 1, 100_000)
+	f.Int("attempts", &c.Attempts, 0, 1, 1000)
+	distribution(f, "delay", &c.Delay)
+	f.Number("loss", &c.Loss, 0, 1, false)
+}
+
+func (l *Fleet) keys(f *document.Fields) {
+	l.Clients = max(l.Clients, 1)
+	f.Name("name", &l.Name)
+	f.Int("clients", &l.Clients, 1, 1, mostClients)
+	f.Number("rate", &l.Rate, 0, mostRate, true)
+	distribution(f, "think", &l.Think)
+	switch {
+	case f.Has("rate", l.Rate > 0) == f.Has("think", l.Think != nil):
+		f.Wrong("rate", "must be the calls per second of all clients together; or think, how long each waits between its calls, and not both")
+	case f.Has("think", false) && (l.Think == nil || l.Think.Mean() <= 0):
+		f.Wrong("think", "must be more than 0s on average")
+	}
+	document.OneOrMore(f, "calls", &l.Calls, func(c *Call, f *document.Fields) {
+		c.Share = c.share()
+		f.Number("share", &c.Share, 1, 1e6, true)
+		c.keys(f)
+		f.Require(`must be a time such as "1s": who waits forever says nothing of retries`, "deadline")
+	})
+	if len(l.Calls) == 0 {
+		f.Wrong("calls", "must say which service is called, with which deadline")
+	}
+}
+
+func (c *codec) variant(v *Variant, f *document.Fields) {
+	f.Name("name", &v.Name)
+	f.Text("policy", &v.All)
+	f.Int("clients", &v.Clients, 0, 1, mostClients)
+	f.Object("policies", func(f *document.Fields) {
+		names := slices.Sorted(maps.Keys(v.Policies))
+		if !f.Writing {
+			v.Policies = map[string]string{}
+			names = f.Keys()
+		}
+		for _, name := range names {
+			to := v.Policies[name]
+			f.Text(name, &to)
+			v.Policies[name] = to
+		}
+	})
+	c.text(f, "set", &v.Set, "keys of a policy's methodConfig entries, such as {admission: REFUSE}")
+	if f.Has("guard", v.Guard != nil) {
+		guard := v.Guard != nil && *v.Guard
+		f.Bool("guard", &guard, !guard)
+		v.Guard = &guard
+	}
+	f.Bool("blind", &v.Blind, false)
+}
+
+// text is an object of which the text is kept, in JSON.
+func (c *codec) text(f *document.Fields, key string, to *string, want string) {
+	switch n := f.Get(key); {
+	case f.Writing && *to != "":
+		report := document.NewReport("")
+		n := document.Parse(report, []byte(*to), document.Format{Name: "text", MayLack: true})
+		if err := report.Err(); err != nil {
+			c.failed = append(c.failed, fmt.Errorf("sim: %s cannot be written: %w", key, err))
+		}
+		f.Put(key, n)
+	case n == nil:
+	case n.Kind != document.Object:
+		f.Misfit(f.Under(key), n, "must be "+want)
+	default:
+		text, _ := n.JSON(f.Report, f.Under(key))
+		*to = string(text)
+	}
+}
+
+// word is one of some values, of which the first is the default, by its name.
+func word[T ~uint8](f *document.Fields, key string, to *T, words ...string) {
+	choices := map[string]T{}
+	for i, w := range words {
+		choices[w] = T(i)
+	}
+	document.Choice(f, key, to, 0, document.OneOf(words), choices)
+}
+
+func code(f *document.Fields, key string, to *codes.Code, fallback codes.Code) {
+	choices := map[string]codes.Code{}
+	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
+		choices[policy.CodeName(c)] = c
+	}
+	*to = cmp.Or(*to, fallback)
+	document.Choice(f, key, to, fallback, "a status code such as UNAVAILABLE, and not OK", choices)
+}
