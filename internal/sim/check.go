@@ -12,42 +12,42 @@ import (
 
 // check finds what is wrong between the parts of a scenario, each of which is right by itself.
 func (c *codec) check(s *Scenario) {
-	k := checker{codec: c, scenario: s}
+	all := checker{codec: c, scenario: s}
 	for _, part := range []struct {
 		key string
 		n   int
 	}{{"services", len(s.Services)}, {"fleets", len(s.Fleets)}, {"phases", len(s.Phases)}} {
 		if part.n == 0 {
-			k.Errorf(part.key, nil, "must have at least one")
+			all.Errorf(part.key, nil, "must have at least one")
 		}
 	}
 	if n := len(s.Variants); n > mostVariants {
-		k.Errorf("variants", nil, "are %d; must be at most %d", n, mostVariants)
+		all.Errorf("variants", nil, "are %d; must be at most %d", n, mostVariants)
 		return
 	}
-	k.names()
-	k.phases()
+	all.names()
+	all.phases()
 	for i := range s.Services {
 		for k := range s.Services[i].Calls {
-			k.call(document.Item("services", i)+"."+document.Item("calls", k), s.Services[i].Name, &s.Services[i].Calls[k])
+			all.call(document.Item("services", i)+"."+document.Item("calls", k), s.Services[i].Name, &s.Services[i].Calls[k])
 		}
 	}
 	for i := range s.Fleets {
 		path := document.Item("fleets", i) + ".calls"
 		for k := range s.Fleets[i].Calls {
 			at := path
-			if n := k.Node(path); n != nil && n.Kind == document.List {
+			if n := all.Node(path); n != nil && n.Kind == document.List {
 				at = document.Item(path, k)
 			}
-			k.call(at, s.Fleets[i].Name, &s.Fleets[i].Calls[k])
+			all.call(at, s.Fleets[i].Name, &s.Fleets[i].Calls[k])
 		}
 	}
-	k.variants()
+	all.variants()
 	if c.ErrorCount() == 0 {
-		k.circles()
+		all.circles()
 	}
 	if c.ErrorCount() == 0 {
-		k.bounds()
+		all.bounds()
 	}
 }
 
