@@ -15,6 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -86,7 +87,7 @@ func (e *Error) Format(f fmt.State, verb rune) {
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("error", e.Error()),
-		slog.String("code", policy.CodeName(status.Code(e))),
+		slog.String("code", codename.Of(status.Code(e))),
 		slog.String("reason", string(e.Reason)),
 	}
 	if e.Commit != "" {

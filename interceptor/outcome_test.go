@@ -37,6 +37,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -634,8 +635,8 @@ func TestOutcome_ProxyAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, numbered := strconv.Atoi(name); numbered == nil && !tableSays(string(page), name, policy.CodeName(row.code)) {
-				t.Errorf("docs/proxies.md does not say that %s becomes %s", name, policy.CodeName(row.code))
+			if _, numbered := strconv.Atoi(name); numbered == nil && !tableSays(string(page), name, codename.Of(row.code)) {
+				t.Errorf("docs/proxies.md does not say that %s becomes %s", name, codename.Of(row.code))
 			}
 			synctest.Test(t, func(t *testing.T) {
 				lis := bufconn.Listen(1 << 16)

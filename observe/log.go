@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -111,7 +112,7 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 	if e.Peer != nil {
 		fields = append(fields, "peer", e.Peer.String())
 	}
-	fields = append(fields, "code", policy.CodeName(e.Code), "delay", e.Delay)
+	fields = append(fields, "code", codename.Of(e.Code), "delay", e.Delay)
 	fields = withMode(fields, e.Mode)
 	if e.TimedOut {
 		fields = append(fields, "timed_out", true)
@@ -159,7 +160,7 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 		return
 	}
 	fields := append(make([]any, 0, 22),
-		"method", e.Method, "target", e.Target, "attempts", e.Attempt, "code", policy.CodeName(e.Code),
+		"method", e.Method, "target", e.Target, "attempts", e.Attempt, "code", codename.Of(e.Code),
 		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Delay)
 	fields = withMode(fields, e.Mode)
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {

@@ -4,12 +4,12 @@
 package policy
 
 import (
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -46,19 +46,7 @@ func (s CodeSet) List() []codes.Code {
 
 // String lists the names as a policy file spells them: "RESOURCE_EXHAUSTED, UNAVAILABLE".
 func (s CodeSet) String() string {
-	names := make([]string, 0, maxCode)
-	for _, c := range s.List() {
-		names = append(names, CodeName(c))
-	}
-	return strings.Join(names, ", ")
-}
-
-// CodeName spells a code as a policy file does: UNAVAILABLE.
-func CodeName(c codes.Code) string {
-	if c == codes.OK {
-		return "OK"
-	}
-	return strings.TrimPrefix(policyv1.StatusCode(c).String(), "STATUS_CODE_")
+	return codename.List(s.List())
 }
 
 // bit is 0 for a code that no set can hold: an application may invent code 1000.
@@ -89,9 +77,8 @@ func readCode(report *document.Report, field string, n *document.Node, ed protor
 	case n.Kind == document.Text && strings.EqualFold(n.Text, "OK") || n.Kind == document.Number && n.Text == "0":
 		report.Misread(field, n, notFailure)
 	case n.Kind == document.Number:
-		v, err := strconv.Atoi(n.Text)
-		if err == nil && strconv.Itoa(v) == n.Text && v > 0 && v <= int(maxCode) {
-			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(v))
+		if c, ok := codename.Parse(n.Text); ok {
+			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(c))
 		}
 		report.Misread(field, n, aCode)
 	case n.Kind == document.Text:

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -129,7 +130,7 @@ func lintCodes(report *document.Report, path string, m *policyv1.MethodConfig) {
 	repeated := func(field string, list []policyv1.StatusCode) {
 		for i, c := range list {
 			if slices.Index(list, c) < i {
-				report.Warnf(document.Item(field, i), CodeName(codes.Code(c)), "is listed already; take it out")
+				report.Warnf(document.Item(field, i), codename.Of(codes.Code(c)), "is listed already; take it out")
 			}
 		}
 	}

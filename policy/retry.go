@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -171,7 +172,7 @@ func (n *configNotes) retry(path string, r *RetrySpec) {
 		n.add(document.Item(path+".perCode", i), c.Codes.String(), "gRPC has no settings of their own for codes")
 	}
 	for i, o := range r.Overrides {
-		n.add(document.Item(path+".codeOverrides", i), o.Codes.String(), "gRPC takes the code as it is, not as "+CodeName(o.As))
+		n.add(document.Item(path+".codeOverrides", i), o.Codes.String(), "gRPC takes the code as it is, not as "+codename.Of(o.As))
 	}
 	if r.Chain > ChainAllow {
 		n.add(path+".chain", r.Chain.String(), "gRPC retries inside of retried calls too")

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -211,7 +212,7 @@ func plainEntry(m MethodConfig) plainMethod {
 func codeNames(s CodeSet) []string {
 	names := make([]string, 0, maxCode)
 	for _, c := range s.List() {
-		names = append(names, CodeName(c))
+		names = append(names, codename.Of(c))
 	}
 	return names
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -76,9 +77,9 @@ func (a *Answer) Scenario() string {
 	case a.Hang:
 		b.WriteString("no attempt is ever answered")
 	case a.Latency > 0:
-		fmt.Fprintf(&b, "every attempt fails with %s%s, after %v", policy.CodeName(a.Code), a.pushback(), a.Latency)
+		fmt.Fprintf(&b, "every attempt fails with %s%s, after %v", codename.Of(a.Code), a.pushback(), a.Latency)
 	default:
-		fmt.Fprintf(&b, "every attempt fails with %s%s, at once", policy.CodeName(a.Code), a.pushback())
+		fmt.Fprintf(&b, "every attempt fails with %s%s, at once", codename.Of(a.Code), a.pushback())
 	}
 	if a.BreakerOpen {
 		b.WriteString(", and the circuit opens after the first")
@@ -114,9 +115,9 @@ func (a *Answer) Outcome() string {
 // EndCode is the code that the caller gets.
 func (a *Answer) EndCode() string {
 	if code, yes := stopped[a.End.Reason]; yes && a.End.Err == nil { // it is the context's
-		return policy.CodeName(code)
+		return codename.Of(code)
 	}
-	return policy.CodeName(status.Code(a.End.Err))
+	return codename.Of(status.Code(a.End.Err))
 }
 
 // Then is what follows the event.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,7 +31,7 @@ func settings(p *policy.Policy) []Fact {
 			add("", "%s%s: %s", own.Codes, informed(own.Info), perCode(own))
 		}
 		for _, o := range r.Overrides {
-			add("", "%s%s counts as %s%s", o.Codes, informed(o.Info), policy.CodeName(o.As), containing(o.Contains))
+			add("", "%s%s counts as %s%s", o.Codes, informed(o.Info), codename.Of(o.As), containing(o.Contains))
 		}
 	}
 	if h := spec.Hedge; h != nil {

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -221,7 +222,7 @@ func (s *script) blind() *script {
 func names(list []codes.Code) string {
 	var texts []string
 	for _, c := range list {
-		texts = append(texts, fmt.Sprintf("%q", policy.CodeName(c)))
+		texts = append(texts, fmt.Sprintf("%q", codename.Of(c)))
 	}
 	return strings.Join(texts, ", ")
 }

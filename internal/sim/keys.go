@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // The bounds of what can be asked for.
@@ -177,7 +177,7 @@ func word[T ~uint8](f *document.Fields, key string, to *T, words ...string) {
 func code(f *document.Fields, key string, to *codes.Code, fallback codes.Code) {
 	choices := map[string]codes.Code{}
 	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
-		choices[policy.CodeName(c)] = c
+		choices[codename.Of(c)] = c
 	}
 	*to = cmp.Or(*to, fallback)
 	document.Choice(f, key, to, fallback, "a status code such as UNAVAILABLE, and not OK", choices)

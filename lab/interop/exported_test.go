@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/codename"
 )
 
 // caller is a client program, of which a test orders calls.
@@ -57,7 +57,7 @@ func (c goCaller) call(t *testing.T, o order) (answers []string) {
 			err = drain(ctx, conn, o.Method)
 		}
 		cancel()
-		answers = append(answers, policy.CodeName(status.Code(err)))
+		answers = append(answers, codename.Of(status.Code(err)))
 	}
 	return answers
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/codename"
 )
 
 // page is what was seen, on one page.
@@ -47,7 +47,7 @@ func (p *page) String() string {
 	fmt.Fprintf(&b, "policies changed %d times and were refused %d times, %d connections and %d Retriers replaced\n",
 		w.events[eventReload].Load(), w.events[eventRefused].Load(), w.events[eventConn].Load(), w.events[eventRetrier].Load())
 	for _, code := range slices.Sorted(maps.Keys(w.counts.by)) {
-		fmt.Fprintf(&b, "  %-20s %8d\n", policy.CodeName(code), w.counts.by[code])
+		fmt.Fprintf(&b, "  %-20s %8d\n", codename.Of(code), w.counts.by[code])
 	}
 	fmt.Fprintf(&b, "\n%10s %10s %11s %10s\n", "after", "calls", "goroutines", "heap, KiB")
 	for i, s := range p.samples {

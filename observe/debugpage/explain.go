@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -94,10 +95,7 @@ type step struct {
 
 func (p *page) explanation(r *http.Request) (explanation, error) {
 	q := r.URL.Query()
-	e := explanation{form: newForm(q), Retriers: len(p.retriers), Methods: p.methods()}
-	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
-		e.Codes = append(e.Codes, policy.CodeName(c))
-	}
+	e := explanation{form: newForm(q), Retriers: len(p.retriers), Methods: p.methods(), Codes: codename.Failures()}
 	if e.Method == "" {
 		return e, nil
 	}
@@ -168,11 +166,9 @@ func (p *page) question(q url.Values) (retrier int, _ explain.Question, err erro
 }
 
 func setCode(to *codes.Code, name string) error {
-	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
-		if policy.CodeName(c) == name {
-			*to = c
-			return nil
-		}
+	if c, ok := codename.Parse(name); ok {
+		*to = c
+		return nil
 	}
 	return fmt.Errorf("code %.50q: must be the name of a status code other than OK, such as UNAVAILABLE", name)
 }

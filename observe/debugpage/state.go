@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -171,7 +172,7 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 
 func (p *page) decision(d interceptor.LoggedDecision) decisionState {
 	s := decisionState{
-		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: policy.CodeName(d.Code), TimedOut: d.TimedOut,
+		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.TimedOut,
 		Retry: d.Retry, Shadow: d.Shadow, Mode: d.Mode.String(), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {

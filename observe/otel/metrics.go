@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -270,7 +271,7 @@ func codeName(c codes.Code) string {
 	if c > codes.Unauthenticated {
 		c = codes.Unknown
 	}
-	return policy.CodeName(c)
+	return code.Code(c).String()
 }
 
 // count is n, as far as metrics can count.

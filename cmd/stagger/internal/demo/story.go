@@ -16,6 +16,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -129,7 +130,7 @@ func (t *trace) observer() interceptor.Observer {
 }
 
 func (t *trace) attempt(_ context.Context, e interceptor.Event) {
-	l := traceLine{at: e.Start.Add(e.Elapsed), attempt: e.Attempt, outcome: policy.CodeName(e.Code)}
+	l := traceLine{at: e.Start.Add(e.Elapsed), attempt: e.Attempt, outcome: codename.Of(e.Code)}
 	if e.Place == "abandoned" || e.Place == "cancelled" {
 		l.outcome = "given up"
 	}
@@ -154,7 +155,7 @@ func (t *trace) decision(_ context.Context, e interceptor.Event) {
 
 func (t *trace) call(_ context.Context, e interceptor.Event) {
 	t.lines = append(t.lines, traceLine{
-		at: e.Start.Add(e.Elapsed), outcome: "call ends: " + policy.CodeName(e.Code),
+		at: e.Start.Add(e.Elapsed), outcome: "call ends: " + codename.Of(e.Code),
 		then: fmt.Sprintf("attempts: %d", e.Attempt), reason: string(e.Reason),
 	})
 	t.begin = e.Start

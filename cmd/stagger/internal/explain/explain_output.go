@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
@@ -49,7 +50,7 @@ func timeline(a explain.Answer, p terminal.Style) string {
 			row[3] = explain.Short(e.Decision.Delay)
 		}
 		if timed {
-			is := policy.CodeName(a.Code)
+			is := codename.Of(a.Code)
 			if e.Slow {
 				is = "slow"
 			}

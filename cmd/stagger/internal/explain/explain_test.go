@@ -21,8 +21,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -218,7 +218,7 @@ func learn(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn) {
 
 // codeNamed is a code as gRPC for Go calls it.
 func codeNamed(name string) string {
-	c, _ := cli.ParseCode(name)
+	c, _ := codename.Parse(name)
 	return c.String()
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -47,7 +47,7 @@ func toJSON(a testserver.Attempt) attempt {
 		Cancelled: a.Cancelled,
 	}
 	if !a.End.IsZero() {
-		j.EndTime, j.Code = &a.End, policy.CodeName(a.Code)
+		j.EndTime, j.Code = &a.End, codename.Of(a.Code)
 	}
 	for key, values := range j.Metadata {
 		if strings.HasSuffix(key, "-bin") {

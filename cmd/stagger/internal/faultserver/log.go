@@ -15,8 +15,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -84,7 +84,7 @@ func (l *attemptLog) end() error {
 
 func (l *attemptLog) inText(a testserver.Attempt, retry int) string {
 	var b strings.Builder
-	name := fmt.Sprintf("%-19s", policy.CodeName(a.Code))
+	name := fmt.Sprintf("%-19s", codename.Of(a.Code))
 	if a.Code == codes.OK {
 		name = l.style.Success(name)
 	} else {

@@ -12,9 +12,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // summary counts attempts by method.
@@ -42,7 +42,7 @@ func (s summary) add(method string, code codes.Code, retry, cancelled bool) {
 	if cancelled {
 		c.Cancelled++
 	}
-	c.Codes[policy.CodeName(code)]++
+	c.Codes[codename.Of(code)]++
 }
 
 // sorted are the counts by method.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/codename"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -41,7 +41,7 @@ func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 // code reads the code of a failure.
 func (b *builder) code(path, name string) (codes.Code, bool) {
 	const want = "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"
-	c, ok := cli.ParseCode(name)
+	c, ok := codename.Parse(name)
 	switch {
 	case name == "":
 		b.report.Errorf(path, nil, want)
