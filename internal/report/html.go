@@ -16,9 +16,6 @@ import (
 //go:embed page.html
 var pageText string
 
-//go:embed page.css
-var pageStyle string
-
 // page is filled with a sheet; html/template escapes every text in it.
 var page = template.Must(template.New("page").Parse(pageText))
 
@@ -26,8 +23,6 @@ var page = template.Must(template.New("page").Parse(pageText))
 type sheet struct {
 	Title    string
 	Text     []string // paragraphs
-	Style    template.CSS
-	Dark     template.CSS
 	Sections []part
 }
 
@@ -36,6 +31,13 @@ type part struct {
 	Text     []string
 	Drawings []drawing
 	Tables   []grid
+}
+
+// drawing is a plot as the page shows it: with its figures in a table.
+type drawing struct {
+	Half    bool
+	Picture template.HTML
+	Figures grid
 }
 
 // grid is a table as the page shows it.
@@ -58,8 +60,7 @@ func newGrid(t Table) grid {
 }
 
 // WriteHTML writes the report as one page that loads nothing from anywhere: drawings and styles stand
-// in it, and its content security policy forbids the rest. The page can be read on light and on dark
-// ground, in print and, since each plot has its figures in a table, without seeing it. Nothing is
+// in it, and its content security policy forbids the rest. Each plot has its figures in a table. Nothing is
 // written before the whole page is made; an error is one of w, or names what is wrong in r.
 func (r *Report) WriteHTML(w io.Writer) error {
 	if err := r.check(); err != nil {
@@ -78,25 +79,18 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 func (r *Report) sheet() (sheet, error) {
-	all := sheet{
-		Title: r.Title,
-		Text:  paragraphs(r.Text),
-		Style: template.CSS(pageStyle),
-		Dark:  recolour(),
-	}
-	n := 0
+	all := sheet{Title: r.Title, Text: paragraphs(r.Text)}
 	for _, s := range r.Sections {
 		shown := part{Title: s.Title, Text: paragraphs(s.Text)}
 		for _, t := range s.Tables {
 			shown.Tables = append(shown.Tables, newGrid(t))
 		}
 		for _, p := range s.Plots {
-			n++
-			d, err := p.drawing(n)
+			picture, err := p.svg()
 			if err != nil {
 				return sheet{}, err
 			}
-			shown.Drawings = append(shown.Drawings, d)
+			shown.Drawings = append(shown.Drawings, drawing{p.Half, picture, newGrid(p.figures())})
 		}
 		all.Sections = append(all.Sections, shown)
 	}
@@ -112,4 +106,13 @@ func paragraphs(text string) []string {
 		}
 	}
 	return list
+}
+
+// figures is the plot as a table: the lines of the CSV, without its section and its title.
+func (p *Plot) figures() Table {
+	t := Table{Title: p.Title, Columns: []string{"series", p.XLabel, p.YLabel}}
+	for _, cells := range p.lines("") {
+		t.Rows = append(t.Rows, cells[2:])
+	}
+	return t
 }

@@ -19,12 +19,12 @@ import (
 const (
 	wholeWidth, wholeHeight = 760, 290
 	halfWidth, halfHeight   = 380, 220
-	textSize                = 11 // the page shows it in 9.5, since its font may be wider than the one that is measured here
+	textSize                = 11
 	margin                  = 14 // for the half of a label that stands at the end of an axis
 )
 
-// svg returns the drawing of p as the inside of an svg element, and its size in points. p is in order.
-func (p *Plot) svg() (inside template.HTML, width, height float64, err error) {
+// draw returns the drawing of p as the inside of an svg element, and its size in points. p is in order.
+func (p *Plot) draw() (inside template.HTML, width, height float64, err error) {
 	g := plot.New()
 	p.axes(g)
 	add := map[Kind]func(*plot.Plot) error{Line: p.addLines, Histogram: p.addLines, Bars: p.addBars}[p.Kind]
@@ -57,7 +57,7 @@ func (p *Plot) size() (width, height float64) {
 	return width, height
 }
 
-// axes are plain: the page shows title, labels and legend beside the drawing, so that text is text.
+// axes are plain: title, labels and legend stand beside the drawing.
 func (p *Plot) axes(g *plot.Plot) {
 	g.BackgroundColor = nil
 	for _, axis := range []*plot.Axis{&g.X, &g.Y} {

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -27,7 +28,7 @@ func drawn(t *testing.T, p Plot) (ink map[string][]box, words map[string]box) {
 	if err := p.check("p"); err != nil {
 		t.Fatal(err)
 	}
-	svg, _, _, err := p.svg()
+	svg, _, _, err := p.draw()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestAxisAndLevels(t *testing.T) {
 func TestHistogramEdges(t *testing.T) {
 	t.Parallel()
 	ink, _ := drawn(t, Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4})
-	svg, _, _, err := (&Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4}).svg()
+	svg, _, _, err := (&Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4}).draw()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,5 +125,17 @@ func TestHistogramEdges(t *testing.T) {
 	}
 	if outline := ink["stroke:#0072B2"]; len(outline) != 1 || outline[0].right-outline[0].left < 600 {
 		t.Errorf("outlines %v; want one, across the plot", outline)
+	}
+}
+
+func TestPaletteDiffers(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for i := range 35 {
+		looks := fmt.Sprint(seriesHue(i), seriesDashes(i))
+		if k, ok := seen[looks]; ok {
+			t.Errorf("series %d and %d both look like %s", k, i, looks)
+		}
+		seen[looks] = i
 	}
 }

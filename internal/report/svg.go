@@ -4,9 +4,12 @@
 package report
 
 import (
+	"bytes"
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
+	"strings"
 )
 
 //go:embed plot.svg
@@ -14,40 +17,89 @@ var svgText string
 
 var svgFile = template.Must(template.New("plot.svg").Parse(svgText))
 
-// svgPicture is a plot with its title, legend and labels, one line of text for each series beside the drawing.
-type svgPicture struct {
-	drawing
-
-	Keys        []svgKey
-	Full, Foot  float64 // the height of all, and where the label across stands
-	Head, Right float64 // where the drawing begins, and ends
+// picture is a plot with its title, legend and labels, one line of text for each series.
+type picture struct {
+	Title       string
+	Up, Across  string // what the axes measure
+	Keys        []key
+	Drawn       template.HTML
+	Width, Full float64 // of all, in points
+	Head, Foot  float64 // where the drawing begins, and where the label across stands
+	Right       float64 // where that label ends
 }
 
-type svgKey struct {
-	key
-
-	Y, Text float64
+// key is a line of a legend.
+type key struct {
+	Name    string
+	Bar     bool
+	Style   template.CSS
+	Y, Text float64 // where they stand
 }
 
-const svgLine = 18 // between two lines of text
+const lineHeight = 18 // of text
 
-// WriteSVG writes the plot as a file of its own, with title, legend and labels on a white ground. An error is one of w,
-// or names what is wrong in p.
+// WriteSVG writes the plot as a file of its own. An error is one of w, or names what is wrong in p.
 func (p *Plot) WriteSVG(w io.Writer) error {
 	whole := Report{Title: p.Title, Sections: []Section{{Title: p.Title, Plots: []Plot{*p}}}}
 	if err := whole.check(); err != nil {
 		return err
 	}
-	d, err := p.drawing(0)
+	text, err := p.svg()
 	if err != nil {
 		return err
 	}
-	picture := svgPicture{drawing: d, Head: float64(len(d.Legend)+2) * svgLine, Right: d.Width - margin}
-	for i, k := range d.Legend {
-		y := float64(i+2) * svgLine
-		picture.Keys = append(picture.Keys, svgKey{k, y - 4, y})
+	_, err = io.WriteString(w, string(text))
+	return err
+}
+
+// svg is the plot with title, legend and labels on a white ground. p is in order.
+func (p *Plot) svg() (template.HTML, error) {
+	drawn, width, height, err := p.draw()
+	if err != nil {
+		return "", err
 	}
-	picture.Foot = picture.Head + d.Height + svgLine/2
-	picture.Full = picture.Foot + svgLine/2
-	return svgFile.Execute(w, picture)
+	shown := picture{Title: p.Title, Up: p.YLabel, Across: p.XLabel, Keys: p.legend(), Drawn: drawn, Width: width, Right: width - margin}
+	if p.Kind == Bars {
+		shown.Up, shown.Across = p.XLabel, p.YLabel
+	}
+	for i := range shown.Keys {
+		y := float64(i+2) * lineHeight
+		shown.Keys[i].Y, shown.Keys[i].Text = y-4, y
+	}
+	shown.Head = float64(len(shown.Keys)+2) * lineHeight
+	shown.Foot = shown.Head + height + lineHeight/2
+	shown.Full = shown.Foot + lineHeight/2
+	var text bytes.Buffer
+	if err := svgFile.Execute(&text, shown); err != nil {
+		return "", err
+	}
+	return template.HTML(text.String()), nil
+}
+
+// legend names what is drawn, unless there is nothing to tell apart.
+func (p *Plot) legend() []key {
+	if p.Kind == Bars && len(p.Series) == 1 && len(p.Levels) == 0 {
+		return nil
+	}
+	var keys []key
+	for i, s := range p.Series {
+		k := key{Name: s.Name, Bar: p.Kind == Bars, Style: stroke(seriesHue(i), seriesDashes(i))}
+		if k.Bar {
+			k.Style = template.CSS("fill:" + seriesHue(i))
+		}
+		keys = append(keys, k)
+	}
+	for i, l := range p.Levels {
+		keys = append(keys, key{Name: l.Name, Style: stroke(levelHue, levelDashes(i))})
+	}
+	return keys
+}
+
+// stroke is the style of a line, of constants of this package alone.
+func stroke(hue string, dashes []float64) template.CSS {
+	pattern := "none"
+	if len(dashes) > 0 {
+		pattern = strings.Trim(fmt.Sprint(dashes), "[]")
+	}
+	return template.CSS(fmt.Sprintf("stroke:%s;stroke-dasharray:%s", hue, pattern))
 }
