@@ -32,10 +32,6 @@ type fuse struct {
 	told     []codes.Code // by done
 }
 
-type fuseState string
-
-func (s fuseState) String() string { return string(s) }
-
 var errFuse = errors.New("the fuse is blown")
 
 func (f *fuse) Allow() (func(error), error) {
@@ -57,13 +53,10 @@ func (f *fuse) done(err error) {
 	}
 }
 
-func (f *fuse) State() fuseState {
+func (f *fuse) Open() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failures >= f.limit {
-		return "open"
-	}
-	return "closed"
+	return f.failures >= f.limit
 }
 
 // blow opens the circuit.
@@ -76,7 +69,7 @@ func (f *fuse) blow() {
 func (f *fuse) String() string { return fmt.Sprint(f.granted, f.told) }
 
 func withFuse(f *fuse) interceptor.Option {
-	return interceptor.WithBreaker(func(string, string) interceptor.Breaker[fuseState] { return f })
+	return interceptor.WithBreaker(func(string, string) interceptor.Breaker { return f })
 }
 
 func TestBreaker_AskedAndTold(t *testing.T) {
@@ -259,7 +252,7 @@ func TestBreaker_None(t *testing.T) {
 		if at := <-asked; at != s.conn.Target()+get {
 			t.Errorf("asked for %s", at)
 		}
-	}, interceptor.WithBreaker(func(target, method string) interceptor.Breaker[fuseState] {
+	}, interceptor.WithBreaker(func(target, method string) interceptor.Breaker {
 		asked <- target + method
 		return nil
 	}))

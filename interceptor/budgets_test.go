@@ -156,7 +156,7 @@ func TestBudget_Unknown(t *testing.T) {
 		retry.Budget = "oders"
 		p := mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: policy.IdempotencyAssume})
 		for range 10 {
-			_, _ = s.call(t.Context(), get, interceptor.WithPolicy(p))
+			_, _ = s.call(t.Context(), get, interceptor.Policy(p))
 		}
 		if extra := s.Count(get) - 10; extra != 5 {
 			t.Errorf("%d extra attempts; want the default budget's 5", extra)

@@ -17,12 +17,12 @@ type policyOption struct {
 	policy *policy.Policy
 }
 
-// WithPolicy makes p the policy of one call, in place of the one that the Retrier has for the
+// Policy makes p the policy of one call, in place of the one that the Retrier has for the
 // method. A policy on its own ([policy.New]) that says nothing of idempotency leaves it to the
 // method's descriptor; one that differs from the policy file's in some points, and keeps its idempotency,
 // comes from [policy.Policy.Derive]. A policy that wants more attempts than the Retrier allows is cut, with a warning. A
 // nil policy means no retries.
-func WithPolicy(p *policy.Policy) grpc.CallOption { return policyOption{policy: p} }
+func Policy(p *policy.Policy) grpc.CallOption { return policyOption{policy: p} }
 
 type maxAttemptsOption struct {
 	grpc.EmptyCallOption

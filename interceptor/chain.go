@@ -28,8 +28,6 @@ type inboundKey struct{}
 // incoming one fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6). Every gRPC
 // client then leaves its own retries, so that the layers of a chain do not multiply.
 //
-//	grpc.NewServer(grpc.ChainUnaryInterceptor(retrier.UnaryServer()), grpc.ChainStreamInterceptor(retrier.StreamServer()))
-//
 // It serves the calls of any Retrier, and costs one value in the context. Options have it refuse calls, and read their
 // criticality.
 func (r *Retrier) UnaryServer(options ...ServerOption) grpc.UnaryServerInterceptor {
@@ -48,6 +46,14 @@ func (r *Retrier) UnaryServer(options ...ServerOption) grpc.UnaryServerIntercept
 		}
 		return reply, err
 	}
+}
+
+// ServerOptions returns what grpc.NewServer needs, as [Retrier.DialOptions] does for clients: [Retrier.UnaryServer] and
+// [Retrier.StreamServer], which are chained with the interceptors of other options.
+//
+//	grpc.NewServer(retrier.ServerOptions()...)
+func (r *Retrier) ServerOptions(options ...ServerOption) []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(r.UnaryServer(options...)), grpc.ChainStreamInterceptor(r.StreamServer(options...))}
 }
 
 // StreamServer is [Retrier.UnaryServer] for streams.
@@ -79,7 +85,7 @@ func (c *inboundCall) trailer(err error) metadata.MD {
 		pairs = append(pairs, policy.PushbackTrailer, "-1")
 	}
 	if err != nil && c.heardRefusal.Load() { // which the handler may have passed on
-		pairs = append(pairs, RefusedTrailer, ranHandler)
+		pairs = append(pairs, refusedTrailer, ranHandler)
 	}
 	if pairs == nil {
 		return nil

@@ -128,8 +128,7 @@ func TestChain_Trailer(t *testing.T) {
 // trailerAbove has a service with the interceptor handle a call, and returns the pushback in its answer.
 func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Context) error) ([]string, error) {
 	t.Helper()
-	options := []testserver.Option{testserver.Name("service of " + t.Name()), testserver.ServerOptions(
-		grpc.ChainUnaryInterceptor(s.retrier.UnaryServer()), grpc.ChainStreamInterceptor(s.retrier.StreamServer()))}
+	options := []testserver.Option{testserver.Name("service of " + t.Name()), testserver.ServerOptions(s.retrier.ServerOptions()...)}
 	if unary {
 		options = append(options, testserver.Register(unaryOrders(handle)))
 	}

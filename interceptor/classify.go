@@ -34,23 +34,20 @@ func VerdictAs(c codes.Code) Verdict {
 	return verdictAs + Verdict(c)
 }
 
-// Classifier says what an attempt's end means: an error that means something else than its code, or a
+// WithClassifier lets classify say what an attempt's end means: an error that means something else than its code, or a
 // reply that means "not yet" (err is nil; VerdictRetry or VerdictAs). If no attempt follows one that brought such a
-// reply, the caller gets the reply.
+// reply, the caller gets the reply. Safety, attempts, deadline and budget are asked after it as always. Without a retry
+// policy for the method, it is not asked.
 //
 // It runs in the call, after every attempt that was not abandoned, and must be safe for concurrent
 // use. It must not keep or change reply. reply is nil for streams, which it is asked about only when they end with an
 // error, and for an error of an inner interceptor whose attempt gRPC has not ended.
-type Classifier func(ctx context.Context, method string, reply any, err error) Verdict
-
-// WithClassifier lets c judge how attempts end. Safety, attempts, deadline and budget are asked after it
-// as always. Without a retry policy for the method, c is not asked.
-func WithClassifier(c Classifier) Option {
+func WithClassifier(classify func(ctx context.Context, method string, reply any, err error) Verdict) Option {
 	return func(r *Retrier) error {
-		if c == nil {
+		if classify == nil {
 			return errors.New("interceptor: WithClassifier(nil): must be a function")
 		}
-		r.classifier = c
+		r.classifier = classify
 		return nil
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// CriticalityHeader is the metadata key of a call's criticality, spelled as in a policy file. An entry with sendCriticality
+// criticalityHeader is the metadata key of a call's criticality, spelled as in a policy file. An entry with sendCriticality
 // sends it; a call without it has [policy.CriticalityDefault].
-const CriticalityHeader = "stagger-criticality"
+const criticalityHeader = "stagger-criticality"
 
 // The metadata keys of failsafe-go: a priority from 0 to 4, or a level from 0 to 499, of which each priority has 100.
 const (
@@ -25,13 +25,13 @@ const (
 type criticalityKey struct{}
 
 // ContextWithCriticality returns a context for calls of a criticality: those made in it have that, unless their policy or an
-// option says otherwise. A server interceptor with [WithIncomingCriticality] makes one of each incoming call.
+// option says otherwise. A server interceptor with [IncomingCriticality] makes one of each incoming call.
 func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.Context {
 	return context.WithValue(ctx, criticalityKey{}, c)
 }
 
 // CriticalityFromContext returns the criticality of the incoming call that a context belongs to, as far as it is believed
-// ([WithIncomingCriticality]), or of [ContextWithCriticality]; else [policy.CriticalityDefault]. A server that sheds load
+// ([IncomingCriticality]), or of [ContextWithCriticality]; else [policy.CriticalityDefault]. A server that sheds load
 // refuses SHEDDABLE calls first, and CRITICAL ones last.
 func CriticalityFromContext(ctx context.Context) policy.Criticality {
 	if c, _ := ctx.Value(criticalityKey{}).(policy.Criticality); isCriticality(c) {
@@ -44,10 +44,12 @@ func isCriticality(c policy.Criticality) bool {
 	return c >= policy.CriticalitySheddable && c <= policy.CriticalityCritical
 }
 
-// WithIncomingCriticality has a server interceptor read the criticality of incoming calls ([CriticalityHeader]) and put it
+// IncomingCriticality has a server interceptor read the criticality of incoming calls (metadata key stagger-criticality) and put it
 // into their contexts. Callers are believed up to highest; 0 stands for [policy.CriticalityDefault], with which strangers can
-// only lower that of their own calls. Without this option an incoming call has no criticality, so that an edge passes none on.
-func WithIncomingCriticality(highest policy.Criticality) ServerOption {
+// only lower that of their own calls. Of a call that says nothing
+// else, what failsafe-go's clients send counts (x-failsafe-priority, x-failsafe-level): VeryLow and Low are SHEDDABLE, High and
+// VeryHigh CRITICAL. Without this option an incoming call has no criticality, so that an edge passes none on.
+func IncomingCriticality(highest policy.Criticality) ServerOption {
 	return func(s *server) {
 		if s.highest = highest; !isCriticality(highest) {
 			s.highest = policy.CriticalityDefault
@@ -55,20 +57,16 @@ func WithIncomingCriticality(highest policy.Criticality) ServerOption {
 	}
 }
 
-// WithFailsafePriority has [WithIncomingCriticality] understand what failsafe-go's clients send (x-failsafe-priority,
-// x-failsafe-level), of calls that say nothing else: VeryLow and Low are SHEDDABLE, High and VeryHigh CRITICAL.
-func WithFailsafePriority() ServerOption { return func(s *server) { s.failsafe = true } }
-
 // read puts the criticality of an incoming call into its context.
 func (s *server) read(ctx context.Context) context.Context {
 	if s.highest == 0 {
 		return ctx
 	}
-	c := one(ctx, CriticalityHeader, levels)
-	if c == 0 && s.failsafe {
+	c := one(ctx, criticalityHeader, levels)
+	if c == 0 {
 		c = one(ctx, failsafeLevel, hundreds)
 	}
-	if c == 0 && s.failsafe {
+	if c == 0 {
 		c = one(ctx, failsafePriority, priorities)
 	}
 	if c == 0 {
@@ -129,19 +127,19 @@ func (o *callOptions) assignCriticality(ctx context.Context, p *policy.Policy) c
 		}
 	}
 	sends = sends && o.criticality != policy.CriticalityDefault
-	if !sends && len(metadata.ValueFromIncomingContext(ctx, CriticalityHeader)) == 0 {
+	if !sends && len(metadata.ValueFromIncomingContext(ctx, criticalityHeader)) == 0 {
 		return ctx // nothing to send, nor to take out of what a proxy has copied
 	}
 	md, said := metadata.FromOutgoingContext(ctx)
 	switch {
 	case sends && !said:
-		md = metadata.Pairs(CriticalityHeader, o.criticality.String())
+		md = metadata.Pairs(criticalityHeader, o.criticality.String())
 	case sends:
-		md.Set(CriticalityHeader, o.criticality.String())
-	case len(md.Get(CriticalityHeader)) == 0:
+		md.Set(criticalityHeader, o.criticality.String())
+	case len(md.Get(criticalityHeader)) == 0:
 		return ctx
 	default:
-		md.Delete(CriticalityHeader)
+		md.Delete(criticalityHeader)
 	}
 	return metadata.NewOutgoingContext(ctx, md)
 }

@@ -69,7 +69,7 @@ func TestCriticality_Sent(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, a := range s.Attempts() {
-						if got := fmt.Sprint(a.Metadata.Get(interceptor.CriticalityHeader)); got != row.want {
+						if got := fmt.Sprint(a.Metadata.Get(criticalityHeader)); got != row.want {
 							t.Errorf("attempt %d carries %s; want %s", a.Number, got, row.want)
 						}
 					}
@@ -82,12 +82,11 @@ func TestCriticality_Sent(t *testing.T) {
 // What a server believes of its callers, up to the highest level that it is told.
 func TestCriticality_Received(t *testing.T) {
 	t.Parallel()
-	ours := func(values ...string) metadata.MD { return metadata.MD{interceptor.CriticalityHeader: values} }
-	none, failsafe := []interceptor.ServerOption(nil), interceptor.WithFailsafePriority()
+	ours := func(values ...string) metadata.MD { return metadata.MD{criticalityHeader: values} }
+	none := []interceptor.ServerOption(nil)
 	upTo := func(c policy.Criticality) []interceptor.ServerOption {
-		return []interceptor.ServerOption{interceptor.WithIncomingCriticality(c), failsafe}
+		return []interceptor.ServerOption{interceptor.IncomingCriticality(c)}
 	}
-	own := []interceptor.ServerOption{interceptor.WithIncomingCriticality(critical)}
 	for name, row := range map[string]struct {
 		options []interceptor.ServerOption
 		sent    metadata.MD
@@ -114,14 +113,14 @@ func TestCriticality_Received(t *testing.T) {
 		"failsafe-go's level":            {upTo(critical), metadata.Pairs("x-failsafe-level", "199"), sheddable},
 		"failsafe-go's highest level":    {upTo(critical), metadata.Pairs("x-failsafe-level", "499"), critical},
 		"a level that there is not":      {upTo(critical), metadata.Pairs("x-failsafe-level", "500"), usual},
-		"ours wins":                      {upTo(critical), metadata.Pairs(strangerKey, "0", interceptor.CriticalityHeader, "CRITICAL"), critical},
-		"failsafe-go's is not asked for": {own, metadata.Pairs(strangerKey, "0"), usual},
+		"ours wins":                      {upTo(critical), metadata.Pairs(strangerKey, "0", criticalityHeader, "CRITICAL"), critical},
+		"failsafe-go's is not asked for": {none, metadata.Pairs(strangerKey, "0"), usual},
 	} {
 		for _, unary := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, unary %v", name, unary), func(t *testing.T) {
 				play(t, policy.Config{}, func(t *testing.T, s scene) {
 					var got, asked policy.Criticality
-					take := interceptor.WithRefuse(func(ctx context.Context, _ string) (func(), error) {
+					take := interceptor.Refuse(func(ctx context.Context, _ string) (func(), error) {
 						asked = interceptor.CriticalityFromContext(ctx)
 						return nil, nil
 					})
@@ -130,8 +129,7 @@ func TestCriticality_Received(t *testing.T) {
 						return nil
 					}
 					options := append(append([]interceptor.ServerOption{}, row.options...), take)
-					with := []testserver.Option{testserver.Name("server of " + t.Name()), testserver.ServerOptions(
-						grpc.ChainUnaryInterceptor(s.retrier.UnaryServer(options...)), grpc.ChainStreamInterceptor(s.retrier.StreamServer(options...)))}
+					with := []testserver.Option{testserver.Name("server of " + t.Name()), testserver.ServerOptions(s.retrier.ServerOptions(options...)...)}
 					if unary {
 						with = append(with, testserver.Register(unaryOrders(handle)))
 					}
@@ -141,7 +139,7 @@ func TestCriticality_Received(t *testing.T) {
 						t.Fatal(err)
 					}
 					if got != row.want || asked != row.want {
-						t.Errorf("the handler sees %s, WithRefuse %s; want %s", got, asked, row.want)
+						t.Errorf("the handler sees %s, Refuse %s; want %s", got, asked, row.want)
 					}
 				})
 			})
@@ -171,22 +169,22 @@ func TestCriticality_Chain(t *testing.T) {
 				s.Default(testserver.OK(wrapperspb.String("done")))
 				var options []interceptor.ServerOption
 				if row.reads {
-					options = append(options, interceptor.WithIncomingCriticality(0))
+					options = append(options, interceptor.IncomingCriticality(0))
 				}
 				middle := testserver.Start(t, testserver.Name("middle of "+t.Name()), testserver.ServerOptions(grpc.ChainStreamInterceptor(s.retrier.StreamServer(options...))))
 				middle.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 					if row.copies {
 						md, _ := metadata.FromIncomingContext(ctx)
-						ctx = metadata.NewOutgoingContext(ctx, metadata.Join(metadata.MD{interceptor.CriticalityHeader: md.Get(interceptor.CriticalityHeader)}, metadata.Pairs("x", "y")))
+						ctx = metadata.NewOutgoingContext(ctx, metadata.Join(metadata.MD{criticalityHeader: md.Get(criticalityHeader)}, metadata.Pairs("x", "y")))
 					}
 					return answer(exchange(ctx, s.conn, nil, create))
 				}))
-				ctx := metadata.AppendToOutgoingContext(t.Context(), interceptor.CriticalityHeader, "SHEDDABLE")
+				ctx := metadata.AppendToOutgoingContext(t.Context(), criticalityHeader, "SHEDDABLE")
 				if err := exchange(ctx, middle.Dial(t), nil, get); err != nil {
 					t.Fatal(err)
 				}
 				md := s.Attempts()[0].Metadata
-				if got := fmt.Sprint(md.Get(interceptor.CriticalityHeader)); got != row.want || row.copies != (len(md.Get("x")) == 1) {
+				if got := fmt.Sprint(md.Get(criticalityHeader)); got != row.want || row.copies != (len(md.Get("x")) == 1) {
 					t.Errorf("the last service gets %s, and x: %v; want %s", got, md.Get("x"), row.want)
 				}
 			})

@@ -77,8 +77,8 @@ func TestDescriptors_IdempotencyLevel(t *testing.T) {
 		{"without the set", nil, nil, create, "[]"},
 		{"with the set", []interceptor.Option{interceptor.WithDescriptors(set)}, nil, create, "[100ms 200ms]"},
 		{"a method without level", []interceptor.Option{interceptor.WithDescriptors(set)}, nil, "/acme.orders.v1.OrderService/DeleteOrder", "[]"},
-		{"a policy of the call", []interceptor.Option{interceptor.WithDescriptors(set)}, []grpc.CallOption{interceptor.WithPolicy(alone)}, create, "[100ms 200ms]"},
-		{"a policy of the call, without the set", nil, []grpc.CallOption{interceptor.WithPolicy(alone)}, create, "[]"},
+		{"a policy of the call", []interceptor.Option{interceptor.WithDescriptors(set)}, []grpc.CallOption{interceptor.Policy(alone)}, create, "[100ms 200ms]"},
+		{"a policy of the call, without the set", nil, []grpc.CallOption{interceptor.Policy(alone)}, create, "[]"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			play(t, config(retry), func(t *testing.T, s scene) {

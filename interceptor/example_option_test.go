@@ -167,21 +167,18 @@ func ExampleRetrier_Reload() {
 	// Output: Unavailable after 1 attempts: non_retryable
 }
 
-func ExampleRetrier_UnaryServer() {
+func ExampleRetrier_ServerOptions() {
 	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	server := grpc.NewServer( // a service that calls others through the same Retrier
-		grpc.ChainUnaryInterceptor(retrier.UnaryServer()),
-		grpc.ChainStreamInterceptor(retrier.StreamServer()),
-	)
+	server := grpc.NewServer(retrier.ServerOptions()...) // a service that calls others through the same Retrier
 	server.Stop()
 	// Output:
 }
 
-func ExampleAttemptNumber() {
+func ExampleAttemptFromContext() {
 	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {
 		fmt.Println(err)
@@ -189,15 +186,16 @@ func ExampleAttemptNumber() {
 	}
 	inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		err := invoke(ctx, method, req, reply, cc, opts...)
-		fmt.Println("attempt", interceptor.AttemptNumber(ctx), status.Code(err))
+		number, hedge := interceptor.AttemptFromContext(ctx)
+		fmt.Println("attempt", number, "hedge", hedge, status.Code(err))
 		return err
 	}
 	conn, end := dial(1, append(retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
 	defer end()
 	_ = read(conn)
 	// Output:
-	// attempt 1 Unavailable
-	// attempt 2 OK
+	// attempt 1 hedge false Unavailable
+	// attempt 2 hedge false OK
 }
 
 func ExampleVerdictAs() {
@@ -246,24 +244,6 @@ func ExampleWithRandom() {
 	random := rand.New(rand.NewPCG(1, 2))
 	_, err := interceptor.Load(orderFile, quiet, interceptor.WithRandom(random.Float64))
 	fmt.Println(err)
-	// Output: <nil>
-}
-
-func ExampleIsHedge() {
-	retrier, err := interceptor.Load(orderFile, quiet)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if interceptor.IsHedge(ctx) {
-			fmt.Println("sent beside another")
-		}
-		return invoke(ctx, method, req, reply, cc, opts...)
-	}
-	conn, end := dial(1, append(retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
-	defer end()
-	fmt.Println(read(conn))
 	// Output: <nil>
 }
 

@@ -36,14 +36,11 @@ func pageReason(err error) {
 }
 
 func pageServer(retrier *interceptor.Retrier) *grpc.Server {
-	return grpc.NewServer(
-		grpc.ChainUnaryInterceptor(retrier.UnaryServer()),
-		grpc.ChainStreamInterceptor(retrier.StreamServer()),
-	)
+	return grpc.NewServer(retrier.ServerOptions()...)
 }
 
 func pageServiceConfig(creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	retrier, err := interceptor.New(nil, interceptor.FromServiceConfig())
+	retrier, err := interceptor.New(nil, interceptor.WithServiceConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +50,7 @@ func pageServiceConfig(creds credentials.TransportCredentials) (*grpc.ClientConn
 }
 
 func pageShedding(retrier *interceptor.Retrier, slots chan struct{}) *grpc.Server {
-	refuse := interceptor.WithRefuse(func(context.Context, string) (release func(), err error) {
+	refuse := interceptor.Refuse(func(context.Context, string) (release func(), err error) {
 		select {
 		case slots <- struct{}{}:
 			return func() { <-slots }, nil
@@ -61,10 +58,7 @@ func pageShedding(retrier *interceptor.Retrier, slots chan struct{}) *grpc.Serve
 			return nil, status.Error(codes.ResourceExhausted, "all slots are taken")
 		}
 	})
-	return grpc.NewServer(
-		grpc.ChainUnaryInterceptor(retrier.UnaryServer(refuse)),
-		grpc.ChainStreamInterceptor(retrier.StreamServer(refuse)),
-	)
+	return grpc.NewServer(retrier.ServerOptions(refuse)...)
 }
 
 var _ = []any{pageDial, pageReason, pageServer, pageServiceConfig, pageShedding}

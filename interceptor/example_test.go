@@ -120,7 +120,7 @@ func ExampleIdempotent() {
 	// Output: <nil>
 }
 
-func ExampleWithPolicy() {
+func ExamplePolicy() {
 	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
 	if err != nil {
 		fmt.Println(err)
@@ -136,7 +136,7 @@ func ExampleWithPolicy() {
 	conn, end := dial(4, retrier.DialOptions()...)
 	defer end()
 	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/ListOrders", &emptypb.Empty{}, &emptypb.Empty{},
-		interceptor.WithPolicy(nightly))
+		interceptor.Policy(nightly))
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -193,16 +193,7 @@ func ExampleRetrier_Unary() {
 // examples/breaker.
 type tripped bool
 
-type position string
-
-func (p position) String() string { return string(p) }
-
-func (t *tripped) State() position {
-	if *t {
-		return "open"
-	}
-	return "closed"
-}
+func (t *tripped) Open() bool { return bool(*t) }
 
 func (t *tripped) Allow() (done func(error), err error) {
 	if *t {
@@ -214,7 +205,7 @@ func (t *tripped) Allow() (done func(error), err error) {
 func ExampleWithBreaker() {
 	breakers := map[string]*tripped{} // real ones need a lock
 	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet,
-		interceptor.WithBreaker(func(target, _ string) interceptor.Breaker[position] {
+		interceptor.WithBreaker(func(target, _ string) interceptor.Breaker {
 			if breakers[target] == nil {
 				breakers[target] = new(tripped)
 			}

@@ -58,6 +58,6 @@ func (r *Retrier) warnForeignOptions(method string) {
 	if r.warned.first("foreign options " + method) {
 		r.warn(policy.Diagnostic{Field: "call option", Value: method, Message: "calls carry options of go-grpc-middleware's retries, which mean nothing to " +
 			"a Retrier: with Disable() or WithMax(1) too, a call is repeated as its policy says; interceptor.MaxAttempts(1) forbids that, " +
-			"interceptor.WithPolicy changes it"})
+			"interceptor.Policy changes it"})
 	}
 }

@@ -16,29 +16,23 @@ const attemptsHeader = "grpc-previous-rpc-attempts"
 // numberKey holds the number of an attempt in its context, from the second on.
 type numberKey struct{}
 
-// AttemptNumber returns which attempt of its call a context belongs to: 1 is the first, and what every context
-// has that comes from no Retrier. Hedges and attempts of streams count alike. It is for what runs once an attempt:
-// inner interceptors, credentials (grpc.WithPerRPCCredentials), stats handlers.
-func AttemptNumber(ctx context.Context) int {
+// AttemptFromContext returns which attempt of its call a context belongs to: 1 is the first, and what every context
+// has that comes from no Retrier. Hedges and attempts of streams count alike; a hedge was sent beside others, which had not
+// answered in time. It is for what runs once an attempt: inner interceptors, credentials (grpc.WithPerRPCCredentials), stats
+// handlers.
+func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
 	switch n := ctx.Value(numberKey{}).(type) {
 	case int:
-		return n
+		return n, false
 	case hedgeNumber:
-		return int(n)
+		return int(n), true
 	default:
-		return 1
+		return 1, false
 	}
 }
 
 // hedgeNumber is the number of an attempt that is a hedge.
 type hedgeNumber int
-
-// IsHedge reports whether the attempt that a context belongs to was sent beside others, which had not answered in
-// time.
-func IsHedge(ctx context.Context) bool {
-	_, hedge := ctx.Value(numberKey{}).(hedgeNumber)
-	return hedge
-}
 
 // firstAttempt removes a count that is about other attempts: one that a proxy has passed on from the
 // call it serves, or that of an attempt inside of which the call is made. Looking for those first

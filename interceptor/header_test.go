@@ -31,8 +31,9 @@ type numbers struct {
 func (n *numbers) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	text := strconv.Itoa(interceptor.AttemptNumber(ctx))
-	if interceptor.IsHedge(ctx) {
+	number, hedge := interceptor.AttemptFromContext(ctx)
+	text := strconv.Itoa(number)
+	if hedge {
 		text += "h"
 	}
 	n.list = append(n.list, text)
@@ -50,7 +51,7 @@ func (n *numbers) take() string {
 	return fmt.Sprint(n.list)
 }
 
-func TestAttemptNumber(t *testing.T) {
+func TestAttemptFromContext(t *testing.T) {
 	for name, row := range map[string]struct {
 		config policy.Config
 		step   testserver.Step
@@ -96,7 +97,8 @@ func TestAttemptNumber(t *testing.T) {
 				req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 			) error {
 				if method == get {
-					inner = append(inner, interceptor.AttemptNumber(ctx))
+					number, _ := interceptor.AttemptFromContext(ctx)
+					inner = append(inner, number)
 					if err := s.conn.Invoke(ctx, token, &emptypb.Empty{}, &emptypb.Empty{}, grpc.PerRPCCredentials(asked)); err != nil {
 						t.Error(err)
 					}
@@ -113,7 +115,7 @@ func TestAttemptNumber(t *testing.T) {
 	})
 	t.Run("outside of calls", func(t *testing.T) {
 		t.Parallel()
-		if got := interceptor.AttemptNumber(t.Context()); got != 1 || interceptor.IsHedge(t.Context()) {
+		if got, hedge := interceptor.AttemptFromContext(t.Context()); got != 1 || hedge {
 			t.Errorf("%d; want 1, and no hedge", got)
 		}
 	})

@@ -29,6 +29,7 @@
 package interceptor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -70,11 +71,11 @@ type Retrier struct {
 	waitLimit                 waitLimit
 	ownMaxWaiting             bool // whatever the files say
 	methods                   methods.Table
-	breaker                   func(target, method string) attempts.Breaker // nil: none
-	classifier                Classifier                                   // nil: none
-	descriptors               []*protoregistry.Files                       // given, beside those that are linked in
-	newReply                  func(method string, reply any) func() any    // nil: none
-	serviceConfigs            *serviceConfigs                              // nil unless service configs are followed
+	breaker                   func(target, method string) attempts.Breaker                           // nil: none
+	classifier                func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
+	descriptors               []*protoregistry.Files                                                 // given, beside those that are linked in
+	newReply                  func(method string, reply any) func() any                              // nil: none
+	serviceConfigs            *serviceConfigs                                                        // nil unless service configs are followed
 	switches                  atomic.Pointer[switches]
 	closed                    atomic.Bool
 	leftRunning               atomic.Bool // an inner interceptor has returned from an attempt that gRPC had not ended
@@ -95,7 +96,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		single:      single,
 		budgets:     budgets{given: map[string]budget.Budget{}, rules: map[string]budgetRule{}},
 		random:      rand.Float64,
-		maxReplayed: DefaultMaxReplayBytes,
+		maxReplayed: defaultMaxReplayBytes,
 	}
 	r.switches.Store(&switches{all: enforced("")})
 	r.waits.current.Store(newInterruption())

@@ -151,7 +151,7 @@ func TestKey_DeliveredLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			playLive(t, nil, func(t *testing.T, s scene) {
 				if row.options != nil {
-					s.retrier = mustNew(t, nil, append(row.options, interceptor.FromServiceConfig(), half)...)
+					s.retrier = mustNew(t, nil, append(row.options, interceptor.WithServiceConfig(), half)...)
 				}
 				s.Default(down())
 				l := dialLive(t, s, keyedConfig, s.retrier.Resolver)

@@ -51,7 +51,7 @@ func TestLatePolicy_Criticality(t *testing.T) {
 		for _, what := range []string{"the first call", "the second"} {
 			l.wants(t, what, get, 3, policy.ReasonAttemptsExhausted)
 			for _, a := range s.Attempts() {
-				said := a.Metadata.Get(interceptor.CriticalityHeader)
+				said := a.Metadata.Get(criticalityHeader)
 				if late := what == "the first call" && a.Number == 1; (len(said) == 1 && said[0] == "CRITICAL") == late {
 					t.Errorf("%s, attempt %d: %q", what, a.Number, said)
 				}
@@ -81,7 +81,7 @@ func TestLatePolicy_TransparentRetry(t *testing.T) {
 					defer lis.Close()
 					p := new(refusingProxy)
 					go p.serve(lis)
-					r := mustNew(t, nil, interceptor.FromServiceConfig(), half, callsOnly)
+					r := mustNew(t, nil, interceptor.WithServiceConfig(), half, callsOnly)
 					conn := dialDelivered(t, r, row.config, func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx, lis) })
 					err := callOf(t.Context(), conn, kind, create, row.opts...)
 					if p.ran != row.ran || reasonOf(err) != row.reason {
@@ -115,7 +115,7 @@ func TestLatePolicy_Admission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			playLive(t, nil, func(t *testing.T, s scene) {
 				s.On(get, down(), testserver.Hang())
-				s.retrier = mustNew(t, nil, option, interceptor.FromServiceConfig(), half)
+				s.retrier = mustNew(t, nil, option, interceptor.WithServiceConfig(), half)
 				l := dialLive(t, s, delivered(`"retryPolicy"`, `"admission": "REFUSE"`), s.retrier.Resolver)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error)

@@ -128,7 +128,7 @@ func TestMode_Sources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, row.file, func(t *testing.T, s scene) {
 				s.On(get, down())
-				_, err := s.call(t.Context(), get, interceptor.WithPolicy(row.policy))
+				_, err := s.call(t.Context(), get, interceptor.Policy(row.policy))
 				if s.Count(get) != row.attempts || row.attempts == 1 && reasonOf(err) != policy.ReasonModeOff {
 					t.Errorf("%d attempts, %s; want %d", s.Count(get), reasonOf(err), row.attempts)
 				}

@@ -49,7 +49,7 @@ func WithObserver(o Observer) Option {
 }
 
 // WithStatsHandler has [Retrier.DialOptions] give h to gRPC too, which tells it of every attempt. In the contexts that
-// it sees, [AttemptNumber] and [IsHedge] say which one.
+// it sees, [AttemptFromContext] says which one.
 func WithStatsHandler(h stats.Handler) Option {
 	return func(r *Retrier) error {
 		if h == nil {
@@ -91,7 +91,7 @@ func WithFleet(f budget.Fleet) Option {
 // WithMaxReplayBytes sets how much all streams of the Retrier together may keep for replay, in bytes.
 // What one stream may keep is grpc.MaxRetryRPCBufferSize, 256 KiB by default. A stream that goes over
 // a bound is committed to its attempt, and keeps nothing. n is at least 0, which lets no stream keep
-// anything; the default is [DefaultMaxReplayBytes].
+// anything; the default is 16 MiB.
 func WithMaxReplayBytes(n int64) Option {
 	return func(r *Retrier) error {
 		if n < 0 {

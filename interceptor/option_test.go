@@ -106,7 +106,7 @@ func TestMaxAttempts(t *testing.T) {
 	})
 }
 
-func TestWithPolicy(t *testing.T) {
+func TestPolicy(t *testing.T) {
 	two := plain()
 	two.MaxAttempts = 2
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -121,7 +121,7 @@ func TestWithPolicy(t *testing.T) {
 			{"no policy", nil, 1},
 		} {
 			s.Reset()
-			_, _ = s.call(t.Context(), get, interceptor.WithPolicy(row.p))
+			_, _ = s.call(t.Context(), get, interceptor.Policy(row.p))
 			if got := s.Count(get); got != row.want {
 				t.Errorf("%s: %d attempts; want %d", row.name, got, row.want)
 			}
@@ -220,18 +220,18 @@ func TestCallOption_WithoutInterceptor(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.conn = s.Dial(t)
 		s.On(get, text("hello"))
-		if got, err := s.call(t.Context(), get, interceptor.Idempotent(), interceptor.Disable(), interceptor.WithPolicy(nil)); err != nil || got != "hello" {
+		if got, err := s.call(t.Context(), get, interceptor.Idempotent(), interceptor.Disable(), interceptor.Policy(nil)); err != nil || got != "hello" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 }
 
 // A policy that was made for another set must not be taken for one of this Retrier's.
-func TestWithPolicy_BudgetOfAnotherSet(t *testing.T) {
+func TestPolicy_BudgetOfAnotherSet(t *testing.T) {
 	quietly(t, func(t *testing.T, s scene, p *purse) {
 		other := mustSet(t, config(plain())) // budget NONE
 		s.On(get, down())
-		_, _ = s.call(t.Context(), get, interceptor.WithPolicy(other.Lookup(get)))
+		_, _ = s.call(t.Context(), get, interceptor.Policy(other.Lookup(get)))
 		if p.started != 0 || s.Count(get) != 4 {
 			t.Errorf("the budget was told of %d calls, the server of %d attempts; want 0 and 4", p.started, s.Count(get))
 		}

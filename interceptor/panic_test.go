@@ -81,9 +81,9 @@ func (p *panics) Allow() (func(error), error) {
 	return func(err error) { done(err); p.blame("done") }, err
 }
 
-func (p *panics) State() fuseState {
+func (p *panics) Open() bool {
 	p.blame("state")
-	return p.fuse.State()
+	return p.fuse.Open()
 }
 
 func (p *panics) String() string { return fmt.Sprint(p.fuse, ", ", p.till) }
@@ -131,7 +131,7 @@ func (p *panics) options(watched bool) []interceptor.Option {
 		return options
 	}
 	return append(options,
-		interceptor.WithBreaker(func(string, string) interceptor.Breaker[fuseState] { return p }),
+		interceptor.WithBreaker(func(string, string) interceptor.Breaker { return p }),
 		interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { p.blame("attempts") }}),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
 			p.blame("classifier")

@@ -39,7 +39,7 @@ func (w workers) take(ctx context.Context, _ string) (release func(), err error)
 var errBusy = status.Error(codes.ResourceExhausted, "all workers are busy")
 
 // A server refuses SHEDDABLE calls while half of its workers are busy, and tells clients that they were not processed.
-func ExampleWithRefuse() {
+func ExampleRefuse() {
 	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {
 		fmt.Println(err)
@@ -48,7 +48,7 @@ func ExampleWithRefuse() {
 	w := make(workers, 2)
 	w <- struct{}{} // one of them is busy
 	server, err := testserver.New(testserver.ServerOptions(grpc.ChainStreamInterceptor(
-		retrier.StreamServer(interceptor.WithIncomingCriticality(policy.CriticalityDefault), interceptor.WithRefuse(w.take)))))
+		retrier.StreamServer(interceptor.IncomingCriticality(policy.CriticalityDefault), interceptor.Refuse(w.take)))))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -88,9 +88,8 @@ func (d *door) take(context.Context, string) (func(), error) {
 // behind starts a server whose calls pass the door.
 func (d *door) behind(t *testing.T, r *interceptor.Retrier, unary bool) *testserver.Server {
 	t.Helper()
-	take := interceptor.WithRefuse(d.take)
-	options := []testserver.Option{testserver.Name("door of " + t.Name()), testserver.ServerOptions(
-		grpc.ChainUnaryInterceptor(r.UnaryServer(take)), grpc.ChainStreamInterceptor(r.StreamServer(take)))}
+	take := interceptor.Refuse(d.take)
+	options := []testserver.Option{testserver.Name("door of " + t.Name()), testserver.ServerOptions(r.ServerOptions(take)...)}
 	if unary {
 		options = append(options, testserver.Register(unaryOrders(func(context.Context) error {
 			d.ran.Add(1)
@@ -156,7 +155,7 @@ func TestRefuse_NotBelieved(t *testing.T) {
 	t.Parallel()
 	fails := testserver.Fail(codes.ResourceExhausted)
 	says := func(values ...string) testserver.Step {
-		return fails.Trailer(metadata.MD{interceptor.RefusedTrailer: values})
+		return fails.Trailer(metadata.MD{refusedTrailer: values})
 	}
 	deny := undeclaredConfig()
 	deny.RefusedRetry = policy.Deny
@@ -176,7 +175,7 @@ func TestRefuse_NotBelieved(t *testing.T) {
 		"twice":                      {step: says("0 "+get, "0 "+get)},
 		"and a handler says it ran":  {step: says("0 "+get, "no")},
 		"the policy does not listen": {config: deny, step: says("0 " + get)},
-		"the call has succeeded":     {step: testserver.OK(wrapperspb.String("a")).Trailer(metadata.Pairs(interceptor.RefusedTrailer, "0 "+get)), reason: policy.ReasonSucceeded},
+		"the call has succeeded":     {step: testserver.OK(wrapperspb.String("a")).Trailer(metadata.Pairs(refusedTrailer, "0 "+get)), reason: policy.ReasonSucceeded},
 	} {
 		for kind, desc := range callKinds {
 			for _, hedged := range []bool{false, true} {
@@ -244,8 +243,7 @@ func TestRefuse_Middle(t *testing.T) {
 				}
 				options := []testserver.Option{testserver.Name("middle of " + t.Name())}
 				if row.guarded {
-					options = append(options, testserver.ServerOptions(
-						grpc.ChainUnaryInterceptor(once.UnaryServer()), grpc.ChainStreamInterceptor(once.StreamServer())))
+					options = append(options, testserver.ServerOptions(once.ServerOptions()...))
 				}
 				if row.unary {
 					options = append(options, testserver.Register(unaryOrders(pass)))
@@ -278,7 +276,7 @@ func TestRefuse_ProxyThatRetries(t *testing.T) {
 					return nil, nil
 				}
 				server := testserver.Start(t, testserver.Name("server of "+t.Name()), testserver.ServerOptions(
-					grpc.ChainStreamInterceptor(s.retrier.StreamServer(interceptor.WithRefuse(take)))))
+					grpc.ChainStreamInterceptor(s.retrier.StreamServer(interceptor.Refuse(take)))))
 				server.Default(testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					charged.Add(1)
 					return down()
@@ -321,7 +319,7 @@ func TestRefuse_RetriedInside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, undeclaredConfig(), func(t *testing.T, s scene) {
-				s.On(get, down(), testserver.Fail(codes.ResourceExhausted).Trailer(metadata.Pairs(interceptor.RefusedTrailer, "0 "+get)),
+				s.On(get, down(), testserver.Fail(codes.ResourceExhausted).Trailer(metadata.Pairs(refusedTrailer, "0 "+get)),
 					testserver.OK(wrapperspb.String("charged again")))
 				err := exchange(t.Context(), s.Dial(t, options(s.retrier)...), nil, get)
 				if reasonOf(err) != policy.ReasonNotIdempotent || s.Count(get) != 2 {

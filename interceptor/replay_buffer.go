@@ -19,9 +19,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// DefaultMaxReplayBytes is how much all streams of a Retrier together may keep for replay, in bytes,
+// defaultMaxReplayBytes is how much all streams of a Retrier together may keep for replay, in bytes,
 // unless [WithMaxReplayBytes] says otherwise: what grpc-java allows a client.
-const DefaultMaxReplayBytes = 16 << 20
+const defaultMaxReplayBytes = 16 << 20
 
 // maxReplayBytesPerCall is gRPC's own default for grpc.MaxRetryRPCBufferSize.
 const maxReplayBytesPerCall = 256 << 10

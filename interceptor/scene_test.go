@@ -27,6 +27,9 @@ import (
 )
 
 const (
+	criticalityHeader = "stagger-criticality"
+	refusedTrailer    = "stagger-not-processed"
+
 	get    = "/acme.orders.v1.OrderService/GetOrder"    // its entry names it: safe
 	create = "/acme.orders.v1.OrderService/CreateOrder" // nobody declares it safe
 	ms     = time.Millisecond

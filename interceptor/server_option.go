@@ -17,9 +17,8 @@ type ServerOption func(*server)
 
 // server is what its options say of a server interceptor.
 type server struct {
-	take     func(ctx context.Context, method string) (release func(), err error) // nil: all calls are handled
-	highest  policy.Criticality                                                   // that callers are believed; 0: nothing is read
-	failsafe bool                                                                 // failsafe-go's priorities are read, too
+	take    func(ctx context.Context, method string) (release func(), err error) // nil: all calls are handled
+	highest policy.Criticality                                                   // that callers are believed; 0: nothing is read
 }
 
 func newServer(options []ServerOption) *server {

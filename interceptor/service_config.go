@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// FromServiceConfig has the Retrier carry out the retry policies of the service config that a connection
+// WithServiceConfig has the Retrier carry out the retry policies of the service config that a connection
 // has received, from its resolver (DNS TXT records, say) or as its default (grpc.WithDefaultServiceConfig),
 // where the policy file has no entry for the method. A change holds for the calls that begin after it.
 // Without any file, the set given to [New] may be nil.
@@ -36,7 +36,7 @@ import (
 // send the first attempt of such a call once more by itself (transparentRetry), since the policy may deny it.
 // Problems are reported once for each config: to the observers, and in [Retrier.Warnings]. For every call,
 // gRPC's read lock is taken to see the config of the moment.
-func FromServiceConfig() Option {
+func WithServiceConfig() Option {
 	return func(r *Retrier) error {
 		r.serviceConfigs = new(serviceConfigs)
 		return nil

@@ -17,7 +17,7 @@ import (
 
 // No policy file: what the connection receives as its service config is carried out. This one is its default;
 // usually a resolver delivers it.
-func ExampleFromServiceConfig() {
+func ExampleWithServiceConfig() {
 	srv, err := testserver.New()
 	if err != nil {
 		panic(err)
@@ -25,7 +25,7 @@ func ExampleFromServiceConfig() {
 	defer srv.Close()
 	srv.On("/acme.orders.v1.OrderService/GetOrder", testserver.Fail(codes.Unavailable), testserver.OK(wrapperspb.String("order 7")))
 
-	retrier, err := interceptor.New(nil, interceptor.FromServiceConfig())
+	retrier, err := interceptor.New(nil, interceptor.WithServiceConfig())
 	if err != nil {
 		panic(err)
 	}

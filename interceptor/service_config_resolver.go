@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Resolver wraps a resolver, so that a Retrier with [FromServiceConfig] sees all of the service configs that
+// Resolver wraps a resolver, so that a Retrier with [WithServiceConfig] sees all of the service configs that
 // it delivers: hedgingPolicy, retryThrottling, and stagger's own keys, as in a policy file.
 //
 //	grpc.WithResolvers(retrier.Resolver(resolver.Get("dns")))

@@ -149,7 +149,7 @@ func TestServiceConfigResolver_WithoutTheOption(t *testing.T) {
 
 func TestServiceConfigResolver_Authority(t *testing.T) {
 	t.Parallel()
-	retrier := mustNew(t, nil, interceptor.FromServiceConfig())
+	retrier := mustNew(t, nil, interceptor.WithServiceConfig())
 	if _, ok := retrier.Resolver(manual.NewBuilderWithScheme("live")).(resolver.AuthorityOverrider); ok {
 		t.Error("a resolver that does not name the authority does so when wrapped")
 	}

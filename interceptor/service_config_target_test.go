@@ -248,7 +248,7 @@ func TestServiceConfigTarget_ResolverFails(t *testing.T) {
 
 func TestServiceConfigTarget_ResolverNotBuilt(t *testing.T) {
 	t.Parallel()
-	r := mustNew(t, nil, interceptor.FromServiceConfig())
+	r := mustNew(t, nil, interceptor.WithServiceConfig())
 	if _, err := r.Resolver(unbuildable{}).Build(resolver.Target{}, nil, resolver.BuildOptions{}); err == nil {
 		t.Error("no error")
 	}

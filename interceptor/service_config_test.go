@@ -95,7 +95,7 @@ func playLive(t *testing.T, set *policy.Set, test func(t *testing.T, s scene), o
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
-		options := append([]interceptor.Option{withJournal(j), half, interceptor.FromServiceConfig()}, options...)
+		options := append([]interceptor.Option{withJournal(j), half, interceptor.WithServiceConfig()}, options...)
 		s := scene{Server: testserver.Start(t), journal: j, retrier: mustNew(t, set, options...)}
 		j.warnings = nil
 		test(t, s)
@@ -138,7 +138,7 @@ func TestServiceConfig_NoFile(t *testing.T) {
 func TestServiceConfig_FirstCallWithoutObservers(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.Default(down())
-		s.retrier = mustNew(t, nil, interceptor.FromServiceConfig(), half)
+		s.retrier = mustNew(t, nil, interceptor.WithServiceConfig(), half)
 		timed := strings.Replace(retries("3", ""), `"retryPolicy"`, `"timeout": "0.12s", "retryPolicy"`, 1)
 		l := dialLive(t, s, timed, nil)
 		l.wants(t, "two attempts fit into the timeout", get, 2, policy.ReasonDeadlineTooClose)
@@ -306,8 +306,8 @@ func TestServiceConfig_SetMayBeNil(t *testing.T) {
 	if _, err := interceptor.New(nil); err == nil {
 		t.Error("New(nil) makes a Retrier that never retries")
 	}
-	if _, err := interceptor.New(nil, interceptor.FromServiceConfig()); err != nil {
-		t.Errorf("New(nil, FromServiceConfig()) = %v", err)
+	if _, err := interceptor.New(nil, interceptor.WithServiceConfig()); err != nil {
+		t.Errorf("New(nil, WithServiceConfig()) = %v", err)
 	}
 }
 
@@ -412,7 +412,7 @@ func TestServiceConfig_SuccessAllocatesNothing(t *testing.T) {
 		{"whole", "live:///orders", true},
 		{"whole, of a target that is not canonical", "live:orders.of.a.service.with.a.long.name", true},
 	} {
-		retrier := mustNew(t, nil, interceptor.FromServiceConfig())
+		retrier := mustNew(t, nil, interceptor.WithServiceConfig())
 		var wrap func(resolver.Builder) resolver.Builder
 		if row.wrapped {
 			wrap = retrier.Resolver
@@ -444,7 +444,7 @@ func BenchmarkServiceConfig(b *testing.B) {
 		}
 	}
 	for name, unary := range map[string]grpc.UnaryClientInterceptor{
-		"delivered": mustNew(b, nil, interceptor.FromServiceConfig()).Unary(),
+		"delivered": mustNew(b, nil, interceptor.WithServiceConfig()).Unary(),
 		"file":      mustNew(b, mustSet(b, config(plain()))).Unary(),
 	} {
 		b.Run(name, func(b *testing.B) {

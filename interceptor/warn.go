@@ -36,7 +36,7 @@ func (o *once) first(key string) bool {
 
 // Warnings returns what is not wrong but may surprise in the policies: those of the set, and
 // policies that want more attempts than the Retrier allows; then the problems of service configs that
-// connections have received ([FromServiceConfig]), the first thousand.
+// connections have received ([WithServiceConfig]), the first thousand.
 func (r *Retrier) Warnings() []policy.Diagnostic {
 	warnings := r.warnings()
 	if r.serviceConfigs != nil {

@@ -23,7 +23,7 @@ type Breakers struct {
 }
 
 // For finds the breaker of a target. It is what interceptor.WithBreaker asks for.
-func (b *Breakers) For(target, _ string) interceptor.Breaker[gobreaker.State] {
+func (b *Breakers) For(target, _ string) interceptor.Breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byTarget == nil {
@@ -32,8 +32,16 @@ func (b *Breakers) For(target, _ string) interceptor.Breaker[gobreaker.State] {
 	if b.byTarget[target] == nil {
 		b.byTarget[target] = gobreaker.NewTwoStepCircuitBreaker[any](settings(target))
 	}
-	return b.byTarget[target]
+	return circuit{b.byTarget[target]}
 }
+
+// circuit is a breaker of gobreaker as interceptor.WithBreaker asks it.
+type circuit struct {
+	*gobreaker.TwoStepCircuitBreaker[any]
+}
+
+// Open implements interceptor.Breaker.
+func (c circuit) Open() bool { return c.State() == gobreaker.StateOpen }
 
 // settings open the circuit when at least half of twenty attempts have failed, and let one through after
 // five seconds.

@@ -63,6 +63,6 @@ func (w *Workers) report(ctx context.Context, request any, _ *grpc.UnaryServerIn
 func (w *Workers) ServerOptions(r *interceptor.Retrier, highest policy.Criticality) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		orca.CallMetricsServerOption(nil),
-		grpc.ChainUnaryInterceptor(r.UnaryServer(interceptor.WithIncomingCriticality(highest), interceptor.WithRefuse(w.take)), w.report),
+		grpc.ChainUnaryInterceptor(r.UnaryServer(interceptor.IncomingCriticality(highest), interceptor.Refuse(w.take)), w.report),
 	}
 }

@@ -192,11 +192,7 @@ type circuit struct {
 	running atomic.Int64
 }
 
-type circuitState string
-
-func (s circuitState) String() string { return string(s) }
-
-func (*circuit) State() circuitState { return "closed" }
+func (*circuit) Open() bool { return false }
 
 func (c *circuit) Allow() (func(error), error) {
 	c.at(atBreaker, false)

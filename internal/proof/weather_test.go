@@ -55,7 +55,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w.most = p.MaxAttempts()
 	w.retrier, err = interceptor.New(s.set(t, s.spec),
 		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", w.ledger), interceptor.WithMaxWaiting(10), interceptor.WithMaxReplayBytes(kept),
-		interceptor.WithBreaker(func(string, string) interceptor.Breaker[circuitState] { return w.circuit }),
+		interceptor.WithBreaker(func(string, string) interceptor.Breaker { return w.circuit }),
 		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
 			faults.at(atClassifier, false)
 			if m, ok := reply.(*wrapperspb.StringValue); ok && m.GetValue() == "not yet" {
@@ -153,7 +153,7 @@ func (w *weather) checkMemory() {
 	defer func() { _ = conn.Close() }()
 	for range 3 { // the breaker may refuse one
 		w.server.On(probe, testserver.Play(testserver.ReceiveAll()).Then(testserver.Fail(codes.Unavailable)), testserver.Play(testserver.ReceiveAll(), testserver.SendRaw(encoded("done"))))
-		if err = w.probe(conn, probe, interceptor.WithPolicy(p), interceptor.Idempotent()); err == nil {
+		if err = w.probe(conn, probe, interceptor.Policy(p), interceptor.Idempotent()); err == nil {
 			return
 		}
 	}

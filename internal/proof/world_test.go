@@ -138,7 +138,7 @@ func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *buf
 		}
 		options := []interceptor.Option{e.observer(), interceptor.WithRandom(func() float64 { return 0 })}
 		if w.live {
-			set, options = nil, append(options, interceptor.FromServiceConfig())
+			set, options = nil, append(options, interceptor.WithServiceConfig())
 		} else {
 			config = "{}"
 		}

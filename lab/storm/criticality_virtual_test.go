@@ -115,7 +115,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 			}
 			if server == nil {
 				server = testserver.Start(t, testserver.NoRecord(), testserver.ServerOptions(grpc.ChainStreamInterceptor(retrier.StreamServer(
-					interceptor.WithIncomingCriticality(policy.CriticalityCritical), interceptor.WithRefuse(make(floor, mixedWorkers).take(m.sheds, requests))))))
+					interceptor.IncomingCriticality(policy.CriticalityCritical), interceptor.Refuse(make(floor, mixedWorkers).take(m.sheds, requests))))))
 				server.Default(testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					return testserver.OK(&emptypb.Empty{}).Delay(random.around(float64(mixedTime)))
 				}))

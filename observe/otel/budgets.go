@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// budgetLabels are the labels of a series of balances. Several may share it, by [WithTarget].
+// budgetLabels are the labels of a series of balances. Several may share it, by [Target].
 type budgetLabels struct {
 	budget, kind, source, target, service string
 	shadow                                bool // of calls in mode OBSERVE

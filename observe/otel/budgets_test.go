@@ -71,7 +71,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 		if len(s.retrier.Budgets()) != 2 || denied == 0 {
 			t.Errorf("%+v; want two balances, of which one has refused", s.retrier.Budgets())
 		}
-	}, otel.WithTarget(func(string) string { return "any" }))
+	}, otel.Target(func(string) string { return "any" }))
 }
 
 // A Retrier that nobody holds is not kept alive, nor read, whether it was closed or not.
@@ -82,7 +82,7 @@ func TestMetricsOfRetriersThatAreDropped(t *testing.T) {
 	provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
 	var dropped []weak.Pointer[interceptor.Retrier]
 	for i := range n {
-		r := newRetrier(t, otel.Metrics(provider, otel.WithAttributes(attribute.Int("retrier", i))))
+		r := newRetrier(t, otel.Metrics(provider, otel.Attributes(attribute.Int("retrier", i))))
 		if i%2 == 0 {
 			r.Close()
 		}

@@ -56,10 +56,10 @@ func ExampleTraces() {
 
 func ExampleMetrics_options() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Metrics(noop.NewMeterProvider(),
-		otel.WithGRPCNames(), // grpc.client.call.retries, as gRFC A96 has them
-		otel.WithMethods(func(method string) bool { return strings.HasPrefix(method, "acme.") }), // others are "other"
-		otel.WithTarget(func(target string) string { return strings.TrimPrefix(target, "dns:///") }),
-		otel.WithAttributes(attribute.String("retrier", "orders")),
+		otel.GRPCNames(), // grpc.client.call.retries, as gRFC A96 has them
+		otel.Methods(func(method string) bool { return strings.HasPrefix(method, "acme.") }), // others are "other"
+		otel.Target(func(target string) string { return strings.TrimPrefix(target, "dns:///") }),
+		otel.Attributes(attribute.String("retrier", "orders")),
 	))
 	fmt.Println(err)
 	// Output: <nil>

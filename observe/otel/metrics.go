@@ -30,7 +30,7 @@ const scope = "github.com/stagger-go/stagger/observe/otel"
 // labels. Calls that succeed at once record nothing; gRPC's own metrics count them. What is a state is read when
 // metrics are collected.
 //
-// Two Retriers of one provider need [WithAttributes] to be told apart. A Retrier that the program holds no more is not
+// Two Retriers of one provider need [Attributes] to be told apart. A Retrier that the program holds no more is not
 // read any more: the provider does not keep it alive.
 func Metrics(provider metric.MeterProvider, options ...MetricsOption) interceptor.Option {
 	return func(r *interceptor.Retrier) error {
@@ -63,43 +63,43 @@ func Metrics(provider metric.MeterProvider, options ...MetricsOption) intercepto
 // MetricsOption configures [Metrics].
 type MetricsOption func(*metrics) error
 
-// WithGRPCNames records grpc.client.call.retries, .hedges and .retry_delay in place of stagger.client.call.retries
+// GRPCNames records grpc.client.call.retries, .hedges and .retry_delay in place of stagger.client.call.retries
 // and so on, with the labels, units and buckets of gRFC A96: for dashboards that serve clients in other languages
 // too. gRPC for Go may come to record these itself.
-func WithGRPCNames() MetricsOption {
+func GRPCNames() MetricsOption {
 	return func(m *metrics) error {
 		m.grpcNames = true
 		return nil
 	}
 }
 
-// WithMethods shows the methods that f accepts by name, such as "/acme.orders.v1.OrderService/GetOrder". Without it
+// Methods shows the methods that f accepts by name, such as "/acme.orders.v1.OrderService/GetOrder". Without it
 // a call's method is "other" unless the call has grpc.StaticMethod, as those of generated code have: names that come
 // from outside have no bound.
-func WithMethods(f func(method string) bool) MetricsOption {
+func Methods(f func(method string) bool) MetricsOption {
 	return func(m *metrics) error {
 		if f == nil {
-			return errors.New("otel: WithMethods(nil): must be a function")
+			return errors.New("otel: Methods(nil): must be a function")
 		}
 		m.named = f
 		return nil
 	}
 }
 
-// WithTarget makes f of a connection's target the label: for programs with more targets than metrics should have. Of
+// Target makes f of a connection's target the label: for programs with more targets than metrics should have. Of
 // balances with the same labels, the counts are added up, and the one that has the least left of its capacity is shown.
-func WithTarget(f func(target string) string) MetricsOption {
+func Target(f func(target string) string) MetricsOption {
 	return func(m *metrics) error {
 		if f == nil {
-			return errors.New("otel: WithTarget(nil): must be a function")
+			return errors.New("otel: Target(nil): must be a function")
 		}
 		m.target = f
 		return nil
 	}
 }
 
-// WithAttributes adds attributes to everything that is recorded.
-func WithAttributes(attributes ...attribute.KeyValue) MetricsOption {
+// Attributes adds attributes to everything that is recorded.
+func Attributes(attributes ...attribute.KeyValue) MetricsOption {
 	return func(m *metrics) error {
 		m.attributes = append(m.attributes, attributes...)
 		return nil

@@ -337,9 +337,9 @@ func TestMetricsOptions(t *testing.T) {
 				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=budget_exhausted retrier=a target=somewhere} 1",
 				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=retry retrier=a target=somewhere} 2",
 				"stagger.client.waiting{retrier=a} 0")
-		}, otel.WithMethods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
-			otel.WithTarget(func(string) string { return "somewhere" }),
-			otel.WithAttributes(attribute.String("retrier", "a")))
+		}, otel.Methods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
+			otel.Target(func(string) string { return "somewhere" }),
+			otel.Attributes(attribute.String("retrier", "a")))
 	})
 	t.Run("names of gRPC", func(t *testing.T) {
 		play(t, func(t *testing.T, s scene) {
@@ -352,7 +352,7 @@ func TestMetricsOptions(t *testing.T) {
 				"grpc.client.call.hedges{grpc.method=FindOrder grpc.target=T} 2 ≤2:1",
 				"grpc.client.call.retries{grpc.method=GetOrder grpc.target=T} 2 ≤2:1",
 				"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.target=T} 0.300 ≤0.3:1")
-		}, otel.WithGRPCNames())
+		}, otel.GRPCNames())
 	})
 }
 
@@ -394,9 +394,9 @@ func TestMetricsBadOptions(t *testing.T) {
 	}
 	for text, option := range map[string]interceptor.Option{
 		"otel: Metrics(nil): must be a MeterProvider": otel.Metrics(nil),
-		"otel: Metrics: option 1 is nil":              otel.Metrics(provider, otel.WithGRPCNames(), nil),
-		"otel: WithMethods(nil): must be a function":  otel.Metrics(provider, otel.WithMethods(nil)),
-		"otel: WithTarget(nil): must be a function":   otel.Metrics(provider, otel.WithTarget(nil)),
+		"otel: Metrics: option 1 is nil":              otel.Metrics(provider, otel.GRPCNames(), nil),
+		"otel: Methods(nil): must be a function":  otel.Metrics(provider, otel.Methods(nil)),
+		"otel: Target(nil): must be a function":   otel.Metrics(provider, otel.Target(nil)),
 	} {
 		if _, err := interceptor.New(set, option); err == nil || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%v; want %s", err, text)
@@ -417,7 +417,7 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
 		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
 		named := func(name string) interceptor.Option {
-			return otel.Metrics(provider, otel.WithAttributes(attribute.String("retrier", name)))
+			return otel.Metrics(provider, otel.Attributes(attribute.String("retrier", name)))
 		}
 		refused := make(chan string, 1)
 		_, err := interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{

@@ -127,9 +127,8 @@ func (t *tracer) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	}
 	switch event := event.(type) {
 	case *stats.Begin:
-		attributes := []attribute.KeyValue{
-			attribute.Int("stagger.attempt", interceptor.AttemptNumber(ctx)), attribute.Bool("stagger.hedge", interceptor.IsHedge(ctx)),
-		}
+		number, hedge := interceptor.AttemptFromContext(ctx)
+		attributes := []attribute.KeyValue{attribute.Int("stagger.attempt", number), attribute.Bool("stagger.hedge", hedge)}
 		if span := trace.SpanFromContext(ctx); span.SpanContext().SpanID() != t.callSpan(ctx).SpanContext().SpanID() {
 			span.SetAttributes(attributes...)
 			return

@@ -217,7 +217,7 @@ func TestInteropCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return append(retrier(t, set, interceptor.FromServiceConfig()).DialOptions(), grpc.WithDefaultServiceConfig(serviceConfig))
+			return append(retrier(t, set, interceptor.WithServiceConfig()).DialOptions(), grpc.WithDefaultServiceConfig(serviceConfig))
 		},
 	}
 	for name, entry := range policies {

@@ -336,7 +336,7 @@ func (TransparentRetry) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
-// RefusedRetry says whether stagger believes a server that says, by the trailer of interceptor.WithRefuse, that it did not
+// RefusedRetry says whether stagger believes a server that says, by the trailer of interceptor.Refuse, that it did not
 // process a call. It is believed only if neither headers nor a message came, and if the trailer names this method and this
 // attempt. Methods that are declared safe are not concerned, nor is "processed: NO".
 type RefusedRetry int32
@@ -1282,7 +1282,7 @@ type MethodConfig struct {
 	// safe. Absent: as the file says at its top.
 	TransparentRetry TransparentRetry `protobuf:"varint,1003,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
 	// stagger. What becomes of the extra attempts of these methods. Of this, the file's mode and Retrier.SetMode the
-	// strictest holds, for calls with a policy of their own (interceptor.WithPolicy) too.
+	// strictest holds, for calls with a policy of their own (interceptor.Policy) too.
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The share of the calls that the mode is for, as at the top of the file.
 	Percent *float64 `protobuf:"fixed64,1005,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
