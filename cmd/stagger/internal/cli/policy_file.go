@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 
@@ -21,13 +22,27 @@ func ReadFile(c *cobra.Command, file string) ([]byte, error) {
 	return document.ReadFile(file)
 }
 
-// LoadPolicy reads a policy file, or for "-" the command's input.
-func LoadPolicy(c *cobra.Command, file string) (*policy.Set, error) {
-	data, err := ReadFile(c, file)
-	if err != nil {
-		return nil, err
+// Load reads descriptor sets and a policy file, or for "-" the command's input. The set then knows the API.
+func Load(c *cobra.Command, file string, images []string) (known API, set *policy.Set, data []byte, err error) {
+	if known, err = LoadAPI(images); err != nil {
+		return known, nil, nil, err
 	}
-	return policy.Parse(FileName(file), data)
+	if data, err = ReadFile(c, file); err != nil {
+		return known, nil, nil, err
+	}
+	if set, err = policy.Parse(FileName(file), data); err != nil {
+		return known, nil, nil, err
+	}
+	set, err = known.Join(set)
+	return known, set, data, err
+}
+
+// WriteJSON writes a value as JSON that people can read.
+func WriteJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // WriteFile writes to a file, or to the command's output if it has no name.

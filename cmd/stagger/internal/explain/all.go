@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -23,10 +23,10 @@ type row struct {
 const others = "(others)"
 
 // rowsOfAPI are the methods of an API.
-func rowsOfAPI(set *policy.Set, known api.API) []row {
+func rowsOfAPI(set *policy.Set, known cli.API) []row {
 	var rows []row
 	for _, s := range known.Services() {
-		for _, method := range api.Methods(s) {
+		for _, method := range cli.Methods(s) {
 			name := policy.Name{Service: string(s.FullName()), Method: method}
 			rows = append(rows, row{effectOf(set, known, name.String()), name.Service, name.Method})
 		}
@@ -48,7 +48,7 @@ func rowsOfFile(set *policy.Set) []row {
 		case name.Service == "":
 			path = "/" + others + "/" + others // which only an entry for everything is for
 		}
-		r := row{effectOf(set, api.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
+		r := row{effectOf(set, cli.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
 		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level says that it is safe"
 		}
@@ -76,6 +76,6 @@ func rank(method string) int {
 }
 
 // effectOf is the effect for a Retrier with the file's cap of attempts.
-func effectOf(set *policy.Set, known api.API, path string) explain.Effect {
+func effectOf(set *policy.Set, known cli.API, path string) explain.Effect {
 	return explain.EffectOf(set, known.Level, path, set.MaxAttemptsLimit())
 }

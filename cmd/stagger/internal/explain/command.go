@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
@@ -135,7 +134,7 @@ func Command() *cobra.Command {
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
 	cli.EnumFlag(c, &o.format, "format", "how the answer is written", "text", formatJSON)
-	api.Flag(c, &o.images)
+	cli.DescriptorsFlag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
 	for _, flag := range []string{"pushback", "deadline", "latency", "succeed", "cancel", "close", "seed"} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
@@ -191,14 +190,14 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
 	}
-	known, set, _, err := o.load(c, file)
+	known, set, _, err := cli.Load(c, file, o.images)
 	if err != nil {
 		return err
 	}
 	o.MaxAttempts = set.MaxAttemptsLimit()
 	a := explain.Explain(set, known.Level, o.Question, explain.Draw(o.seed))
 	if o.format == formatJSON {
-		return writeJSON(c.OutOrStdout(), a.JSON())
+		return cli.WriteJSON(c.OutOrStdout(), a.JSON())
 	}
 	_, err = io.WriteString(c.OutOrStdout(), text(a, terminal.StyleOf(c.OutOrStdout())))
 	return err
@@ -210,14 +209,14 @@ func (o *options) explainReason(c *cobra.Command) error {
 	case err != nil:
 		return cli.UsageErrorf("--%w", err)
 	case o.format == formatJSON:
-		return writeJSON(c.OutOrStdout(), m)
+		return cli.WriteJSON(c.OutOrStdout(), m)
 	default:
 		return showMeaning(c.OutOrStdout(), m)
 	}
 }
 
 func (o *options) explainAll(c *cobra.Command, file string) error {
-	known, set, data, err := o.load(c, file)
+	known, set, data, err := cli.Load(c, file, o.images)
 	if err != nil {
 		return err
 	}
@@ -238,21 +237,6 @@ func (o *options) explainAll(c *cobra.Command, file string) error {
 	return nil
 }
 
-// load reads the descriptor sets and the policy file, whose set then knows the API.
-func (o *options) load(c *cobra.Command, file string) (known api.API, set *policy.Set, data []byte, err error) {
-	if known, err = api.Load(o.images); err != nil {
-		return known, nil, nil, err
-	}
-	if data, err = cli.ReadFile(c, file); err != nil {
-		return known, nil, nil, err
-	}
-	if set, err = policy.Parse(cli.FileName(file), data); err != nil {
-		return known, nil, nil, err
-	}
-	set, err = known.Join(set)
-	return known, set, data, err
-}
-
 // complete completes a policy file, then the methods that it or its API names. What cannot be read completes
 // nothing: the command itself says why.
 func (o *options) complete(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -262,7 +246,7 @@ func (o *options) complete(c *cobra.Command, args []string, word string) ([]stri
 	if args[0] == "-" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	known, set, _, err := o.load(c, args[0])
+	known, set, _, err := cli.Load(c, args[0], o.images)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -282,7 +266,7 @@ func (o *options) complete(c *cobra.Command, args []string, word string) ([]stri
 		}
 	}
 	for _, s := range known.Services() {
-		for _, method := range api.Methods(s) {
+		for _, method := range cli.Methods(s) {
 			add(policy.Name{Service: string(s.FullName()), Method: method})
 		}
 	}

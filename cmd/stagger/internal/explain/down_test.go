@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
@@ -52,7 +52,7 @@ func TestExplainDown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := explain.Explain(set, api.API{}.Level, explain.Question{Method: method, Code: codes.Unavailable, Down: true, Deadline: row.deadline, MaxAttempts: 5}, explain.Chances{0})
+			a := explain.Explain(set, cli.API{}.Level, explain.Question{Method: method, Code: codes.Unavailable, Down: true, Deadline: row.deadline, MaxAttempts: 5}, explain.Chances{0})
 			said := ""
 			for _, f := range a.Facts() {
 				if f.Name == "down" {

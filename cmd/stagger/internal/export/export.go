@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 )
@@ -52,15 +51,8 @@ func Command() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			known, err := api.Load(images)
+			_, set, _, err := cli.Load(c, args[0], images)
 			if err != nil {
-				return err
-			}
-			set, err := cli.LoadPolicy(c, args[0])
-			if err != nil {
-				return err
-			}
-			if set, err = known.Join(set); err != nil {
 				return err
 			}
 			config, notes := set.ServiceConfig(assume)
@@ -82,7 +74,7 @@ func Command() *cobra.Command {
 	c.Flags().BoolVar(&assume, "assume-idempotent", false, "keep the policies of methods that nobody declares safe to repeat")
 	c.Flags().BoolVar(&txt, "txt", false, "write the text of a DNS TXT record, grpc_config=[…], in one line")
 	_ = c.MarkFlagFilename("output", "json") // the flag is there
-	api.Flag(c, &images)
+	cli.DescriptorsFlag(c, &images)
 	return c
 }
 

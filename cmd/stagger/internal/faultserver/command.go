@@ -11,11 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/policy"
 )
 
 const help = `Run a gRPC server that answers every method of every service as a script says: with
@@ -87,7 +84,7 @@ func Command() *cobra.Command {
 	c.Flags().StringVar(&s.control, "control", "127.0.0.1:0", "the `address` at which tests change the script and list attempts; empty: none")
 	c.Flags().IntVar(&s.keep, "keep", 1000, "how many `attempts` can be listed, at least 1")
 	cli.EnumFlag(c, &s.format, "format", "how attempts are written", "text", "json")
-	api.Flag(c, &s.images)
+	cli.DescriptorsFlag(c, &s.images)
 	_ = c.MarkFlagFilename("script", "yaml", "yml", "json") // the flags are there
 	_ = c.RegisterFlagCompletionFunc("listen", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("control", cobra.NoFileCompletions)
@@ -99,14 +96,11 @@ func run(c *cobra.Command, s settings) error {
 	if s.keep < 1 {
 		return cli.UsageErrorf("--keep %d: must be at least 1", s.keep)
 	}
-	files := make([]*protoregistry.Files, len(s.images))
-	for i, image := range s.images {
-		var err error
-		if files[i], err = policy.LoadDescriptors(image); err != nil {
-			return err
-		}
+	known, err := cli.LoadAPI(s.images)
+	if err != nil {
+		return err
 	}
-	controller := newControl(newRegistry(files...))
+	controller := newControl(newRegistry(known.Files()...))
 	if s.script != "" {
 		data, err := cli.ReadFile(c, s.script)
 		if err != nil {

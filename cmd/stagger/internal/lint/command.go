@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -64,7 +63,7 @@ func Command() *cobra.Command {
 				return cli.UsageErrorf("--depth %d: must be 0 to %d", depth, maxDepth)
 			}
 			var reports []report
-			known, err := api.Load(images)
+			known, err := cli.LoadAPI(images)
 			if err != nil {
 				reports = append(reports, report{diagnostics: unreadable(err)})
 			}
@@ -84,7 +83,7 @@ func Command() *cobra.Command {
 	c.Flags().BoolVar(&others, "other-clients", false, "advise on gRPC clients without stagger that are given the file as it is")
 	c.Flags().IntVar(&depth, "depth", 0, "show what a chain of so many `layers` with this policy may do, 1 to 10")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.NoFileCompletions) // the flag is there
-	api.Flag(c, &images)
+	cli.DescriptorsFlag(c, &images)
 	return c
 }
 

@@ -4,11 +4,11 @@
 package lint
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -52,12 +52,7 @@ func count(policies int) string {
 	return fmt.Sprintf("%d policies", policies)
 }
 
-func asJSON(w io.Writer, reports []report) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(all(reports))
-}
+func asJSON(w io.Writer, reports []report) error { return cli.WriteJSON(w, all(reports)) }
 
 // asGitHub writes workflow commands, which mark the lines in a pull request.
 func asGitHub(w io.Writer, reports []report) error {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -24,7 +23,7 @@ type report struct {
 }
 
 // check lints a file for the services of known, whatever is linked into this program.
-func check(c *cobra.Command, file string, known api.API, otherClients bool) report {
+func check(c *cobra.Command, file string, known cli.API, otherClients bool) report {
 	r := report{file: cli.FileName(file)}
 	data, err := cli.ReadFile(c, file)
 	if err != nil {

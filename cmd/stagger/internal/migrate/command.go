@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
@@ -44,7 +43,7 @@ func Command() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			known, err := api.Load(images)
+			known, err := cli.LoadAPI(images)
 			if err != nil {
 				return err
 			}
@@ -74,6 +73,6 @@ func Command() *cobra.Command {
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write to instead of the standard output")
 	_ = c.MarkFlagFilename("output", "yaml", "yml") // the flag is there
-	api.Flag(c, &images)
+	cli.DescriptorsFlag(c, &images)
 	return c
 }

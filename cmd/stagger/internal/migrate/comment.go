@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/api"
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -20,7 +20,7 @@ const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.co
 
 // commented is a service config that can be used, as YAML with its keys in their order, and with comments: head above
 // all, if it is not "".
-func commented(data []byte, head string, set *policy.Set, known api.API) ([]byte, error) {
+func commented(data []byte, head string, set *policy.Set, known cli.API) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func expand(n *yaml.Node) {
 // commenter writes comments.
 type commenter struct {
 	set   *policy.Set
-	known api.API
+	known cli.API
 }
 
 func (c commenter) file(file *yaml.Node) {
@@ -134,7 +134,7 @@ func (c commenter) safety(names *yaml.Node) string {
 method, by idempotency_level in its .proto, or by an idempotencyKey. "idempotency: ASSUME" in this entry is gRPC's way.`
 	for _, service := range c.known.Services() {
 		if name := string(service.FullName()); all || slices.Contains(wide, name) {
-			text = join(text, c.undeclared(name, api.Methods(service)))
+			text = join(text, c.undeclared(name, cli.Methods(service)))
 		}
 	}
 	return text

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/report"
 )
 
@@ -24,7 +25,7 @@ func (o *options) write(out io.Writer, text func(io.Writer), data func() any, pa
 	}
 	switch o.format {
 	case "json":
-		err = writeJSON(out, data())
+		err = cli.WriteJSON(out, data())
 	case "csv":
 		err = page().WriteCSV(out)
 	case "html":

@@ -5,7 +5,6 @@
 package version
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -39,9 +38,7 @@ func Command() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format == "json" {
-				e := json.NewEncoder(c.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(Read())
+				return cli.WriteJSON(c.OutOrStdout(), Read())
 			}
 			_, err := io.WriteString(c.OutOrStdout(), Read().String())
 			return err

@@ -1,8 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api knows the methods of an API, from descriptor sets.
-package api
+package cli
 
 import (
 	"slices"
@@ -19,15 +18,15 @@ import (
 // API is what some descriptor sets describe; the zero API is none.
 type API struct{ files []*protoregistry.Files }
 
-// Flag adds --descriptors to c.
-func Flag(c *cobra.Command, images *[]string) {
+// DescriptorsFlag adds --descriptors to c.
+func DescriptorsFlag(c *cobra.Command, images *[]string) {
 	c.Flags().StringArrayVar(images, "descriptors", nil,
 		"descriptor set of the API, made by \"buf build -o `image.binpb`\"; may be repeated")
 	_ = c.MarkFlagFilename("descriptors", "binpb", "pb", "desc", "protoset") // the flag is there
 }
 
-// Load reads descriptor sets.
-func Load(images []string) (API, error) {
+// LoadAPI reads descriptor sets.
+func LoadAPI(images []string) (API, error) {
 	var a API
 	for _, image := range images {
 		files, err := policy.LoadDescriptors(image)
