@@ -11,11 +11,8 @@ import (
 )
 
 // WriteJSON writes the report with all its figures as one JSON object, with the names that the types
-// declare. An error is one of w, or names what is wrong in r.
+// declare.
 func (r *Report) WriteJSON(w io.Writer) error {
-	if err := r.check(); err != nil {
-		return err
-	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
@@ -24,11 +21,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // WriteCSV writes all figures, one a line, under the heading section, figure, name, at, value. For a
 // cell of a table, name is the row's first cell and at the column; for a point of a plot, name is the
 // series and at its X, a bin's lower edge, or a bar's label; for a level, at is empty. Lines end in
-// a line feed. An error is one of w, or names what is wrong in r.
+// a line feed.
 func (r *Report) WriteCSV(w io.Writer) error {
-	if err := r.check(); err != nil {
-		return err
-	}
 	out := csv.NewWriter(w)
 	rows := [][]string{{"section", "figure", "name", "at", "value"}}
 	for _, s := range r.Sections {

@@ -61,11 +61,8 @@ func newGrid(t Table) grid {
 
 // WriteHTML writes the report as one page that loads nothing from anywhere: drawings and styles stand
 // in it, and its content security policy forbids the rest. Each plot has its figures in a table. Nothing is
-// written before the whole page is made; an error is one of w, or names what is wrong in r.
+// written before the whole page is made.
 func (r *Report) WriteHTML(w io.Writer) error {
-	if err := r.check(); err != nil {
-		return err
-	}
 	filled, err := r.sheet()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"html/template"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -23,7 +24,7 @@ const (
 	margin                  = 14 // for the half of a label that stands at the end of an axis
 )
 
-// draw returns the drawing of p as the inside of an svg element, and its size in points. p is in order.
+// draw returns the drawing of p as the inside of an svg element, and its size in points.
 func (p *Plot) draw() (inside template.HTML, width, height float64, err error) {
 	g := plot.New()
 	p.axes(g)
@@ -101,4 +102,64 @@ func (p *Plot) limits(g *plot.Plot) {
 	if g.X.Max <= g.X.Min {
 		g.X.Max = g.X.Min + 1
 	}
+}
+
+// rule is a level as gonum draws it, from one side of the plot to the other wherever the axes end.
+type rule struct {
+	at      float64
+	upright bool
+	style   draw.LineStyle
+}
+
+// addLevels draws the levels above the series; across the bars for Bars.
+func (p *Plot) addLevels(g *plot.Plot) {
+	for i, l := range p.Levels {
+		style := draw.LineStyle{Color: rgb(levelHue), Width: 1.4, Dashes: lengths(levelDashes(i))}
+		upright := p.Kind == Bars
+		g.Add(rule{l.Y, upright, style})
+		axis := &g.Y
+		if upright {
+			axis = &g.X
+		}
+		axis.Min, axis.Max = min(axis.Min, l.Y), max(axis.Max, l.Y)
+	}
+}
+
+// Plot implements [plot.Plotter].
+func (r rule) Plot(c draw.Canvas, g *plot.Plot) {
+	across, up := g.Transforms(&c)
+	line := []vg.Point{{X: c.Min.X, Y: up(r.at)}, {X: c.Max.X, Y: up(r.at)}}
+	if r.upright {
+		line = []vg.Point{{X: across(r.at), Y: c.Min.Y}, {X: across(r.at), Y: c.Max.Y}}
+	}
+	c.StrokeLines(r.style, c.ClipLinesXY(line)...)
+}
+
+const inexact = 1e-9 // of a step: 0.35 is not quite seven times 0.05
+
+// ticker marks an axis at round numbers: 1, 2 or 5 times a power of ten apart, most of them at most.
+type ticker struct{ most float64 }
+
+// Ticks implements [plot.Ticker].
+func (t ticker) Ticks(from, to float64) []plot.Tick {
+	step := roundUp((to - from) / t.most)
+	first, last := math.Ceil(from/step-inexact), math.Floor(to/step+inexact)
+	n := int(last-first) + 1
+	marks := make([]plot.Tick, 0, n)
+	for i := range n {
+		value := (first + float64(i)) * step
+		marks = append(marks, plot.Tick{Value: value, Label: number(value)})
+	}
+	return marks
+}
+
+// roundUp is the least of 1, 2 and 5 times the powers of ten that is not below step.
+func roundUp(step float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(step)))
+	for _, times := range []float64{1, 2, 5} {
+		if times*power >= step*(1-inexact) {
+			return times * power
+		}
+	}
+	return 10 * power
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,9 +26,6 @@ var (
 // drawn returns where the bars, the first line and the levels of p lie, and its texts.
 func drawn(t *testing.T, p Plot) (ink map[string][]box, words map[string]box) {
 	t.Helper()
-	if err := p.check("p"); err != nil {
-		t.Fatal(err)
-	}
 	svg, _, _, err := p.draw()
 	if err != nil {
 		t.Fatal(err)
@@ -137,5 +135,27 @@ func TestPaletteDiffers(t *testing.T) {
 			t.Errorf("series %d and %d both look like %s", k, i, looks)
 		}
 		seen[looks] = i
+	}
+}
+
+func TestTicks(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		from, to float64
+		want     []string
+	}{
+		{0, 12.4, []string{"0", "2", "4", "6", "8", "10", "12"}},
+		{0, 8, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8"}},
+		{0, 0.35, []string{"0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35"}},
+		{-1.5, 2, []string{"-1.5", "-1", "-0.5", "0", "0.5", "1", "1.5", "2"}},
+		{0, 3.2e6, []string{"0", "500000", "1e+06", "1.5e+06", "2e+06", "2.5e+06", "3e+06"}},
+	} {
+		var got []string
+		for _, mark := range (ticker{most: 8}).Ticks(row.from, row.to) {
+			got = append(got, mark.Label)
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%v to %v: %q; want %q", row.from, row.to, got, row.want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 )
@@ -33,8 +34,8 @@ func TestWriteSVG(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.Series[0].Name = ""
+	p.Series[0].Y[0] = math.NaN()
 	if err := p.WriteSVG(io.Discard); err == nil {
-		t.Error("a series without a name: no error")
+		t.Error("a value that is no number: no error")
 	}
 }
