@@ -198,7 +198,7 @@ func (a *attemptOptions) end(err error) {
 	if a.ended.Swap(true) {
 		a.repeated.Store(true)
 		if a.retrier != nil && (err == nil || answered(err)) {
-			a.retrier.warnInnerRetries()
+			a.retrier.warnOnce(&innerRetries, "", "")
 		}
 	}
 	if waiter := a.waiter.Swap(nil); waiter != nil {

@@ -71,7 +71,7 @@ func (r *Retrier) findBudget(of *rules, p *policy.Policy, u budgetUser, service 
 		return own
 	}
 	if _, known := of.budgets[name]; !known {
-		r.warnUnknownBudget(name)
+		r.warnOnce(&unknownBudget, name, name)
 	}
 	u.service = service(of)
 	key, _ := of.budgetKey(name, u)
@@ -140,7 +140,7 @@ func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*
 		switch {
 		case errors.Is(err, errReloaded):
 		case err != nil: // of a service config: those of a file have been checked
-			r.warnBudget(name, err)
+			r.warnOnce(&unusableBudget, name, name, err)
 			return budget.Empty
 		default:
 			return b

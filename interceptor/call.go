@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -111,7 +112,8 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 		s.ConnectWait, s.FailFast = 0, !waits
 	}
 	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.attemptLimit() {
-		r.warnCut(c.policy.MaxAttempts())
+		most := strconv.Itoa(c.policy.MaxAttempts())
+		r.warnOnce(&cutAttempts, most, most, r.attemptLimit())
 	}
 	if deadline, ok := c.ctx.Deadline(); ok {
 		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))

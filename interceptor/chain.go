@@ -41,7 +41,7 @@ func (r *Retrier) UnaryServer(options ...ServerOption) grpc.UnaryServerIntercept
 		})
 		if trailer != nil {
 			if failed := grpc.SetTrailer(ctx, trailer); failed != nil {
-				r.warnTrailer(failed)
+				r.warnOnce(&lostTrailer, "", "", failed)
 			}
 		}
 		return reply, err

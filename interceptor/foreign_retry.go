@@ -10,8 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 // Retries of other libraries on the same connection multiply with ours. Nobody sees them as such: those of an inner
@@ -35,29 +33,4 @@ func ofForeignRetries(option grpc.CallOption) bool {
 func outerRetry(ctx context.Context) bool {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	return len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0
-}
-
-// warnInnerRetries reports, once, that an inner interceptor has made one attempt more than once.
-func (r *Retrier) warnInnerRetries() {
-	if r.warned.first("inner retries") {
-		r.warn(policy.Diagnostic{Field: "inner interceptor", Message: "has made one attempt more than once; if it retries, as go-grpc-middleware's " +
-			"does, attempts multiply, and neither budget nor safety holds for its own: take it out"})
-	}
-}
-
-// warnOuterRetries reports, once, that a call is a retry of an outer interceptor's, and has failed again.
-func (r *Retrier) warnOuterRetries(ctx context.Context) {
-	if outerRetry(ctx) && r.warned.first("outer retries") {
-		r.warn(policy.Diagnostic{Field: "outer interceptor", Message: "go-grpc-middleware's retries call the Retrier again for each of their attempts: " +
-			"attempts multiply, and neither budget nor safety holds for its own; take it out"})
-	}
-}
-
-// warnForeignOptions reports, once for each method, call options of go-grpc-middleware's retries.
-func (r *Retrier) warnForeignOptions(method string) {
-	if r.warned.first("foreign options " + method) {
-		r.warn(policy.Diagnostic{Field: "call option", Value: method, Message: "calls carry options of go-grpc-middleware's retries, which mean nothing to " +
-			"a Retrier: with Disable() or WithMax(1) too, a call is repeated as its policy says; interceptor.MaxAttempts(1) forbids that, " +
-			"interceptor.Policy changes it"})
-	}
 }

@@ -95,11 +95,10 @@ func (r *Retrier) warnNotBalanced(cc *grpc.ClientConn) {
 	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready || balancer.InUse(cc.Target()) {
 		return
 	}
-	if r.warned.first("not balanced " + cc.Target()) {
+	if r.warned.first(&otherBalancing, cc.Target()) {
 		_, at := r.rules.Load().set.LoadBalancing()
 		at.Value = cc.Target()
-		at.Message = "the connection has another load balancing policy, so that a retry may go to the backend that has just failed: the resolver " +
-			"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig stands behind them"
+		at.Message = otherBalancing.text
 		r.warn(at)
 	}
 }

@@ -48,8 +48,8 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	if c.options.mode == policy.ModeEnforce {
-		c.retrier.warnOuterRetries(c.ctx)
+	if c.options.mode == policy.ModeEnforce && outerRetry(c.ctx) {
+		c.retrier.warnOnce(&outerRetries, "", "")
 	}
 	c.retrier.warnNotBalanced(c.cc)
 	multiplied := c.multiplied()
@@ -81,21 +81,21 @@ func (c *call) multiplied() bool {
 		return false
 	case c.with == alone && enforced:
 		if c.policy == r.single && hidesRetries(c.cc) {
-			r.warnRoutes(c.cc.CanonicalTarget(), c.method)
+			r.warnOnce(&lostRoutes, "", c.cc.CanonicalTarget(), c.method)
 		}
 		return false
 	case c.with == alone:
 		if retriesItself(c.cc, c.method) {
-			r.warnUnretried(c.method, c.options.mode)
+			r.warnOnce(&unretriedMethod, c.method, c.options.mode.String(), c.method)
 		}
 		return false
 	case hidesRetries(c.cc):
 		if enforced {
-			r.warnHidden(c.cc.CanonicalTarget())
+			r.warnOnce(&hiddenRetries, "", c.cc.CanonicalTarget())
 		}
 	case retriesItself(c.cc, c.method):
 		if enforced {
-			r.warnMultiplied(c.method)
+			r.warnOnce(&multipliedAttempts, c.method, c.method)
 		}
 	default:
 		return false

@@ -4,7 +4,9 @@
 package interceptor
 
 import (
+	"fmt"
 	"math"
+	"strconv"
 
 	"google.golang.org/grpc"
 
@@ -40,7 +42,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 			flags |= disabled
 		case insideOption:
 			flags |= disabled
-			r.warnNested()
+			r.warnOnce(&nestedRetriers, "", "")
 		case policyOption:
 			of, p = r.rules.Load(), o.policy
 			flags &^= configPending
@@ -56,11 +58,13 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		}
 	}
 	if own < 1 {
-		r.warnMaxAttempts(own)
+		n := strconv.Itoa(own)
+		r.warnOnce(&noAttempts, n, n)
 		own = 1
 	}
 	if opts.maxAttempts = min(f.maxAttempts, own); opts.opaque != nil {
-		r.warnOpaque(opts.opaque)
+		kind := fmt.Sprintf("%T", opts.opaque)
+		r.warnOnce(&opaqueOption, kind, kind)
 		opts.maxAttempts = 1
 	}
 	if p == nil {
@@ -68,7 +72,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 	}
 	flags = opts.follow(of, p, method, flags)
 	if opts.foreign && flags&disabled == 0 && opts.mode == policy.ModeEnforce {
-		r.warnForeignOptions(method)
+		r.warnOnce(&foreignOptions, method, method)
 	}
 	if p.FastPath() && flags&keyed == 0 {
 		flags |= fast
@@ -99,7 +103,8 @@ func (o *callOptions) follow(of *rules, p *policy.Policy, method string, flags c
 // criticality is what a caller says, or 0 if that means nothing.
 func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
 	if c > policy.CriticalityCritical {
-		r.warnCriticality(c)
+		n := strconv.Itoa(int(c))
+		r.warnOnce(&wrongCriticality, n, n)
 		return 0
 	}
 	return c

@@ -17,22 +17,100 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// surprise is a warning about calls, which is given once for each key that it has.
+type surprise struct {
+	field string
+	text  string // a format, for what is known only then
+}
+
 // once remembers which warnings have been given, [maxDiagnostics] of them: names of methods and targets may come from
 // users.
 type once struct {
-	seen  sync.Map
+	seen  sync.Map // of givenWarning
 	count atomic.Int64
 }
 
-func (o *once) first(key string) bool {
-	if _, seen := o.seen.Load(key); seen || o.count.Load() >= maxDiagnostics {
+type givenWarning struct {
+	what *surprise
+	key  string
+}
+
+func (o *once) first(what *surprise, key string) bool {
+	given := givenWarning{what, key}
+	if _, seen := o.seen.Load(given); seen || o.count.Load() >= maxDiagnostics {
 		return false
 	}
-	if _, seen := o.seen.LoadOrStore(key, true); seen {
+	if _, seen := o.seen.LoadOrStore(given, true); seen {
 		return false
 	}
 	return o.count.Add(1) <= maxDiagnostics
 }
+
+// warnOnce gives a warning, if it has not been given with this key.
+func (r *Retrier) warnOnce(what *surprise, key, value string, args ...any) {
+	if r.warned.first(what, key) {
+		r.warn(policy.Diagnostic{Field: what.field, Value: value, Message: fmt.Sprintf(what.text, args...)})
+	}
+}
+
+// The warnings about calls, and what their keys are: nothing for a warning that is given once in all.
+var (
+	nestedRetriers = surprise{"", "two Retriers are installed on one connection; " +
+		"the inner one lets calls pass, since their attempts would multiply"}
+	// By its name: the policy of a single call names a budget that the Retrier does not have.
+	unknownBudget = surprise{"budget", "the policy of a call names a budget " +
+		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or give it with interceptor.WithBudget"}
+	// By its name: a service config has delivered it.
+	unusableBudget = surprise{"budgets", "cannot be used, so its calls get no other attempt: %v"}
+	// By its type: the target of a call option cannot be found.
+	opaqueOption = surprise{"call option", "embeds gRPC's option where nobody can copy it; " +
+		"calls with it have one attempt, since others would write to the caller too. Embed grpc.HeaderCallOption and the like by value"}
+	// By the method: no second reply can be made for the call's codec.
+	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
+	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
+	// By the number: the policy of a single call wants more attempts than the Retrier allows.
+	cutAttempts      = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " + allowsMore}
+	noAttempts       = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
+	wrongCriticality = surprise{"interceptor.Criticality", "counts as if the call did not say it: " +
+		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
+	// A server interceptor could not say upstream that a call has given up.
+	lostTrailer = surprise{policy.PushbackTrailer, "could not be sent to the caller above, which may retry: %v"}
+	// By the method: gRPC retries every attempt by itself.
+	multipliedAttempts = surprise{"retryPolicy", "gRPC has a retry policy of its own for this method, " +
+		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
+		"instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
+	// By the method: gRPC's own retries are switched off, and nothing stands in for them.
+	unretriedMethod = surprise{"mode", "gRPC has a retry policy of its own for %s" +
+		", which Retrier.DialOptions switches off, so that nobody retries calls in this mode; install Retrier.Unary and Retrier.Stream " +
+		"instead to keep gRPC's"}
+	// gRPC does not show the retry policies of a target.
+	hiddenRetries = surprise{"target", "gRPC may retry by policies of the xDS server, which it shows " +
+		"to nobody: attempts may multiply, and what failed without a connection counts as sent; dial with Retrier.DialOptions, " +
+		"which switches gRPC's own retries off, instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
+	// gRPC does not show the retry policies of a target, and has switched them off; a method has no policy.
+	lostRoutes = surprise{"target", "Retrier.DialOptions switches gRPC's own retries off, those of the " +
+		"xDS server's routes too, and no policy is known for %s: it is not retried. Write its policy into the policy file (docs/xds.md)"}
+	// By the target.
+	otherBalancing = surprise{"", "the connection has another load balancing policy, so that a retry may go to the backend that has just failed: the resolver " +
+		"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig stands behind them"}
+	// An inner interceptor has made one attempt more than once.
+	innerRetries = surprise{"inner interceptor", "has made one attempt more than once; if it retries, as go-grpc-middleware's " +
+		"does, attempts multiply, and neither budget nor safety holds for its own: take it out"}
+	// A call is a retry of an outer interceptor's, and has failed again.
+	outerRetries = surprise{"outer interceptor", "go-grpc-middleware's retries call the Retrier again for each of their attempts: " +
+		"attempts multiply, and neither budget nor safety holds for its own; take it out"}
+	// By the method: a call has options of go-grpc-middleware's retries.
+	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which mean nothing to " +
+		"a Retrier: with Disable() or WithMax(1) too, a call is repeated as its policy says; interceptor.MaxAttempts(1) forbids that, " +
+		"interceptor.Policy changes it"}
+)
+
+const (
+	inSequence = "attempts don't run in parallel: stagger doesn't know how to make " +
+		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
+	// allowsMore says how to raise the cap over maxAttempts.
+	allowsMore = "maxAttemptsLimit in the policy file, or interceptor.WithMaxAttempts, allows more"
+)
 
 // Warnings returns what is not wrong but may surprise in the policies: those of the set, and
 // policies that want more attempts than the Retrier allows; then the problems of service configs that
@@ -66,9 +144,6 @@ func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Diagnostic) {
 	}
 	return warnings
 }
-
-// allowsMore says how to raise the cap over maxAttempts.
-const allowsMore = "maxAttemptsLimit in the policy file, or interceptor.WithMaxAttempts, allows more"
 
 // warn tells the observers, or the default logger if none of them listens: a warning that nobody
 // asked for must still be seen.
@@ -117,119 +192,16 @@ func (r *Retrier) diagnose(d policy.Diagnostic, of func(Observer) func(policy.Di
 	}
 }
 
-// warnNested reports, once, that a call has passed another Retrier already.
-func (r *Retrier) warnNested() {
-	if r.warned.first("nested") {
-		r.warn(policy.Diagnostic{Message: "two Retriers are installed on one connection; " +
-			"the inner one lets calls pass, since their attempts would multiply"})
-	}
-}
-
-// warnUnknownBudget reports, once for each name, a policy of a single call that names a budget
-// which the Retrier does not have.
-func (r *Retrier) warnUnknownBudget(name string) {
-	if r.warned.first("budget " + name) {
-		r.warn(policy.Diagnostic{Field: "budget", Value: name, Message: "the policy of a call names a budget " +
-			"that the Retrier does not have; the default budget pays. Declare it in the policy file, or give it with interceptor.WithBudget"})
-	}
-}
-
-// warnBudget reports, once for each name, a budget that a service config has delivered and that cannot be made.
-func (r *Retrier) warnBudget(name string, err error) {
-	if r.warned.first("bad budget " + name) {
-		r.warn(policy.Diagnostic{Field: "budgets", Value: name, Message: "cannot be used, so its calls get no other attempt: " + err.Error()})
-	}
-}
-
-// warnOpaque reports, once for each type, a call option whose target cannot be found.
-func (r *Retrier) warnOpaque(option grpc.CallOption) {
-	kind := fmt.Sprintf("%T", option)
-	if r.warned.first("option " + kind) {
-		r.warn(policy.Diagnostic{Field: "call option", Value: kind, Message: "embeds gRPC's option where nobody can copy it; " +
-			"calls with it have one attempt, since others would write to the caller too. Embed grpc.HeaderCallOption and the like by value"})
-	}
-}
-
-// warnInSequence reports, once for each method, a policy whose attempts cannot run in parallel, since no second reply
-// can be made for the call's codec.
+// warnInSequence warns of a policy whose attempts cannot run in parallel.
 func (c *call) warnInSequence() {
-	if c.options.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 || !c.retrier.warned.first("in sequence "+c.method) {
+	what := &timeoutInSequence
+	switch {
+	case c.options.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
 		return
+	case c.policy.Hedge() != nil:
+		what = &hedgeInSequence
 	}
-	field := "perAttemptTimeout"
-	if c.policy.Hedge() != nil {
-		field = "hedgingPolicy"
-	}
-	c.retrier.warn(policy.Diagnostic{Field: field, Value: c.method, Message: "attempts don't run in parallel: stagger doesn't know how to make " +
-		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"})
-}
-
-// warnCut reports, once for each number, a policy of a single call that wants more attempts than the
-// Retrier allows.
-func (r *Retrier) warnCut(attempts int) {
-	if r.warned.first("cut " + strconv.Itoa(attempts)) {
-		r.warn(policy.Diagnostic{Field: "maxAttempts", Value: strconv.Itoa(attempts), Message: fmt.Sprintf(
-			"of a policy given with a call is cut to %d, the most that this Retrier allows; %s", r.attemptLimit(), allowsMore)})
-	}
-}
-
-// warnMaxAttempts reports, once for each number, a [MaxAttempts] that allows not even the first.
-func (r *Retrier) warnMaxAttempts(n int) {
-	if r.warned.first("max attempts " + strconv.Itoa(n)) {
-		r.warn(policy.Diagnostic{Field: "interceptor.MaxAttempts", Value: strconv.Itoa(n), Message: "counts as 1: must be at least 1, the first attempt"})
-	}
-}
-
-// warnCriticality reports, once for each number, a [Criticality] that there is none of.
-func (r *Retrier) warnCriticality(c policy.Criticality) {
-	n := strconv.Itoa(int(c))
-	if r.warned.first("criticality " + n) {
-		r.warn(policy.Diagnostic{Field: "interceptor.Criticality", Value: n, Message: "counts as if the call did not say it: " +
-			"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"})
-	}
-}
-
-// warnTrailer reports, once, that a server interceptor could not say upstream that a call has given up.
-func (r *Retrier) warnTrailer(err error) {
-	if r.warned.first("trailer") {
-		r.warn(policy.Diagnostic{Field: policy.PushbackTrailer, Message: "could not be sent to the caller above, which may retry: " + err.Error()})
-	}
-}
-
-// warnMultiplied reports, once for each method, that gRPC retries every attempt by itself.
-func (r *Retrier) warnMultiplied(method string) {
-	if r.warned.first("multiplied " + method) {
-		r.warn(policy.Diagnostic{Field: "retryPolicy", Value: method, Message: "gRPC has a retry policy of its own for this method, " +
-			"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
-			"instead of grpc.WithUnaryInterceptor(retrier.Unary())"})
-	}
-}
-
-// warnUnretried reports, once for each method, that gRPC's own retries are switched off, and nothing stands in for them.
-func (r *Retrier) warnUnretried(method string, mode policy.Mode) {
-	if r.warned.first("unretried " + method) {
-		r.warn(policy.Diagnostic{Field: "mode", Value: mode.String(), Message: "gRPC has a retry policy of its own for " + method +
-			", which Retrier.DialOptions switches off, so that nobody retries calls in this mode; install Retrier.Unary and Retrier.Stream " +
-			"instead to keep gRPC's"})
-	}
-}
-
-// warnHidden reports, once, a target whose retry policies gRPC does not show.
-func (r *Retrier) warnHidden(target string) {
-	if r.warned.first("hidden") {
-		r.warn(policy.Diagnostic{Field: "target", Value: target, Message: "gRPC may retry by policies of the xDS server, which it shows " +
-			"to nobody: attempts may multiply, and what failed without a connection counts as sent; dial with Retrier.DialOptions, " +
-			"which switches gRPC's own retries off, instead of grpc.WithUnaryInterceptor(retrier.Unary())"})
-	}
-}
-
-// warnRoutes reports, once, a method without a policy at a target whose retry policies gRPC does not show, and has
-// switched off.
-func (r *Retrier) warnRoutes(target, method string) {
-	if r.warned.first("routes") {
-		r.warn(policy.Diagnostic{Field: "target", Value: target, Message: "Retrier.DialOptions switches gRPC's own retries off, those of the " +
-			"xDS server's routes too, and no policy is known for " + method + ": it is not retried. Write its policy into the policy file (docs/xds.md)"})
-	}
+	c.retrier.warnOnce(what, c.method, c.method)
 }
 
 // hidesRetries reports whether an xDS server configures the connection: gRPC does not show its retry policies
