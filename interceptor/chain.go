@@ -101,23 +101,8 @@ func inbound(ctx context.Context) *inboundCall {
 
 // noteGaveUp remembers, for the answer to the incoming call that this one was made in, that this one has given up.
 func (c *call) noteGaveUp(end attempts.End) {
-	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && gaveUp(end) {
+	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
 		in.gaveUp.Store(true)
-	}
-}
-
-// gaveUp reports whether a call that has failed has given up: it was retried, could not connect, or was kept from that by
-// what protects the backend. A caller above must not begin anew then. A call that has one attempt by its policy has not
-// given up, nor has one that has left its retries to the caller above (policy.ReasonChainStop).
-func gaveUp(end attempts.End) bool {
-	switch end.Reason {
-	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
-		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
-		return true
-	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
-		return end.Attempts > 1
-	default:
-		return false
 	}
 }
 

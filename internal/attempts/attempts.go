@@ -169,6 +169,21 @@ type End struct {
 	Panicked bool          // Answer is an attempt that has panicked; the driver panics on
 }
 
+// GaveUp reports whether a call that has failed has given up: it was retried, could not connect, or was kept from that by
+// what protects the backend. A caller above must not begin anew then. A call that has one attempt by its policy has not
+// given up, nor has one that has left its retries to the caller above ([policy.ReasonChainStop]).
+func (e *End) GaveUp() bool {
+	switch e.Reason {
+	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
+		return true
+	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
+		return e.Attempts > 1
+	default:
+		return false
+	}
+}
+
 var (
 	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
 	// errTimedOut is how an attempt ended that was too slow, whatever became of it.

@@ -177,7 +177,7 @@ func (c *call) finish() {
 	if parent == nil {
 		return
 	}
-	parent.gaveUp = parent.gaveUp || gaveUp(&end)
+	parent.gaveUp = parent.gaveUp || end.GaveUp()
 	if parent.call != nil {
 		parent.callBelowEnded(st)
 	}
@@ -191,17 +191,3 @@ func (c *call) now() attempts.Now {
 
 // clock is a time of the run as the policy sees it.
 func clock(at time.Duration) time.Time { return time.Unix(0, int64(at)) }
-
-// gaveUp reports whether a call has ended after its retries, so that its caller need not try again. It is what
-// the interceptor tells upstream: lab/storm holds the two together.
-func gaveUp(end *attempts.End) bool {
-	switch end.Reason {
-	case policy.ReasonAttemptsExhausted:
-		return end.Attempts > 1 // one that may not retry has not given up
-	case policy.ReasonPushbackStop, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
-		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted:
-		return true
-	default:
-		return false
-	}
-}
