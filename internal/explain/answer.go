@@ -81,18 +81,6 @@ func (a *Answer) Scenario() string {
 	default:
 		fmt.Fprintf(&b, "every attempt fails with %s%s, at once", codename.Of(a.Code), a.pushback())
 	}
-	if a.BreakerOpen {
-		b.WriteString(", and the circuit opens after the first")
-	}
-	if a.Unknown {
-		b.WriteString(", and the method's latency is not known yet")
-	}
-	if a.AllSlow {
-		b.WriteString(", and the last answers of the method were slow")
-	}
-	if a.Overloaded {
-		b.WriteString(", and the service becomes overloaded after the first")
-	}
 	b.WriteString(a.text())
 	return b.String()
 }

@@ -67,29 +67,56 @@ type full struct{ slots }
 
 func (full) Enter() bool { return false }
 
-// text says what ends the call, as the end of a sentence.
-func (e *Ends) text() string {
+// Condition is something that holds or does not: a flag of stagger explain, and a box of the debug page.
+type Condition struct {
+	Holds *bool
+	Name  string
+	Says  string
+	Adds  string // to the sentence that says what happens; "" if it is in there
+}
+
+// Conditions are those of the question.
+func (q *Question) Conditions() []Condition {
+	return []Condition{
+		{&q.Hang, "hang", "no attempt is ever answered", ""},
+		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
+		{&q.InRetry, "in-retry", "the call is made inside of an incoming one that is itself a retry", ""},
+		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
+		{&q.BreakerOpen, "breaker-open", "the circuit breaker opens after the first attempt", "the circuit opens after the first"},
+		{&q.Unknown, "latency-unknown", "the method's latency is not known yet, so it is not hedged", "the method's latency is not known yet"},
+		{&q.AllSlow, "slow-everywhere", "the method's last answers were slow", "the last answers of the method were slow"},
+		{
+			&q.Overloaded, "overloaded", "with admission, the last answers say that no other comes in time, after the first attempt",
+			"the service becomes overloaded after the first",
+		},
+		{
+			&q.Committed, "committed", "the application sees headers of the first attempt before it fails",
+			"the application sees headers of the first before that",
+		},
+		{&q.Crowded, "crowded", "as many calls wait as maxWaiting allows", "as many calls wait as may"},
+		{&q.Off, "mode-off", "the mode is OFF, whatever the file says", "the mode is OFF"},
+	}
+}
+
+// text says what else happens, as the end of a sentence.
+func (q *Question) text() string {
 	var b strings.Builder
 	switch {
-	case e.Succeed == 1:
+	case q.Succeed == 1:
 		b.WriteString(", but that every attempt is answered with OK")
-	case e.Succeed > 1:
-		fmt.Fprintf(&b, ", up to attempt %d, which is answered with OK", e.Succeed)
+	case q.Succeed > 1:
+		fmt.Fprintf(&b, ", up to attempt %d, which is answered with OK", q.Succeed)
 	}
-	if e.Committed {
-		b.WriteString(", and the application sees headers of the first before that")
+	for _, c := range q.Conditions() {
+		if *c.Holds && c.Adds != "" {
+			b.WriteString(", and " + c.Adds)
+		}
 	}
-	if e.Crowded {
-		b.WriteString(", and as many calls wait as may")
+	if q.Cancel > 0 {
+		fmt.Fprintf(&b, ", and the caller cancels the call after %v", q.Cancel)
 	}
-	if e.Off {
-		b.WriteString(", and the mode is OFF")
-	}
-	if e.Cancel > 0 {
-		fmt.Fprintf(&b, ", and the caller cancels the call after %v", e.Cancel)
-	}
-	if e.Close > 0 {
-		fmt.Fprintf(&b, ", and the connection is closed after %v", e.Close)
+	if q.Close > 0 {
+		fmt.Fprintf(&b, ", and the connection is closed after %v", q.Close)
 	}
 	return b.String()
 }

@@ -39,40 +39,19 @@ type check struct {
 	On          bool
 }
 
-// parameters are all that a form may have.
-var parameters = []string{
-	"retrier", "method", "code", "latency", "deadline", "pushback", "succeed", "cancel", "close", "hang", "inRetry", "budgetEmpty", "breakerOpen", "down",
-	"unknown", "allSlow", "overloaded", "committed", "crowded", "off",
-}
+// parameters are all that a form may have beside the conditions.
+var parameters = []string{"retrier", "method", "code", "latency", "deadline", "pushback", "succeed", "cancel", "close"}
 
 func newForm(q url.Values) form {
 	f := form{
 		Retrier: cmp.Or(q.Get("retrier"), "1"), Method: q.Get("method"), Code: cmp.Or(q.Get("code"), "UNAVAILABLE"),
 		Latency: q.Get("latency"), Deadline: q.Get("deadline"), Pushback: q.Get("pushback"),
 		Succeed: q.Get("succeed"), Cancel: q.Get("cancel"), Close: q.Get("close"),
-		Checks: []check{
-			{Name: "hang", Label: "no attempt is ever answered"},
-			{Name: "down", Label: "no connection can be made"},
-			{Name: "inRetry", Label: "inside of an incoming retry"},
-			{Name: "budgetEmpty", Label: "the budget is empty"},
-			{Name: "breakerOpen", Label: "the circuit opens after the first attempt"},
-			{Name: "unknown", Label: "the method's latency is not known yet"},
-			{Name: "allSlow", Label: "the last answers of the method were slow"},
-			{Name: "overloaded", Label: "the service becomes overloaded after the first attempt"},
-			{Name: "committed", Label: "the application sees headers of the first attempt"},
-			{Name: "crowded", Label: "as many calls wait as may"},
-			{Name: "off", Label: "the mode is OFF"},
-		},
 	}
-	for i := range f.Checks {
-		f.Checks[i].On = q.Has(f.Checks[i].Name)
+	for _, c := range new(explain.Question).Conditions() {
+		f.Checks = append(f.Checks, check{c.Name, c.Says, q.Has(c.Name)})
 	}
 	return f
-}
-
-// on reports whether a box of the form is checked.
-func (f *form) on(name string) bool {
-	return slices.ContainsFunc(f.Checks, func(c check) bool { return c.Name == name && c.On })
 }
 
 // explanation is what its page is made of.
@@ -136,10 +115,16 @@ func (p *page) answer(q url.Values) (explain.Answer, error) {
 // question reads what is asked, and of which Retrier.
 func (p *page) question(q url.Values) (retrier int, _ explain.Question, err error) {
 	f := newForm(q)
+	question := explain.Question{Method: "/" + strings.TrimPrefix(f.Method, "/"), Pushback: f.Pushback}
+	known := slices.Clone(parameters)
+	for _, c := range question.Conditions() {
+		*c.Holds = q.Has(c.Name)
+		known = append(known, c.Name)
+	}
 	var errs []error
 	for name, values := range q {
-		if !slices.Contains(parameters, name) {
-			errs = append(errs, fmt.Errorf("%.50q: there is no such parameter; there are %s", name, strings.Join(parameters, ", ")))
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("%.50q: there is no such parameter; there are %s", name, strings.Join(known, ", ")))
 		} else if len(values) > 1 {
 			errs = append(errs, fmt.Errorf("%s: is given %d times; once is enough", name, len(values)))
 		}
@@ -150,12 +135,6 @@ func (p *page) question(q url.Values) (retrier int, _ explain.Question, err erro
 	}
 	if f.Method == "" {
 		errs = append(errs, errors.New("method: must be given, such as /acme.orders.v1.OrderService/GetOrder"))
-	}
-	question := explain.Question{
-		Method: "/" + strings.TrimPrefix(f.Method, "/"), Pushback: f.Pushback,
-		Hang: f.on("hang"), Down: f.on("down"), InRetry: f.on("inRetry"), BudgetEmpty: f.on("budgetEmpty"), BreakerOpen: f.on("breakerOpen"),
-		Unknown: f.on("unknown"), AllSlow: f.on("allSlow"), Overloaded: f.on("overloaded"),
-		Ends: explain.Ends{Committed: f.on("committed"), Crowded: f.on("crowded"), Off: f.on("off")},
 	}
 	if parts := strings.Split(question.Method, "/"); f.Method != "" && (len(parts) != 3 || parts[1] == "" || parts[2] == "") {
 		errs = append(errs, fmt.Errorf("method %.200q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", f.Method))

@@ -31,11 +31,11 @@ func TestExplain(t *testing.T) {
 		},
 		"method=" + create: {"which names its service", "no: nothing declares it safe to repeat", "not_idempotent (1 attempt)"},
 		"method=acme.orders.v1.OrderService/GetOrder&code=ABORTED": {"fails with ABORTED", "non_retryable"},
-		"method=" + getOrder + "&budgetEmpty=on&latency=10ms":      {"orders, which is empty", "after 10ms", "budget_exhausted (1 attempt)", `name="budgetEmpty" checked`},
+		"method=" + getOrder + "&budget-empty=on&latency=10ms":     {"orders, which is empty", "after 10ms", "budget_exhausted (1 attempt)", `name="budget-empty" checked`},
 		"method=" + getOrder + "&hang=on":                          {"does not end"},
 		"method=" + getOrder + "&pushback=-1&deadline=1s":          {"pushback_stop", "1s for the whole call"},
-		"method=" + getOrder + "&breakerOpen=on":                   {"breaker_open"},
-		"method=/a.B/C":                                            {"no entry names it, its service or everything: one attempt."},
+		"method=" + getOrder + "&breaker-open=on":                  {"breaker_open"},
+		"method=/a.B/C": {"no entry names it, its service or everything: one attempt."},
 	} {
 		w := get(h, "explain?"+query)
 		if w.Code != http.StatusOK {
@@ -73,14 +73,14 @@ methodConfig:
 		policy.ReasonNotIdempotent:     "&method=" + create,
 		policy.ReasonPushbackStop:      "&pushback=-1",
 		policy.ReasonFollowed:          "&latency=1.5s",
-		policy.ReasonChainStop:         "&inRetry=on",
-		policy.ReasonBreakerOpen:       "&breakerOpen=on",
-		policy.ReasonLatencyUnknown:    "&method=acme.orders.v1.OrderService/ListOrders&unknown=on&hang=on&deadline=9s",
-		policy.ReasonSlowEverywhere:    "&allSlow=on&hang=on&deadline=9s",
+		policy.ReasonChainStop:         "&in-retry=on",
+		policy.ReasonBreakerOpen:       "&breaker-open=on",
+		policy.ReasonLatencyUnknown:    "&method=acme.orders.v1.OrderService/ListOrders&latency-unknown=on&hang=on&deadline=9s",
+		policy.ReasonSlowEverywhere:    "&slow-everywhere=on&hang=on&deadline=9s",
 		policy.ReasonOverloaded:        "&overloaded=on&deadline=9s",
 		policy.ReasonDeadlineTooClose:  "&deadline=50ms",
 		policy.ReasonTooManyWaiting:    "&crowded=on",
-		policy.ReasonBudgetExhausted:   "&budgetEmpty=on",
+		policy.ReasonBudgetExhausted:   "&budget-empty=on",
 		policy.ReasonRetry:             "",
 		policy.ReasonHedge:             "&hang=on&deadline=9s",
 		policy.ReasonSucceeded:         "&succeed=2",
@@ -88,7 +88,7 @@ methodConfig:
 		policy.ReasonCancelled:         "&cancel=50ms",
 		policy.ReasonClosed:            "&close=50ms",
 		policy.ReasonNotConnected:      "&down=on",
-		policy.ReasonModeOff:           "&off=on",
+		policy.ReasonModeOff:           "&mode-off=on",
 	}
 	for _, reason := range policy.Reasons() {
 		query, ok := play[reason]

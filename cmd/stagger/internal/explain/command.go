@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,12 +82,14 @@ type options struct {
 
 const formatJSON = "json"
 
-// Flags that ask about one method, and flags that ask about all.
-var (
-	flagsOfOne  = []string{"code", "pushback", "deadline", "latency", "hang", "down", "in-retry", "budget-empty", "breaker-open", "latency-unknown", "slow-everywhere", "overloaded", "seed"}
-	flagsOfEnds = []string{"succeed", "committed", "crowded", "mode-off", "cancel", "close"}
-	flagsOfAll  = []string{"strict"}
-)
+// flagsOfOne ask about one method.
+func (o *options) flagsOfOne() []string {
+	list := []string{"code", "pushback", "deadline", "latency", "seed", "succeed", "cancel", "close"}
+	for _, is := range o.Conditions() {
+		list = append(list, is.Name)
+	}
+	return list
+}
 
 // Command is "stagger explain".
 func Command() *cobra.Command {
@@ -112,24 +113,16 @@ func Command() *cobra.Command {
 	}
 	flags := c.Flags()
 	cli.CodeFlag(c, &o.Code, "code", "`code` that every attempt fails with, its name or number")
+	for _, is := range o.Conditions() {
+		flags.BoolVar(is.Holds, is.Name, false, is.Says)
+	}
 	flags.StringVar(&o.Pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
 	flags.DurationVar(&o.Deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
 	flags.DurationVar(&o.Latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
-	flags.BoolVar(&o.Hang, "hang", false, "no attempt is ever answered")
-	flags.BoolVar(&o.Down, "down", false, "no connection can be made, from the call's start on")
-	flags.BoolVar(&o.BudgetEmpty, "budget-empty", false, "the budget refuses every extra attempt")
-	flags.BoolVar(&o.BreakerOpen, "breaker-open", false, "the circuit breaker opens after the first attempt")
-	flags.BoolVar(&o.Unknown, "latency-unknown", false, "the method's latency is not known yet, so it is not hedged")
-	flags.BoolVar(&o.AllSlow, "slow-everywhere", false, "the method's last answers were slow")
-	flags.BoolVar(&o.Overloaded, "overloaded", false, "with admission, the last answers say that no other comes in time, after the first attempt")
 	flags.IntVar(&o.Succeed, "succeed", 0, "the `number` of the first attempt that is answered with OK; 0: none is")
-	flags.BoolVar(&o.Committed, "committed", false, "the application sees headers of the first attempt before it fails")
-	flags.BoolVar(&o.Crowded, "crowded", false, "as many calls wait as maxWaiting allows")
-	flags.BoolVar(&o.Off, "mode-off", false, "the mode is OFF, whatever the file says")
 	flags.DurationVar(&o.Cancel, "cancel", 0, "the caller cancels the call after that time, such as 50ms")
 	flags.DurationVar(&o.Close, "close", 0, "the connection is closed after that time, such as 50ms")
 	flags.StringVar(&o.reason, "reason", "", "say what the `name` of a reason means, and what to do")
-	flags.BoolVar(&o.InRetry, "in-retry", false, "the call is made inside of an incoming one that is itself a retry")
 	flags.Uint64Var(&o.seed, "seed", 1, "`number` that the waits are drawn from")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
@@ -144,12 +137,12 @@ func Command() *cobra.Command {
 
 // check refuses arguments and flags that do not go together.
 func (o *options) check(c *cobra.Command, args []string) error {
-	want, foreign, remedy := 2, flagsOfAll, "needs --all"
+	want, foreign, remedy := 2, []string{"strict"}, "needs --all"
 	switch {
 	case o.reason != "":
-		want, foreign, remedy = 0, append(slices.Concat(flagsOfOne, flagsOfEnds, flagsOfAll), "all", "descriptors"), "does not go with --reason"
+		want, foreign, remedy = 0, append(o.flagsOfOne(), "strict", "all", "descriptors"), "does not go with --reason"
 	case o.all:
-		want, foreign, remedy = 1, slices.Concat(flagsOfOne, flagsOfEnds), "asks about one method, and --all about every one"
+		want, foreign, remedy = 1, o.flagsOfOne(), "asks about one method, and --all about every one"
 	}
 	for _, flag := range foreign {
 		if c.Flags().Changed(flag) {
