@@ -113,6 +113,14 @@ func warnings(t *testing.T) []string {
 // warningText is what a warning says that a node makes; "" if it makes none.
 func warningText(n ast.Node) string {
 	switch n := n.(type) {
+	case *ast.CompositeLit:
+		if name, ok := n.Type.(*ast.Ident); ok && name.Name == "surprise" {
+			return literals(n.Elts[1])
+		}
+	case *ast.ValueSpec: // a text that several warnings have
+		if n.Names[0].Name == "inSequence" {
+			return literals(n)
+		}
 	case *ast.KeyValueExpr:
 		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Message" {
 			return literals(n.Value)
