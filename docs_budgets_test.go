@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -26,26 +27,26 @@ func TestPages_AWS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timeout := policy.Outcome{Status: status.New(codes.DeadlineExceeded, ""), TimedOut: true}
+	timeout := decision.Outcome{Status: status.New(codes.DeadlineExceeded, ""), TimedOut: true}
 	for name, row := range map[string]struct {
-		out     policy.Outcome
+		out     decision.Outcome
 		granted int
 		longest time.Duration
 	}{
-		"a failure":  {policy.Outcome{Status: status.New(codes.Unavailable, "")}, 35, 50 * time.Millisecond}, // 500 / 14
-		"throttling": {policy.Outcome{Status: status.New(codes.ResourceExhausted, "")}, 100, time.Second},    // 500 / 5
+		"a failure":  {decision.Outcome{Status: status.New(codes.Unavailable, "")}, 35, 50 * time.Millisecond}, // 500 / 14
+		"throttling": {decision.Outcome{Status: status.New(codes.ResourceExhausted, "")}, 100, time.Second},    // 500 / 5
 		"a timeout":  {timeout, 35, 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := budget.New(set.Budgets()[0].Config)
+			b, err := budget.New(set.Config().Budgets[0].Config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := set.Lookup("/acme.orders.v1.OrderService/GetOrder")
+			p := decision.Compile(set).Lookup("/acme.orders.v1.OrderService/GetOrder")
 			granted := 0
 			for {
-				d := p.Decide(&policy.Call{Attempts: 1, Safe: true}, &row.out, paid{b}, time.Now(), 1-1.0/(1<<53))
+				d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, &row.out, paid{b}, time.Now(), 1-1.0/(1<<53))
 				if !d.Retry {
 					if d.Reason != policy.ReasonBudgetExhausted {
 						t.Fatalf("refused by %s", d.Reason)
@@ -66,15 +67,15 @@ func TestPages_AWS(t *testing.T) {
 // paid is the gates of a call that only a budget holds up.
 type paid struct{ budget.Budget }
 
-func (paid) Off() policy.Reason                  { return "" }
-func (paid) Open() bool                          { return false }
-func (paid) LatencyUnknown() bool                { return false }
-func (paid) SlowEverywhere(*policy.Outcome) bool { return false }
-func (paid) Overloaded() bool                    { return false }
-func (paid) Enter() bool                         { return true }
-func (paid) Leave()                              {}
-func (paid) Fail()                               {}
-func (p paid) Withdraw(out *policy.Outcome, factor float64) bool {
+func (paid) Off() policy.Reason                    { return "" }
+func (paid) Open() bool                            { return false }
+func (paid) LatencyUnknown() bool                  { return false }
+func (paid) SlowEverywhere(*decision.Outcome) bool { return false }
+func (paid) Overloaded() bool                      { return false }
+func (paid) Enter() bool                           { return true }
+func (paid) Leave()                                {}
+func (paid) Fail()                                 {}
+func (p paid) Withdraw(out *decision.Outcome, factor float64) bool {
 	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	if out.TimedOut {
 		charge.Kind = budget.KindTimeout

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -20,7 +21,7 @@ import (
 // knownFor returns what is known of a call's method, if its policy asks for that: it refuses calls, or sends other attempts
 // while the last answers were fast. There is nothing if too many methods are known already. Calls that no mode enforces a policy for are
 // not refused. What is known outlives the rules: a reload forgets nothing of a service's load.
-func (r *Retrier) knownFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions, now time.Duration) (k methods.Known) {
+func (r *Retrier) knownFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions, now time.Duration) (k methods.Known) {
 	if !p.Refuses() && p.MaxAttempts() < 2 {
 		return k
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -43,7 +44,7 @@ type budgetUser struct {
 
 // budgetFor returns the budget that pays for a call. Calls in mode OBSERVE have balances of their own, and those in
 // mode OFF have none: they neither earn nor spend.
-func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, method string, o *callOptions) budget.Budget {
+func (r *Retrier) budgetFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions) budget.Budget {
 	if o.mode == policy.ModeOff {
 		return budget.Unlimited
 	}
@@ -62,7 +63,7 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, cc *grpc.ClientConn, me
 
 // findBudget finds or makes the balance for a call. A policy without
 // retries needs none, unless the file throttles: then its successes and failures count too.
-func (r *Retrier) findBudget(of *rules, p *policy.Policy, u budgetUser, service func(*rules) string) budget.Budget {
+func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, service func(*rules) string) budget.Budget {
 	name := p.Budget()
 	if name == policy.NoBudget || p.MaxAttempts() < 2 && !of.throttled {
 		return budget.Unlimited
@@ -187,7 +188,7 @@ const otherService = "other"
 
 // serviceOf is the service whose balance pays for a call, where the scope is SERVICE: its own, if the policy, generated
 // code or a descriptor names it. It is "" where no scope asks for it.
-func (r *Retrier) serviceOf(of *rules, p *policy.Policy, method string, o *callOptions) string {
+func (r *Retrier) serviceOf(of *rules, p *decision.Policy, method string, o *callOptions) string {
 	if !of.perService {
 		return ""
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -31,7 +32,7 @@ type call struct {
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
-	policy  *policy.Policy
+	policy  *decision.Policy
 	budget  budget.Budget
 	known   methods.Known // of the method
 	running int           // attempts of the method when the first was sent without the engine

@@ -6,6 +6,7 @@ package interceptor
 import (
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -14,7 +15,7 @@ import (
 type policyOption struct {
 	grpc.EmptyCallOption
 
-	policy *policy.Policy
+	policy *decision.Policy // nil: one attempt
 }
 
 // Policy makes p the policy of one call, in place of the one that the Retrier has for the
@@ -22,7 +23,12 @@ type policyOption struct {
 // method's descriptor; one that differs from the policy file's in some points, and keeps its idempotency,
 // comes from [policy.Policy.Derive]. A policy that wants more attempts than the Retrier allows is cut, with a warning. A
 // nil policy means no retries.
-func Policy(p *policy.Policy) grpc.CallOption { return policyOption{policy: p} }
+func Policy(p *policy.Policy) grpc.CallOption {
+	if p == nil {
+		return policyOption{}
+	}
+	return policyOption{policy: decision.New(p.Spec())}
+}
 
 type maxAttemptsOption struct {
 	grpc.EmptyCallOption

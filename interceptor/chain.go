@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -82,7 +83,7 @@ func (s *inboundStream) Context() context.Context { return s.ctx }
 func (c *inboundCall) trailer(err error) metadata.MD {
 	var pairs []string
 	if err != nil && c.gaveUp.Load() {
-		pairs = append(pairs, policy.PushbackTrailer, "-1")
+		pairs = append(pairs, decision.PushbackTrailer, "-1")
 	}
 	if err != nil && c.heardRefusal.Load() { // which the handler may have passed on
 		pairs = append(pairs, refusedTrailer, ranHandler)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -177,7 +178,7 @@ func TestChain_Reason(t *testing.T) {
 				if e.stops {
 					want = []string{"-1"}
 				}
-				if got := told.Get(policy.PushbackTrailer); err == nil || reasonOf(err) != e.reason || !slices.Equal(got, want) {
+				if got := told.Get(decision.PushbackTrailer); err == nil || reasonOf(err) != e.reason || !slices.Equal(got, want) {
 					t.Errorf("%v (%s): the caller above is told %v; want %v of %s", err, reasonOf(err), got, want, e.reason)
 				}
 			}, e.options...)

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -138,7 +139,7 @@ func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Co
 	}))
 	var trailer metadata.MD
 	err := srv.Dial(t).Invoke(t.Context(), get, new(wrapperspb.StringValue), new(wrapperspb.StringValue), grpc.Trailer(&trailer))
-	return trailer.Get(policy.PushbackTrailer), err
+	return trailer.Get(decision.PushbackTrailer), err
 }
 
 func TestChain_OneAttempt(t *testing.T) {
@@ -155,7 +156,7 @@ func TestChain_OneAttempt(t *testing.T) {
 		}))
 		var trailer metadata.MD
 		err := upper.Dial(t).Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.Trailer(&trailer))
-		if status.Code(err) != codes.Unavailable || len(trailer.Get(policy.PushbackTrailer)) != 0 {
+		if status.Code(err) != codes.Unavailable || len(trailer.Get(decision.PushbackTrailer)) != 0 {
 			t.Errorf("%v, trailer %v; want no word of retries", err, trailer)
 		}
 	})
@@ -438,7 +439,7 @@ func TestChain_LeftToCaller(t *testing.T) {
 			}
 			var trailer metadata.MD
 			err := srv.Dial(t).Invoke(ctx, get, wrapperspb.String("a"), new(wrapperspb.StringValue), grpc.Trailer(&trailer))
-			got := fmt.Sprintf("%v after %d", trailer.Get(policy.PushbackTrailer), s.Count(get))
+			got := fmt.Sprintf("%v after %d", trailer.Get(decision.PushbackTrailer), s.Count(get))
 			if status.Code(err) != codes.Unavailable || got != want {
 				t.Errorf("in attempt %q: %v, %s; want %s", previous, err, got, want)
 			}

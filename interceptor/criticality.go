@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -119,7 +120,7 @@ func priorities(text string) policy.Criticality {
 
 // assignCriticality settles the criticality of a call, and returns the context that sends it, if its policy says so: what the call
 // says, else SHEDDABLE if its policy or its context does, else CRITICAL if one of them does.
-func (o *callOptions) assignCriticality(ctx context.Context, p *policy.Policy) context.Context {
+func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy) context.Context {
 	sends := p.SendsCriticality()
 	if o.criticality == 0 && (sends || p.Refuses()) {
 		if o.criticality = CriticalityFromContext(ctx); o.criticality == policy.CriticalityDefault || p.Criticality() == policy.CriticalitySheddable {

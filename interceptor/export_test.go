@@ -10,6 +10,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -42,10 +43,7 @@ func (r *Retrier) Outages() (n int) {
 // KnowLatency lets the Retrier know how long the answers of a method usually take, as after many calls, so that those are
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
-	p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
-	if err != nil {
-		panic(err)
-	}
+	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
 	known := r.knownFor(r.rules.Load(), p, cc, method, &callOptions{}, budget.Now())
 	for range 40 {
 		known.Answered(budget.Now(), attempts.Answer{Took: usual, Accepted: true})

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -83,39 +84,39 @@ func (h hostility) check(t *testing.T, s scene, stream bool) {
 // openGates let every attempt through.
 type openGates struct{}
 
-func (openGates) Off() policy.Reason                     { return "" }
-func (openGates) Open() bool                             { return false }
-func (openGates) LatencyUnknown() bool                   { return false }
-func (openGates) SlowEverywhere(*policy.Outcome) bool    { return false }
-func (openGates) Overloaded() bool                       { return false }
-func (openGates) Enter() bool                            { return true }
-func (openGates) Leave()                                 {}
-func (openGates) Fail()                                  {}
-func (openGates) Withdraw(*policy.Outcome, float64) bool { return true }
+func (openGates) Off() policy.Reason                       { return "" }
+func (openGates) Open() bool                               { return false }
+func (openGates) LatencyUnknown() bool                     { return false }
+func (openGates) SlowEverywhere(*decision.Outcome) bool    { return false }
+func (openGates) Overloaded() bool                         { return false }
+func (openGates) Enter() bool                              { return true }
+func (openGates) Leave()                                   {}
+func (openGates) Fail()                                    {}
+func (openGates) Withdraw(*decision.Outcome, float64) bool { return true }
 
 // FuzzServersWord feeds all that a server may say of retries to the decision.
 func FuzzServersWord(f *testing.F) {
 	f.Add("5", "", "120", retryInfoURL, []byte("\x0a\x02\x08\x05"), 0.5)
 	f.Add("-1", "7", "Fri, 31 Dec 9999 23:59:59 GMT", "", []byte{}, 0.0)
 	f.Add("", "", "99999999999999999999", retryInfoURL, []byte("\x0a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), 0.999)
-	p := mustPolicy(f, policy.Spec{Retry: new(plain())})
+	p := decision.New(mustPolicy(f, policy.Spec{Retry: new(plain())}).Spec())
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, pushback, second, after, url string, detail []byte, r float64) {
 		if !(r >= 0 && r < 1) {
 			t.Skip("no chance")
 		}
-		trailer := metadata.Pairs(policy.RetryAfter, after)
+		trailer := metadata.Pairs(decision.RetryAfter, after)
 		for _, value := range []string{pushback, second} {
 			if value != "" {
-				trailer.Append(policy.PushbackTrailer, value)
+				trailer.Append(decision.PushbackTrailer, value)
 			}
 		}
 		st := status.FromProto(&spb.Status{Code: int32(codes.Unavailable), Details: []*anypb.Any{{TypeUrl: url, Value: detail}, nil}})
-		push := policy.ReadPushback(st, nil, trailer, now)
+		push := decision.ReadPushback(st, nil, trailer, now)
 		if push.Delay < 0 || (push.Stop || push.Delay > 0) && push.Source == "" || push.Stop && push.Delay != 0 {
 			t.Errorf("ReadPushback = %+v", push)
 		}
-		d := p.Decide(&policy.Call{Attempts: 1, Safe: true}, &policy.Outcome{Status: st, Trailer: trailer}, openGates{}, now, r)
+		d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, &decision.Outcome{Status: st, Trailer: trailer}, openGates{}, now, r)
 		switch {
 		case d.Retry && push.Source == "" && d.Delay != 100*ms,
 			d.Retry && push.Source != "" && (d.Delay < push.Delay || d.Delay-push.Delay > push.Delay/10 || push.Delay > policy.DefaultMaxPushback),

@@ -42,6 +42,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -53,7 +54,7 @@ type Retrier struct {
 	rules                     atomic.Pointer[rules]
 	reloading                 sync.Mutex // held by a reload, and to add a balance
 	refusal                   atomic.Pointer[error]
-	single                    *policy.Policy // for methods without a policy: one attempt
+	single                    *decision.Policy // for methods without a policy: one attempt
 	targets                   targetNames
 	budgets                   budgets
 	observers                 []Observer
@@ -88,12 +89,8 @@ type Retrier struct {
 // none ([policy.Set.WithDescriptors]). The error says which option is wrong; what is wrong with a policy
 // that comes with an API is a [*policy.Error].
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
-	single, err := policy.New(policy.Spec{})
-	if err != nil {
-		return nil, err
-	}
 	r := &Retrier{
-		single:      single,
+		single:      decision.New(policy.Spec{}),
 		budgets:     budgets{given: map[string]budget.Budget{}, rules: map[string]budgetRule{}},
 		random:      rand.Float64,
 		maxReplayed: defaultMaxReplayBytes,
@@ -109,13 +106,14 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 			return nil, err
 		}
 	}
-	if set, err = r.given(set); err != nil {
+	set, err := r.given(set)
+	if err != nil {
 		return nil, err
 	}
 	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
 		return nil, err
 	}
-	fresh := newRules(set, BudgetOfPolicies)
+	fresh := newRules(decision.Compile(set), BudgetOfPolicies)
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -29,7 +30,7 @@ func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 
 // keyCounts reports whether a key makes the calls of a policy safe to repeat. What an entry declares unsafe is so with a
 // key that the caller sends, too: nobody has said that the server heeds it.
-func keyCounts(p *policy.Policy) bool {
+func keyCounts(p *decision.Policy) bool {
 	return p.IdempotencyKey() != "" || p.Spec().Idempotency != policy.IdempotencyNone
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -15,12 +14,13 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/balancer"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // withBackends gives a call that may have more than one attempt the context in which package balancer notes the
 // backends of its attempts, if its connection has a policy of that package.
-func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *policy.Policy, maxAttempts int, flags callFlags) context.Context {
+func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *decision.Policy, maxAttempts int, flags callFlags) context.Context {
 	if cc == nil || flags&configPending == 0 && min(p.MaxAttempts(), maxAttempts) < 2 {
 		return ctx
 	}
@@ -41,7 +41,7 @@ func (r *Retrier) balancingOption() grpc.DialOption {
 }
 
 // checkBalancing refuses what gRPC would refuse when a connection is made.
-func checkBalancing(set *policy.Set) error {
+func checkBalancing(set *decision.Set) error {
 	config, at := set.LoadBalancing()
 	if config == "" {
 		return nil
@@ -81,9 +81,9 @@ func parseBalancing(config []byte) error {
 }
 
 // warnBalancingChanged reports a reload that changes what only new connections get.
-func (r *Retrier) warnBalancingChanged(set *policy.Set, changes []policy.Change) {
-	if slices.ContainsFunc(changes, func(c policy.Change) bool { return c.What == policy.ChangedLoadBalancing }) {
-		_, at := set.LoadBalancing()
+func (r *Retrier) warnBalancingChanged(before, after *rules) {
+	if before.balancing != after.balancing {
+		_, at := after.set.LoadBalancing()
 		at.Message = "has changed: connections keep the load balancing that they were made with; those made with Retrier.DialOptions from now on have the new one"
 		r.warn(at)
 	}

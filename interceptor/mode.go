@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -24,7 +25,7 @@ import (
 func (r *Retrier) SetMode(m policy.Mode) error { return r.Switch(Switch{Mode: m, Percent: 100}) }
 
 // modeOf is the mode of a call that begins with a policy, which may belong to rules.
-func (r *Retrier) modeOf(of *rules, p *policy.Policy, method string, d *draw) policy.Mode {
+func (r *Retrier) modeOf(of *rules, p *decision.Policy, method string, d *draw) policy.Mode {
 	mode, percent := p.Mode(), p.Percent()
 	if of.delivered() || !of.own(p) {
 		m, part := r.rules.Load().modeOf(p == r.single, method)
@@ -50,7 +51,7 @@ func (r *rules) modeOf(unnamed bool, method string) (policy.Mode, float64) {
 // restricts reports whether any mode of the policy file lets nothing be sent.
 func (r *rules) restricts() bool {
 	return r.set.Mode() > policy.ModeEnforce ||
-		slices.ContainsFunc(r.set.Policies(), func(p *policy.Policy) bool { return p.Mode() > policy.ModeEnforce })
+		slices.ContainsFunc(r.set.Policies(), func(p *decision.Policy) bool { return p.Mode() > policy.ModeEnforce })
 }
 
 // forbids is why no extra attempt may be sent now of a call that began in the given mode; "" if one may.

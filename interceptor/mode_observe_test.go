@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -171,7 +172,7 @@ func TestObserve_Chain(t *testing.T) {
 						_, err := s.call(ctx, get)
 						return nil, err
 					})
-				if got := told[policy.PushbackTrailer]; err == nil || !slices.Equal(got, row.want) {
+				if got := told[decision.PushbackTrailer]; err == nil || !slices.Equal(got, row.want) {
 					t.Errorf("%v; the caller above is told %v; want %v", err, got, row.want)
 				}
 			})

@@ -16,11 +16,12 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // startCall tells observers that a call begins, and returns its context.
-func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, o *callOptions) context.Context {
+func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) context.Context {
 	e := r.event(method, cc, p, o)
 	for _, o := range r.observers {
 		if o.CallStart != nil {
@@ -31,7 +32,7 @@ func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientC
 }
 
 // event is what all events of a call say.
-func (r *Retrier) event(method string, cc *grpc.ClientConn, p *policy.Policy, o *callOptions) Event {
+func (r *Retrier) event(method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) Event {
 	return Event{Method: method, Target: r.targets.canonical(cc), Budget: p.Budget(), Mode: o.mode, StaticMethod: o.static()}
 }
 
@@ -145,7 +146,7 @@ func (c *call) notifyCall(end attempts.End, err error) {
 }
 
 // notifySuccess tells of a call whose first attempt has succeeded, in the fast path.
-func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
+func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
 	if r.tellsCalls {
 		e := callEvent(r.event(method, cc, p, o), start, 0, policy.ReasonSucceeded)
 		e.Attempt = 1
@@ -156,7 +157,7 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 }
 
 // notifyWouldRefuse tells observers that admission would have refused a call in mode ENFORCE.
-func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *policy.Policy, o *callOptions) {
+func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) {
 	if o.mode == policy.ModeObserve && r.hearsDecisions() {
 		e := r.event(method, cc, p, o)
 		e.Code, e.Reason = codes.ResourceExhausted, policy.ReasonOverloaded

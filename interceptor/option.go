@@ -32,7 +32,7 @@ func WithMaxAttempts(n int) Option {
 
 // attemptLimit is the cap over the policies' maxAttempts, whatever source they come from.
 func (r *Retrier) attemptLimit() int {
-	return cmp.Or(r.maxAttempts, r.rules.Load().set.MaxAttemptsLimit())
+	return cmp.Or(r.maxAttempts, r.rules.Load().set.Config().MaxAttemptsLimit)
 }
 
 // WithObserver tells o what happens to calls. It may be given more than once; observers are told

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // outages are the connections that cannot connect, and since when. An outage begins when a call first sees the channel
@@ -31,7 +31,7 @@ type outages struct {
 const inboundShare = 0.75
 
 // longestWait is how long a call waits for a connection.
-func (o *outages) longestWait(ctx context.Context, p *policy.Policy) time.Duration {
+func (o *outages) longestWait(ctx context.Context, p *decision.Policy) time.Duration {
 	wait := p.MaxConnectionWait()
 	if inbound(ctx) == nil {
 		return wait
@@ -40,7 +40,7 @@ func (o *outages) longestWait(ctx context.Context, p *policy.Policy) time.Durati
 }
 
 // maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it.
-func (o *outages) maxOutage(p *policy.Policy) time.Duration {
+func (o *outages) maxOutage(p *decision.Policy) time.Duration {
 	return cmp.Or(o.bound, attempts.MaxOutage(p.MaxConnectionWait()))
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -28,7 +29,7 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 // judge is result for an attempt of which it is known whether its end is local. It may have been cancelled since.
 func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) attempts.Result {
 	a.done, a.took = a.ended.Load(), now.At-a.began
-	r := attempts.Result{Err: err, Outcome: policy.Outcome{Status: ok}, Local: local}
+	r := attempts.Result{Err: err, Outcome: decision.Outcome{Status: ok}, Local: local}
 	verdict := VerdictByCode
 	judged := err != nil || reply != nil // of a stream, failures alone
 	if err != nil && !a.done && c.cc != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -20,41 +21,37 @@ func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
-	changes, err := r.replace(set)
-	r.announce(set, changes, err)
+	before, after, err := r.replace(set)
+	r.announce(set, before, after, err)
 	return err
 }
 
-// announce tells of a change, and of what is surprising in the policies that hold now.
-func (r *Retrier) announce(set *policy.Set, changes []policy.Change, err error) {
-	texts := make([]string, len(changes))
-	for i, c := range changes {
-		texts[i] = c.String()
-	}
-	r.notifyReload(set, texts, err)
+// announce tells of a change from one rules to others, and of what is surprising in the policies that hold now.
+func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 	if err != nil {
+		r.notifyReload(set, nil, err)
 		return
 	}
+	r.notifyReload(set, decision.Changes(before.set.Set, after.set.Set), nil)
 	r.reportWarnings()
-	r.warnBalancingChanged(set, changes)
+	r.warnBalancingChanged(before, after)
 }
 
-// replace does what Reload says, but tells nobody.
-func (r *Retrier) replace(set *policy.Set) ([]policy.Change, error) {
-	set, err := set.WithDescriptors(r.descriptors...)
-	if err != nil {
-		return nil, err
+// replace does what Reload says, but tells nobody. It returns the rules that held, and those that hold now.
+func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
+	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
+		return nil, nil, err
 	}
-	fresh := newRules(set, BudgetOfPolicies)
-	if err := fresh.check(&r.budgets); err != nil {
-		return nil, err
+	after = newRules(decision.Compile(set), BudgetOfPolicies)
+	if err := after.check(&r.budgets); err != nil {
+		return nil, nil, err
 	}
-	if err := r.budgets.lease(fresh.budgets); err != nil {
-		return nil, err
+	if err := r.budgets.lease(after.budgets); err != nil {
+		return nil, nil, err
 	}
-	before := r.follow(fresh)
+	before = r.follow(after)
 	r.setRates()
-	return set.ChangesSince(before.set), nil
+	return before, after, nil
 }
 
 // setRates gives the pools the rates of the newest rules: another reload may have set its own since this one's pools
@@ -75,7 +72,7 @@ func (r *Retrier) follow(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	if !r.ownMaxWaiting {
-		r.waitLimit.slots.Store(int64(fresh.set.MaxWaiting()))
+		r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))
 	}
 	r.budgets.reload(fresh.budgets)
 	fresh.since = time.Now()

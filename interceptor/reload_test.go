@@ -152,7 +152,7 @@ func TestReload_Event(t *testing.T) {
 			t.Error(got)
 		}
 		got := s.retrier.Policy()
-		if p := got.Set.Lookup(get); p == nil || p.MaxAttempts() != 2 {
+		if p := got.Set.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
 			t.Errorf("%+v", got.Set.Policies())
 		}
 		got.Set = nil

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // defaultMaxReplayBytes is how much all streams of a Retrier together may keep for replay, in bytes,
@@ -78,9 +78,9 @@ func kindOf(m any) messageKind {
 
 // encode encodes a message, in the memory of buffer if it fits; or says what commits the call, since the message
 // cannot be kept.
-func (r *replayBuffer) encode(m any, buffer []byte) (e encoded, why policy.Commit) {
+func (r *replayBuffer) encode(m any, buffer []byte) (e encoded, why decision.Commit) {
 	if _, prepared := m.(*grpc.PreparedMsg); prepared {
-		return encoded{}, policy.CommitPreparedMessage // its bytes are not known
+		return encoded{}, decision.CommitPreparedMessage // its bytes are not known
 	}
 	var err error
 	e.kind = kindOf(m)
@@ -90,9 +90,9 @@ func (r *replayBuffer) encode(m any, buffer []byte) (e encoded, why policy.Commi
 		e.data, err = r.encodeOther(m, buffer)
 	}
 	if err != nil {
-		return encoded{}, policy.CommitUnsendable
+		return encoded{}, decision.CommitUnsendable
 	}
-	return e, policy.CommitNone
+	return e, decision.CommitNone
 }
 
 func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // raw is a codec of bytes: *[]byte, or []byte to encode.
@@ -50,9 +50,9 @@ func replayOf(c encoding.CodecV2, limit int, total *atomic.Int64, sum int64) rep
 }
 
 // keep encodes and adds a message as a stream does.
-func (r *replayBuffer) keep(m any) (kept bool, why policy.Commit) {
+func (r *replayBuffer) keep(m any) (kept bool, why decision.Commit) {
 	e, why := r.encode(m, nil)
-	return why == policy.CommitNone && r.add(e), why
+	return why == decision.CommitNone && r.add(e), why
 }
 
 func TestReplayBuffer_Copies(t *testing.T) {
@@ -151,21 +151,21 @@ func TestReplayBuffer_Cannot(t *testing.T) {
 		name    string
 		codec   encoding.CodecV2
 		message any
-		why     policy.Commit // that it is not kept
+		why     decision.Commit // that it is not kept
 	}{
-		{"encode", raw{}, 7, policy.CommitUnsendable},
-		{"encode protobuf", encoding.GetCodecV2(encodingproto.Name), wrapperspb.String("\xff"), policy.CommitUnsendable},
-		{"know what was prepared", raw{}, new(grpc.PreparedMsg), policy.CommitPreparedMessage},
-		{"decode", oneWay{}, []byte("a"), policy.CommitNone},
-		{"decode without a panic", panicking{}, 7, policy.CommitNone},
-		{"make a message of nothing", panicking{}, nil, policy.CommitNone},
+		{"encode", raw{}, 7, decision.CommitUnsendable},
+		{"encode protobuf", encoding.GetCodecV2(encodingproto.Name), wrapperspb.String("\xff"), decision.CommitUnsendable},
+		{"know what was prepared", raw{}, new(grpc.PreparedMsg), decision.CommitPreparedMessage},
+		{"decode", oneWay{}, []byte("a"), decision.CommitNone},
+		{"decode without a panic", panicking{}, 7, decision.CommitNone},
+		{"make a message of nothing", panicking{}, nil, decision.CommitNone},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			var total atomic.Int64
 			r := replayOf(row.codec, 1<<20, &total, 1<<20)
 			kept, why := r.keep(row.message)
-			if why != row.why || kept != (why == policy.CommitNone) {
+			if why != row.why || kept != (why == decision.CommitNone) {
 				t.Fatalf("kept %v, %q; want %q", kept, why, row.why)
 			}
 			if !kept {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // read finds the policy of a call, and the options of its attempts: the caller's, then the policy's where the
 // caller says nothing stricter. Every call comes through here.
-func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, first *attemptOptions) (of *rules, p *policy.Policy, opts callOptions, flags callFlags) {
+func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, first *attemptOptions) (of *rules, p *decision.Policy, opts callOptions, flags callFlags) {
 	f := r.lookup(cc, method, false)
 	of, p = f.rules, f.policy
 	if f.pending {
@@ -82,7 +83,7 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 
 // follow gives the options of a call's attempts what a policy says. A policy that comes late holds for the attempts that
 // follow; of a call that may get one, the first attempt is made so that the strictest would hold.
-func (o *callOptions) follow(of *rules, p *policy.Policy, method string, flags callFlags) callFlags {
+func (o *callOptions) follow(of *rules, p *decision.Policy, method string, flags callFlags) callFlags {
 	r := o.retrier
 	o.mode = max(o.mode, r.modeOf(of, p, method, &o.draw))
 	if !p.FastPath() {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -18,7 +19,7 @@ import (
 // from the garbage collector.
 //
 // It returns invoke itself if nothing can be sent again, or the request holds no buffers of gRPC's.
-func (r *Retrier) keepBuffers(p *policy.Policy, o *callOptions, flags callFlags, req any, invoke grpc.UnaryInvoker) grpc.UnaryInvoker {
+func (r *Retrier) keepBuffers(p *decision.Policy, o *callOptions, flags callFlags, req any, invoke grpc.UnaryInvoker) grpc.UnaryInvoker {
 	if min(p.MaxAttempts(), o.maxAttempts) < 2 && flags&configPending == 0 || o.mode != policy.ModeEnforce {
 		return invoke
 	}

@@ -4,12 +4,12 @@
 package interceptor
 
 import (
-	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -17,7 +17,7 @@ import (
 // rules are what a Retrier follows at a time. A reload puts others in their place; calls keep the policy
 // that they began with.
 type rules struct {
-	set        *policy.Set
+	set        *decision.Set
 	since      time.Time             // when the Retrier began to follow them
 	budgets    map[string]budgetRule // by name; "" is the default budget
 	throttled  bool                  // every call counts for the budget, those without retries too
@@ -54,19 +54,19 @@ func (b budgetRule) settings(shadow bool) budget.Config {
 }
 
 // newRules makes the rules of a set, which come from the given source.
-func newRules(set *policy.Set, source BudgetSource) *rules {
+func newRules(set *decision.Set, source BudgetSource) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), methods: make([]cachedMethod, len(set.Policies()))}
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p
 	}
 	r.balancing, _ = set.LoadBalancing()
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: policy.ScopeTarget, source: source}
-	if t := set.Throttling(); t != nil {
+	if t := set.Config().Throttling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget, source: source}
 		r.throttled = true
 	}
-	for _, spec := range set.Budgets() {
-		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: cmp.Or(spec.Scope, policy.ScopeTarget), source: source}
+	for _, spec := range set.Config().Budgets {
+		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope, source: source}
 		r.perService = r.perService || spec.Scope == policy.ScopeService
 	}
 	return r
@@ -125,7 +125,7 @@ func (r *rules) settingsHold(key budgetKey) bool {
 
 // cachedBudgets are those of a policy's calls: their own, and of those in mode OBSERVE.
 type cachedBudgets struct {
-	policy      *policy.Policy
+	policy      *decision.Policy
 	own, shadow cachedBudget
 }
 
@@ -140,13 +140,13 @@ type targetBudget struct {
 }
 
 // own reports whether a policy is one of these rules; those of single calls are of none.
-func (r *rules) own(p *policy.Policy) bool {
+func (r *rules) own(p *decision.Policy) bool {
 	i := p.Index()
 	return i >= 0 && i < len(r.cached) && r.cached[i].policy == p
 }
 
 // cachedBudget returns nil for a policy of other rules, or of a single call.
-func (r *rules) cachedBudget(p *policy.Policy, shadow bool) *cachedBudget {
+func (r *rules) cachedBudget(p *decision.Policy, shadow bool) *cachedBudget {
 	switch {
 	case !r.own(p):
 		return nil
@@ -185,7 +185,7 @@ type targetMethod struct {
 }
 
 // cachedMethod returns nil for a policy of other rules, or of a single call.
-func (r *rules) cachedMethod(p *policy.Policy) *cachedMethod {
+func (r *rules) cachedMethod(p *decision.Policy) *cachedMethod {
 	if !r.own(p) {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // WithServiceConfig has the Retrier carry out the retry policies of the service config that a connection
@@ -53,7 +53,7 @@ type serviceConfigs struct {
 
 // configSet is a set of policies that was delivered.
 type configSet struct {
-	set   *policy.Set
+	set   *decision.Set
 	rules atomic.Pointer[rules]
 }
 
@@ -76,10 +76,10 @@ func (r *Retrier) resolves() bool { return r.serviceConfigs != nil && r.serviceC
 
 // found is what lookup finds for a call.
 type found struct {
-	rules       *rules         // that the policy belongs to
-	policy      *policy.Policy // nil if nobody says anything: one attempt
-	maxAttempts int            // the most that the Retrier and the connection allow
-	pending     bool           // the connection may have received nothing yet: look again when the first attempt has failed
+	rules       *rules           // that the policy belongs to
+	policy      *decision.Policy // nil if nobody says anything: one attempt
+	maxAttempts int              // the most that the Retrier and the connection allow
+	pending     bool             // the connection may have received nothing yet: look again when the first attempt has failed
 }
 
 // lookup finds the policy for a call: what the file says of the method, else what the connection has received,

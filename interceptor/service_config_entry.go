@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -70,7 +71,7 @@ func (r *Retrier) entrySet(cc *grpc.ClientConn, method string, mc *grpc.MethodCo
 		all.sets.Clear()
 		all.count.Store(1)
 	}
-	c := &configSet{set: r.readEntry(e, method)}
+	c := &configSet{set: decision.Compile(r.readEntry(e, method))}
 	all.sets.Store(e, c)
 	return c
 }

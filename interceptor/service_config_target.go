@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -143,7 +144,11 @@ func (t *targets) receive(c *configConn, text string, grpcs *grpc.ServiceConfig)
 	read = t.texts[text]
 	if read == nil {
 		read = &configText{text: text, grpcs: grpcs}
-		read.set, read.err = policy.ParseServiceConfig([]byte(text))
+		set, err := policy.ParseServiceConfig([]byte(text))
+		if err == nil {
+			read.set = decision.Compile(set)
+		}
+		read.err = err
 		t.texts[text] = read
 	}
 	read.users++

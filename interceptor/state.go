@@ -117,7 +117,7 @@ func (r *Retrier) Policy() PolicyState {
 	rules, set := r.rules.Load(), r.switches.Load().all.Mode
 	return PolicyState{
 		Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since,
-		Set: rules.set, MaxAttempts: cmp.Or(r.maxAttempts, rules.set.MaxAttemptsLimit()), MaxWaiting: int(r.waitLimit.slots.Load()),
+		Set: rules.set.Set, MaxAttempts: cmp.Or(r.maxAttempts, rules.set.Config().MaxAttemptsLimit), MaxWaiting: int(r.waitLimit.slots.Load()),
 		Mode: max(rules.set.Mode(), set), SetMode: set,
 	}
 }

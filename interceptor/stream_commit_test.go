@@ -22,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -306,7 +307,7 @@ func TestStreamCommit_OverflowServerStream(t *testing.T) {
 		time.Sleep(time.Second)
 		send(t, stream, "a")
 		_, err := receive(stream)
-		s.committedBy(t, err, policy.CommitBufferFull)
+		s.committedBy(t, err, decision.CommitBufferFull)
 	})
 }
 
@@ -330,7 +331,7 @@ func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
 
 // committedBy checks how the only attempt of a stream has ended, and what has committed it, wherever that
 // is told.
-func (s scene) committedBy(t *testing.T, err error, want policy.Commit) {
+func (s scene) committedBy(t *testing.T, err error, want decision.Commit) {
 	t.Helper()
 	e, ok := errors.AsType[*interceptor.Error](err)
 	if !ok || e.Reason != policy.ReasonCommitted || e.Commit != string(want) || e.Attempts != 1 {
@@ -353,20 +354,20 @@ func TestStreamCommit_Detail(t *testing.T) {
 	type looks []func(stream grpc.ClientStream, prepared any)
 	for name, row := range map[string]struct {
 		looks looks
-		want  policy.Commit
+		want  decision.Commit
 	}{
-		"a message":                  {looks{message}, policy.CommitMessage},
-		"headers":                    {looks{headers}, policy.CommitHeaders},
-		"the context":                {looks{origin}, policy.CommitContext},
-		"the trailer, too early":     {looks{trailer, origin}, policy.CommitContext},
-		"a full buffer":              {looks{much}, policy.CommitBufferFull},
-		"a prepared message":         {looks{prepared}, policy.CommitPreparedMessage},
-		"the context before all":     {looks{origin, headers, trailer, much, prepared, message}, policy.CommitContext},
-		"headers before a message":   {looks{headers, message}, policy.CommitHeaders},
-		"a message before headers":   {looks{message, headers}, policy.CommitMessage},
-		"a buffer before a message":  {looks{much, message}, policy.CommitBufferFull},
-		"a message, then a buffer":   {looks{message, much}, policy.CommitMessage},
-		"prepared, then the context": {looks{prepared, origin}, policy.CommitPreparedMessage},
+		"a message":                  {looks{message}, decision.CommitMessage},
+		"headers":                    {looks{headers}, decision.CommitHeaders},
+		"the context":                {looks{origin}, decision.CommitContext},
+		"the trailer, too early":     {looks{trailer, origin}, decision.CommitContext},
+		"a full buffer":              {looks{much}, decision.CommitBufferFull},
+		"a prepared message":         {looks{prepared}, decision.CommitPreparedMessage},
+		"the context before all":     {looks{origin, headers, trailer, much, prepared, message}, decision.CommitContext},
+		"headers before a message":   {looks{headers, message}, decision.CommitHeaders},
+		"a message before headers":   {looks{message, headers}, decision.CommitMessage},
+		"a buffer before a message":  {looks{much, message}, decision.CommitBufferFull},
+		"a message, then a buffer":   {looks{message, much}, decision.CommitMessage},
+		"prepared, then the context": {looks{prepared, origin}, decision.CommitPreparedMessage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -389,7 +390,7 @@ func TestStreamCommit_OnHeaders(t *testing.T) {
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(time.Second)).Then(down()))
 		_, err := receive(s.open(t, t.Context(), bidiStream))
-		s.committedBy(t, err, policy.CommitHeaders)
+		s.committedBy(t, err, decision.CommitHeaders)
 	})
 }
 
@@ -406,6 +407,6 @@ func TestStreamCommit_Unsendable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), policy.CommitUnsendable)
+		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), decision.CommitUnsendable)
 	})
 }

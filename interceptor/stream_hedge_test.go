@@ -179,8 +179,8 @@ func TestStreamHedge_PreviousAttempts(t *testing.T) {
 
 // What commits the application commits it to the oldest attempt that runs, and the others are cancelled.
 func TestStreamHedge_CommitsToOldest(t *testing.T) {
-	for why, commit := range map[policy.Commit]func(t *testing.T, s scene, stream grpc.ClientStream){
-		policy.CommitContext: func(t *testing.T, _ scene, stream grpc.ClientStream) {
+	for why, commit := range map[string]func(t *testing.T, s scene, stream grpc.ClientStream){
+		"context": func(t *testing.T, _ scene, stream grpc.ClientStream) {
 			t.Helper()
 			if stream.Context().Err() != nil {
 				t.Error("the context has ended")

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 type resumeOption struct {
@@ -70,5 +70,5 @@ func (s *stream) rest() (request encoded, resumes bool) {
 		return encoded{}, false
 	}
 	request, why := s.replay.encode(m, nil)
-	return request, why == policy.CommitNone
+	return request, why == decision.CommitNone
 }

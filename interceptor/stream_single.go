@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -53,7 +54,7 @@ type singleStream struct {
 }
 
 // single reports whether a call whose policy is known has one attempt at most.
-func single(p *policy.Policy, o *callOptions, flags callFlags) bool {
+func single(p *decision.Policy, o *callOptions, flags callFlags) bool {
 	return flags&configPending == 0 && (min(p.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff)
 }
 

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/streams"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // task is a call of the application, or the goroutine of an attempt, with what its orders need.
@@ -128,15 +128,15 @@ func (s *stream) equip(t *task) {
 // keep adds the message of SendMsg to what is kept, once; if it cannot be kept, it says why. s.mu must be held.
 func (s *stream) keep(t *task) {
 	if t.encoded = false; !s.machine.Keeps() {
-		t.Commit = policy.CommitNone
+		t.Commit = decision.CommitNone
 		return
 	}
 	switch {
-	case t.Commit != policy.CommitNone:
+	case t.Commit != decision.CommitNone:
 	case s.replay.add(t.bytes):
 		t.Kept = true
 	default:
-		t.Commit = policy.CommitBufferFull
+		t.Commit = decision.CommitBufferFull
 	}
 }
 
@@ -234,7 +234,7 @@ func (s *stream) copyOf(t *task) (any, error) {
 	switch {
 	case t.Kind == streams.Goroutine:
 		return s.replay.decode(t.kept)
-	case t.order.Again && (t.Kept || t.Commit == policy.CommitBufferFull):
+	case t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull):
 		return s.replay.decode(replayed{slices.Clone(t.bytes.data), new(t.bytes.kind)})
 	default:
 		return t.message, nil

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -74,7 +75,7 @@ var (
 	wrongCriticality = surprise{"interceptor.Criticality", "counts as if the call did not say it: " +
 		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
 	// A server interceptor could not say upstream that a call has given up.
-	lostTrailer = surprise{policy.PushbackTrailer, "could not be sent to the caller above, which may retry: %v"}
+	lostTrailer = surprise{decision.PushbackTrailer, "could not be sent to the caller above, which may retry: %v"}
 	// By the method: gRPC retries every attempt by itself.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has a retry policy of its own for this method, " +
 		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
@@ -130,7 +131,7 @@ func (r *Retrier) warnings() []policy.Diagnostic {
 }
 
 // cuts are the warnings about policies that want more attempts than the Retrier allows.
-func (r *Retrier) cuts(set *policy.Set) (warnings []policy.Diagnostic) {
+func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 	for _, p := range set.Policies() {
 		if most := r.attemptLimit(); p.MaxAttempts() > most {
 			warnings = append(warnings, policy.Diagnostic{

@@ -36,17 +36,17 @@ func (r *Retrier) Err() error {
 
 // followFile follows a change of the file, which err says is refused, or may be refused here.
 func (r *Retrier) followFile(path string, set *policy.Set, err error) {
-	var changes []policy.Change
+	var before, after *rules
 	if err == nil {
-		changes, err = r.replace(set)
+		before, after, err = r.replace(set)
 	}
 	if err == nil {
 		r.refusal.Store(nil)
-		r.announce(set, changes, nil)
+		r.announce(set, before, after, nil)
 		return
 	}
 	r.refusal.Store(&err)
-	r.announce(set, nil, err)
+	r.announce(set, nil, nil, err)
 	r.refuse(policy.Diagnostic{File: path, Message: "a change of the policy file is refused, and the policies from before hold"})
 	if wrong, ok := errors.AsType[*policy.Error](err); ok {
 		for _, d := range wrong.Diagnostics {

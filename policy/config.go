@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,17 @@ type Config struct {
 
 	channel channel // what a file says of the channel
 	named   []Spec  // the file's policies, which entries have taken
+}
+
+// clone copies what a config points to.
+func (c Config) clone() Config {
+	c.Methods = slices.Clone(c.Methods)
+	for i, m := range c.Methods {
+		c.Methods[i] = MethodConfig{slices.Clone(m.Names), m.clone()}
+	}
+	c.Budgets = slices.Clone(c.Budgets)
+	c.Throttling, c.Percent = cloned(c.Throttling), cloned(c.Percent)
+	return c
 }
 
 // MethodConfig is one entry: what holds for the methods that it names.

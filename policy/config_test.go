@@ -88,7 +88,7 @@ func TestNewSetDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := set.Lookup("/a.B/C"); p == nil || p.MaxAttempts() != 3 || p.Budget() != "b" || p.PerAttemptTimeout() != 0 {
+	if p := set.Lookup("/a.B/C"); p == nil || p.Spec().Retry.MaxAttempts != 3 || p.Spec().Retry.Budget != "b" || p.Spec().Retry.PerAttemptTimeout != 0 {
 		t.Errorf("Lookup = %+v", p)
 	}
 }
@@ -186,8 +186,8 @@ func TestConfigRules(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: one mistake gives more than one problem:\n%v", row.rule, err)
 		}
-		if err == nil && strings.HasPrefix(row.rule, "D34") && set.Lookup("/a/b").MaxAttempts() != 100 {
-			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, set.Lookup("/a/b").MaxAttempts())
+		if err == nil && strings.HasPrefix(row.rule, "D34") && set.Lookup("/a/b").Spec().Retry.MaxAttempts != 100 {
+			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, set.Lookup("/a/b").Spec().Retry.MaxAttempts)
 		}
 	}
 }
@@ -218,12 +218,12 @@ func TestNewSetCopies(t *testing.T) {
 	config.Throttling.MaxTokens = 0
 
 	p := set.Lookup("/a.B/C")
-	call, out := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
-	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Delay != time.Second {
-		t.Errorf("Decide = %+v; want a retry in 1s", d)
+	if own := p.Spec().Retry.PerCode[0]; !own.Codes.Has(codes.Unavailable) || own.Backoff.Initial != time.Second {
+		t.Errorf("the settings of a code are %+v", own)
 	}
-	if p.MaxAttempts() != 3 || *p.Spec().MaxRequestBytes != 7 || set.Budgets()[0].Config != budget.DefaultRatio() || set.Throttling().MaxTokens != 10 {
+	p.Spec().Retry.MaxAttempts, set.Config().Methods[0].Retry.MaxAttempts = 0, 0 // of copies
+	if p.Spec().Retry.MaxAttempts != 3 || *p.Spec().MaxRequestBytes != 7 || set.Config().Budgets[0].Config != budget.DefaultRatio() || set.Config().Throttling.MaxTokens != 10 {
 		t.Errorf("%d attempts, %d bytes, %v %%, %d tokens; want 3, 7, 10, 10",
-			p.MaxAttempts(), *p.Spec().MaxRequestBytes, set.Budgets()[0].Config, set.Throttling().MaxTokens)
+			p.Spec().Retry.MaxAttempts, *p.Spec().MaxRequestBytes, set.Config().Budgets[0].Config, set.Config().Throttling.MaxTokens)
 	}
 }

@@ -5,7 +5,6 @@ package policy
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -38,11 +37,10 @@ func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	next.byPath = maps.Clone(s.byEntry)
+	next.byPath = s.byEntry.Clone()
 	for _, p := range fromAPIs.policies {
-		p.index = len(next.policies)
 		next.policies = append(next.policies, p)
-		next.byPath[p.name.String()] = p
+		next.byPath.Put(p.name.String(), p)
 	}
 	next.warnings, next.undeclared = append(next.currentWarnings(), fromAPIs.warnings...), next.noteUndeclared()
 	return &next, nil

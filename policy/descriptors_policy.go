@@ -35,15 +35,15 @@ type apiPolicies struct {
 // ship reads the options that hold, in the order of their names.
 func readAPIPolicies(s *Set) (*apiPolicies, error) {
 	a := &apiPolicies{set: s}
-	if s.fallback != nil {
+	if s.byEntry.Find("/") != nil {
 		return a, nil // it holds for everything
 	}
-	a.budgets = budgetNames(&document.Report{}, s.budgets)
+	a.budgets = budgetNames(&document.Report{}, s.config.Budgets)
 	for service, files := range s.descriptors.services() {
 		if len(a.errors) >= maxErrors {
 			break
 		}
-		if s.byEntry[nameOfService(service).String()] == nil && s.packageOf(nameOfService(service).String()) == nil && knowsOptions(files) {
+		if s.byEntry.Find(nameOfService(service).String()) == nil && knowsOptions(files) {
 			a.service(service)
 		}
 	}
@@ -66,7 +66,7 @@ func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
 		name.Method = string(m.Name())
-		if a.set.byEntry[name.String()] != nil || !m.Options().ProtoReflect().IsValid() {
+		if a.set.byEntry.Find(name.String()) != nil || !m.Options().ProtoReflect().IsValid() {
 			continue
 		}
 		options, err := reread(m, new(descriptorpb.MethodOptions))
@@ -100,10 +100,7 @@ func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.M
 	a.errors = append(a.errors, o.rename(diagnosed(o.report.Errors()))...)
 	a.warnings = append(a.warnings, o.rename(diagnosed(o.report.Warnings()))...)
 	if len(a.errors) == 0 {
-		p := compile(Spec{
-			Retry: &spec, Idempotency: resolve(a.set.assumed, said, name), TransparentRetry: a.set.transparent, RefusedRetry: a.set.refused,
-		})
-		p.name, p.reach = name, a.set.reach
+		p := newPolicy(name, a.set.resolved(Spec{Retry: &spec, Idempotency: resolve(a.set.config.Idempotency, said, name)}, name))
 		a.policies = append(a.policies, p)
 	}
 }

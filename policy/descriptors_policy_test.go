@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -69,10 +70,11 @@ func TestOptionsIdempotency(t *testing.T) {
 		t.Run(row.file, func(t *testing.T) {
 			t.Parallel()
 			set := mustDescribe(t, mustParse(t, "f", row.file), mustLoadDescriptors(t, parcels))
+			compiled := decision.Compile(set)
 			var safe []string
 			for _, name := range []string{"GetParcel", "ListParcels", "SendParcel", "BurnParcel"} {
 				method := "/acme.parcels.v1.ParcelService/" + name
-				if set.Safe(set.Lookup(method), method) {
+				if compiled.Safe(compiled.Lookup(method), method) {
 					safe = append(safe, name)
 				}
 			}
@@ -83,20 +85,25 @@ func TestOptionsIdempotency(t *testing.T) {
 	}
 }
 
-func TestSetSafe(t *testing.T) {
+func TestDeclaredIdempotent(t *testing.T) {
 	t.Parallel()
-	p, err := policy.New(policy.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	bare := mustParse(t, "f", "{}")
 	set := mustDescribe(t, bare, mustLoadDescriptors(t, parcels))
 	const list = "/acme.parcels.v1.ParcelService/ListParcels"
-	if !set.Safe(p, list) || set.Safe(p, "/acme.parcels.v1.ParcelService/SendParcel") || !set.Safe(p, "/shop.Safe/Get") {
-		t.Error("Safe does not say what the descriptors do, given ones or linked in")
+	if !set.DeclaredIdempotent(list) || set.DeclaredIdempotent("/acme.parcels.v1.ParcelService/SendParcel") {
+		t.Error("DeclaredIdempotent does not say what the descriptors do, given ones or linked in")
 	}
-	if bare.Safe(p, list) || p.Safe(list) {
+	if bare.DeclaredIdempotent(list) {
 		t.Error("a set without the descriptors knows them")
+	}
+	for method, want := range map[string]bool{
+		"/shop.Safe/Get": true, "/shop.Safe/Put": true, "/shop.Mixed/Pay": false, "/shop.Mixed/Add": false, "/shop.Mixed/None": false,
+		"/shop.Any/Get":    false, // a message
+		"/un.Known/Method": false, "shop.Safe": false, "": false,
+	} {
+		if got := set.DeclaredIdempotent(method); got != want {
+			t.Errorf("%q: %v; want %v, by what is linked in", method, got, want)
+		}
 	}
 }
 

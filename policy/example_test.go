@@ -40,7 +40,7 @@ func ExampleLoad() {
 	}
 	for _, method := range []string{"/acme.orders.v1.OrderService/GetOrder", "/acme.orders.v1.OrderService/PutOrder"} {
 		if p := policies.Lookup(method); p != nil {
-			fmt.Println(method, p.MaxAttempts(), p.Budget())
+			fmt.Println(method, p.Spec().Retry.MaxAttempts, p.Spec().Retry.Budget)
 		} else {
 			fmt.Println(method, "has no policy")
 		}
@@ -71,7 +71,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(p.MaxAttempts(), p.Spec().Retry.Codes.Has(codes.Aborted))
+	fmt.Println(p.Spec().Retry.MaxAttempts, p.Spec().Retry.Codes.Has(codes.Aborted))
 	// Output: 3 true
 }
 
@@ -86,7 +86,7 @@ func ExamplePolicy_Derive() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(patient.Spec().Timeout, patient.MaxAttempts()) // the rest is the file's
+	fmt.Println(patient.Spec().Timeout, patient.Spec().Retry.MaxAttempts) // the rest is the file's
 	// Output: 1m0s 4
 }
 
@@ -106,7 +106,7 @@ func ExampleLoadDescriptors() {
 		return
 	}
 	const cancel = "/acme.orders.v1.OrderService/CancelOrder" // idempotency_level = IDEMPOTENT
-	fmt.Println(set.Safe(set.Lookup(cancel), cancel))
+	fmt.Println(set.DeclaredIdempotent(cancel))
 	// Output: true
 }
 

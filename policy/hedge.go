@@ -30,14 +30,6 @@ type QuantileSpec struct {
 	Max      time.Duration // 0: none
 }
 
-// hedging is what deciding asks of a hedging policy: the same as of retries, without a backoff.
-func (h *HedgeSpec) hedging() RetrySpec {
-	return RetrySpec{
-		MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget,
-		MaxPushback: h.MaxPushback, MinAttemptTime: h.MinAttemptTime, MaxConnectionWait: h.MaxConnectionWait,
-	}
-}
-
 func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
 	spec := &HedgeSpec{
 		MaxAttempts:    toInt(h.GetMaxAttempts()),

@@ -54,26 +54,9 @@ func (m *MethodConfig) declaresSafe(file Idempotency) bool {
 	return len(m.Names) > 0 && (m.IdempotencyKey != "" || !slices.ContainsFunc(m.Names, undeclared))
 }
 
-// Safe reports whether the policy declares a method ("/service/method") safe to repeat, or leaves
-// it to the method's descriptor and that declares it. Descriptors come from the registry of the
-// generated code that is linked into the program; [Set.Safe] knows others too.
-func (p *Policy) Safe(method string) bool { return p.safe(method, descriptors{}) }
-
-// Safe reports whether a policy, of this set or not, declares a method ("/service/method") safe to repeat,
-// or leaves it to the method's descriptor and that declares it. Descriptors come from where
-// [Set.WithDescriptors] takes them.
-func (s *Set) Safe(p *Policy, method string) bool { return p.safe(method, s.descriptors) }
-
-func (p *Policy) safe(method string, known descriptors) bool {
-	switch p.spec.Idempotency {
-	case IdempotencyAssume:
-		return true
-	case IdempotencyNone:
-		return false
-	default:
-		return known.safe(method)
-	}
-}
+// DeclaredIdempotent reports whether the descriptor of a method ("/service/method") declares it safe to repeat, by its
+// idempotency_level. Descriptors come from where [Set.WithDescriptors] takes them.
+func (s *Set) DeclaredIdempotent(method string) bool { return s.descriptors.safe(method) }
 
 // safe reads the idempotency_level of a method's descriptor.
 func (d descriptors) safe(method string) bool {

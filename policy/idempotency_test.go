@@ -53,37 +53,6 @@ func registerShop() protoreflect.FileDescriptor {
 	return file
 }
 
-func TestPolicySafe(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		rule   policy.Idempotency
-		method string
-		want   bool
-	}{
-		{policy.IdempotencyAssume, "/shop.Mixed/Pay", true},
-		{policy.IdempotencyAssume, "/un.Known/Method", true},
-		{policy.IdempotencyNone, "/shop.Mixed/Get", false},
-		{policy.IdempotencyDeclared, "/shop.Safe/Get", true},
-		{policy.IdempotencyDeclared, "/shop.Safe/Put", true},
-		{policy.IdempotencyDeclared, "/shop.Mixed/Pay", false},
-		{policy.IdempotencyDeclared, "/shop.Mixed/Add", false},
-		{policy.IdempotencyDeclared, "/shop.Mixed/None", false},
-		{policy.IdempotencyDeclared, "/shop.Any/Get", false}, // a message
-		{policy.IdempotencyDeclared, "/un.Known/Method", false},
-		{policy.IdempotencyDeclared, "shop.Safe", false},
-		{policy.IdempotencyDeclared, "", false},
-		{policy.IdempotencyByName, "/shop.Safe/Get", true},
-	} {
-		p, err := policy.New(policy.Spec{Idempotency: row.rule})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := p.Safe(row.method); got != row.want {
-			t.Errorf("%v: Safe(%q) = %v; want %v", row.rule, row.method, got, row.want)
-		}
-	}
-}
-
 // TestIdempotencyOrder is the order of the design's section 5.
 func TestIdempotencyOrder(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"regexp"
@@ -265,7 +266,7 @@ func (r RetrySpec) longestWait() time.Duration {
 	var sum, previous time.Duration
 	retries := r.MaxAttempts - 1
 	if r.FirstRetryAtOnce {
-		sum, retries = atOnceWithin, retries-1
+		sum, retries = time.Millisecond, retries-1
 	}
 	for retry := range min(retries, saneAttempts*20) {
 		previous = r.Backoff.Delay(retry, previous, almostOne)
@@ -274,6 +275,23 @@ func (r RetrySpec) longestWait() time.Duration {
 		}
 	}
 	return sum.Round(time.Millisecond)
+}
+
+// timeoutFactor is what an attempt after a timeout costs, as a multiple of the usual.
+func (r RetrySpec) timeoutFactor() float64 {
+	code := codes.DeadlineExceeded
+	for _, o := range r.Overrides {
+		if o.Codes.Has(code) && o.Contains == "" && o.Info == (ErrorInfo{}) {
+			code = o.As
+			break
+		}
+	}
+	for _, own := range r.PerCode {
+		if own.Codes.Has(code) && own.Info == (ErrorInfo{}) {
+			return cmp.Or(own.CostFactor, 1)
+		}
+	}
+	return 1
 }
 
 // almostOne is the largest chance.

@@ -46,34 +46,6 @@ func TestLoadBalancing(t *testing.T) {
 	}
 }
 
-func TestLoadBalancingChanges(t *testing.T) {
-	t.Parallel()
-	other := strings.Replace(elsewhere, "round_robin", "least_request_experimental", 1)
-	for name, row := range map[string]struct{ before, after, want string }{
-		"added":         {"{}", elsewhere, "loadBalancingConfig added"},
-		"removed":       {elsewhere, "{}", "loadBalancingConfig removed"},
-		"changed":       {elsewhere, other, "loadBalancingConfig changed"},
-		"the same":      {elsewhere, elsewhere + " # a comment", ""},
-		"gRPC's either": {"{}", "loadBalancingConfig: [{round_robin: {}}]", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var got strings.Builder
-			for _, c := range mustParse(t, "f", row.after).ChangesSince(mustParse(t, "f", row.before)) {
-				got.WriteString(c.String())
-			}
-			if got.String() != row.want {
-				t.Errorf("%q; want %q", got.String(), row.want)
-			}
-		})
-	}
-}
-
-const onceMore = `
-methodConfig:
-- name: [{service: a.B, method: C}]
-  retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]`
-
 func TestLintElsewhereNeverReached(t *testing.T) {
 	t.Parallel()
 	const inner = "{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}"
@@ -117,3 +89,8 @@ func TestExportLoadBalancing(t *testing.T) {
 		}
 	}
 }
+
+const onceMore = `
+methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]`

@@ -6,7 +6,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -68,28 +67,15 @@ func reachOf(m Mode, percent *float64) reach {
 	return r
 }
 
-// String is such as "OFF" and "ENFORCE for 5 %".
-func (r reach) String() string {
-	if r.percent >= 100 {
-		return r.mode.String()
-	}
-	return r.mode.String() + " for " + strconv.FormatFloat(r.percent, 'f', -1, 64) + " %"
-}
-
 // and is what holds for a call that both are about.
 func (r reach) and(other reach) reach {
 	return reach{max(r.mode, other.mode), min(r.percent, other.percent)}
 }
 
-// Mode is what becomes of the extra attempts of the policy's calls: the stricter of what its entry and its set say.
-func (p *Policy) Mode() Mode { return p.reach.mode }
-
-// Percent is the share of the policy's calls that its mode is for, 0 to 100: the smaller of what its entry and its set
-// say. The other calls are [ModeOff].
-func (p *Policy) Percent() float64 { return p.reach.percent }
-
-// Mode is what becomes of the extra attempts of all calls, whatever policy they have. Policies may be stricter.
-func (s *Set) Mode() Mode { return s.reach.mode }
-
-// Percent is the share of all calls that the mode is for, 0 to 100. Policies may have less.
-func (s *Set) Percent() float64 { return s.reach.percent }
+// said is what a spec says of it.
+func (r reach) said() (Mode, *float64) {
+	if r.percent >= 100 {
+		return r.mode, nil
+	}
+	return r.mode, &r.percent
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -33,22 +34,11 @@ func TestMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", row.file+"\nmethodConfig:\n- name: [{service: a.B}]\n  "+row.entry)
-			p := set.Lookup("/a.B/C")
+			p := decision.Compile(set).Lookup("/a.B/C")
 			if p.Mode() != row.mode || p.Percent() != row.percent {
 				t.Errorf("mode %v, %v %%; want %v, %v %%", p.Mode(), p.Percent(), row.mode, row.percent)
 			}
 		})
-	}
-}
-
-func TestModeOfSet(t *testing.T) {
-	t.Parallel()
-	set := mustParse(t, "f", "mode: OBSERVE\npercent: 25\nmethodConfig: [{name: [{}], mode: OFF, percent: 1}]")
-	if set.Mode() != policy.ModeObserve || set.Percent() != 25 {
-		t.Errorf("mode %v, %v %%; want that of all calls", set.Mode(), set.Percent())
-	}
-	if got := policy.Mode(0).String(); got != "ENFORCE" {
-		t.Errorf("the mode of those that say nothing is %s", got)
 	}
 }
 
@@ -73,7 +63,7 @@ func TestModeInGo(t *testing.T) {
 	}
 	percent := 50.0
 	p, err := policy.New(policy.Spec{Percent: &percent})
-	if percent = 1; err != nil || p.Percent() != 50 || *p.Spec().Percent != 50 {
+	if percent = 1; err != nil || *p.Spec().Percent != 50 {
 		t.Errorf("a policy changes with what its spec was made from: %v, %v", p, err)
 	}
 }
@@ -85,7 +75,7 @@ func TestModeOfAPIPolicies(t *testing.T) {
 	if len(set.Policies()) == 0 {
 		t.Fatal("parcels.proto ships no policy")
 	}
-	for _, p := range set.Policies() {
+	for _, p := range decision.Compile(set).Policies() {
 		if p.Mode() != policy.ModeOff || p.Percent() != 5 {
 			t.Errorf("%v: mode %v, %v %%", p.Name(), p.Mode(), p.Percent())
 		}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 const named = `
@@ -31,7 +33,7 @@ methodConfig:
 - {name: [{service: a.B, method: List}], `+retry+`}
 - {name: [{service: a.B, method: Find}], hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.5s}}
 `)
-	if changes := got.ChangesSince(want); len(changes) > 0 || len(got.Policies()) != 3 {
+	if changes := decision.Changes(want, got); len(changes) > 0 || len(got.Policies()) != 3 {
 		t.Errorf("%d policies; %v", len(got.Policies()), changes)
 	}
 	if g, w := got.Lookup("/a.B/Get").Spec(), want.Lookup("/a.B/Get").Spec(); !reflect.DeepEqual(g, w) {

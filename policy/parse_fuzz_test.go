@@ -8,13 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 	"unicode/utf8"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -72,7 +69,7 @@ func checkProblems(t *testing.T, file string, err error) {
 func use(t *testing.T, set *policy.Set) {
 	t.Helper()
 	declared := map[string]bool{"": true, policy.NoBudget: true}
-	for _, b := range set.Budgets() {
+	for _, b := range set.Config().Budgets {
 		declared[b.Name] = true
 		if ratio, ok := b.Config.(budget.RatioConfig); ok && ratio.Fleet.Name != "" {
 			ratio.Fleet = budget.FleetConfig{} // where its pool is says the program
@@ -82,15 +79,15 @@ func use(t *testing.T, set *policy.Set) {
 			t.Errorf("budget %+v cannot be made: %v", b, err)
 		}
 	}
-	out := policy.Outcome{Status: status.New(codes.Unavailable, "")}
-	for i, p := range set.Policies() {
-		if p.Index() != i || !declared[p.Budget()] || set.Lookup(p.Name().String()) != p {
+	compiled := decision.Compile(set)
+	for i, p := range compiled.Policies() {
+		if p.Index() != i || !declared[p.Budget()] || compiled.Lookup(p.Name().String()) != p {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())
 		}
-		c := policy.Call{Attempts: 1, Safe: true}
-		d := p.Decide(&c, &out, &purse{}, time.Now(), 0.5)
-		if d.Delay < 0 || d.Retry && p.MaxAttempts() < 2 {
-			t.Errorf("%v decides %+v", p.Name(), d)
+		if retry := p.Spec().Retry; retry != nil {
+			if d := retry.Backoff.Delay(0, 0, 0.5); d < 0 || p.MaxAttempts() < 2 {
+				t.Errorf("%v: %d attempts, a wait of %v", p.Name(), p.MaxAttempts(), d)
+			}
 		}
 	}
 	set.Warnings()

@@ -42,7 +42,7 @@ func TestParseDesignExample(t *testing.T) {
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
 		Idempotency: policy.IdempotencyAssume, // its names have methods
-		Admission:   policy.AdmissionNone, Criticality: policy.CriticalityDefault,
+		Admission:   policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
@@ -54,13 +54,13 @@ func TestParseDesignExample(t *testing.T) {
 	}
 	for _, method := range []string{"GetOrder", "ListOrders"} {
 		p := set.Lookup("/acme.orders.v1.OrderService/" + method)
-		if p == nil || !reflect.DeepEqual(*p.Spec(), want) {
+		if p == nil || !reflect.DeepEqual(p.Spec(), want) {
 			t.Errorf("Lookup(%s) = %+v; want %+v", method, p, want)
 		}
 	}
 	ratio := budget.DefaultRatio()
 	ratio.MinPerSecond, ratio.Window = 5, 10*time.Second
-	if got := set.Budgets(); !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: policy.ScopeTarget, Config: ratio}}) {
+	if got := set.Config().Budgets; !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: policy.ScopeTarget, Config: ratio}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
 	if got := set.Warnings(); len(got) > 0 {
@@ -73,7 +73,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
-		Idempotency: policy.IdempotencyDeclared, Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault,
+		Idempotency: policy.IdempotencyDeclared, Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
@@ -82,10 +82,10 @@ func TestParsePlainServiceConfig(t *testing.T) {
 			Chain: policy.ChainAllow,
 		},
 	}
-	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
+	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
 		t.Errorf("Lookup = %+v; want %+v", p, want)
 	}
-	if got := set.Throttling(); got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
+	if got := set.Config().Throttling; got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
 		t.Errorf("Throttling = %+v", got)
 	}
 }
@@ -102,7 +102,7 @@ func TestParseEveryKey(t *testing.T) {
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
 		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.Allow, RefusedRetry: policy.Allow,
-		Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault,
+		Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce, Percent: new(12.5),
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
@@ -120,7 +120,7 @@ func TestParseEveryKey(t *testing.T) {
 			},
 		},
 	}
-	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(*p.Spec(), want) {
+	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
 	}
 	wantBudgets := []policy.BudgetSpec{
@@ -134,20 +134,20 @@ func TestParseEveryKey(t *testing.T) {
 			Percent: 5, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3, Fleet: budget.FleetConfig{Name: "orders.prod", PerSecond: 100},
 		}},
 	}
-	if got := set.Budgets(); !reflect.DeepEqual(got, wantBudgets) {
+	if got := set.Config().Budgets; !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
 	}
 	wantHedge := &policy.HedgeSpec{
 		MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable), Budget: "bucket", MaxPushback: time.Minute, MinAttemptTime: 2 * ms,
 		Quantile: &policy.QuantileSpec{Quantile: 0.95, Min: 5 * ms, Max: time.Second},
 	}
-	if got := set.Lookup("/a.B/D").Hedge(); !reflect.DeepEqual(got, wantHedge) {
+	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
-	if p := set.Lookup("/a.B/D"); !p.Refuses() || p.Criticality() != policy.CriticalitySheddable || !p.SendsCriticality() {
-		t.Errorf("Refuses = %v, Criticality = %s, SendsCriticality = %v; want true, SHEDDABLE, true", p.Refuses(), p.Criticality(), p.SendsCriticality())
+	if p := set.Lookup("/a.B/D"); p.Spec().Admission != policy.AdmissionRefuse || p.Spec().Criticality != policy.CriticalitySheddable || !p.Spec().SendCriticality {
+		t.Errorf("Admission = %v, Criticality = %s, SendCriticality = %v; want REFUSE, SHEDDABLE, true", p.Spec().Admission, p.Spec().Criticality, p.Spec().SendCriticality)
 	}
-	if key, most := set.Lookup("/a.B/D").IdempotencyKey(), set.MaxWaiting(); key != "x-request-key" || most != 500 {
+	if key, most := set.Lookup("/a.B/D").Spec().IdempotencyKey, set.Config().MaxWaiting; key != "x-request-key" || most != 500 {
 		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)
 	}
 }
@@ -181,7 +181,7 @@ methodConfig:
 - name: [{service: a.B, method: *m}]
   retryPolicy: *retry
 `)
-	if p := set.Lookup("/a.B/M"); p == nil || p.MaxAttempts() != 3 {
+	if p := set.Lookup("/a.B/M"); p == nil || p.Spec().Retry.MaxAttempts != 3 {
 		t.Errorf("Lookup(/a.B/M) = %+v; want 3 attempts", p)
 	}
 }

@@ -1,16 +1,13 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy decides what follows a failed attempt of a gRPC call.
+// Package policy is what retry policies say, as data: types, files, and checks.
 //
-// A [Policy] is an immutable value that holds for a method. [Policy.Decide] asks it, step by step,
-// whether another attempt follows an [Outcome], and when; each refusal has a name, its [Reason].
-// A [Set] holds the policies of a program and finds the one for a method; [Load] and [Parse] read
-// it from a file in the style of the gRPC service config, [NewSet] makes it from Go values.
+// A [Policy] is an immutable value that holds for a method: a checked [Spec]. A [Set] holds the policies of a program and
+// finds the one for a method; [Load] and [Parse] read it from a file in the style of the gRPC service config, [NewSet]
+// makes it from Go values, and [Lint] gives advice on a file. A [Reason] names what ended a call.
 //
-// Deciding takes time and chance as arguments and starts nothing, so that the interceptor, an
-// explanation and a simulation run the same code. How much extra load is allowed is not decided
-// here: see package budget.
+// Package interceptor carries policies out. How much extra load is allowed is the business of package budget.
 package policy
 
 import (
@@ -18,21 +15,14 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
 type Policy struct {
-	spec     Spec
-	retry    RetrySpec // MaxAttempts 1 and no codes if spec has no retries
-	name     Name      // the name in the config that leads here; empty for a policy on its own
-	index    int       // in its set; -1 for a policy on its own
-	reach    reach
-	fastPath bool
+	spec Spec
+	name Name // the name in the config that leads here; empty for a policy on its own
 }
 
 // New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
@@ -42,146 +32,36 @@ func New(s Spec) (*Policy, error) {
 	if err := refusal(&report); err != nil {
 		return nil, err
 	}
-	p := compile(s)
-	p.index = -1
-	return p, nil
+	return newPolicy(Name{}, s), nil
 }
 
-// Derive makes a policy that says what p says, with changes: change gets a copy of the [Spec], in which what was left
-// open is filled in, as the idempotency that p has in its set ([Set.Lookup]). The error is an [*Error] with all that
-// is wrong. The new policy is in no set, so that a change of the policy file does not change it.
-func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
-	s := p.spec.clone()
-	change(&s)
-	return New(s)
-}
-
-// compile fills in what a checked spec leaves open.
-func compile(s Spec) *Policy {
+// newPolicy fills in what a checked spec leaves open.
+func newPolicy(name Name, s Spec) *Policy {
 	s = s.clone()
 	s.Admission, s.Criticality = cmp.Or(s.Admission, AdmissionNone), cmp.Or(s.Criticality, CriticalityDefault)
-	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}, reach: reachOf(s.Mode, s.Percent)}
-	switch {
-	case s.Retry != nil:
+	if s.Retry != nil {
 		*s.Retry = s.Retry.withDefaults()
-		p.retry = *s.Retry
-	case s.Hedge != nil:
-		p.retry = s.Hedge.hedging()
 	}
-	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, DefaultMaxPushback)
-	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, DefaultMinAttemptTime)
-	p.retry.MaxConnectionWait = cmp.Or(p.retry.MaxConnectionWait, DefaultMaxConnectionWait)
 	if s.Hedge != nil && s.Hedge.Quantile != nil {
 		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
 	}
-	p.fastPath = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
-		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && !p.retry.CommitOnHeaders
-	return p
+	return &Policy{spec: s, name: name}
 }
 
-// Spec returns what the policy says; the caller must not change what it points to.
-func (p *Policy) Spec() *Spec { return &p.spec }
+// Spec returns a copy of what the policy says. Of a policy of a set, what its entry leaves to its name and to the config is
+// filled in: the idempotency, transparentRetry and refusedRetry, and the stricter mode and smaller percentage of both.
+func (p *Policy) Spec() Spec { return p.spec.clone() }
 
 // Name is the name that leads to the policy in its set; empty for everything, or without a set.
 func (p *Policy) Name() Name { return p.name }
 
-// Index is the place of the policy in [Set.Policies], -1 if it is in no set.
-func (p *Policy) Index() int { return p.index }
-
-// MaxAttempts is the most attempts of a call, the first included: 1 without retries.
-func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
-
-// PerAttemptTimeout is the time after which an attempt may be given up for another; 0 is never.
-func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
-
-// MinAttemptTime is the least time before the deadline with which an attempt is sent.
-func (p *Policy) MinAttemptTime() time.Duration { return p.retry.MinAttemptTime }
-
-// Backoff is the wait before attempts after the first; that of [DefaultRetry] for a hedging policy, which
-// only waits for connections.
-func (p *Policy) Backoff() Backoff {
-	if p.spec.Hedge != nil {
-		return resumption
-	}
-	return p.retry.Backoff
-}
-
-// Forbids reports whether the server's word means that no attempt follows: it says so, or asks for a longer
-// wait than the policy allows.
-func (p *Policy) Forbids(push Pushback) bool { return push.Stop || push.Delay > p.retry.MaxPushback }
-
-// Hedge is what the policy says of hedging; nil if it does not hedge.
-func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
-
-// Parallel reports whether attempts may run beside each other: hedges, or those that follow a slow one.
-func (p *Policy) Parallel() bool {
-	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && !p.retry.CancelOnTimeout
-}
-
-// FastPath reports whether the policy asks for nothing before an attempt has failed: it sets no time limits
-// and no call options, and does not look at headers.
-func (p *Policy) FastPath() bool { return p.fastPath }
-
-// CommitsOnHeaders reports whether an attempt that brings response headers is not retried.
-func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOnHeaders }
-
-// Budget is the name of the budget; "" is the default one.
-func (p *Policy) Budget() string { return p.retry.Budget }
-
-// IdempotencyKey is the header that carries a key of the call's own; "" if calls carry none.
-func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
-
-// Refuses reports whether calls are refused that cannot be answered in time.
-func (p *Policy) Refuses() bool { return p.spec.Admission > AdmissionNone }
-
-// Admission says of which calls that holds.
-func (p *Policy) Admission() Admission { return p.spec.Admission }
-
-// Criticality says which calls are refused first.
-func (p *Policy) Criticality() Criticality { return p.spec.Criticality }
-
-// SendsCriticality reports whether the criticality of each call is sent to the server.
-func (p *Policy) SendsCriticality() bool { return p.spec.SendCriticality }
-
-// WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
-func (p *Policy) WaitForReadyOnRetry() bool {
-	return p.retry.WaitForReadyOnRetry != nil && *p.retry.WaitForReadyOnRetry
-}
-
-// MaxConnectionWait is how long a call waits for a channel that cannot connect before it sends another attempt;
-// 0 if the policy lets gRPC wait, or nobody.
-func (p *Policy) MaxConnectionWait() time.Duration {
-	if p.spec.WaitForReady != nil || p.retry.WaitForReadyOnRetry != nil {
-		return 0
-	}
-	return p.retry.MaxConnectionWait
-}
-
-// ownFor returns the settings for the code that an outcome counts as; nil if it has none of its own.
-func (p *Policy) ownFor(out *Outcome) *CodeSpec {
-	code := bit(p.codeOf(out))
-	for i := range p.retry.PerCode {
-		if own := &p.retry.PerCode[i]; own.Codes&code != 0 && own.Info.in(out.Status) {
-			return own
-		}
-	}
-	return nil
-}
-
-// timeoutFactor is what an attempt after a timeout costs, as a multiple of the usual.
-func (r RetrySpec) timeoutFactor() float64 {
-	p := &Policy{retry: r}
-	_, _, cost := p.with(p.ownFor(&Outcome{Status: status.New(codes.DeadlineExceeded, "")}))
-	return cost
-}
-
-// with returns the settings after an attempt: the policy's where the code has none of its own.
-func (p *Policy) with(own *CodeSpec) (maxAttempts int, b *Backoff, cost float64) {
-	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
-	if own != nil {
-		maxAttempts, b, cost = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b), cmp.Or(own.CostFactor, cost)
-	}
-	return maxAttempts, b, cost
+// Derive makes a policy that says what p says, with changes: change gets a copy of the [Spec] ([Policy.Spec]). The error
+// is an [*Error] with all that is wrong. The new policy is in no set, so that a change of the policy file does not
+// change it.
+func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
+	s := p.spec.clone()
+	change(&s)
+	return New(s)
 }
 
 // Spec is what a policy says of a method. [New] checks it and makes a [Policy].
@@ -221,6 +101,18 @@ func (s Spec) clone() Spec {
 		}
 	}
 	return s
+}
+
+// budget is the name of the budget that pays; "" is the default one.
+func (s *Spec) budget() string {
+	switch {
+	case s.Retry != nil:
+		return s.Retry.Budget
+	case s.Hedge != nil:
+		return s.Hedge.Budget
+	default:
+		return ""
+	}
 }
 
 func cloned[T any](p *T) *T {

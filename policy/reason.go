@@ -11,7 +11,7 @@ import (
 // project: metric labels, log fields and explanations print them as they stand here.
 type Reason string
 
-// The reasons of [Policy.Decide], in the order in which they are asked.
+// What a decision says, in the order of its questions.
 const (
 	ReasonNonRetryable      Reason = "non_retryable"      // another attempt would not help
 	ReasonCommitted         Reason = "committed"          // the application has seen part of this attempt
@@ -50,32 +50,5 @@ var reasons = []Reason{
 	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected, ReasonModeOff,
 }
 
-// Reasons returns all reasons: first those of [Policy.Decide], in the order of its questions ([Steps]), then those
-// that need none.
+// Reasons returns all reasons: first those of decisions, in the order of their questions, then those that need none.
 func Reasons() []Reason { return slices.Clone(reasons) }
-
-// Step is one question of [Policy.Decide].
-type Step struct {
-	Question string
-	No       Reason // what ends the call if the answer is no
-}
-
-// Steps are the questions, in the order in which they are asked.
-func Steps() []Step {
-	return []Step{
-		{"Does the outcome mean that another attempt may help?", ReasonNonRetryable},
-		{"Has the application seen no part of the attempt?", ReasonCommitted},
-		{"Is an attempt left?", ReasonAttemptsExhausted},
-		{"May the method be repeated?", ReasonNotIdempotent},
-		{"Does the server allow it, after a delay that is not above maxPushback?", ReasonPushbackStop},
-		{"Is it the newest attempt that has failed?", ReasonFollowed},
-		{"Is it not a caller further up who owns the retry?", ReasonChainStop},
-		{"Is the circuit closed?", ReasonBreakerOpen},
-		{"Is it known how long the method usually takes, before it is hedged?", ReasonLatencyUnknown},
-		{"Were the last answers to all calls of the method fast?", ReasonSlowEverywhere},
-		{"Does admission expect an answer before the deadline?", ReasonOverloaded},
-		{"Do delay and attempt fit before the deadline?", ReasonDeadlineTooClose},
-		{"Is there room for one more call that waits?", ReasonTooManyWaiting},
-		{"Has the traffic earned another attempt?", ReasonBudgetExhausted},
-	}
-}

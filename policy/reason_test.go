@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -24,7 +25,7 @@ func TestReasons(t *testing.T) {
 	})
 	t.Run("the questions' come first", func(t *testing.T) {
 		t.Parallel()
-		for i, step := range policy.Steps() {
+		for i, step := range decision.Steps() {
 			if got := policy.Reasons()[i]; got != step.No {
 				t.Errorf("reason %d is %s; the question %q has %s", i, got, step.Question, step.No)
 			}

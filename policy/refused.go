@@ -7,21 +7,9 @@ import (
 	"cmp"
 	"slices"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/status"
-
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
-
-// DeniesRefusedRetry reports whether the trailer is ignored by which a server says that it did not process a call: the
-// policy, of this set or not, says so, or the set where the policy says nothing. A nil policy says nothing.
-func (s *Set) DeniesRefusedRetry(p *Policy) bool {
-	if p == nil {
-		p = &Policy{}
-	}
-	return cmp.Or(p.spec.RefusedRetry, s.refused) == Deny
-}
 
 // ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. What is "" fits any; the zero value fits
 // statuses without one, too.
@@ -30,48 +18,9 @@ type ErrorInfo struct{ Domain, Reason string }
 // String is the reason and the domain, with * for any.
 func (e ErrorInfo) String() string { return cmp.Or(e.Reason, "*") + " of " + cmp.Or(e.Domain, "*") }
 
-// in reports whether a status has such an ErrorInfo.
-func (e ErrorInfo) in(st *status.Status) bool {
-	return e == ErrorInfo{} || slices.ContainsFunc(errorInfos(st), e.fits)
-}
-
-// alone reports whether a status has such an ErrorInfo and no other: a second one tells of a handler that has passed on what
-// another service has said.
-func (e ErrorInfo) alone(st *status.Status) bool {
-	all := errorInfos(st)
-	return len(all) == 1 && e.fits(all[0])
-}
-
 // covers reports whether e fits all that other fits.
 func (e ErrorInfo) covers(other ErrorInfo) bool {
 	return (e.Domain == "" || e.Domain == other.Domain) && (e.Reason == "" || e.Reason == other.Reason)
-}
-
-func (e ErrorInfo) fits(info *errdetails.ErrorInfo) bool {
-	return (e.Domain == "" || e.Domain == info.GetDomain()) && (e.Reason == "" || e.Reason == info.GetReason())
-}
-
-func errorInfos(st *status.Status) (list []*errdetails.ErrorInfo) {
-	for _, detail := range st.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			list = append(list, info)
-		}
-	}
-	return list
-}
-
-// NotProcessed reports whether the server has not worked on an attempt that it has received: it says so, or a classifier
-// does, or the policy, by code and ErrorInfo.
-func (p *Policy) NotProcessed(out *Outcome) bool {
-	switch {
-	case !out.Bare:
-		return false
-	case out.Refused:
-		return true
-	default:
-		own := p.ownFor(out)
-		return own != nil && own.NotProcessed && own.Codes.Has(out.Status.Code()) && own.Info.alone(out.Status)
-	}
 }
 
 // convertInfo reads the errorInfo of a list's item.

@@ -26,11 +26,6 @@ type CodeSpec struct {
 	OnlyWithServerDelay bool // retried only if the server names a delay
 }
 
-// allows reports whether an attempt may be retried by what the server has said of a delay. A classifier's word wins.
-func (c *CodeSpec) allows(out *Outcome, push Pushback) bool {
-	return c == nil || !c.OnlyWithServerDelay || push.Source != "" || out.Again
-}
-
 // CodeOverride lets failures count as if they had another code. The first of a policy that fits is
 // taken.
 type CodeOverride struct {

@@ -28,18 +28,18 @@ import (
 // [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
 func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagnostic) {
 	plain := plainConfig{
-		LoadBalancingPolicy: s.channel.policy,
-		LoadBalancingConfig: s.channel.config,
-		HealthCheckConfig:   s.channel.health,
-		ConnectionScaling:   s.channel.scaling,
+		LoadBalancingPolicy: s.config.channel.policy,
+		LoadBalancingConfig: s.config.channel.config,
+		HealthCheckConfig:   s.config.channel.health,
+		ConnectionScaling:   s.config.channel.scaling,
 	}
 	var n configNotes
-	if s.channel.needsElsewhere() {
+	if s.config.channel.needsElsewhere() {
 		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+RetryElsewhere)
 	}
-	n.transparent("transparentRetry", s.transparent)
+	n.transparent("transparentRetry", s.config.TransparentRetry)
 	for i, m := range s.entries() {
-		path, of := document.Item("methodConfig", i), s.reach.and(reachOf(m.Mode, m.Percent))
+		path, of := document.Item("methodConfig", i), reachOf(s.config.Mode, s.config.Percent).and(reachOf(m.Mode, m.Percent))
 		m, key, why := s.enforced(m)
 		n.mode(path, key, why, of, m)
 		entry := m
@@ -59,7 +59,7 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 			n.entry(path, part)
 		}
 	}
-	if t := s.throttle; t != nil {
+	if t := s.config.Throttling; t != nil {
 		plain.RetryThrottling = &plainThrottling{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio}
 		n.add("retryThrottling", "", "gRPC for Go counts for each connection, and stagger for all connections to a target together")
 	}
@@ -76,9 +76,9 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 // entries are those of the config, then one for each policy that comes with an API. What an entry leaves to
 // its names is settled.
 func (s *Set) entries() []MethodConfig {
-	list := make([]MethodConfig, 0, len(s.methods))
+	list := make([]MethodConfig, 0, len(s.config.Methods))
 	next := 0
-	for _, m := range s.methods {
+	for _, m := range s.config.Methods {
 		for _, p := range s.policies[next : next+len(m.Names)] {
 			if m.Idempotency == IdempotencyByName || p.spec.Idempotency != IdempotencyAssume {
 				m.Idempotency = p.spec.Idempotency // the strictest of its names

@@ -279,8 +279,8 @@ func TestGRPCHedgingAndThrottling(t *testing.T) {
 			t.Errorf("Parse(%s) = %v", config, err)
 			continue
 		}
-		h := set.Lookup("/a.B/C").Hedge()
-		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.Delay, h.NonFatal, set.Throttling()); got != want {
+		h := set.Lookup("/a.B/C").Spec().Hedge
+		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.Delay, h.NonFatal, set.Config().Throttling); got != want {
 			t.Errorf("%s is read as %s; want %s", config, got, want)
 		}
 	}

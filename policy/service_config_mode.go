@@ -11,7 +11,7 @@ import (
 // It stays even if it says nothing else, since it hides less specific entries from its methods. key names what was left
 // out; "" if nothing was.
 func (s *Set) enforced(m MethodConfig) (left MethodConfig, key, why string) {
-	switch r := s.reach.and(reachOf(m.Mode, m.Percent)); {
+	switch r := reachOf(s.config.Mode, s.config.Percent).and(reachOf(m.Mode, m.Percent)); {
 	case r.mode > ModeEnforce:
 		why = "the mode is " + r.mode.String()
 	case r.percent == 0:

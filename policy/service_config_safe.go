@@ -57,7 +57,7 @@ func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left
 	safe, rest := m, m
 	safe.Names, safe.Idempotency = nil, IdempotencyAssume
 	rest.Names, rest.Retry, rest.Hedge, rest.IdempotencyKey = nil, nil, nil, ""
-	keyed := m.IdempotencyKey != "" && cmp.Or(s.methods[i].Idempotency, s.assumed) != IdempotencyAssume
+	keyed := m.IdempotencyKey != "" && cmp.Or(s.config.Methods[i].Idempotency, s.config.Idempotency) != IdempotencyAssume
 	for j, name := range m.Names {
 		declared := s.named(name).spec.Idempotency
 		if declared == IdempotencyAssume && !keyed {
@@ -105,7 +105,7 @@ func why(declared Idempotency, keyed bool, but []Name) string {
 // named is the policy of a name that an entry has.
 func (s *Set) named(name Name) *Policy {
 	if name.Service == "" {
-		return s.fallback
+		return s.byPath.Find("/")
 	}
 	return s.Lookup(name.String())
 }
@@ -133,7 +133,7 @@ func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 			Message: "other gRPC clients that are given this file repeat it all the same (" + why + `); give them what "stagger export" writes`,
 		}))
 	}
-	for i, m := range s.entries()[:len(s.methods)] {
+	for i, m := range s.entries()[:len(s.config.Methods)] {
 		m, key, why := s.enforced(m)
 		if key != "" {
 			warn(document.Item("methodConfig", i)+"."+key, "", why)

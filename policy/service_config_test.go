@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -186,9 +187,9 @@ func TestServiceConfigLeavesUnsafeOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	compiled := decision.Compile(set)
 	for _, method := range []string{"/a.B/C", "/a.B/D", "/a.N/M", "/a.K/M", "/a.K/Assumed", "/x.Y/Z"} {
-		p := set.Lookup(method)
-		safe := set.Safe(p, method) && method != "/a.K/M"
+		safe := compiled.Safe(compiled.Lookup(method), method) && method != "/a.K/M"
 		if repeats := conn.GetMethodConfig(method).RetryPolicy != nil; repeats != safe {
 			t.Errorf("%s: gRPC repeats it: %v; want %v", method, repeats, safe)
 		}

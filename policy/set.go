@@ -8,30 +8,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strings"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
 )
 
 // Set is the policies of a program, and the budgets that they name. It never changes, and is safe
 // for concurrent use.
 type Set struct {
-	policies    []*Policy          // in the order of the config; then those that come with APIs, by their names
-	byPath      map[string]*Policy // by "/service/method" and "/service/"
-	byEntry     map[string]*Policy // those of them that stand in the config
-	byPackage   map[string]*Policy // by "package"
-	fallback    *Policy            // nil if no entry names everything
-	budgets     []BudgetSpec
-	throttle    *budget.ThrottleConfig
-	assumed     Idempotency // for entries that say nothing of it
-	waiting     int
-	attempts    int            // the cap over the policies' maxAttempts
-	reach       reach          // of all calls
-	transparent Permission     // for entries that say nothing of it, and methods without an entry
-	refused     Permission     // the same
-	methods     []MethodConfig // the config's entries
-	channel     channel
+	config   Config
+	policies []*Policy            // in the order of the config; then those that come with APIs, by their names
+	byEntry  lookup.Table[Policy] // those of the config
+	byPath   lookup.Table[Policy]
 
 	balancing   string // see LoadBalancing
 	balancingAt Diagnostic
@@ -58,24 +46,23 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{
-		byEntry:     map[string]*Policy{},
-		byPackage:   map[string]*Policy{},
-		budgets:     cloneBudgets(c.Budgets),
-		throttle:    cloned(c.Throttling),
-		assumed:     c.Idempotency,
-		waiting:     cmp.Or(c.MaxWaiting, DefaultMaxWaiting),
-		attempts:    cmp.Or(c.MaxAttemptsLimit, DefaultMaxAttemptsLimit),
-		transparent: c.TransparentRetry,
-		refused:     c.RefusedRetry,
-		reach:       reachOf(c.Mode, c.Percent),
-		channel:     c.channel,
+		config: c.clone(),
 
 		balancing:   c.channel.balancing(),
 		balancingAt: locate(report, Diagnostic{Severity: SeverityError, Field: balancingKey}),
 	}
+	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
+	s.config.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, DefaultMaxAttemptsLimit)
+	for i := range s.config.Budgets {
+		b := &s.config.Budgets[i]
+		b.Scope = cmp.Or(b.Scope, ScopeTarget)
+	}
 	for _, m := range c.Methods {
-		s.methods = append(s.methods, MethodConfig{slices.Clone(m.Names), m.clone()})
-		s.add(m)
+		for _, name := range m.Names {
+			p := newPolicy(name, s.resolved(m.Spec, name))
+			s.policies = append(s.policies, p)
+			s.byEntry.Put(name.String(), p)
+		}
 	}
 	s.byPath = s.byEntry
 	s.pending, s.wide = pendingWarnings(report, c), wideNames(report, c)
@@ -83,65 +70,23 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	return s, nil
 }
 
-// add makes a policy for each name of an entry: what the entry leaves open depends on the name.
-func (s *Set) add(m MethodConfig) {
-	for _, name := range m.Names {
-		p := compile(m.Spec)
-		p.name, p.index = name, len(s.policies)
-		s.policies = append(s.policies, p)
-		p.spec.Idempotency = resolve(m.Idempotency, s.assumed, name)
-		p.spec.TransparentRetry, p.spec.RefusedRetry = cmp.Or(m.TransparentRetry, s.transparent), cmp.Or(m.RefusedRetry, s.refused)
-		p.reach = p.reach.and(s.reach)
-		if name.Service == "" {
-			s.fallback = p
-			continue
-		}
-		s.byEntry[name.String()] = p
-		if pkg := name.Package(); pkg != "" {
-			s.byPackage[pkg] = p
-		}
-	}
+// resolved fills in what a spec leaves to a name and to the config.
+func (s *Set) resolved(spec Spec, name Name) Spec {
+	spec.Idempotency = resolve(spec.Idempotency, s.config.Idempotency, name)
+	spec.TransparentRetry = cmp.Or(spec.TransparentRetry, s.config.TransparentRetry)
+	spec.RefusedRetry = cmp.Or(spec.RefusedRetry, s.config.RefusedRetry)
+	spec.Mode, spec.Percent = reachOf(s.config.Mode, s.config.Percent).and(reachOf(spec.Mode, spec.Percent)).said()
+	return spec
 }
 
 // Lookup finds the policy for a full method name ("/service/method"): the entry that names the
 // method, else the one for its service, else the one for the longest package, else the one for everything, else nil; or what
 // [Set.WithDescriptors] has found where there is none. Entries are not merged. It does not allocate.
-func (s *Set) Lookup(method string) *Policy {
-	if p := s.byPath[method]; p != nil {
-		return p
-	}
-	if p := s.byPath[method[:strings.LastIndexByte(method, '/')+1]]; p != nil {
-		return p
-	}
-	if len(s.byPackage) > 0 {
-		if p := s.packageOf(method); p != nil {
-			return p
-		}
-	}
-	return s.fallback
-}
+func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 
-// packageOf is the policy for the longest package that has the service of a path.
-func (s *Set) packageOf(path string) *Policy {
-	pkg, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	for {
-		dot := strings.LastIndexByte(pkg, '.')
-		if dot < 0 {
-			return nil
-		}
-		pkg = pkg[:dot]
-		if p := s.byPackage[pkg]; p != nil {
-			return p
-		}
-	}
-}
-
-// Budgets returns the budgets that the policies may name.
-func (s *Set) Budgets() []BudgetSpec { return cloneBudgets(s.budgets) }
-
-// Throttling returns what the file's retryThrottling says, or nil: the budget of policies that
-// name none.
-func (s *Set) Throttling() *budget.ThrottleConfig { return cloned(s.throttle) }
+// Config returns a copy of what the set was made of, with the defaults of MaxWaiting, MaxAttemptsLimit and the budgets'
+// scopes where it left them at zero. What comes with APIs ([Set.WithDescriptors]) is not in it.
+func (s *Set) Config() Config { return s.config.clone() }
 
 // Source is the name of the file that the set was read from, as it was given; "" if it was made in another way.
 func (s *Set) Source() string { return s.source }
@@ -155,12 +100,6 @@ func (s *Set) Hash() string {
 	return hex.EncodeToString(s.digest[:6])
 }
 
-// MaxWaiting is how many calls may wait in a backoff at a time.
-func (s *Set) MaxWaiting() int { return s.waiting }
-
-// MaxAttemptsLimit is the cap over the policies' maxAttempts.
-func (s *Set) MaxAttemptsLimit() int { return s.attempts }
-
 // Policies returns the policies in the order of the config, one for each name; [Policy.Name] says
 // which. Those that come with APIs follow, in the order of their names ([Set.WithDescriptors]).
 func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
@@ -170,26 +109,11 @@ func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 // names them.
 func (s *Set) Warnings() []Diagnostic { return slices.Concat(s.warnings, s.undeclared) }
 
-// Configured reports whether a policy of the set comes from its config, and not with an API
-// ([Set.WithDescriptors]).
-func (s *Set) Configured(p *Policy) bool {
-	return p.index >= 0 && p.index < len(s.configured()) && s.policies[p.index] == p
-}
-
 // configured are the policies of the config alone.
 func (s *Set) configured() []*Policy {
-	n := len(s.byEntry)
-	if s.fallback != nil {
-		n++
+	n := 0
+	for _, m := range s.config.Methods {
+		n += len(m.Names)
 	}
 	return s.policies[:n]
-}
-
-// cloneBudgets copies budgets, and names a scope that is left at zero.
-func cloneBudgets(budgets []BudgetSpec) []BudgetSpec {
-	budgets = slices.Clone(budgets)
-	for i := range budgets {
-		budgets[i].Scope = cmp.Or(budgets[i].Scope, ScopeTarget)
-	}
-	return budgets
 }

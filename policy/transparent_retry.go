@@ -24,16 +24,6 @@ func (p Permission) String() string {
 	return spelling(policyv1.TransparentRetry(cmp.Or(p, Allow)))
 }
 
-// DeniesTransparentRetry reports whether gRPC may not send a call of a method ("/service/method") once more by
-// itself: the policy, of this set or not, says so, or the set where the policy says nothing; and neither policy nor
-// descriptor declares the method safe to repeat. A nil policy says nothing.
-func (s *Set) DeniesTransparentRetry(p *Policy, method string) bool {
-	if p == nil {
-		p = &Policy{}
-	}
-	return cmp.Or(p.spec.TransparentRetry, s.transparent) == Deny && p.spec.IdempotencyKey == "" && !s.Safe(p, method)
-}
-
 // lintTransparentRetry says if an entry denies transparent retries to methods that it declares safe, all of them.
 func lintTransparentRetry(report *document.Report, path string, m MethodConfig, c Config) {
 	if m.TransparentRetry == Deny && m.declaresSafe(c.Idempotency) {

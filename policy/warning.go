@@ -65,7 +65,7 @@ func (s *Set) currentWarnings() []Diagnostic {
 // sayUnused says that no policy uses a budget.
 func sayUnused(budget string) func(*Set) string {
 	return func(s *Set) string {
-		used := slices.ContainsFunc(s.policies, func(p *Policy) bool { return p.Budget() == budget })
+		used := slices.ContainsFunc(s.policies, func(p *Policy) bool { return p.spec.budget() == budget })
 		if used {
 			return ""
 		}

@@ -62,7 +62,7 @@ func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *w
 func (w *watch) changed(s *policy.Set, err error) {
 	c := change{at: time.Now(), err: err}
 	if p := lookup(s); p != nil {
-		c.attempts = p.MaxAttempts()
+		c.attempts = p.Spec().Retry.MaxAttempts
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,8 +19,9 @@ func Example() {
 		return
 	}
 	for _, method := range []string{orders.GetOrder, orders.ListOrders, orders.CreateOrder} {
-		p := set.Lookup(method)
-		fmt.Printf("%s: %d attempts, safe: %v\n", method, p.MaxAttempts(), p.Safe(method))
+		p := set.Lookup(method).Spec()
+		safe := p.Idempotency == policy.IdempotencyAssume || p.Idempotency == policy.IdempotencyDeclared && set.DeclaredIdempotent(method)
+		fmt.Printf("%s: %d attempts, safe: %v\n", method, p.Retry.MaxAttempts, safe)
 	}
 	// Output:
 	// /acme.orders.v1.OrderService/GetOrder: 4 attempts, safe: true

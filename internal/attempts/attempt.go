@@ -6,6 +6,7 @@ package attempts
 import (
 	"time"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -82,7 +83,7 @@ func (c *Call) failed(step *Step, a *attempt, r *Result, now Now) {
 // resume lets the policy decide on an attempt that was cut, since the rest can be asked for. One that has
 // brought a message is progress.
 func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
-	c.state.Committed = policy.CommitNone
+	c.state.Committed = decision.CommitNone
 	if r.Progress {
 		c.state.Progress(at-a.began > c.set.Policy.Backoff().Max)
 	}
@@ -99,7 +100,7 @@ func (c *Call) follows(a *attempt) bool {
 }
 
 // obey keeps the server's word, whatever was decided: it holds for all attempts of the call.
-func (c *Call) obey(step *Step, d policy.Decision, now Now) {
+func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	switch push := d.Pushback; {
 	case push.Source == "":
 	case c.set.Policy.Forbids(push):

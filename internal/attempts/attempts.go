@@ -6,7 +6,7 @@
 //
 // A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time
 // and chance as arguments, and does what the returned [Step] says. Unary calls, streams and the simulator are
-// its drivers. Whether an attempt follows another is decided by [policy.Policy.Decide] alone; when it is sent,
+// its drivers. Whether an attempt follows another is decided by [decision.Policy.Decide] alone; when it is sent,
 // and whose answer counts, is decided here alone.
 package attempts
 
@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -35,7 +36,7 @@ type Now struct {
 
 // Settings are what a call starts with. Breaker and Method may be nil.
 type Settings struct {
-	Policy      *policy.Policy
+	Policy      *decision.Policy
 	MaxAttempts int           // a cap over the policy's; 0: none
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	Wall        time.Time     // the same deadline; zero: none
@@ -117,7 +118,7 @@ const (
 
 // Result is how an attempt ended.
 type Result struct {
-	policy.Outcome // Status nil: OK
+	decision.Outcome // Status nil: OK
 
 	Err      error // as gRPC returned it; nil: OK
 	Local    bool  // no answer, but what gRPC makes of a context that is over
@@ -144,25 +145,25 @@ const (
 
 // Step is what the driver does after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {
-	Cancel   []int           // attempts, whose ends are reported as all others; valid until the next event
-	Send     int             // the number of the attempt to send; 0: none
-	Wake     time.Duration   // when to call Wake, in place of any time given before; Never: only another event changes anything
-	Watch    bool            // call Wake also when the channel's state changes
-	Slow     bool            // at Wake an attempt is slow: nobody need call it while no call of the application waits, see Call.Paused
-	Over     bool            // nothing runs and all is settled; End says how. True once.
-	Place    Place           // of the attempt that the event has ended
-	Decided  int             // the attempt that Decision is about; 0: nothing was decided
-	Decision policy.Decision // with Settings.Observe see Decision.Shadow
-	TimedOut bool            // the decision is about an attempt that is slow, and may still run
+	Cancel   []int             // attempts, whose ends are reported as all others; valid until the next event
+	Send     int               // the number of the attempt to send; 0: none
+	Wake     time.Duration     // when to call Wake, in place of any time given before; Never: only another event changes anything
+	Watch    bool              // call Wake also when the channel's state changes
+	Slow     bool              // at Wake an attempt is slow: nobody need call it while no call of the application waits, see Call.Paused
+	Over     bool              // nothing runs and all is settled; End says how. True once.
+	Place    Place             // of the attempt that the event has ended
+	Decided  int               // the attempt that Decision is about; 0: nothing was decided
+	Decision decision.Decision // with Settings.Observe see Decision.Shadow
+	TimedOut bool              // the decision is about an attempt that is slow, and may still run
 }
 
 // End is how a call ended.
 type End struct {
 	Reason   policy.Reason
-	Commit   policy.Commit // with ReasonCommitted
-	Answer   int           // whose reply, header, trailer and peer the call has; 0: nobody's
-	Err      error         // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's, or RESOURCE_EXHAUSTED
-	Last     error         // the last that a server said, if the end of the call hides that
+	Commit   decision.Commit // with ReasonCommitted
+	Answer   int             // whose reply, header, trailer and peer the call has; 0: nobody's
+	Err      error           // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's, or RESOURCE_EXHAUSTED
+	Last     error           // the last that a server said, if the end of the call hides that
 	Attempts int
 	Hedges   int           // of the attempts, those that were sent beside others
 	Waited   time.Duration // with no attempt running

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -31,7 +32,7 @@ import (
 // once if admission or the breaker refuses.
 type Call struct {
 	set     Settings
-	state   policy.Call
+	state   decision.Call
 	gates   gates // of the last event that has asked the policy
 	ledger  ledger
 	phase   phase
@@ -42,16 +43,16 @@ type Call struct {
 	running []attempt // in the order in which they were sent
 	ended   attempt   // the last that has ended: it holds something until the event is over
 	pending pending
-	floor   time.Duration // nothing is sent before, by the server's word
-	connect time.Duration // until when a connection is waited for; Never: not begun
-	idle    time.Duration // since when no attempt runs; Never while one does
-	waited  time.Duration // with no attempt running, before that
-	answer  answer        // as it stands
-	reason  policy.Reason // why no attempt follows, as it stands
-	commit  policy.Commit // with ReasonCommitted
-	let     policy.Reason // why a slow attempt was let go on alone
-	said    answer        // the last that a server said before the answer
-	panics  bool          // the call ends with a panic
+	floor   time.Duration   // nothing is sent before, by the server's word
+	connect time.Duration   // until when a connection is waited for; Never: not begun
+	idle    time.Duration   // since when no attempt runs; Never while one does
+	waited  time.Duration   // with no attempt running, before that
+	answer  answer          // as it stands
+	reason  policy.Reason   // why no attempt follows, as it stands
+	commit  decision.Commit // with ReasonCommitted
+	let     policy.Reason   // why a slow attempt was let go on alone
+	said    answer          // the last that a server said before the answer
+	panics  bool            // the call ends with a panic
 	end     End
 	cancels []int
 	first   [2]attempt // saves most calls an allocation
@@ -79,7 +80,7 @@ func (c *Call) Start(s Settings, now Now) Step {
 	c.begin(s, now.At)
 	step := c.step()
 	g := c.ask(now)
-	if reason := policy.Refusal(policy.PhaseFirst, g); reason != "" {
+	if reason := decision.Refusal(decision.PhaseFirst, g); reason != "" {
 		return c.refuse(reason, g.err, now)
 	}
 	c.send(&step, now.At)
@@ -109,7 +110,7 @@ func (c *Call) Adopt(s Settings, running int, began time.Duration) {
 	}
 	c.begin(s, began)
 	c.running = append(c.running, attempt{number: 1, began: began, asked: began, slowAt: Never, held: held{running: running}})
-	c.state.Sent(policy.Decision{})
+	c.state.Sent(decision.Decision{})
 	c.sent, c.known, c.idle, c.ledger.started = 1, 1, Never, true
 	c.arm(&c.running[0])
 }
@@ -215,7 +216,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 	if c.phase == open || c.phase == committed {
 		c.phase = gone
 		c.drop(now.At)
-		c.reason, c.commit = reason, policy.CommitNone
+		c.reason, c.commit = reason, decision.CommitNone
 		if reason != policy.ReasonClosed || len(c.running) > 0 { // else the caller gets what the last attempt brought
 			c.answer = answer{}
 		}
@@ -236,7 +237,7 @@ func (c *Call) Panicked(now Now) Step {
 // Commit makes n the only attempt of the call, since the application is about to see what it brings. It
 // reports false if n has ended, or was cancelled for another: what it brought is then dropped. A message that has come
 // is another event, Heard.
-func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
+func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	step := c.step()
 	a := c.find(n)
 	if a == nil {
@@ -246,7 +247,7 @@ func (c *Call) Commit(n int, why policy.Commit, now Now) (Step, bool) {
 		a.dropped = true
 		return c.finish(step, now), false
 	}
-	a.committed = why != policy.CommitNone
+	a.committed = why != decision.CommitNone
 	switch c.phase {
 	case open:
 		c.phase, c.state.Committed = committed, why
@@ -274,7 +275,7 @@ func (c *Call) Abort(now Now) Step {
 	}
 	c.ledger.abort(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
-	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, policy.CommitNone, answer{}, true
+	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
 	return c.finish(step, now)
 }
 

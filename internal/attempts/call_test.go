@@ -10,11 +10,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // policies of the traces: three attempts, backoffs of 100 ms doubled, so 50 and 100 ms with the chance of ½.
-func policies(t testing.TB) map[string]*policy.Policy {
+func policies(t testing.TB) map[string]*decision.Policy {
 	t.Helper()
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := policy.DefaultRetry()
@@ -28,7 +29,7 @@ func policies(t testing.TB) map[string]*policy.Policy {
 		change(&h)
 		return policy.Spec{Hedge: &h}
 	}
-	list := map[string]*policy.Policy{}
+	list := map[string]*decision.Policy{}
 	for name, spec := range map[string]policy.Spec{
 		"retry": retry(func(*policy.RetrySpec) {}),
 		"once":  retry(func(r *policy.RetrySpec) { r.Chain = policy.ChainSuppress }),
@@ -50,7 +51,7 @@ func policies(t testing.TB) map[string]*policy.Policy {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		list[name] = p
+		list[name] = decision.New(p.Spec())
 	}
 	return list
 }
@@ -766,7 +767,7 @@ func TestHedge(t *testing.T) {
 // and not what has committed the call to it.
 func TestHeardIsAnswer(t *testing.T) {
 	t.Parallel()
-	for _, why := range []policy.Commit{policy.CommitMessage, policy.CommitHeaders, policy.CommitContext, policy.CommitBufferFull} {
+	for _, why := range []decision.Commit{decision.CommitMessage, decision.CommitHeaders, decision.CommitContext, decision.CommitBufferFull} {
 		for events, want := range map[string]string{"": "-", "; 80 heard 2": "+", "; 261 heard 2": "-"} {
 			p := newPlay(policies(t)["beside"], "", 0)
 			p.run("0 start; 10 end 1 UNAV; 60 wake; 70 commit 2 " + string(why) + events + "; 900 end 2 OK")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,8 +24,8 @@ type gates struct {
 }
 
 var (
-	_ policy.Gates     = (*gates)(nil)
-	_ policy.Departure = (*gates)(nil)
+	_ decision.Gates     = (*gates)(nil)
+	_ decision.Departure = (*gates)(nil)
 )
 
 // ask returns the gates for an event.
@@ -33,19 +34,19 @@ func (c *Call) ask(now Now) *gates {
 	return &c.gates
 }
 
-// Off implements [policy.Switch].
+// Off implements [decision.Switch].
 func (g *gates) Off() policy.Reason { return g.off }
 
-// Open implements [policy.Breaker].
+// Open implements [decision.Breaker].
 func (g *gates) Open() bool { return g.call.set.Breaker != nil && g.call.set.Breaker.Open() }
 
-// Allow implements [policy.Departure].
+// Allow implements [decision.Departure].
 func (g *gates) Allow() bool {
 	g.err = g.call.ledger.allow()
 	return g.err == nil
 }
 
-// LatencyUnknown implements [policy.Answers]. A delay of 0 asks for two requests a call, whatever they take.
+// LatencyUnknown implements [decision.Answers]. A delay of 0 asks for two requests a call, whatever they take.
 func (g *gates) LatencyUnknown() bool {
 	h := g.call.set.Policy.Hedge()
 	if h == nil {
@@ -55,8 +56,8 @@ func (g *gates) LatencyUnknown() bool {
 	return delay > 0 && median == 0
 }
 
-// SlowEverywhere implements [policy.Answers].
-func (g *gates) SlowEverywhere(out *policy.Outcome) bool {
+// SlowEverywhere implements [decision.Answers].
+func (g *gates) SlowEverywhere(out *decision.Outcome) bool {
 	m := g.call.set.Method
 	if m == nil {
 		return false
@@ -65,36 +66,36 @@ func (g *gates) SlowEverywhere(out *policy.Outcome) bool {
 	return long == longAnswers || out.TimedOut && slow > 0 && g.call.slowLimit() > 0
 }
 
-// Overloaded implements [policy.Overload].
+// Overloaded implements [decision.Overload].
 func (g *gates) Overloaded() bool {
 	m := g.call.set.Method
 	return m != nil && m.Queued(g.now.At, g.call.left(g.now.At))
 }
 
-// Admit implements [policy.Departure].
+// Admit implements [decision.Departure].
 func (g *gates) Admit() bool { return g.call.ledger.admit(g.now.At, g.call.left(g.now.At)) }
 
-// NotConnected implements [policy.Departure].
+// NotConnected implements [decision.Departure].
 func (g *gates) NotConnected() bool { return g.call.pending.down && g.now.At >= g.call.connect }
 
-// TooLate implements [policy.Departure].
+// TooLate implements [decision.Departure].
 func (g *gates) TooLate() bool { return g.call.pending.due > g.call.latest() }
 
-// Enter implements [policy.WaitLimit]. A shadow does not wait.
+// Enter implements [decision.WaitLimit]. A shadow does not wait.
 func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.enter() }
 
-// Leave implements [policy.WaitLimit].
+// Leave implements [decision.WaitLimit].
 func (g *gates) Leave() { g.call.ledger.leave() }
 
-// Confirm implements [policy.Departure].
+// Confirm implements [decision.Departure].
 func (g *gates) Confirm() bool { return g.call.ledger.confirm(g.now.At) }
 
-// Fail implements [policy.Budget].
+// Fail implements [decision.Budget].
 func (g *gates) Fail() { g.call.set.Budget.Fail(g.now.At) }
 
-// Withdraw implements [policy.Budget]. A budget pays for the requests that a server sees: an attempt that
+// Withdraw implements [decision.Budget]. A budget pays for the requests that a server sees: an attempt that
 // never left this client hands its permit on, or, if it was the first, its free place.
-func (g *gates) Withdraw(out *policy.Outcome, factor float64) bool {
+func (g *gates) Withdraw(out *decision.Outcome, factor float64) bool {
 	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	switch {
 	case out.TimedOut && g.call.set.Policy.Hedge() != nil:

@@ -17,11 +17,12 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // newModel makes a random policy, world and call.
-func newModel(list []*policy.Policy, call *Call, data []byte) *model {
+func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 	d := dice(data)
 	w := &modelWorld{dice: &d}
 	w.world = world{grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{}}
@@ -120,7 +121,7 @@ func (m *model) happen() {
 	case 7:
 		m.wakeUp()
 	case 8:
-		m.commit(m.dice.roll(len(m.attempts)+2), []policy.Commit{policy.CommitMessage, policy.CommitHeaders, policy.CommitBufferFull}[m.dice.roll(3)])
+		m.commit(m.dice.roll(len(m.attempts)+2), []decision.Commit{decision.CommitMessage, decision.CommitHeaders, decision.CommitBufferFull}[m.dice.roll(3)])
 	case 9:
 		m.now.Down, m.flipped = !m.now.Down, true
 		m.note("the channel is down: %v", m.now.Down)
@@ -273,13 +274,7 @@ func (m *model) start() {
 	}
 }
 
-var lateFirst = func() *policy.Policy {
-	p, err := policy.New(policy.Spec{})
-	if err != nil {
-		panic(err)
-	}
-	return p
-}()
+var lateFirst = decision.New(policy.Spec{})
 
 func (m *model) adopt() {
 	m.set.Breaker = nil
@@ -433,7 +428,7 @@ func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed boo
 }
 
 // decided notes what was decided after an attempt that has failed.
-func (m *model) decided(n int, r *Result, d policy.Decision, followed bool) {
+func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 	m.last, m.lastErr = n, r.Err
 	if !followed {
 		m.may = false
@@ -484,12 +479,12 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 4:
 		return resultOf(codes.NotFound, nil), "NOT_FOUND"
 	case 5:
-		return Result{Outcome: policy.Outcome{Again: true}}, "OK again"
+		return Result{Outcome: decision.Outcome{Again: true}}, "OK again"
 	case 6, 7:
 		ms := strconv.Itoa(m.dice.roll(256))
-		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(policy.PushbackTrailer, ms) }), "UNAV push=" + ms
+		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.PushbackTrailer, ms) }), "UNAV push=" + ms
 	case 8, 9:
-		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(policy.PushbackTrailer, "-1") }), "UNAV push=-1"
+		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.PushbackTrailer, "-1") }), "UNAV push=-1"
 	case 10:
 		return unavailable(func(r *Result) { r.Header = metadata.MD{} }), "UNAV headers"
 	case 11:
@@ -499,7 +494,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:
-		return Result{Outcome: policy.Outcome{As: codes.Unavailable}}, "OK as=UNAV"
+		return Result{Outcome: decision.Outcome{As: codes.Unavailable}}, "OK as=UNAV"
 	case 15, 16, 17:
 		if a.committed != "" && a.cancelled == no {
 			progress := m.dice.one(2)
@@ -534,7 +529,7 @@ func (m *model) stop(reason policy.Reason) {
 }
 
 // commit lets the application see part of attempt n, which may be any number.
-func (m *model) commit(n int, why policy.Commit) {
+func (m *model) commit(n int, why decision.Commit) {
 	running := n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running
 	want := running && m.attempts[n-1].cancelled == no
 	if running {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -76,7 +77,7 @@ type modelAttempt struct {
 	heard     bool // it has brought a message
 	cancelled cancelled
 	dropped   bool // a message came too late
-	committed policy.Commit
+	committed decision.Commit
 }
 
 func (m *model) failf(format string, args ...any) {
@@ -404,7 +405,7 @@ var gaveUp = map[policy.Reason]bool{
 }
 
 // playBytes lets the bytes happen to a call. It returns what is wrong, and writes down all events if there is a log.
-func playBytes(list []*policy.Policy, call *Call, data []byte, log *strings.Builder) error {
+func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Builder) error {
 	m := newModel(list, call, data)
 	m.log = log
 	m.play()
@@ -415,7 +416,7 @@ func playBytes(list []*policy.Policy, call *Call, data []byte, log *strings.Buil
 }
 
 // report tells of the way to a failure, by the fewest bytes that lead there.
-func report(list []*policy.Policy, data []byte) string {
+func report(list []*decision.Policy, data []byte) string {
 	data = shrink(data, func(data []byte) bool {
 		return playBytes(list, new(Call), data, nil) != nil
 	})

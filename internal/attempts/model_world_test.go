@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -241,7 +242,7 @@ func (k modelMethod) took(d time.Duration) {
 }
 
 // modelPolicies are policies of all kinds. They are always the same, so that bytes mean the same.
-func modelPolicies() []*policy.Policy {
+func modelPolicies() []*decision.Policy {
 	random := rand.New(rand.NewPCG(1, 2))
 	one := func(n int) bool { return random.IntN(n) == 0 }
 	backoff := func() policy.Backoff {
@@ -286,7 +287,7 @@ func modelPolicies() []*policy.Policy {
 		}
 		return &h
 	}
-	list := make([]*policy.Policy, 256)
+	list := make([]*decision.Policy, 256)
 	for i := range list {
 		var s policy.Spec
 		switch i % 8 {
@@ -300,7 +301,7 @@ func modelPolicies() []*policy.Policy {
 		if err != nil {
 			panic(err)
 		}
-		list[i] = p
+		list[i] = decision.New(p.Spec())
 	}
 	return list
 }

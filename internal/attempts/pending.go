@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -17,9 +18,9 @@ import (
 //	          └── backoff, or the server's delay ────────────────────────┘         └── replaces ended ──┘
 //
 // It is given up when another attempt answers or commits, fails and so is decided on anew, or the caller goes;
-// and for the reasons of [policy.Refusal].
+// and for the reasons of [decision.Refusal].
 type pending struct {
-	decision policy.Decision
+	decision decision.Decision
 	due      time.Duration
 	replaces int           // the attempt that makes way, and has not ended yet; 0: none
 	decided  bool          // there is one
@@ -35,7 +36,7 @@ func (c *Call) slow(step *Step, now Now) {
 		return
 	}
 	newest.slow, newest.slowAt = true, Never
-	out := policy.Outcome{Status: timedOut, TimedOut: true}
+	out := decision.Outcome{Status: timedOut, TimedOut: true}
 	d := c.decide(step, newest.number, &out, now)
 	if !d.Retry {
 		c.let = d.Reason
@@ -45,7 +46,7 @@ func (c *Call) slow(step *Step, now Now) {
 }
 
 // decide asks the policy.
-func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.Decision {
+func (c *Call) decide(step *Step, n int, out *decision.Outcome, now Now) decision.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
 	g := c.ask(now)
 	if g.off == "" && c.ledger.shadow.permit.held {
@@ -66,7 +67,7 @@ func (c *Call) decide(step *Step, n int, out *policy.Outcome, now Now) policy.De
 
 // schedule makes d the pending attempt. If nobody knows yet whether that is paid for, it waits at least as long as that
 // takes, as a rule.
-func (c *Call) schedule(d policy.Decision, now Now) {
+func (c *Call) schedule(d decision.Decision, now Now) {
 	c.pending.decided, c.pending.decision = true, d
 	c.pending.due = later(now.At, d.Delay)
 	if p := &c.ledger.pending.permit; p.Asked {
@@ -81,36 +82,36 @@ func (c *Call) launch(step *Step, now Now) {
 		return
 	}
 	phase, old := c.progress(now)
-	if reason := policy.Refusal(phase, c.ask(now)); reason != "" {
+	if reason := decision.Refusal(phase, c.ask(now)); reason != "" {
 		c.giveUp(reason, now.At)
 		return
 	}
 	switch phase {
-	case policy.PhaseReplacing:
+	case decision.PhaseReplacing:
 		old.cancelled, p.replaces = replaced, old.number
 		step.Cancel = append(step.Cancel, old.number)
-	case policy.PhaseSending:
+	case decision.PhaseSending:
 		c.send(step, now.At)
 	default:
 	}
 }
 
 // progress is how far the pending attempt has come by now, and which has to make way for it.
-func (c *Call) progress(now Now) (phase policy.Phase, old *attempt) {
+func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 	p := &c.pending
 	if p.replaces != 0 {
-		return policy.PhaseReplaced, nil
+		return decision.PhaseReplaced, nil
 	}
 	c.lookAtChannel(now)
 	if p.due = max(p.due, c.floor); p.down || now.At < p.due {
-		return policy.PhaseWaiting, nil
+		return decision.PhaseWaiting, nil
 	}
 	if !c.set.Policy.Parallel() || c.set.Alone {
 		if old = c.newest(); old != nil {
-			return policy.PhaseReplacing, old
+			return decision.PhaseReplacing, old
 		}
 	}
-	return policy.PhaseSending, nil
+	return decision.PhaseSending, nil
 }
 
 // send sends the pending attempt, the first too. It takes over what is held for it.

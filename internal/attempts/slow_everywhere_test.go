@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -63,11 +64,7 @@ func TestSlowEverywhere(t *testing.T) {
 func TestSlowEverywhere_Hedges(t *testing.T) {
 	t.Parallel()
 	list := policies(t)
-	at0, err := list["hedge"].Derive(func(s *policy.Spec) { s.Hedge.Delay = 0 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	list["at once"] = at0
+	list["at once"] = decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable)}})
 	for name, row := range map[string]struct {
 		policy, options string
 		took            int
@@ -177,11 +174,11 @@ func TestSlowEverywhere_Overrides(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{"deadlock found": false, "disk full": true} {
-		w := newPlay(p, "", 0)
+		w := newPlay(decision.New(p.Spec()), "", 0)
 		w.last = new(latency.LastAnswers)
 		w.run("0 start")
 		st := status.New(codes.Unknown, text)
-		w.call.Ended(1, Result{Outcome: policy.Outcome{Status: st}, Err: st.Err()}, w.now(300, false))
+		w.call.Ended(1, Result{Outcome: decision.Outcome{Status: st}, Err: st.Err()}, w.now(300, false))
 		if got := w.last.Slow(at(300)) > 0; got != want {
 			t.Errorf("%s: an answer %v; want %v", text, got, want)
 		}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -250,7 +251,7 @@ type play struct {
 
 	call     Call
 	set      Settings
-	policies map[string]*policy.Policy // for adapt
+	policies map[string]*decision.Policy // for adapt
 	down     bool
 	outage   int // when it began; "set down 8000": 8 s ago
 	steps    []string
@@ -330,7 +331,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		step = p.call.Abort(now)
 	case "commit":
 		var ok bool
-		step, ok = p.call.Commit(number(args[0]), policy.Commit(args[1]), now)
+		step, ok = p.call.Commit(number(args[0]), decision.Commit(args[1]), now)
 		prefix = strconv.FormatBool(ok)
 	default:
 		panic(event)
@@ -376,7 +377,7 @@ func result(words []string) Result {
 		case "headers":
 			r.Header = metadata.MD{}
 		case "push":
-			r.Trailer = metadata.Pairs(policy.PushbackTrailer, value)
+			r.Trailer = metadata.Pairs(decision.PushbackTrailer, value)
 		default:
 			panic(w)
 		}
@@ -436,7 +437,7 @@ func (p *play) print(s Step, first string) string {
 }
 
 // newPlay makes a world by its options, such as "grants=1 breaker". Its clock begins at origin.
-func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
+func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, safe: true, median: at(1), free: map[int64]bool{}, open: map[int64]bool{},
 	}

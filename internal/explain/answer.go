@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -62,7 +63,7 @@ func (a *Answer) Refusal() *Event {
 		return nil
 	}
 	last := &a.Events[len(a.Events)-1]
-	if !slices.ContainsFunc(policy.Steps(), func(s policy.Step) bool { return s.No == last.Decision.Reason }) {
+	if !slices.ContainsFunc(decision.Steps(), func(s decision.Step) bool { return s.No == last.Decision.Reason }) {
 		return nil
 	}
 	return last
@@ -143,7 +144,7 @@ func (a *Answer) pushback() string {
 	if a.Pushback == "" {
 		return ""
 	}
-	return " and " + policy.PushbackTrailer + ": " + a.Pushback
+	return " and " + decision.PushbackTrailer + ": " + a.Pushback
 }
 
 func (a *Answer) entry() string {
@@ -177,7 +178,7 @@ func (a *Answer) mode() string {
 }
 
 // part is what calls the mode is for.
-func part(p *policy.Policy) string {
+func part(p *decision.Policy) string {
 	if p.Percent() == 100 {
 		return ""
 	}

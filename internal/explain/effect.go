@@ -5,6 +5,7 @@ package explain
 
 import (
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,8 +24,8 @@ const (
 
 // Effect is what holds for a method.
 type Effect struct {
-	Policy   *policy.Policy // nil if no entry names the method
-	Entry    string         // what names it
+	Policy   *decision.Policy // nil if no entry names the method
+	Entry    string           // what names it
 	Strategy Strategy
 	Attempts int
 	Safe     bool
@@ -38,7 +39,7 @@ type Effect struct {
 
 // EffectOf is the effect on "/service/method", for a Retrier with a cap of attempts. The level is the idempotency_level
 // of a method in its .proto; "" if nobody knows it.
-func EffectOf(set *policy.Set, level func(method string) string, method string, maxAttempts int) Effect {
+func EffectOf(set *decision.Set, level func(method string) string, method string, maxAttempts int) Effect {
 	e := Effect{Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
 	e.Denied, e.Ignores = set.DeniesTransparentRetry(e.Policy, method), set.DeniesRefusedRetry(e.Policy)
 	if e.Policy == nil {
@@ -70,7 +71,7 @@ func EffectOf(set *policy.Set, level func(method string) string, method string, 
 }
 
 // off reports whether no call of a policy has another attempt by its mode.
-func off(p *policy.Policy) bool { return p.Mode() == policy.ModeOff || p.Percent() == 0 }
+func off(p *decision.Policy) bool { return p.Mode() == policy.ModeOff || p.Percent() == 0 }
 
 // Why is who declares the method safe, or why nobody does, unless there is nothing to repeat.
 func (e *Effect) Why() string {
@@ -91,7 +92,7 @@ func (e *Effect) Why() string {
 	return e.Because
 }
 
-func entry(set *policy.Set, p *policy.Policy) string {
+func entry(set *decision.Set, p *decision.Policy) string {
 	n := p.Name()
 	if !set.Configured(p) {
 		if n.Method != "" {
@@ -111,7 +112,7 @@ func entry(set *policy.Set, p *policy.Policy) string {
 	}
 }
 
-func safe(set *policy.Set, level func(string) string, p *policy.Policy, method string) (yes bool, because string) {
+func safe(set *decision.Set, level func(string) string, p *decision.Policy, method string) (yes bool, because string) {
 	key, named := p.IdempotencyKey(), p.Name().Method != ""
 	switch said := p.Spec().Idempotency; {
 	case key != "":
@@ -134,21 +135,21 @@ func safe(set *policy.Set, level func(string) string, p *policy.Policy, method s
 	}
 }
 
-func budgetName(set *policy.Set, p *policy.Policy) string {
+func budgetName(set *decision.Set, p *decision.Policy) string {
 	switch name := p.Budget(); {
 	case name == policy.NoBudget:
 		return "none"
 	case name != "":
 		return name
-	case set.Throttling() != nil:
+	case set.Config().Throttling != nil:
 		return "retryThrottling"
 	default:
 		return "default"
 	}
 }
 
-func poolOf(set *policy.Set, p *policy.Policy) budget.FleetConfig {
-	for _, b := range set.Budgets() {
+func poolOf(set *decision.Set, p *decision.Policy) budget.FleetConfig {
+	for _, b := range set.Config().Budgets {
 		if ratio, ok := b.Config.(budget.RatioConfig); ok && b.Name == p.Budget() {
 			return ratio.Fleet
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -63,7 +64,7 @@ type Event struct {
 	Attempt        int
 	Sent, At       time.Duration // since the call's start
 	Slow           bool          // the attempt has not ended
-	Decision       policy.Decision
+	Decision       decision.Decision
 	Down           bool          // the next attempt waits for a connection
 	Waits          bool          // or would, if there were time
 	Least, Longest time.Duration // that the wait could have been
@@ -85,7 +86,7 @@ func Draw(seed uint64) Chances {
 
 // Explain lets every attempt fail in the same way, or none end. The level is the idempotency_level of a method in its
 // .proto; "" if nobody knows it. There is at least one chance.
-func Explain(set *policy.Set, level func(method string) string, q Question, drawn Chances) Answer {
+func Explain(set *decision.Set, level func(method string) string, q Question, drawn Chances) Answer {
 	a := Answer{Question: q, Effect: EffectOf(set, level, q.Method, q.MaxAttempts), Limit: q.Deadline}
 	if a.Policy == nil {
 		return a
@@ -157,7 +158,7 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 			}
 		}
 		if step.Send == 1 && a.Committed {
-			step, _ = call.Commit(1, policy.CommitHeaders, now())
+			step, _ = call.Commit(1, decision.CommitHeaders, now())
 		}
 		if step.Over {
 			p.End = call.End()
@@ -250,13 +251,13 @@ func (a *Answer) failed() attempts.Result {
 	}
 	r := result(status.New(a.Code, ""), false)
 	if a.Pushback != "" {
-		r.Trailer = metadata.Pairs(policy.PushbackTrailer, a.Pushback)
+		r.Trailer = metadata.Pairs(decision.PushbackTrailer, a.Pushback)
 	}
 	return r
 }
 
 func result(s *status.Status, local bool) attempts.Result {
-	return attempts.Result{Outcome: policy.Outcome{Status: s}, Err: s.Err(), Local: local}
+	return attempts.Result{Outcome: decision.Outcome{Status: s}, Err: s.Err(), Local: local}
 }
 
 // facts implements [attempts.Facts].

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -180,7 +181,7 @@ func Meanings() []Meaning {
 
 func withQuestions(list []Meaning) []Meaning {
 	for i := range list {
-		for _, s := range policy.Steps() {
+		for _, s := range decision.Steps() {
 			if s.No == list[i].Reason {
 				list[i].Question = s.Question
 			}

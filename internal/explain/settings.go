@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // settings are what an entry says of its retries or hedges, with what it leaves to the defaults.
-func settings(p *policy.Policy) []Fact {
+func settings(p *decision.Policy) []Fact {
 	spec := p.Spec()
 	var (
 		list    []Fact

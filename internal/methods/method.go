@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -46,7 +47,7 @@ func (m *Method) Evicted() bool { return m.evicted.Load() }
 
 // For returns the method as the calls of a policy see it. They may be refused by admission only if they are enforced; else they
 // are counted.
-func (m *Method) For(p *policy.Policy, c policy.Criticality, enforced bool, now time.Duration) Known {
+func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, now time.Duration) Known {
 	m.touch(now)
 	k := Known{method: m}
 	if h := p.Hedge(); h != nil {

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
-func hedged(t *testing.T, quantile float64) *policy.Policy {
+func hedged(t *testing.T, quantile float64) *decision.Policy {
 	t.Helper()
 	h := policy.HedgeSpec{MaxAttempts: 2, Delay: time.Second}
 	if quantile > 0 {
@@ -21,7 +22,7 @@ func hedged(t *testing.T, quantile float64) *policy.Policy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return decision.New(p.Spec())
 }
 
 // Policies of one method share what is known of it, and each has the quantile that it follows.
@@ -52,10 +53,7 @@ func TestKnown_Quantiles(t *testing.T) {
 // Without a hedge and without admission, the last answers alone are noted.
 func TestKnown_LastAnswers(t *testing.T) {
 	t.Parallel()
-	p, err := policy.New(policy.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decision.New(policy.Spec{})
 	var m Method
 	k := m.For(p, 0, true, 0)
 	if !k.Any() || k.Admits() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil {
@@ -78,10 +76,7 @@ func TestKnown_LastAnswers(t *testing.T) {
 // An answer is long beside the whole time of its call, and beside the fastest.
 func TestKnown_LongAnswers(t *testing.T) {
 	t.Parallel()
-	p, err := policy.New(policy.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decision.New(policy.Spec{})
 	const ms = time.Millisecond
 	for name, row := range map[string]struct {
 		took, whole time.Duration // after one of 100 ms

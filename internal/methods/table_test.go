@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -98,10 +99,7 @@ func TestTable_StrangerBecomesKnown(t *testing.T) {
 func TestTable_KeepsWhatRuns(t *testing.T) {
 	t.Parallel()
 	var table Table
-	p, err := policy.New(policy.Spec{Admission: policy.AdmissionRefuse})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decision.New(policy.Spec{Admission: policy.AdmissionRefuse})
 	m := table.Find(key(0), false, 0)
 	k := m.For(p, policy.CriticalityDefault, true, 0)
 	k.Admit(0, time.Second)
@@ -140,12 +138,13 @@ func TestTable_Concurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	compiled := decision.New(p.Spec())
 	for g := range 4 {
 		wg.Go(func() {
 			for n := range 3 * mostOthers {
 				now := time.Duration(n) * 10 * time.Millisecond
 				if m := table.Find(key((n*(g+1))%(2*mostOthers)), n%7 == 0, now); m != nil {
-					k := m.For(p, policy.CriticalityDefault, true, now)
+					k := m.For(compiled, policy.CriticalityDefault, true, now)
 					k.Sent(now)
 					k.Left(now, attempts.Lost{})
 				}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -52,7 +53,7 @@ func (s *storm) start(t *testing.T) *weather {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.most = p.MaxAttempts()
+	w.most = decision.New(p.Spec()).MaxAttempts()
 	w.retrier, err = interceptor.New(s.set(t, s.spec),
 		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", w.ledger), interceptor.WithMaxWaiting(10), interceptor.WithMaxReplayBytes(kept),
 		interceptor.WithBreaker(func(string, string) interceptor.Breaker { return w.circuit }),

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -130,4 +131,4 @@ func localAnswer(code codes.Code, text string) *answer {
 }
 
 // pushbackStop is the trailer that forbids a retry.
-var pushbackStop = metadata.Pairs(policy.PushbackTrailer, "-1")
+var pushbackStop = metadata.Pairs(decision.PushbackTrailer, "-1")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -30,7 +31,7 @@ func (c *call) pick() *backend {
 
 // retriesElsewhere reports whether a policy file lets retries go to another backend. As in gRPC, the first policy of a
 // list that is known counts; and known are only those that the simulator plays.
-func retriesElsewhere(set *policy.Set) (bool, error) {
+func retriesElsewhere(set *decision.Set) (bool, error) {
 	config, at := set.LoadBalancing()
 	if config == "" {
 		return false, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/histogram"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -128,7 +129,7 @@ func (f *fleetCounts) ended(c *call, end *attempts.End, ok bool) {
 }
 
 // decided notes a decision.
-func (f *fleetCounts) decided(c *call, d policy.Decision) {
+func (f *fleetCounts) decided(c *call, d decision.Decision) {
 	if d.Retry && c.start >= f.world.from {
 		f.extra++
 		f.delays.Add(d.Delay)

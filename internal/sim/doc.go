@@ -7,7 +7,7 @@
 // # What is real, and what is a model
 //
 // Whether an attempt is followed by another one, when, beside what, and who pays for it, is said by the code
-// that the interceptor runs: the engine of internal/attempts, [policy.Policy.Decide], the backoff, and the
+// that the interceptor runs: the engine of internal/attempts, [decision.Policy.Decide], the backoff, and the
 // budgets of package budget, from a policy file. The rest is a model: calls arrive at times drawn from a seed, the network delays or loses messages,
 // and a backend is some workers with a bounded queue before them, which goes on working for callers who
 // have left. Nothing waits: an event leads to the next, so ten minutes of a million clients pass in about

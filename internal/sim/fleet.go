@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // fleet is a [Fleet] in a run: where calls come from.
@@ -133,7 +133,7 @@ func (l *link) ended(c *call, end *attempts.End, ok bool) {
 }
 
 // decided notes a decision.
-func (l *link) decided(c *call, d policy.Decision) {
+func (l *link) decided(c *call, d decision.Decision) {
 	if f := l.fleet; f != nil {
 		f.counts.decided(c, d)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -18,7 +19,7 @@ type link struct {
 	world       *world
 	spec        *Call
 	to          *service
-	policy      *policy.Policy
+	policy      *decision.Policy
 	safe        bool // to repeat
 	elsewhere   bool // a retry goes to another backend
 	blind       bool // see [Variant]
@@ -38,11 +39,11 @@ type link struct {
 }
 
 // maxAttempts is the cap over the policies' maxAttempts: the call's, or that of its policy file.
-func (c *Call) maxAttempts(set *policy.Set) int {
+func (c *Call) maxAttempts(set *decision.Set) int {
 	if c.Attempts > 0 || set == nil {
 		return max(c.Attempts, 1)
 	}
-	return set.MaxAttemptsLimit()
+	return set.Config().MaxAttemptsLimit
 }
 
 // pick is what round_robin names next: each connection goes round, from anywhere.
@@ -72,22 +73,21 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 
 // setPolicy looks up what the calls follow, and what pays for them, as a Retrier does.
 func (l *link) setPolicy(r *retriers, method string) error {
-	once, err := policy.New(policy.Spec{}) // the policy of calls without one: an attempt
-	if err != nil {
-		return err
-	}
+	once := decision.New(policy.Spec{}) // the policy of calls without one: an attempt
 	l.retriers, l.policy, l.maxAttempts = r, once, l.spec.maxAttempts(r.set)
 	if r.set != nil {
 		if p := r.set.Lookup(method); p != nil {
 			l.policy = p
 			l.safe = r.set.Safe(p, method) || p.IdempotencyKey() != ""
 		}
+		var err error
 		if l.elsewhere, err = retriesElsewhere(r.set); err != nil {
 			return err
 		}
 	}
 	l.known, l.methods = make([]methods.Known, l.processes()), r.method(l.to.spec.Name, method)
-	l.budgets, err = r.budget(l.policy, l.to.spec.Name, method)
+	budgets, err := r.budget(l.policy, l.to.spec.Name, method)
+	l.budgets = budgets
 	return err
 }
 

@@ -13,13 +13,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Policy is a policy file that a scenario names, or what would stand in one.
 type Policy struct {
-	*policy.Set
+	*decision.Set
 
 	File string // as the scenario names it; "": it stands in the scenario itself
 	Text string // of the file, in YAML or JSON
@@ -43,17 +44,17 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{Set: set, File: file, Text: string(text)}, nil
+	return &Policy{Set: decision.Compile(set), File: file, Text: string(text)}, nil
 }
 
 // change is what a variant's set makes of a policy.
 type change struct {
-	set *policy.Set
+	set *decision.Set
 	err error
 }
 
 // changed is the policy with a variant's [Variant.Set].
-func (p *Policy) changed(set string) (*policy.Set, error) {
+func (p *Policy) changed(set string) (*decision.Set, error) {
 	if known, ok := p.changes.Load(set); ok {
 		c, _ := known.(change)
 		return c.set, c.err
@@ -64,7 +65,7 @@ func (p *Policy) changed(set string) (*policy.Set, error) {
 	return c.set, c.err
 }
 
-func (p *Policy) change(set string) (*policy.Set, error) {
+func (p *Policy) change(set string) (*decision.Set, error) {
 	var patch map[string]any
 	if err := decode([]byte(set), &patch); err != nil {
 		return nil, fmt.Errorf("sim: set of a variant: %q: must be a JSON object: %w", set, err)
@@ -87,11 +88,15 @@ func (p *Policy) change(set string) (*policy.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policy.Parse("", text)
+	changed, err := policy.Parse("", text)
+	if err != nil {
+		return nil, err
+	}
+	return decision.Compile(changed), nil
 }
 
 // setOf is the policy file that calls follow in a variant; nil for none.
-func (s *Scenario) setOf(v *Variant, name string) (*policy.Set, error) {
+func (s *Scenario) setOf(v *Variant, name string) (*decision.Set, error) {
 	p := s.Policies[name]
 	switch {
 	case p == nil:
@@ -173,7 +178,7 @@ func (c *codec) policy(f *document.Fields, name string) *Policy {
 			c.reportPolicy(err, f.Under(name), func(field string) string { return f.Under(name) + "." + field })
 			return nil
 		}
-		return &Policy{Set: set, Text: string(text)}
+		return &Policy{Set: decision.Compile(set), Text: string(text)}
 	}
 	var file string
 	if f.Text(name, &file); file == "" {

@@ -32,8 +32,8 @@ methodConfig:
 	if c.Retry.MaxAttempts != 2 || c.Retry.Budget != "big" || c.Timeout != 0 || d.Timeout != 0 || d.Retry.MaxAttempts != 2 || d.Retry.Backoff.Multiplier != 1.5 {
 		t.Errorf("changed to %+v and %+v", c, d)
 	}
-	if !set.Lookup("/a.B/C").Refuses() || len(set.Budgets()) != 1 || set.Budgets()[0].Name != "big" {
-		t.Errorf("admission is %v, budgets %v", set.Lookup("/a.B/C").Refuses(), set.Budgets())
+	if !set.Lookup("/a.B/C").Refuses() || len(set.Config().Budgets) != 1 || set.Config().Budgets[0].Name != "big" {
+		t.Errorf("admission is %v, budgets %v", set.Lookup("/a.B/C").Refuses(), set.Config().Budgets)
 	}
 	if before := p.Lookup("/a.B/C").Spec(); before.Retry.MaxAttempts != 3 || before.Timeout != 2*time.Second {
 		t.Errorf("the policy itself has changed: %+v", before)

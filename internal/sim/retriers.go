@@ -9,14 +9,15 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // retriers are one Retrier in each of the processes of one kind: what their calls share that follow one policy file.
 type retriers struct {
-	set     *policy.Set // nil: the calls follow none
-	slots   []slots     // one for each process
+	set     *decision.Set // nil: the calls follow none
+	slots   []slots       // one for each process
 	budgets map[budgetKey]*budgets
 	methods map[methods.Key][]methods.Method // one for each process
 }
@@ -27,11 +28,11 @@ type retriersKey struct {
 	processes    int
 }
 
-func newRetriers(set *policy.Set, processes int) *retriers {
+func newRetriers(set *decision.Set, processes int) *retriers {
 	r := &retriers{set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{}, methods: map[methods.Key][]methods.Method{}}
 	most := policy.DefaultMaxWaiting
 	if set != nil {
-		most = set.MaxWaiting()
+		most = set.Config().MaxWaiting
 	}
 	for i := range r.slots {
 		r.slots[i].most = int32(min(most, 1<<30))
@@ -70,16 +71,16 @@ func (r *retriers) method(target, name string) []methods.Method {
 type budgetKey struct{ name, target, service string }
 
 // budget finds what pays for the calls of a method of a service by a policy.
-func (r *retriers) budget(p *policy.Policy, target, method string) (*budgets, error) {
+func (r *retriers) budget(p *decision.Policy, target, method string) (*budgets, error) {
 	name := p.Budget()
-	if r.set == nil || name == policy.NoBudget || p.MaxAttempts() < 2 && r.set.Throttling() == nil {
+	if r.set == nil || name == policy.NoBudget || p.MaxAttempts() < 2 && r.set.Config().Throttling == nil {
 		return &budgets{unlimited: true}, nil
 	}
 	spec := policy.BudgetSpec{Config: budget.Default()}
-	if throttle := r.set.Throttling(); throttle != nil {
+	if throttle := r.set.Config().Throttling; throttle != nil {
 		spec.Config = *throttle
 	}
-	for _, named := range r.set.Budgets() {
+	for _, named := range r.set.Config().Budgets {
 		if named.Name == name {
 			spec = named
 		}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // service is a [Service] in a run.
@@ -98,7 +98,7 @@ func pushback(delay *time.Duration) metadata.MD {
 	case *delay < 0:
 		return pushbackStop
 	default:
-		return metadata.Pairs(policy.PushbackTrailer, strconv.FormatInt(delay.Milliseconds(), 10))
+		return metadata.Pairs(decision.PushbackTrailer, strconv.FormatInt(delay.Milliseconds(), 10))
 	}
 }
 

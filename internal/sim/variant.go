@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -37,7 +38,7 @@ func (v *Variant) methodOf(from, own string) string {
 func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario, error) {
 	more := *s
 	more.Policies = maps.Clone(s.Policies)
-	more.Policies[name] = &Policy{Set: set, File: name}
+	more.Policies[name] = &Policy{Set: decision.Compile(set), File: name}
 	more.Variants = slices.Clone(s.Variants)
 	if len(more.Variants) == 0 {
 		more.Variants = []Variant{{Name: "as the scenario says"}}
@@ -71,12 +72,11 @@ func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario,
 // fits reports why a policy cannot be played for a method.
 func fits(name string, set *policy.Set, method string) error {
 	p := set.Lookup(method)
-	switch {
-	case p == nil:
+	if p == nil {
 		return fmt.Errorf("%s: has no entry for the method %s of the scenario's calls; name one that it has", name, method)
-	case p.Hedge() != nil && p.Hedge().Quantile != nil:
-		return fmt.Errorf("%s: the entry for %s has a hedgingQuantile, which is not simulated; use a hedgingDelay", name, method)
-	default:
-		return nil
 	}
+	if h := p.Spec().Hedge; h != nil && h.Quantile != nil {
+		return fmt.Errorf("%s: the entry for %s has a hedgingQuantile, which is not simulated; use a hedgingDelay", name, method)
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -239,7 +240,7 @@ func (c *Call) elapse() {
 }
 
 // commit makes a the only attempt of the call. It reports false if a has ended, or was cancelled for another.
-func (c *Call) commit(a *attempt, why policy.Commit) bool {
+func (c *Call) commit(a *attempt, why decision.Commit) bool {
 	if c.committed != nil || c.over || a.claimed {
 		return c.committed == a && !c.over
 	}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // actor is a goroutine of the application, of an attempt, or one that reports an end.
@@ -132,7 +132,7 @@ func (m *model) ask(a *actor) {
 			t.Kept = true
 			m.buffer = append(m.buffer, a.id)
 		} else {
-			t.Commit = policy.CommitBufferFull
+			t.Commit = decision.CommitBufferFull
 		}
 	}
 	o := m.call.Ask(a.task)

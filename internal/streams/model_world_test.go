@@ -11,6 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -136,7 +137,7 @@ func (w *accounts) settled() string {
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // modelPolicies are policies of all kinds.
-var modelPolicies = func() (list []*policy.Policy) {
+var modelPolicies = func() (list []*decision.Policy) {
 	backoff := policy.Backoff{Initial: ms(10), Max: ms(50), Multiplier: 2}
 	retry := func(timeout time.Duration, inPlace bool) policy.Spec {
 		r := policy.DefaultRetry()
@@ -155,7 +156,7 @@ var modelPolicies = func() (list []*policy.Policy) {
 		if err != nil {
 			panic(err)
 		}
-		list = append(list, p)
+		list = append(list, decision.New(p.Spec()))
 	}
 	return list
 }()

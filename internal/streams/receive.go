@@ -6,7 +6,7 @@ package streams
 import (
 	"io"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 func (c *Call) askRecvMsg(t *Task) Order {
@@ -52,7 +52,7 @@ func (c *Call) recvCommitted(t *Task, a *attempt) Order {
 // recvOldest commits the call to its oldest attempt, since no message can be made for another.
 func (c *Call) recvOldest(t *Task) Order {
 	for _, a := range c.running {
-		if a.live() && a.opened() && c.commit(a, policy.CommitMessage) {
+		if a.live() && a.opened() && c.commit(a, decision.CommitMessage) {
 			return c.recvCommitted(t, a)
 		}
 	}
@@ -105,7 +105,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 	case !c.set.ServerStreams:
 		a.receiver, t.reply = ended, a
 		return a.claim(End{})
-	case c.commit(a, policy.CommitMessage):
+	case c.commit(a, decision.CommitMessage):
 		c.heard(a)
 		t.over = true
 	}
@@ -124,7 +124,7 @@ func (c *Call) brought(a *attempt, err error) End {
 	case !c.set.ServerStreams:
 		a.receiver, a.brought = ended, true
 		return a.claim(End{})
-	case c.commit(a, policy.CommitMessage):
+	case c.commit(a, decision.CommitMessage):
 		c.heard(a)
 		a.brought = true
 	}
@@ -139,7 +139,7 @@ func (c *Call) askHeader(t *Task) Order {
 		return c.headerOf(t, a)
 	}
 	for _, a := range c.running {
-		if a.live() && (a.headed || a.asked && a.receiver == idle) && c.commit(a, policy.CommitHeaders) {
+		if a.live() && (a.headed || a.asked && a.receiver == idle) && c.commit(a, decision.CommitHeaders) {
 			return Order{Do: Return, Attempt: a.number}
 		}
 	}
@@ -202,7 +202,7 @@ func (c *Call) askContext() Order {
 	}
 	for _, deaf := range []bool{false, true} {
 		for _, a := range c.running {
-			if a.live() && a.opened() && a.deaf == deaf && c.commit(a, policy.CommitContext) {
+			if a.live() && a.opened() && a.deaf == deaf && c.commit(a, decision.CommitContext) {
 				return Order{Do: Return, Attempt: a.number}
 			}
 		}

@@ -6,7 +6,7 @@ package streams
 import (
 	"io"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // Keeps reports whether what SendMsg sends is to be kept: another attempt may need it.
@@ -137,7 +137,7 @@ func (c *Call) howEnded(t *Task, a *attempt) Order {
 		o := t.order(GetHeader, a)
 		o.Status = true
 		return o
-	case c.commit(a, policy.CommitHeaders):
+	case c.commit(a, decision.CommitHeaders):
 		return c.toldByRecvMsg()
 	default:
 		return Order{Do: Wait}
@@ -165,9 +165,9 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 }
 
 // why is the reason by which a message commits the call that was not kept.
-func (c *Call) why(t *Task) policy.Commit {
-	if t.Commit == policy.CommitNone && c.closed {
-		return policy.CommitUnsendable // gRPC says so
+func (c *Call) why(t *Task) decision.Commit {
+	if t.Commit == decision.CommitNone && c.closed {
+		return decision.CommitUnsendable // gRPC says so
 	}
 	return t.Commit
 }
@@ -176,7 +176,7 @@ func (c *Call) why(t *Task) policy.Commit {
 // the call goes on with another.
 func (c *Call) refuse(a *attempt, err error) End {
 	a.sender, a.deaf = ended, true
-	if !c.commit(a, policy.CommitUnsendable) || a.claimed {
+	if !c.commit(a, decision.CommitUnsendable) || a.claimed {
 		return c.end(a, false)
 	}
 	c.refused = a
@@ -188,7 +188,7 @@ func (c *Call) refuse(a *attempt, err error) End {
 func (c *Call) unsendable(a *attempt, err error) End {
 	for _, other := range c.running {
 		if other != a && other.live() && other.opened() && !other.deaf && !c.behind(other) {
-			c.commit(other, policy.CommitUnsendable)
+			c.commit(other, decision.CommitUnsendable)
 		}
 	}
 	if c.failure == nil || c.committed != nil { // of a, the application may have seen something

@@ -21,7 +21,7 @@ package streams
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // Settings are what the driver knows of a call. They change once, if the policy comes late.
@@ -53,10 +53,10 @@ const (
 // fills in the exported fields before it first asks, and does not change them.
 type Task struct {
 	Kind    Kind
-	Attempt int           // Goroutine: whose it is. Also of a call that went to an attempt without asking (Acts.Sends, Acts.Receives)
-	Kept    bool          // SendMsg: the message was added to the replay buffer, as [Call.Keeps] allows
-	Commit  policy.Commit // SendMsg of a message that could not be kept: why
-	Makes   bool          // RecvMsg: a message like the one that it receives into can be made
+	Attempt int             // Goroutine: whose it is. Also of a call that went to an attempt without asking (Acts.Sends, Acts.Receives)
+	Kept    bool            // SendMsg: the message was added to the replay buffer, as [Call.Keeps] allows
+	Commit  decision.Commit // SendMsg of a message that could not be kept: why
+	Makes   bool            // RecvMsg: a message like the one that it receives into can be made
 
 	begun   bool // it has asked before
 	over    bool // it is to return Returns

@@ -6,7 +6,7 @@ package streams
 import (
 	"io"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // Ask says what a task does next.
@@ -162,7 +162,7 @@ func (c *Call) opened(a *attempt, err error) End {
 	a.sender, a.receiver = idle, idle
 	c.usable = true
 	if c.set.Single {
-		c.commit(a, policy.CommitNone)
+		c.commit(a, decision.CommitNone)
 	}
 	return c.end(a, false)
 }

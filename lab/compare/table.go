@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/lab/compare/measure"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/lab/compare/measure"
 )
 
 const legend = `× is a client's time over that of another one in the same round: the median of the rounds, and their quartiles.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -27,7 +28,7 @@ type world struct {
 	queue
 
 	scheme  scheme
-	policy  *policy.Policy
+	policy  *decision.Policy
 	config  budget.RatioConfig
 	clients []client
 	part    func() float64 // of the requests that fails now; nil: none
@@ -50,8 +51,8 @@ func newWorld(s scheme, clients int) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{scheme: s, policy: set.Lookup(method), clients: make([]client, clients)}
-	w.config, _ = set.Budgets()[0].Config.(budget.RatioConfig)
+	w := &world{scheme: s, policy: decision.New(set.Lookup(method).Spec()), clients: make([]client, clients)}
+	w.config, _ = set.Config().Budgets[0].Config.(budget.RatioConfig)
 	if s.reserve == nil {
 		w.config.Fleet, w.config.MinPerSecond = budget.FleetConfig{}, s.perSecond
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // What it is worth that a retry goes to another backend, from any number of connections.
@@ -90,12 +90,12 @@ func TestRetryElsewherePolicies(t *testing.T) {
 			t.Errorf("load balancing %s", config)
 		}
 		for _, p := range set.Policies() {
-			if p.Hedge() == nil && p.Spec().Retry.FirstRetryAtOnce != want {
-				t.Errorf("%s: the first retry is sent at once: %v; want %v", p.Name(), p.Spec().Retry.FirstRetryAtOnce, want)
+			if retry := p.Spec().Retry; retry != nil && retry.FirstRetryAtOnce != want {
+				t.Errorf("%s: the first retry is sent at once: %v; want %v", p.Name(), retry.FirstRetryAtOnce, want)
 			}
 		}
-		for _, c := range set.ChangesSince(plain) {
-			if c.What != policy.ChangedLoadBalancing && (c.What != policy.ChangedPolicy || retries == whereElsewhere) {
+		for _, c := range decision.Changes(plain, set) {
+			if !strings.HasPrefix(c, "loadBalancingConfig ") && (!strings.HasPrefix(c, "policy ") || retries == whereElsewhere) {
 				t.Errorf("the file differs in more than where retries go: %v", c)
 			}
 		}

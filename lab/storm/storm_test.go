@@ -86,10 +86,10 @@ func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 			}
 		}
 		p := set.Lookup(s.Fleets[0].Calls[0].Method)
-		if p.MaxAttempts() != attempts {
-			t.Errorf("%s: %d attempts; want %d, as the peers have", s.Title, p.MaxAttempts(), attempts)
-		}
 		retry := *p.Spec().Retry
+		if retry.MaxAttempts != attempts {
+			t.Errorf("%s: %d attempts; want %d, as the peers have", s.Title, retry.MaxAttempts, attempts)
+		}
 		if b := retry.Backoff; b.Initial != initialBackoff || b.Max != maxBackoff {
 			t.Errorf("%s: backoff from %v to %v; want %v to %v, as the peers have", s.Title, b.Initial, b.Max, initialBackoff, maxBackoff)
 		}
@@ -117,7 +117,7 @@ func TestPolicyFile(t *testing.T) {
 	if w := set.Warnings(); len(w) > 0 {
 		t.Errorf("warnings: %v", w)
 	}
-	if len(set.Budgets()) > 0 || set.Throttling() != nil {
+	if c := set.Config(); len(c.Budgets) > 0 || c.Throttling != nil {
 		t.Error("the policies name a budget; want the default one, which the targets are for")
 	}
 	config := budget.Default()

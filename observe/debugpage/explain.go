@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -105,11 +106,12 @@ func (p *page) answer(q url.Values) (explain.Answer, error) {
 	}
 	is := p.retriers[r].Policy()
 	question.MaxAttempts = min(is.MaxAttempts, maxExplained)
-	if entry := is.Set.Lookup(question.Method); entry != nil && min(entry.MaxAttempts(), is.MaxAttempts) > maxExplained {
+	set := decision.Compile(is.Set)
+	if entry := set.Lookup(question.Method); entry != nil && min(entry.MaxAttempts(), is.MaxAttempts) > maxExplained {
 		return explain.Answer{}, fmt.Errorf("%s may have %d attempts; at most %d are explained", question.Method, min(entry.MaxAttempts(), is.MaxAttempts), maxExplained)
 	}
 	level := func(method string) string { return explain.Level(method, protoregistry.GlobalFiles) }
-	return explain.Explain(is.Set, level, question, explain.Draw(1)), nil
+	return explain.Explain(set, level, question, explain.Draw(1)), nil
 }
 
 // question reads what is asked, and of which Retrier.
@@ -180,7 +182,7 @@ func setDuration(to *time.Duration, name, text string) error {
 func steps(reason policy.Reason) []step {
 	var list []step
 	said := "yes"
-	for _, s := range policy.Steps() {
+	for _, s := range decision.Steps() {
 		if s.No == reason {
 			list, said = append(list, step{"no", s.Question, s.No}), "not asked"
 			continue

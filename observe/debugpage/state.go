@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -113,11 +114,12 @@ func byHand(r *interceptor.Retrier) (list []string) {
 func (p *page) state(i int, method string) retrierState {
 	r := p.retriers[i]
 	is := r.Policy()
+	set := decision.Compile(is.Set)
 	s := retrierState{
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
 			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(),
-			Mode: is.Mode.String(), SetMode: is.SetMode.String(), Percent: is.Set.Percent(), Entries: append(otherModes(is.Set), byHand(r)...), Warnings: []string{},
+			Mode: is.Mode.String(), SetMode: is.SetMode.String(), Percent: set.Percent(), Entries: append(otherModes(set), byHand(r)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{r.Waiting(), is.MaxWaiting},
 		Budgets:   []budgetState{},
@@ -148,7 +150,7 @@ func (p *page) state(i int, method string) retrierState {
 }
 
 // otherModes are the entries whose mode or percentage is another than that of the file.
-func otherModes(set *policy.Set) []string {
+func otherModes(set *decision.Set) []string {
 	list := []string{}
 	for _, p := range set.Policies() {
 		if p.Mode() != set.Mode() || p.Percent() != set.Percent() {

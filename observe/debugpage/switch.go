@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -152,7 +153,8 @@ func (m modes) state() []switchState {
 	list := make([]switchState, len(m.retriers))
 	for i, r := range m.retriers {
 		is := r.Policy()
-		list[i] = switchState{Number: i + 1, Source: is.Source, Mode: is.Set.Mode(), Percent: is.Set.Percent()}
+		set := decision.Compile(is.Set)
+		list[i] = switchState{Number: i + 1, Source: is.Source, Mode: set.Mode(), Percent: set.Percent()}
 		for _, s := range r.Switches() {
 			list[i].Set = append(list[i].Set, setMode(s))
 		}

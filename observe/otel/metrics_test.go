@@ -395,8 +395,8 @@ func TestMetricsBadOptions(t *testing.T) {
 	for text, option := range map[string]interceptor.Option{
 		"otel: Metrics(nil): must be a MeterProvider": otel.Metrics(nil),
 		"otel: Metrics: option 1 is nil":              otel.Metrics(provider, otel.GRPCNames(), nil),
-		"otel: Methods(nil): must be a function":  otel.Metrics(provider, otel.Methods(nil)),
-		"otel: Target(nil): must be a function":   otel.Metrics(provider, otel.Target(nil)),
+		"otel: Methods(nil): must be a function":      otel.Metrics(provider, otel.Methods(nil)),
+		"otel: Target(nil): must be a function":       otel.Metrics(provider, otel.Target(nil)),
 	} {
 		if _, err := interceptor.New(set, option); err == nil || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%v; want %s", err, text)

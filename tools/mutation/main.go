@@ -37,14 +37,13 @@ var targets = []target{
 		{"-skip", "^TestModel", "./internal/attempts"},
 		{"-run", "^TestModel", "./internal/attempts"},
 	}},
-	// The files that Decide runs through. The skipped tests take seconds, and are about reading files.
+	{folder: "internal/decision", tests: [][]string{{"./internal/decision"}}},
+	{folder: "internal/lookup", tests: [][]string{{"./internal/lookup"}}},
+	// What Decide asks. The skipped tests take seconds, and are about reading files.
 	{
 		folder: "policy",
-		files: []string{
-			"backoff.go", "codes.go", "commit.go", "cut.go", "decide.go", "idempotency.go", "mode.go", "policy.go",
-			"pushback.go", "transparent_retry.go",
-		},
-		tests: [][]string{{"-skip", "Memory|Bounded|ManyErrors|AnyFile|RepositoryFiles|Watch|Limits|Descriptors", "./policy"}},
+		files:  []string{"backoff.go", "codes.go", "idempotency.go", "mode.go", "policy.go"},
+		tests:  [][]string{{"-skip", "Memory|Bounded|ManyErrors|AnyFile|RepositoryFiles|Watch|Limits|Descriptors", "./policy"}},
 	},
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -69,7 +70,7 @@ func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {
 	var t trace
 	options := []interceptor.Option{interceptor.WithObserver(t.observer())}
 	if s.spent {
-		options = append(options, interceptor.WithBudget(set.Lookup(s.method).Budget(), budget.Empty))
+		options = append(options, interceptor.WithBudget(decision.New(set.Lookup(s.method).Spec()).Budget(), budget.Empty))
 	}
 	retrier, err := interceptor.New(set, options...)
 	if err != nil {

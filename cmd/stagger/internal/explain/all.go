@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -23,7 +24,7 @@ type row struct {
 const others = "(others)"
 
 // rowsOfAPI are the methods of an API.
-func rowsOfAPI(set *policy.Set, known cli.API) []row {
+func rowsOfAPI(set *decision.Set, known cli.API) []row {
 	var rows []row
 	for _, s := range known.Services() {
 		for _, method := range cli.Methods(s) {
@@ -35,7 +36,7 @@ func rowsOfAPI(set *policy.Set, known cli.API) []row {
 }
 
 // rowsOfFile are the methods that a file names, by service in the order of the file.
-func rowsOfFile(set *policy.Set) []row {
+func rowsOfFile(set *decision.Set) []row {
 	policies := set.Policies()
 	rows := make([]row, 0, len(policies))
 	var services []string // in the order of the file
@@ -76,6 +77,6 @@ func rank(method string) int {
 }
 
 // effectOf is the effect for a Retrier with the file's cap of attempts.
-func effectOf(set *policy.Set, known cli.API, path string) explain.Effect {
-	return explain.EffectOf(set, known.Level, path, set.MaxAttemptsLimit())
+func effectOf(set *decision.Set, known cli.API, path string) explain.Effect {
+	return explain.EffectOf(set, known.Level, path, set.Config().MaxAttemptsLimit)
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -45,7 +46,7 @@ methodConfig:
 	}
 	for method, want := range map[string]string{"/acme.Uploads/Put": "3, one after the other", "/acme.Uploads/Get": "3, beside each other (hedging)"} {
 		q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
-		a := explain.Explain(set, cli.API{}.Level, q, explain.Chances{0.5})
+		a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, explain.Chances{0.5})
 		if got := text(a, terminal.Style{}); !strings.Contains(got, want) {
 			t.Errorf("%s: no %q in\n%s", method, want, got)
 		}

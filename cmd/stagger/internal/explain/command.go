@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -183,11 +184,11 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
 	}
-	known, set, _, err := cli.Load(c, file, o.images)
+	known, set, _, err := o.load(c, file)
 	if err != nil {
 		return err
 	}
-	o.MaxAttempts = set.MaxAttemptsLimit()
+	o.MaxAttempts = set.Config().MaxAttemptsLimit
 	a := explain.Explain(set, known.Level, o.Question, explain.Draw(o.seed))
 	if o.format == formatJSON {
 		return cli.WriteJSON(c.OutOrStdout(), a.JSON())
@@ -209,7 +210,7 @@ func (o *options) explainReason(c *cobra.Command) error {
 }
 
 func (o *options) explainAll(c *cobra.Command, file string) error {
-	known, set, data, err := cli.Load(c, file, o.images)
+	known, set, data, err := o.load(c, file)
 	if err != nil {
 		return err
 	}
@@ -230,6 +231,15 @@ func (o *options) explainAll(c *cobra.Command, file string) error {
 	return nil
 }
 
+// load reads the descriptor sets and the policy file.
+func (o *options) load(c *cobra.Command, file string) (known cli.API, set *decision.Set, data []byte, err error) {
+	known, said, data, err := cli.Load(c, file, o.images)
+	if err != nil {
+		return known, nil, nil, err
+	}
+	return known, decision.Compile(said), data, nil
+}
+
 // complete completes a policy file, then the methods that it or its API names. What cannot be read completes
 // nothing: the command itself says why.
 func (o *options) complete(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -239,7 +249,7 @@ func (o *options) complete(c *cobra.Command, args []string, word string) ([]stri
 	if args[0] == "-" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	known, set, _, err := cli.Load(c, args[0], o.images)
+	known, set, _, err := o.load(c, args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -52,7 +53,7 @@ func TestExplainDown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := explain.Explain(set, cli.API{}.Level, explain.Question{Method: method, Code: codes.Unavailable, Down: true, Deadline: row.deadline, MaxAttempts: 5}, explain.Chances{0})
+			a := explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{Method: method, Code: codes.Unavailable, Down: true, Deadline: row.deadline, MaxAttempts: 5}, explain.Chances{0})
 			said := ""
 			for _, f := range a.Facts() {
 				if f.Name == "down" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report"
 	"github.com/stagger-go/stagger/internal/report/terminal"
@@ -74,10 +75,10 @@ func then(e explain.Event, p terminal.Style) string {
 }
 
 // questions are those of the pipeline, and the answers after the last attempt.
-func questions(d policy.Decision, p terminal.Style) string {
+func questions(d decision.Decision, p terminal.Style) string {
 	var b strings.Builder
 	said := "yes"
-	for _, step := range policy.Steps() {
+	for _, step := range decision.Steps() {
 		line := fmt.Sprintf("  %-9s  %-75s %s", said, step.Question, step.No)
 		switch {
 		case step.No == d.Reason:

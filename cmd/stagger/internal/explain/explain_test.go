@@ -23,6 +23,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/explain"
 	"github.com/stagger-go/stagger/internal/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -37,7 +38,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set, q := drawn(rt)
 		random := explain.Draw(rapid.Uint64().Draw(rt, "seed"))
-		a := explain.Explain(set, cli.API{}.Level, q, random)
+		a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, random)
 		var want []time.Duration
 		for _, e := range a.Events {
 			want = append(want, e.At)
@@ -120,7 +121,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(explain.Explain(set, cli.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
+	got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
 		"refused   gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)\n",
@@ -131,7 +132,7 @@ methodConfig:
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := text(explain.Explain(set, cli.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: "/x.Y/Z"}, explain.Chances{0}), terminal.Style{}); !strings.Contains(got, "no entry names it") {
+	if got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: "/x.Y/Z"}, explain.Chances{0}), terminal.Style{}); !strings.Contains(got, "no entry names it") {
 		t.Error(got)
 	}
 }
@@ -148,7 +149,7 @@ methodConfig:
 		t.Fatal(err)
 	}
 	q := explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
-	a := explain.Explain(set, cli.API{}.Level, q, explain.Chances{0.7, 0.9})
+	a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, explain.Chances{0.7, 0.9})
 	var got []string
 	for _, e := range a.Events {
 		got = append(got, fmt.Sprint(e.Decision.Reason, " ", e.Decision.Delay, " of ", e.Least, " to ", e.Longest.Round(time.Millisecond)))
@@ -167,7 +168,7 @@ methodConfig:
 func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set, q := drawnSlow(rt)
-		a := explain.Explain(set, cli.API{}.Level, q, explain.Chances{0})
+		a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, explain.Chances{0})
 		var got []time.Duration
 		var callErr error
 		var took time.Duration

@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // unmatched are the names of a file that match no method of the API: for a client of that API they are typing errors.
-func unmatched(file string, data []byte, set *policy.Set, known cli.API) []policy.Diagnostic {
+func unmatched(file string, data []byte, set *decision.Set, known cli.API) []policy.Diagnostic {
 	methods := map[string][]string{}
 	for _, s := range known.Services() {
 		methods[string(s.FullName())] = cli.Methods(s)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -56,8 +57,9 @@ func (r *report) amplify(depth int) {
 	if depth == 0 || r.set == nil {
 		return
 	}
-	for _, p := range r.set.Policies() {
-		if n := min(p.MaxAttempts(), r.set.MaxAttemptsLimit()); n > 1 {
+	set := decision.Compile(r.set)
+	for _, p := range set.Policies() {
+		if n := min(p.MaxAttempts(), set.Config().MaxAttemptsLimit); n > 1 {
 			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: policy.SeverityNote, File: r.file, Field: p.Name().String(), Message: fmt.Sprintf(
 				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
 				depth, math.Pow(float64(n), float64(depth)), n)})

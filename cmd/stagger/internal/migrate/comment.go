@@ -146,7 +146,7 @@ func (c commenter) undeclared(service string, methods []string) string {
 		full := fmt.Sprintf("/%s/%s", service, method)
 		level := c.known.Level(full)
 		p := c.set.Lookup(full)
-		return level == "NO_SIDE_EFFECTS" || level == "IDEMPOTENT" || p != nil && p.Safe(full)
+		return level == "NO_SIDE_EFFECTS" || level == "IDEMPOTENT" || p != nil && p.Spec().Idempotency == policy.IdempotencyAssume
 	})
 	if len(methods) == 0 {
 		return ""

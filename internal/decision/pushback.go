@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package decision
 
 import (
 	"errors"
@@ -35,7 +35,7 @@ const pushbackJitter = 0.1
 
 // After is the delay to wait, with jitter: at least what the server asks for. r is a chance in [0, 1).
 func (p Pushback) After(r float64) time.Duration {
-	spread := toDuration(r * pushbackJitter * float64(p.Delay))
+	spread := time.Duration(r * pushbackJitter * float64(p.Delay))
 	return p.Delay + min(spread, math.MaxInt64-p.Delay)
 }
 

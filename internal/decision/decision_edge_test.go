@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -17,7 +18,7 @@ func TestDecideEdges(t *testing.T) {
 	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.Unavailable, codes.DeadlineExceeded) })
 	t.Run("a timeout is no failure yet, listed or not", func(t *testing.T) {
 		t.Parallel()
-		call, out, b := policy.Call{Attempts: 1, Safe: true}, failed(codes.DeadlineExceeded), &purse{}
+		call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.DeadlineExceeded), &purse{}
 		out.TimedOut = true
 		if d := p.Decide(&call, &out, b, noon, 0); !d.Retry || b.failed != 0 {
 			t.Errorf("%+v, %d failures; want a retry and none", d, b.failed)
@@ -25,15 +26,15 @@ func TestDecideEdges(t *testing.T) {
 	})
 	t.Run("a deadline ages past", func(t *testing.T) {
 		t.Parallel()
-		call, out := policy.Call{Attempts: 1, Safe: true, Deadline: time.Unix(-1<<40, 0)}, failed(codes.Unavailable)
+		call, out := decision.Call{Attempts: 1, Safe: true, Deadline: time.Unix(-1<<40, 0)}, failed(codes.Unavailable)
 		if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.ReasonDeadlineTooClose {
 			t.Errorf("%+v; want deadline_too_close", d)
 		}
 	})
 	t.Run("a refusal says what the server said", func(t *testing.T) {
 		t.Parallel()
-		call, out := policy.Call{Attempts: 1, Safe: true}, pushed(codes.Unavailable, "-1")
-		if d := p.Decide(&call, &out, &purse{}, noon, 0); !d.Pushback.Stop || d.Pushback.Source != policy.PushbackTrailer {
+		call, out := decision.Call{Attempts: 1, Safe: true}, pushed(codes.Unavailable, "-1")
+		if d := p.Decide(&call, &out, &purse{}, noon, 0); !d.Pushback.Stop || d.Pushback.Source != decision.PushbackTrailer {
 			t.Errorf("%+v; want the server's stop", d)
 		}
 	})
@@ -41,18 +42,15 @@ func TestDecideEdges(t *testing.T) {
 
 func TestDecideHedge(t *testing.T) {
 	t.Parallel()
-	slowAfter := func(cancel bool) *policy.Policy {
+	slowAfter := func(cancel bool) *decision.Policy {
 		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = time.Second, cancel })
 	}
-	hedged, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hedged := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable)}})
 	slow, cut := failed(codes.DeadlineExceeded), failed(codes.Unavailable)
 	slow.TimedOut, cut.Resumes = true, true
 	for name, row := range map[string]struct {
-		policy  *policy.Policy
-		out     policy.Outcome
+		policy  *decision.Policy
+		out     decision.Outcome
 		inPlace bool
 		reason  policy.Reason
 		delay   time.Duration
@@ -68,7 +66,7 @@ func TestDecideHedge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := decided(row.policy, &policy.Call{Attempts: 1, Safe: true, InPlace: row.inPlace}, row.out, &purse{})
+			d := decided(row.policy, &decision.Call{Attempts: 1, Safe: true, InPlace: row.inPlace}, row.out, &purse{})
 			if !d.Retry || d.Reason != row.reason || d.Delay != row.delay {
 				t.Errorf("%+v; want %s after %v", d, row.reason, row.delay)
 			}
@@ -81,7 +79,7 @@ func TestCallProgress(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, nil)
 	for reset, want := range map[bool]time.Duration{false: 400 * ms, true: 100 * ms} {
-		call := policy.Call{Attempts: 1, Safe: true}
+		call := decision.Call{Attempts: 1, Safe: true}
 		for range 2 {
 			call.Sent(decided(p, &call, failed(codes.Unavailable), &purse{}))
 		}

@@ -1,15 +1,22 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+// Package decision says what follows an attempt of a call that failed, or that is slow.
+//
+// [Compile] turns the policies of a program into what [Policy.Decide] asks, step by step: whether another attempt follows
+// an [Outcome], and when. Each refusal has a name, its [policy.Reason]. Whether an attempt may still be sent when its wait
+// is over says [Refusal]. Both take time and chance as arguments and start nothing, so that the interceptor, an
+// explanation and a simulation run the same code. How much extra load is allowed is not decided here: see package budget.
+package decision
 
 import (
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // Call is how far a call has come. It belongs to one call and is not safe for concurrent use.
@@ -64,7 +71,7 @@ type Outcome struct {
 type Decision struct {
 	Retry    bool
 	Delay    time.Duration // before the next attempt; 0 if there is none
-	Reason   Reason
+	Reason   policy.Reason
 	Pushback Pushback // the server's word, if it said one
 	Commit   Commit   // with the reason Committed
 
@@ -75,7 +82,7 @@ type Decision struct {
 // Shadow reports whether another attempt would have followed, and does not since the call's mode is OBSERVE: Reason and
 // Delay say which.
 func (d Decision) Shadow() bool {
-	return !d.Retry && (d.Reason == ReasonRetry || d.Reason == ReasonHedge)
+	return !d.Retry && (d.Reason == policy.ReasonRetry || d.Reason == policy.ReasonHedge)
 }
 
 // Decide says what follows an attempt of c that ended with out: the whole of it, read from top to
@@ -83,58 +90,58 @@ func (d Decision) Shadow() bool {
 // before the wait, so that a refusal adds no latency. r is a chance in [0, 1).
 func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64) Decision {
 	var (
-		code            = bit(p.codeOf(out))
+		code            = p.codeOf(out)
 		own             = p.ownFor(out)
 		push            = ReadPushback(out.Status, out.Header, out.Trailer, now)
-		listed          = p.Retryable(out) && own.allows(out, push)
+		listed          = p.Retryable(out) && allows(own, out, push)
 		limit, bo, cost = p.with(own)
 	)
 	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16).
 	if out.failed() && (listed || push.Stop) {
 		g.Fail()
 	}
-	no := func(reason Reason) Decision { return Decision{Reason: reason, Pushback: push} }
+	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: push} }
 	switch commit := p.committed(c, out); {
 	case out.Final, !listed && !out.TimedOut:
-		return no(ReasonNonRetryable)
+		return no(policy.ReasonNonRetryable)
 	case commit != CommitNone:
-		return Decision{Reason: ReasonCommitted, Commit: commit, Pushback: push}
+		return Decision{Reason: policy.ReasonCommitted, Commit: commit, Pushback: push}
 	case c.exhausted(limit):
-		return no(ReasonAttemptsExhausted)
+		return no(policy.ReasonAttemptsExhausted)
 	case !p.mayRepeat(c, out):
-		return no(ReasonNotIdempotent)
+		return no(policy.ReasonNotIdempotent)
 	case c.Stopped, p.Forbids(push):
-		return no(ReasonPushbackStop)
+		return no(policy.ReasonPushbackStop)
 	case c.Followed:
-		return no(ReasonFollowed)
+		return no(policy.ReasonFollowed)
 	case p.leavesTo(c):
-		return no(ReasonChainStop)
+		return no(policy.ReasonChainStop)
 	case g.Off() != "":
 		return no(g.Off())
 	case g.Open():
-		return no(ReasonBreakerOpen)
+		return no(policy.ReasonBreakerOpen)
 	case out.TimedOut && g.LatencyUnknown():
-		return no(ReasonLatencyUnknown)
+		return no(policy.ReasonLatencyUnknown)
 	case !out.Unsent && g.SlowEverywhere(out):
-		return no(ReasonSlowEverywhere)
+		return no(policy.ReasonSlowEverywhere)
 	case g.Overloaded():
-		return no(ReasonOverloaded)
+		return no(policy.ReasonOverloaded)
 	}
 	if out.Resumes && p.spec.Hedge != nil {
 		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
 	}
 	d := c.next(push, bo, p.atOnce(c, out, code, bo), r)
 	if !c.InPlace && (p.spec.Hedge != nil || out.TimedOut && p.Parallel()) {
-		d.Reason = ReasonHedge
+		d.Reason = policy.ReasonHedge
 	}
 	switch {
 	case !c.fits(d.Delay, p.retry.MinAttemptTime, now):
-		return no(ReasonDeadlineTooClose)
+		return no(policy.ReasonDeadlineTooClose)
 	case d.Delay > 0 && !g.Enter():
-		return no(ReasonTooManyWaiting)
+		return no(policy.ReasonTooManyWaiting)
 	case !g.Withdraw(out, cost):
 		g.Leave()
-		return no(ReasonBudgetExhausted)
+		return no(policy.ReasonBudgetExhausted)
 	}
 	return d
 }
@@ -167,7 +174,7 @@ const (
 
 // Refusal says why an attempt is not sent, or does not wait any longer; "" if it is, or does. What Decide has answered
 // with yes is not asked again, but for what may have changed meanwhile.
-func Refusal(phase Phase, d Departure) Reason {
+func Refusal(phase Phase, d Departure) policy.Reason {
 	var (
 		first   = phase == PhaseFirst
 		waiting = phase == PhaseWaiting
@@ -175,44 +182,22 @@ func Refusal(phase Phase, d Departure) Reason {
 	)
 	switch {
 	case first && !d.Admit():
-		return ReasonOverloaded
+		return policy.ReasonOverloaded
 	case !first && d.Off() != "":
 		return d.Off()
 	case waiting && d.NotConnected():
-		return ReasonNotConnected
+		return policy.ReasonNotConnected
 	case waiting && d.TooLate():
-		return ReasonDeadlineTooClose
+		return policy.ReasonDeadlineTooClose
 	case waiting && !d.Enter():
-		return ReasonTooManyWaiting
+		return policy.ReasonTooManyWaiting
 	case due && !d.Confirm():
-		return ReasonBudgetExhausted
+		return policy.ReasonBudgetExhausted
 	case phase == PhaseReplacing && d.Open(), (first || phase == PhaseSending) && !d.Allow():
-		return ReasonBreakerOpen
+		return policy.ReasonBreakerOpen
 	default:
 		return ""
 	}
-}
-
-// Retryable reports whether another attempt may end better than out, by its code or by a classifier's word.
-func (p *Policy) Retryable(out *Outcome) bool {
-	return out.Again || p.retry.Codes&bit(p.codeOf(out)) != 0
-}
-
-// codeOf is the code that an outcome counts as.
-func (p *Policy) codeOf(out *Outcome) codes.Code {
-	if out.As != codes.OK {
-		return out.As
-	}
-	for i := range p.retry.Overrides {
-		o := &p.retry.Overrides[i]
-		if o.Codes.Has(out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) && o.Info.in(out.Status) {
-			return o.As
-		}
-	}
-	if isCut(out.Status) {
-		return p.codeOfCut()
-	}
-	return out.Status.Code()
 }
 
 // committed is what has committed the call to its attempt.
@@ -226,9 +211,9 @@ func (p *Policy) committed(c *Call, out *Outcome) Commit {
 // leavesTo reports whether the retry is left to the caller further up, whose retry c is part of.
 func (p *Policy) leavesTo(c *Call) bool {
 	switch p.retry.Chain {
-	case ChainSuppress:
+	case policy.ChainSuppress:
 		return c.InRetry
-	case ChainOnce:
+	case policy.ChainOnce:
 		return c.InRetry && c.Attempts > 1
 	default:
 		return false
@@ -245,30 +230,72 @@ func (c *Call) fits(delay, attempt time.Duration, now time.Time) bool {
 }
 
 // resumption is the backoff before the rest of a hedged stream is asked for.
-var resumption = DefaultRetry().Backoff
+var resumption = policy.DefaultRetry().Backoff
 
 // atOnceWithin spreads first retries that are sent at once: calls that failed together do not come back in one instant.
 const atOnceWithin = time.Millisecond
 
 // atOnce reports whether the retry is the first, and need not wait for its backoff. Who has too much to do is not asked
 // again at once, nor is a backend that many streams were cut from; and a code with a backoff of its own keeps that.
-func (p *Policy) atOnce(c *Call, out *Outcome, code CodeSet, b *Backoff) bool {
+func (p *Policy) atOnce(c *Call, out *Outcome, code codes.Code, b *policy.Backoff) bool {
 	return p.retry.FirstRetryAtOnce && c.Attempts == 1 && !out.Resumes &&
-		code != bit(codes.ResourceExhausted) && b == &p.retry.Backoff
+		code != codes.ResourceExhausted && b == &p.retry.Backoff
 }
 
 // next is the decision to retry, with its delay.
-func (c *Call) next(push Pushback, b *Backoff, atOnce bool, r float64) Decision {
-	d := Decision{Retry: true, Reason: ReasonRetry, Pushback: push}
+func (c *Call) next(push Pushback, b *policy.Backoff, atOnce bool, r float64) Decision {
+	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: push}
 	if push.Source != "" {
 		d.Delay = push.After(r)
 		return d // and the progression starts again
 	}
 	if atOnce {
-		d.Delay = toDuration(r * float64(atOnceWithin))
+		d.Delay = time.Duration(r * float64(atOnceWithin))
 		return d // and the progression starts with the next retry
 	}
 	d.Delay = b.Delay(c.retries, c.previous, r)
 	d.retries, d.previous = c.retries+1, d.Delay
 	return d
+}
+
+// Commit is what made an attempt the only one of its call. Metrics, logs and errors print it beside
+// [policy.ReasonCommitted].
+type Commit string
+
+// What commits. A unary call shows nothing before it ends, so that only headers can commit it, by a
+// policy with commitOn HEADERS.
+const (
+	CommitNone            Commit = ""
+	CommitMessage         Commit = "message"          // the application has received one
+	CommitHeaders         Commit = "headers"          // it has seen them, or the policy says commitOn HEADERS
+	CommitContext         Commit = "context"          // it has asked for the attempt's context
+	CommitBufferFull      Commit = "buffer_full"      // a message did not fit into the replay buffer
+	CommitPreparedMessage Commit = "prepared_message" // a grpc.PreparedMsg, whose bytes nobody knows, was sent
+	CommitUnsendable      Commit = "unsendable"       // a message could not be sent, and could not be by another attempt
+)
+
+// Step is one question of [Policy.Decide].
+type Step struct {
+	Question string
+	No       policy.Reason // what ends the call if the answer is no
+}
+
+// Steps are the questions, in the order in which they are asked.
+func Steps() []Step {
+	return []Step{
+		{"Does the outcome mean that another attempt may help?", policy.ReasonNonRetryable},
+		{"Has the application seen no part of the attempt?", policy.ReasonCommitted},
+		{"Is an attempt left?", policy.ReasonAttemptsExhausted},
+		{"May the method be repeated?", policy.ReasonNotIdempotent},
+		{"Does the server allow it, after a delay that is not above maxPushback?", policy.ReasonPushbackStop},
+		{"Is it the newest attempt that has failed?", policy.ReasonFollowed},
+		{"Is it not a caller further up who owns the retry?", policy.ReasonChainStop},
+		{"Is the circuit closed?", policy.ReasonBreakerOpen},
+		{"Is it known how long the method usually takes, before it is hedged?", policy.ReasonLatencyUnknown},
+		{"Were the last answers to all calls of the method fast?", policy.ReasonSlowEverywhere},
+		{"Does admission expect an answer before the deadline?", policy.ReasonOverloaded},
+		{"Do delay and attempt fit before the deadline?", policy.ReasonDeadlineTooClose},
+		{"Is there room for one more call that waits?", policy.ReasonTooManyWaiting},
+		{"Has the traffic earned another attempt?", policy.ReasonBudgetExhausted},
+	}
 }

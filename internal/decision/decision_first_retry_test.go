@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
 	"testing"
@@ -9,11 +9,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // decided is what follows an attempt of c that ended with out, by a chance of one half.
-func decided(p *policy.Policy, c *policy.Call, out policy.Outcome, g policy.Gates) policy.Decision {
+func decided(p *decision.Policy, c *decision.Call, out decision.Outcome, g decision.Gates) decision.Decision {
 	return p.Decide(c, &out, g, noon, 0.5)
 }
 
@@ -27,23 +28,23 @@ func TestFirstRetryAtOnce(t *testing.T) {
 		r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Unknown), As: codes.ResourceExhausted}}
 	}
 	for name, row := range map[string]struct {
-		out   policy.Outcome
+		out   decision.Outcome
 		sent  int
 		delay time.Duration
 	}{
 		"after a failure":               {failed(codes.Unavailable), 1, 500 * time.Microsecond},
-		"after a timeout":               {policy.Outcome{Status: failed(codes.DeadlineExceeded).Status, TimedOut: true}, 1, 500 * time.Microsecond},
+		"after a timeout":               {decision.Outcome{Status: failed(codes.DeadlineExceeded).Status, TimedOut: true}, 1, 500 * time.Microsecond},
 		"after too much":                {failed(codes.ResourceExhausted), 1, 100 * ms},
 		"after what counts as too much": {failed(codes.Unknown), 1, 100 * ms},
 		"a code with its own backoff":   {failed(codes.Aborted), 1, 7 * ms},
 		"a delay that the server named": {pushed(codes.Unavailable, "40"), 1, 42 * ms},
-		"the rest of a stream":          {policy.Outcome{Status: failed(codes.Unavailable).Status, Resumes: true}, 1, 100 * ms},
+		"the rest of a stream":          {decision.Outcome{Status: failed(codes.Unavailable).Status, Resumes: true}, 1, 100 * ms},
 		"the second retry":              {failed(codes.Unavailable), 2, 100 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := &purse{}
-			d := decided(mustPolicy(t, atOnce), &policy.Call{Attempts: row.sent, Safe: true}, row.out, g)
+			d := decided(mustPolicy(t, atOnce), &decision.Call{Attempts: row.sent, Safe: true}, row.out, g)
 			if !d.Retry || d.Delay != row.delay || g.entered != 1 {
 				t.Errorf("%+v, %d slots; want a retry after %v with a slot", d, g.entered, row.delay)
 			}
@@ -51,7 +52,7 @@ func TestFirstRetryAtOnce(t *testing.T) {
 	}
 	t.Run("then the backoff begins", func(t *testing.T) {
 		t.Parallel()
-		p, call := mustPolicy(t, atOnce), &policy.Call{Attempts: 1, Safe: true}
+		p, call := mustPolicy(t, atOnce), &decision.Call{Attempts: 1, Safe: true}
 		for i, want := range []time.Duration{500 * time.Microsecond, 100 * ms, 200 * ms} {
 			d := decided(p, call, failed(codes.Unavailable), &purse{})
 			if d.Delay != want {
@@ -62,7 +63,7 @@ func TestFirstRetryAtOnce(t *testing.T) {
 	})
 	t.Run("no slot", func(t *testing.T) {
 		t.Parallel()
-		d := decided(mustPolicy(t, atOnce), &policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{full: true})
+		d := decided(mustPolicy(t, atOnce), &decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{full: true})
 		if d.Reason != policy.ReasonTooManyWaiting {
 			t.Errorf("%s; want %s", d.Reason, policy.ReasonTooManyWaiting)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
 	"testing"
@@ -9,12 +9,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func TestDecideLeavesWaitLimit(t *testing.T) {
 	t.Parallel()
-	call, out, p := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), purse{empty: true}
+	call, out, p := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), purse{empty: true}
 	mustPolicy(t, nil).Decide(&call, &out, &p, noon, 0)
 	if p.entered != 1 || p.left != 1 {
 		t.Errorf("entered %d times, left %d times", p.entered, p.left)
@@ -27,7 +28,7 @@ func TestDecideCostFactor(t *testing.T) {
 		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), CostFactor: 2.5}}
 	})
 	for code, want := range map[codes.Code]float64{codes.ResourceExhausted: 2.5, codes.Unavailable: 1} {
-		call, out, p := policy.Call{Attempts: 1, Safe: true}, failed(code), purse{}
+		call, out, p := decision.Call{Attempts: 1, Safe: true}, failed(code), purse{}
 		dear.Decide(&call, &out, &p, noon, 0)
 		if p.factor != want {
 			t.Errorf("%v: times %v; want %v", code, p.factor, want)
@@ -41,9 +42,9 @@ func TestDecideCommit(t *testing.T) {
 	out.Header = metadata.MD{}
 	onHeaders := mustPolicy(t, func(r *policy.RetrySpec) { r.CommitOnHeaders = true })
 	for _, row := range []struct {
-		seen, want policy.Commit
-	}{{policy.CommitNone, policy.CommitHeaders}, {policy.CommitBufferFull, policy.CommitBufferFull}} {
-		call := policy.Call{Attempts: 1, Safe: true, Committed: row.seen}
+		seen, want decision.Commit
+	}{{decision.CommitNone, decision.CommitHeaders}, {decision.CommitBufferFull, decision.CommitBufferFull}} {
+		call := decision.Call{Attempts: 1, Safe: true, Committed: row.seen}
 		if d := onHeaders.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.ReasonCommitted || d.Commit != row.want {
 			t.Errorf("%q: %s by %q; want %q", row.seen, d.Reason, d.Commit, row.want)
 		}

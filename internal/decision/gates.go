@@ -1,7 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package decision
+
+import "github.com/stagger-go/stagger/policy"
 
 // Gates are what has a say in whether another attempt follows, beside the policy itself. They belong
 // to one call.
@@ -16,8 +18,8 @@ type Gates interface {
 
 // Switch is what [Policy.Decide] asks of those who may forbid all further attempts at any time.
 type Switch interface {
-	// Off is why nothing may be sent any more: [ReasonClosed], [ReasonModeOff]; "" if it may be.
-	Off() Reason
+	// Off is why nothing may be sent any more: [policy.ReasonClosed], [policy.ReasonModeOff]; "" if it may be.
+	Off() policy.Reason
 }
 
 // Breaker is what [Policy.Decide] asks of a circuit breaker.

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,12 +31,12 @@ func TestCuts(t *testing.T) {
 			r.Codes, r.PerCode = policy.Codes(codes.Internal, codes.Unavailable), perCode
 		}
 	}
-	internal := func(message string) policy.Outcome {
-		return policy.Outcome{Status: status.New(codes.Internal, message)}
+	internal := func(message string) decision.Outcome {
+		return decision.Outcome{Status: status.New(codes.Internal, message)}
 	}
 	for name, row := range map[string]struct {
 		policy func(*policy.RetrySpec)
-		out    policy.Outcome
+		out    decision.Outcome
 		unsafe bool
 		want   policy.Reason
 		cost   float64 // 0: the budget is not asked
@@ -48,7 +49,7 @@ func TestCuts(t *testing.T) {
 		"reset, another error":                  {nil, internal(reset + "PROTOCOL_ERROR"), false, policy.ReasonNonRetryable, 0},
 		"wrapped":                               {nil, internal("orders: rpc error: code = Internal desc = " + trailers), false, policy.ReasonRetry, 1},
 		"INTERNAL for another reason":           {nil, internal("unexpected EOF"), false, policy.ReasonNonRetryable, 0},
-		"another code with the text":            {nil, policy.Outcome{Status: status.New(codes.Unknown, trailers)}, false, policy.ReasonNonRetryable, 0},
+		"another code with the text":            {nil, decision.Outcome{Status: status.New(codes.Unknown, trailers)}, false, policy.ReasonNonRetryable, 0},
 		"not safe to repeat":                    {nil, internal(trailers), true, policy.ReasonNotIdempotent, 0},
 		"settings of UNAVAILABLE":               {both(settings(2, codes.Unavailable)), internal(trailers), false, policy.ReasonRetry, 2},
 		"settings of INTERNAL first":            {both(settings(2, codes.Unavailable), settings(3, codes.Internal)), internal(trailers), false, policy.ReasonRetry, 3},
@@ -59,12 +60,12 @@ func TestCuts(t *testing.T) {
 		"an override to INTERNAL wins": {func(r *policy.RetrySpec) {
 			r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Internal), As: codes.Internal}}
 		}, internal(trailers), false, policy.ReasonNonRetryable, 0},
-		"a classifier wins": {nil, policy.Outcome{Status: status.New(codes.Internal, trailers), As: codes.DataLoss}, false, policy.ReasonNonRetryable, 0},
+		"a classifier wins": {nil, decision.Outcome{Status: status.New(codes.Internal, trailers), As: codes.DataLoss}, false, policy.ReasonNonRetryable, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked purse
-			d := mustPolicy(t, row.policy).Decide(&policy.Call{Attempts: 1, Safe: !row.unsafe}, &row.out, &asked, noon, 0)
+			d := mustPolicy(t, row.policy).Decide(&decision.Call{Attempts: 1, Safe: !row.unsafe}, &row.out, &asked, noon, 0)
 			if d.Reason != row.want || asked.factor != row.cost || row.cost > 0 && asked.failed != 1 {
 				t.Errorf("%s, cost %v, %d failures; want %s, %v", d.Reason, asked.factor, asked.failed, row.want, row.cost)
 			}
@@ -75,12 +76,9 @@ func TestCuts(t *testing.T) {
 		for code, want := range map[codes.Code]policy.Reason{
 			codes.Unavailable: policy.ReasonHedge, codes.Internal: policy.ReasonHedge, codes.Aborted: policy.ReasonNonRetryable,
 		} {
-			p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(code)}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(code)}})
 			out := internal(trailers)
-			if d := p.Decide(&policy.Call{Attempts: 1, Safe: true}, &out, new(purse), noon, 0); d.Reason != want {
+			if d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, &out, new(purse), noon, 0); d.Reason != want {
 				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)
 			}
 		}

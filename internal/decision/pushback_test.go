@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // gRFC A6: a signed 32-bit integer without needless leading zeros. grpc-go itself takes "+5", "005"
@@ -31,7 +31,7 @@ func TestParsePushback(t *testing.T) {
 		"1000":       time.Second,
 		"2147483647": math.MaxInt32 * ms,
 	} {
-		if got, ok := policy.ParsePushback(text); !ok || got != want {
+		if got, ok := decision.ParsePushback(text); !ok || got != want {
 			t.Errorf("ParsePushback(%q) = %v, %v; want %v", text, got, ok, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestParsePushback(t *testing.T) {
 		"-1", "-0", "-2147483648", "2147483648", "-2147483649", "9223372036854775807", "99999999999999999999",
 		"+5", "005", "00", "", " 5", "5 ", "1.5", "1e3", "0x10", "1_000", "abc", "５", strings.Repeat("1", 64<<10),
 	} {
-		if got, ok := policy.ParsePushback(text); ok {
+		if got, ok := decision.ParsePushback(text); ok {
 			t.Errorf("ParsePushback(%.20q) = %v; want stop", text, got)
 		}
 	}
@@ -59,12 +59,12 @@ func TestParseRetryAfter(t *testing.T) {
 		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second,
 		"Sun, 01 Mar 2026 11:00:00 GMT": 0,
 	} {
-		if got, ok := policy.ParseRetryAfter(text, now); !ok || got != want {
+		if got, ok := decision.ParseRetryAfter(text, now); !ok || got != want {
 			t.Errorf("ParseRetryAfter(%q) = %v, %v; want %v", text, got, ok, want)
 		}
 	}
 	for _, text := range []string{"", "-1", "+1", "1.5", "soon"} {
-		if got, ok := policy.ParseRetryAfter(text, now); ok {
+		if got, ok := decision.ParseRetryAfter(text, now); ok {
 			t.Errorf("ParseRetryAfter(%q) = %v; want nothing", text, got)
 		}
 	}
@@ -92,31 +92,31 @@ func TestReadPushbackOrder(t *testing.T) {
 		name            string
 		st              *status.Status
 		header, trailer metadata.MD
-		want            policy.Pushback
+		want            decision.Pushback
 	}{
-		{"nothing said", plain, nil, nil, policy.Pushback{}},
-		{"trailer", plain, nil, metadata.Pairs(policy.PushbackTrailer, "100"), policy.Pushback{Source: policy.PushbackTrailer, Delay: 100 * ms}},
-		{"negative stops", plain, nil, metadata.Pairs(policy.PushbackTrailer, "-1"), policy.Pushback{Source: policy.PushbackTrailer, Stop: true}},
-		{"malformed stops", plain, nil, metadata.Pairs(policy.PushbackTrailer, "soon"), policy.Pushback{Source: policy.PushbackTrailer, Stop: true}},
-		{"two values stop", plain, nil, metadata.Pairs(policy.PushbackTrailer, "7", policy.PushbackTrailer, "8"), policy.Pushback{Source: policy.PushbackTrailer, Stop: true}},
-		{"a pushback in the header is not one", plain, metadata.Pairs(policy.PushbackTrailer, "100"), nil, policy.Pushback{}},
-		{"RetryInfo", info, nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: 2 * time.Second}},
-		{"trailer before RetryInfo", info, nil, metadata.Pairs(policy.PushbackTrailer, "1"), policy.Pushback{Source: policy.PushbackTrailer, Delay: ms}},
-		{"RetryInfo before retry-after", info, nil, metadata.Pairs(policy.RetryAfter, "9"), policy.Pushback{Source: policy.RetryInfo, Delay: 2 * time.Second}},
-		{"retry-after in the trailer", plain, nil, metadata.Pairs(policy.RetryAfter, "3"), policy.Pushback{Source: policy.RetryAfter, Delay: 3 * time.Second}},
-		{"retry-after in the header", plain, metadata.Pairs(policy.RetryAfter, "3"), nil, policy.Pushback{Source: policy.RetryAfter, Delay: 3 * time.Second}},
-		{"malformed retry-after says nothing", plain, nil, metadata.Pairs(policy.RetryAfter, "soon"), policy.Pushback{}},
-		{"the longest RetryInfo holds", withDetails(t, durationpb.New(time.Second), durationpb.New(3*time.Second)), nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: 3 * time.Second}},
-		{"RetryInfo of nothing means at once", withDetails(t, durationpb.New(0)), nil, nil, policy.Pushback{Source: policy.RetryInfo}},
-		{"negative RetryInfo says nothing", withDetails(t, durationpb.New(-time.Second)), nil, nil, policy.Pushback{}},
-		{"RetryInfo without delay says nothing", withDetails(t, nil), nil, nil, policy.Pushback{}},
-		{"invalid RetryInfo says nothing", withDetails(t, &durationpb.Duration{Seconds: 1, Nanos: -1}), nil, nil, policy.Pushback{}},
-		{"RetryInfo beyond its type is the longest", withDetails(t, &durationpb.Duration{Seconds: math.MaxInt64}), nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: math.MaxInt64}},
-		{"huge RetryInfo saturates", withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000}), nil, nil, policy.Pushback{Source: policy.RetryInfo, Delay: math.MaxInt64}},
+		{"nothing said", plain, nil, nil, decision.Pushback{}},
+		{"trailer", plain, nil, metadata.Pairs(decision.PushbackTrailer, "100"), decision.Pushback{Source: decision.PushbackTrailer, Delay: 100 * ms}},
+		{"negative stops", plain, nil, metadata.Pairs(decision.PushbackTrailer, "-1"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
+		{"malformed stops", plain, nil, metadata.Pairs(decision.PushbackTrailer, "soon"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
+		{"two values stop", plain, nil, metadata.Pairs(decision.PushbackTrailer, "7", decision.PushbackTrailer, "8"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
+		{"a pushback in the header is not one", plain, metadata.Pairs(decision.PushbackTrailer, "100"), nil, decision.Pushback{}},
+		{"RetryInfo", info, nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: 2 * time.Second}},
+		{"trailer before RetryInfo", info, nil, metadata.Pairs(decision.PushbackTrailer, "1"), decision.Pushback{Source: decision.PushbackTrailer, Delay: ms}},
+		{"RetryInfo before retry-after", info, nil, metadata.Pairs(decision.RetryAfter, "9"), decision.Pushback{Source: decision.RetryInfo, Delay: 2 * time.Second}},
+		{"retry-after in the trailer", plain, nil, metadata.Pairs(decision.RetryAfter, "3"), decision.Pushback{Source: decision.RetryAfter, Delay: 3 * time.Second}},
+		{"retry-after in the header", plain, metadata.Pairs(decision.RetryAfter, "3"), nil, decision.Pushback{Source: decision.RetryAfter, Delay: 3 * time.Second}},
+		{"malformed retry-after says nothing", plain, nil, metadata.Pairs(decision.RetryAfter, "soon"), decision.Pushback{}},
+		{"the longest RetryInfo holds", withDetails(t, durationpb.New(time.Second), durationpb.New(3*time.Second)), nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: 3 * time.Second}},
+		{"RetryInfo of nothing means at once", withDetails(t, durationpb.New(0)), nil, nil, decision.Pushback{Source: decision.RetryInfo}},
+		{"negative RetryInfo says nothing", withDetails(t, durationpb.New(-time.Second)), nil, nil, decision.Pushback{}},
+		{"RetryInfo without delay says nothing", withDetails(t, nil), nil, nil, decision.Pushback{}},
+		{"invalid RetryInfo says nothing", withDetails(t, &durationpb.Duration{Seconds: 1, Nanos: -1}), nil, nil, decision.Pushback{}},
+		{"RetryInfo beyond its type is the longest", withDetails(t, &durationpb.Duration{Seconds: math.MaxInt64}), nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: math.MaxInt64}},
+		{"huge RetryInfo saturates", withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000}), nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: math.MaxInt64}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if got := policy.ReadPushback(row.st, row.header, row.trailer, time.Unix(0, 0)); got != row.want {
+			if got := decision.ReadPushback(row.st, row.header, row.trailer, time.Unix(0, 0)); got != row.want {
 				t.Errorf("ReadPushback = %+v; want %+v", got, row.want)
 			}
 		})
@@ -132,7 +132,7 @@ func TestReadPushbackBadDetails(t *testing.T) {
 		{},
 		nil,
 	}
-	if got := policy.ReadPushback(status.FromProto(p), nil, nil, time.Unix(0, 0)); got != (policy.Pushback{}) {
+	if got := decision.ReadPushback(status.FromProto(p), nil, nil, time.Unix(0, 0)); got != (decision.Pushback{}) {
 		t.Errorf("ReadPushback = %+v; want nothing", got)
 	}
 }
@@ -144,7 +144,7 @@ func FuzzParsePushback(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		delay, ok := policy.ParsePushback(text)
+		delay, ok := decision.ParsePushback(text)
 		if ok != (grammar.MatchString(text) && (len(text) < 10 || len(text) == 10 && text <= "2147483647")) {
 			t.Errorf("ParsePushback(%q) ok = %v", text, ok)
 		}
@@ -158,7 +158,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 	f.Add("120", int64(0))
 	f.Add("Sun, 01 Mar 2026 12:00:30 GMT", int64(1_772_366_400))
 	f.Fuzz(func(t *testing.T, text string, now int64) {
-		if delay, ok := policy.ParseRetryAfter(text, time.Unix(now, 0)); ok && delay < 0 {
+		if delay, ok := decision.ParseRetryAfter(text, time.Unix(now, 0)); ok && delay < 0 {
 			t.Errorf("ParseRetryAfter(%q) = %v", text, delay)
 		}
 	})

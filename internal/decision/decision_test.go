@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -37,7 +38,7 @@ func (p *purse) Open() bool { return p.open }
 
 func (p *purse) LatencyUnknown() bool { return p.unknown }
 
-func (p *purse) SlowEverywhere(out *policy.Outcome) bool { return p.long || p.slow && out.TimedOut }
+func (p *purse) SlowEverywhere(out *decision.Outcome) bool { return p.long || p.slow && out.TimedOut }
 
 func (p *purse) Overloaded() bool { return p.queued }
 
@@ -52,7 +53,7 @@ func (p *purse) Enter() bool {
 
 func (p *purse) Fail() { p.failed++ }
 
-func (p *purse) Withdraw(_ *policy.Outcome, factor float64) bool {
+func (p *purse) Withdraw(_ *decision.Outcome, factor float64) bool {
 	p.factor = factor
 	p.asked++
 	if !p.empty {
@@ -63,7 +64,7 @@ func (p *purse) Withdraw(_ *policy.Outcome, factor float64) bool {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *policy.Policy {
+func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *decision.Policy {
 	t.Helper()
 	retry := policy.RetrySpec{
 		MaxAttempts: 4,
@@ -73,27 +74,23 @@ func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *policy.Policy {
 	if change != nil {
 		change(&retry)
 	}
-	p, err := policy.New(policy.Spec{Retry: &retry})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return compiled(t, policy.Spec{Retry: &retry})
 }
 
-func failed(code codes.Code) policy.Outcome {
-	return policy.Outcome{Status: status.New(code, "")}
+func failed(code codes.Code) decision.Outcome {
+	return decision.Outcome{Status: status.New(code, "")}
 }
 
-func pushed(code codes.Code, values ...string) policy.Outcome {
+func pushed(code codes.Code, values ...string) decision.Outcome {
 	out := failed(code)
-	out.Trailer = metadata.MD{policy.PushbackTrailer: values}
+	out.Trailer = metadata.MD{decision.PushbackTrailer: values}
 	return out
 }
 
 // situation is what is decided about.
 type situation struct {
-	call  policy.Call
-	out   policy.Outcome
+	call  decision.Call
+	out   decision.Outcome
 	purse purse
 	spec  func(*policy.RetrySpec)
 }
@@ -137,10 +134,10 @@ func TestDecide(t *testing.T) {
 		{"1 a code that is not listed", func(s *situation) { s.out = failed(codes.NotFound) }, policy.ReasonNonRetryable, 0, 0, 0},
 		{"1 a code that no gRPC knows", func(s *situation) { s.out = failed(codes.Code(46)) }, policy.ReasonNonRetryable, 0, 0, 0},
 		{"1 an outcome that is final", func(s *situation) { s.out.Final = true }, policy.ReasonNonRetryable, 0, 0, 0},
-		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = policy.CommitMessage }, policy.ReasonNonRetryable, 0, 0, 0},
+		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = decision.CommitMessage }, policy.ReasonNonRetryable, 0, 0, 0},
 
-		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = policy.CommitMessage }, policy.ReasonCommitted, 0, 1, 0},
-		{"2 before 3", func(s *situation) { s.call.Committed = policy.CommitMessage; s.call.Attempts = 4 }, policy.ReasonCommitted, 0, 1, 0},
+		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = decision.CommitMessage }, policy.ReasonCommitted, 0, 1, 0},
+		{"2 before 3", func(s *situation) { s.call.Committed = decision.CommitMessage; s.call.Attempts = 4 }, policy.ReasonCommitted, 0, 1, 0},
 		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"2 headers commit with commitOn HEADERS", func(s *situation) {
 			s.out.Header = metadata.MD{}
@@ -239,15 +236,15 @@ func TestDecide(t *testing.T) {
 		{"a classifier names another code", func(s *situation) { s.out = failed(codes.NotFound); s.out.As = codes.Unavailable }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"a classifier names a code that is not listed", func(s *situation) { s.out.As = codes.NotFound }, policy.ReasonNonRetryable, 0, 0, 0},
 		{"a policy lets a code count as another", func(s *situation) {
-			s.out = policy.Outcome{Status: status.New(codes.Unknown, "deadlock found")}
+			s.out = decision.Outcome{Status: status.New(codes.Unknown, "deadlock found")}
 			s.spec = override
 		}, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"a policy's override does not fit the message", func(s *situation) {
-			s.out = policy.Outcome{Status: status.New(codes.Unknown, "disk full")}
+			s.out = decision.Outcome{Status: status.New(codes.Unknown, "disk full")}
 			s.spec = override
 		}, policy.ReasonNonRetryable, 0, 0, 0},
 		{"a classifier's word wins over an override", func(s *situation) {
-			s.out = policy.Outcome{Status: status.New(codes.Unknown, "deadlock found"), As: codes.NotFound}
+			s.out = decision.Outcome{Status: status.New(codes.Unknown, "deadlock found"), As: codes.NotFound}
 			s.spec = override
 		}, policy.ReasonNonRetryable, 0, 0, 0},
 
@@ -262,7 +259,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s := situation{call: policy.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
+			s := situation{call: decision.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
 			row.change(&s)
 			d := mustPolicy(t, s.spec).Decide(&s.call, &s.out, &s.purse, noon, 0)
 			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.ReasonRetry) {
@@ -277,9 +274,9 @@ func TestDecide(t *testing.T) {
 }
 
 // delays runs a call to its end and returns the waits between its attempts.
-func delays(t *testing.T, p *policy.Policy, r float64, outs ...policy.Outcome) []time.Duration {
+func delays(t *testing.T, p *decision.Policy, r float64, outs ...decision.Outcome) []time.Duration {
 	t.Helper()
-	call := policy.Call{Attempts: 1, Safe: true}
+	call := decision.Call{Attempts: 1, Safe: true}
 	var list []time.Duration
 	for _, out := range outs {
 		d := p.Decide(&call, &out, &purse{}, noon, r)
@@ -315,7 +312,7 @@ func TestDecidePushbackIsFloor(t *testing.T) {
 func TestDecideLongestPushback(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) { r.MaxPushback = math.MaxInt64 })
-	out := policy.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
+	out := decision.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
 	if got := delays(t, p, almostOne, out); got[0] != math.MaxInt64 {
 		t.Errorf("wait %v; want the longest there is", got[0])
 	}
@@ -345,11 +342,8 @@ func TestDecidePerCodeBackoff(t *testing.T) {
 
 func TestDecideWithoutRetries(t *testing.T) {
 	t.Parallel()
-	p, err := policy.New(policy.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	call, out := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
+	p := compiled(t, policy.Spec{})
+	call, out := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
 	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Retry || d.Reason != policy.ReasonNonRetryable {
 		t.Errorf("Decide = %+v; want non_retryable", d)
 	}
@@ -357,7 +351,7 @@ func TestDecideWithoutRetries(t *testing.T) {
 
 func TestDecideAllocations(t *testing.T) {
 	p := mustPolicy(t, nil)
-	call, out, b := policy.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{}
+	call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{}
 	if n := testing.AllocsPerRun(100, func() { p.Decide(&call, &out, b, noon, 0.5) }); n > 1 {
 		t.Errorf("Decide allocates %v times; want at most the copy of the status", n)
 	}
@@ -370,10 +364,10 @@ func ExamplePolicy_Decide() {
 		fmt.Println(err)
 		return
 	}
-	call := policy.Call{Attempts: 1, Safe: true}
-	out := policy.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
+	call := decision.Call{Attempts: 1, Safe: true}
+	out := decision.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
 	for {
-		d := p.Decide(&call, &out, &purse{}, time.Now(), 0.5)
+		d := decision.New(p.Spec()).Decide(&call, &out, &purse{}, time.Now(), 0.5)
 		fmt.Println("after attempt", call.Attempts, d.Reason, d.Delay)
 		if !d.Retry {
 			return

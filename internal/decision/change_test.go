@@ -1,19 +1,18 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
-func TestChangesSince(t *testing.T) {
+func TestChanges(t *testing.T) {
 	t.Parallel()
 	const retry = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
 	const before = `
@@ -51,10 +50,7 @@ methodConfig:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var got []string
-			for _, c := range mustParse(t, "f", row.after).ChangesSince(mustParse(t, "f", before)) {
-				got = append(got, c.String())
-			}
+			got := decision.Changes(mustParse(t, before).Set, mustParse(t, row.after).Set)
 			if !slices.Equal(got, row.want) {
 				t.Errorf("%q; want %q", got, row.want)
 			}
@@ -62,33 +58,37 @@ methodConfig:
 	}
 }
 
-func TestChangesSinceOfThrottling(t *testing.T) {
+func TestChangesOfThrottling(t *testing.T) {
 	t.Parallel()
-	one := mustParse(t, "f", "retryThrottling: {maxTokens: 10, tokenRatio: 0.1}")
+	one := mustParse(t, "retryThrottling: {maxTokens: 10, tokenRatio: 0.1}")
 	for text, want := range map[string]string{
 		"retryThrottling: {maxTokens: 10, tokenRatio: 0.1}": "[]",
 		"retryThrottling: {maxTokens: 11, tokenRatio: 0.1}": "[retryThrottling changed]",
 		"{}": "[retryThrottling removed]",
 	} {
-		if got := fmt.Sprint(mustParse(t, "f", text).ChangesSince(one)); got != want {
+		if got := fmt.Sprint(decision.Changes(one.Set, mustParse(t, text).Set)); got != want {
 			t.Errorf("%s: %s; want %s", text, got, want)
 		}
 	}
 }
 
-func TestSetSourceAndHash(t *testing.T) {
+func TestChangesOfLoadBalancing(t *testing.T) {
 	t.Parallel()
-	const text = "maxWaiting: 7"
-	set := mustParse(t, "etc/retry.yaml", text)
-	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]; set.Source() != "etc/retry.yaml" || set.Hash() != want {
-		t.Errorf("%q %q; want etc/retry.yaml %q", set.Source(), set.Hash(), want)
-	}
-	described, err := set.WithDescriptors()
-	if err != nil || described.Hash() != set.Hash() || described.Source() != set.Source() {
-		t.Errorf("with descriptors: %q %q, %v", described.Source(), described.Hash(), err)
-	}
-	made, err := policy.NewSet(policy.Config{})
-	if err != nil || made.Source() != "" || made.Hash() != "" {
-		t.Errorf("made from Go values: %q %q, %v", made.Source(), made.Hash(), err)
+	const elsewhere = "loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]"
+	other := strings.Replace(elsewhere, "round_robin", "least_request_experimental", 1)
+	for name, row := range map[string]struct{ before, after, want string }{
+		"added":         {"{}", elsewhere, "loadBalancingConfig added"},
+		"removed":       {elsewhere, "{}", "loadBalancingConfig removed"},
+		"changed":       {elsewhere, other, "loadBalancingConfig changed"},
+		"the same":      {elsewhere, elsewhere + " # a comment", ""},
+		"gRPC's either": {"{}", "loadBalancingConfig: [{round_robin: {}}]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := strings.Join(decision.Changes(mustParse(t, row.before).Set, mustParse(t, row.after).Set), "")
+			if got != row.want {
+				t.Errorf("%q; want %q", got, row.want)
+			}
+		})
 	}
 }

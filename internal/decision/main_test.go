@@ -1,0 +1,67 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decision_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	ms = time.Millisecond
+	// almostOne is the largest chance that can be drawn.
+	almostOne = 1 - 1.0/(1<<53)
+)
+
+// compiled is a checked spec, compiled.
+func compiled(t testing.TB, s policy.Spec) *decision.Policy {
+	t.Helper()
+	p, err := policy.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decision.New(p.Spec())
+}
+
+// mustParse reads a policy file, and knows the services of the shop.
+func mustParse(t testing.TB, text string) *decision.Set {
+	t.Helper()
+	set, err := policy.Parse("f", []byte(text))
+	if err == nil {
+		set, err = set.WithDescriptors(shop)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decision.Compile(set)
+}
+
+var shop = func() *protoregistry.Files {
+	method := func(name string, level *descriptorpb.MethodOptions_IdempotencyLevel) *descriptorpb.MethodDescriptorProto {
+		return &descriptorpb.MethodDescriptorProto{
+			Name: &name, InputType: new(".shop.Any"), OutputType: new(".shop.Any"), Options: &descriptorpb.MethodOptions{IdempotencyLevel: level},
+		}
+	}
+	files, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+		Name: new("shop.proto"), Package: new("shop"), Syntax: new("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Mixed"), Method: []*descriptorpb.MethodDescriptorProto{
+			method("Get", descriptorpb.MethodOptions_NO_SIDE_EFFECTS.Enum()), method("Pay", nil), method("Add", nil),
+		}}},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	return files
+}()
