@@ -40,6 +40,18 @@ func Parse(file string, data []byte) (*Set, error) {
 	return set, err
 }
 
+// Load reads the policy file at path; see [Parse] for its form and its errors. If the file cannot
+// be read the error is that of package os, which names the path, and which errors.Is compares with
+// fs.ErrNotExist. No more is read than [Parse] takes, even of a device without end. A pipe is read
+// to its end, so that a shell's <(…) can be loaded; one that nobody writes to is an error.
+func Load(path string) (*Set, error) {
+	data, err := document.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
 // ParseServiceConfig reads a service config in JSON that a resolver has delivered to a connection. It differs
 // from [Parse] in what gRPC does with such a config: methods count as safe to repeat unless an entry says
 // otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (the

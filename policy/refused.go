@@ -88,3 +88,13 @@ func lintRefusedRetry(report *document.Report, path string, m MethodConfig, c Co
 		report.Warnf(path+".refusedRetry", m.RefusedRetry, forUndeclared)
 	}
 }
+
+// lintTransparentRetry says if an entry denies transparent retries to methods that it declares safe, all of them.
+func lintTransparentRetry(report *document.Report, path string, m MethodConfig, c Config) {
+	if m.TransparentRetry == Deny && m.declaresSafe(c.Idempotency) {
+		report.Warnf(path+".transparentRetry", m.TransparentRetry, forUndeclared)
+	}
+}
+
+const forUndeclared = "has no effect: it is for methods that nobody declares safe to repeat, and the entry declares its methods safe; " +
+	"if they are not, add \"idempotency: NONE\" to it"
