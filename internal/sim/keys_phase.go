@@ -159,11 +159,11 @@ func (t *Fault) pushback(f *document.Fields) {
 // backends are their numbers.
 func (t *Fault) backends(f *document.Fields) {
 	const key = "backends"
-	var written []*document.Node
-	for _, b := range t.Backends {
-		written = append(written, &document.Node{Kind: document.Number, Text: strconv.Itoa(b)})
-	}
 	if f.Writing {
+		written := make([]*document.Node, len(t.Backends))
+		for i, b := range t.Backends {
+			written[i] = &document.Node{Kind: document.Number, Text: strconv.Itoa(b)}
+		}
 		f.PutList(key, written)
 		return
 	}

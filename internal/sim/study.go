@@ -47,13 +47,15 @@ type Finding struct {
 	Seconds float64 `json:"seconds"` // until the last had succeeded
 }
 
+const exponential = "exponential" // without jitter
+
 // StudyKinds are the kinds of backoff in a study, in the order of the findings.
-func StudyKinds() []string { return []string{"none", "exponential", "equal", "decorrelated", "full"} }
+func StudyKinds() []string { return []string{"none", exponential, "equal", "decorrelated", "full"} }
 
 // backoff is the backoff of a kind; nil is none.
 func (s *Study) backoff(kind string) *policy.Backoff {
 	jitter, ok := map[string]policy.Jitter{
-		"exponential": policy.JitterNone, "equal": policy.JitterEqual, "decorrelated": policy.JitterDecorrelated, "full": policy.JitterFull,
+		exponential: policy.JitterNone, "equal": policy.JitterEqual, "decorrelated": policy.JitterDecorrelated, "full": policy.JitterFull,
 	}[kind]
 	if !ok {
 		return nil

@@ -85,11 +85,11 @@ const formatJSON = "json"
 
 // flagsOfOne ask about one method.
 func (o *options) flagsOfOne() []string {
-	list := []string{"code", "pushback", "deadline", "latency", "seed", "succeed", "cancel", "close"}
+	var list []string
 	for _, is := range o.Conditions() {
 		list = append(list, is.Name)
 	}
-	return list
+	return append(list, "code", "pushback", "deadline", "latency", "seed", "succeed", "cancel", "close")
 }
 
 // Command is "stagger explain".

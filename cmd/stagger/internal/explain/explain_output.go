@@ -93,16 +93,16 @@ func questions(d decision.Decision, p terminal.Style) string {
 }
 
 func showMeaning(w io.Writer, m explain.Meaning) error {
-	text := terminal.StyleOf(w).Title(string(m.Reason)) + "\n"
+	lines := []string{terminal.StyleOf(w).Title(string(m.Reason))}
 	if m.Question != "" {
-		text += "  question  " + m.Question + " No.\n"
+		lines = append(lines, "  question  "+m.Question+" No.")
 	}
 	for _, line := range [][2]string{{"means", m.Means}, {"look at", m.LookAt}, {"change", m.Change}, {"do not", m.DoNot}} {
 		if line[1] != "" {
-			text += fmt.Sprintf("  %-8s  %s\n", line[0], line[1])
+			lines = append(lines, fmt.Sprintf("  %-8s  %s", line[0], line[1]))
 		}
 	}
-	_, err := io.WriteString(w, text)
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 

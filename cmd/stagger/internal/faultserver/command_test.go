@@ -164,7 +164,10 @@ func mustParse(t *testing.T, text string) *policy.Set {
 func TestServerIsControlled(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--format", "json", "--keep", "2")
-	var first struct{ Listening, Control string }
+	var first struct {
+		Listening string `json:"listening"`
+		Control   string `json:"control"`
+	}
 	if err := json.Unmarshal([]byte(p.line(t)), &first); err != nil {
 		t.Fatal(err)
 	}

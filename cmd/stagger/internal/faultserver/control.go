@@ -57,21 +57,17 @@ func (c *control) load(file string, data []byte) error {
 // handler has the routes. Pages of other sites that a browser on this machine shows cannot change anything.
 func (c *control) handler() http.Handler {
 	mux := http.NewServeMux()
-	for route, handle := range map[string]func(*http.Request) (any, error){
-		"PUT /scripts":     func(r *http.Request) (any, error) { return nil, c.change(r, c.server.Set, false) },
-		"POST /scripts":    func(r *http.Request) (any, error) { return nil, c.change(r, c.server.Add, true) },
-		"DELETE /scripts":  func(r *http.Request) (any, error) { return nil, c.remove(r.FormValue("method")) },
-		"GET /attempts":    c.attempts,
-		"DELETE /attempts": func(*http.Request) (any, error) { c.forget(); return nil, nil },
-		"POST /reset":      func(*http.Request) (any, error) { c.forget(); return nil, c.restore() },
+	for route, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"PUT /scripts":     func(_ http.ResponseWriter, r *http.Request) error { return c.change(r, c.server.Set, false) },
+		"POST /scripts":    func(_ http.ResponseWriter, r *http.Request) error { return c.change(r, c.server.Add, true) },
+		"DELETE /scripts":  func(_ http.ResponseWriter, r *http.Request) error { return c.remove(r.FormValue("method")) },
+		"GET /attempts":    c.list,
+		"DELETE /attempts": func(http.ResponseWriter, *http.Request) error { c.forget(); return nil },
+		"POST /reset":      func(http.ResponseWriter, *http.Request) error { c.forget(); return c.restore() },
 	} {
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
-			reply, err := handle(r)
-			if err != nil {
+			if err := handle(w, r); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
-			} else if reply != nil {
-				w.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(w).Encode(reply) // an error: the client has gone away
 			}
 		})
 	}
@@ -208,12 +204,12 @@ type attemptList struct {
 	Events   int       `json:"events"` // how many attempts of any method have begun or ended
 }
 
-// attempts lists attempts. One whose client has its answer is ended in the list; one that its client has given up may
+// list writes the attempts. One whose client has its answer is ended in the list; one that its client has given up may
 // run a moment longer.
-func (c *control) attempts(r *http.Request) (any, error) {
+func (c *control) list(w http.ResponseWriter, r *http.Request) error {
 	q, err := readQuery(r.URL.Query())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	list := attemptList{Attempts: []attempt{}, Events: c.await(r.Context(), q)}
 	list.Count = c.server.Count(q.method)
@@ -227,7 +223,13 @@ func (c *control) attempts(r *http.Request) (any, error) {
 			list.Attempts = append(list.Attempts, j)
 		}
 	}
-	return list, nil
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n')) // an error: the client has gone away
+	return nil
 }
 
 // await waits as the query says, and returns the number of events.

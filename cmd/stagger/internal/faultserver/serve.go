@@ -62,14 +62,14 @@ func (s settings) serve(ctx context.Context, c *control, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer calls.Close() // the second time if it was served on
+	defer func() { _ = calls.Close() }() // the second time if it was served on
 	where := addresses{Listening: calls.Addr().String()}
 	var requests net.Listener
 	if s.control != "" {
 		if requests, err = listen(ctx, "--control", s.control, s.remote); err != nil {
 			return err
 		}
-		defer requests.Close()
+		defer func() { _ = requests.Close() }()
 		where.Control = "http://" + requests.Addr().String()
 	}
 	log, err := newAttemptLog(out, s.format, where)
