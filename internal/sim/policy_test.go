@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // A variant changes keys of all entries, and nothing else.
@@ -45,5 +47,41 @@ methodConfig:
 		if _, err := p.changed(set); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v; want %s", set, err, want)
 		}
+	}
+}
+
+// A policy of one's own is played beside the others.
+func TestWith(t *testing.T) {
+	t.Parallel()
+	set, err := policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := example(t, "chain")
+	if _, err := s.With("own.yaml", set, ""); err == nil || err.Error() != "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get of the scenario's calls; name one that it has" {
+		t.Errorf("error %v", err)
+	}
+	more, err := s.With("own.yaml", set, "/a.B/C")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := play(t, more, Options{})
+	if len(s.Variants) != 3 || len(r.Runs) != 4 || r.Runs[3].Name != "own.yaml" {
+		t.Fatalf("%d variants, then %d; the last is %q", len(s.Variants), len(r.Runs), r.Runs[3].Name)
+	}
+	if got := r.Runs[3].Services[2].PerCall; got < 1.98 || got > 2.02 {
+		t.Errorf("%.2f requests for each call at the end of the chain; want two attempts of one layer", got)
+	}
+}
+
+// Calls that learn nothing add attempts to a queue, too.
+func TestBlind(t *testing.T) {
+	t.Parallel()
+	s := crowded(t, Phase{Name: "pulse", Length: 3 * time.Second, Load: 1.5})
+	s.Variants = []Variant{{Name: "learns"}, {Name: "blind", Blind: true}}
+	r := play(t, s, Options{})
+	learns, blind := r.Runs[0].Services[0].PerCall, r.Runs[1].Services[0].PerCall
+	if learns > 1.01 || blind < 1.03 {
+		t.Errorf("%.3f requests a call, blind %.3f; want attempts after timeouts of the blind alone", learns, blind)
 	}
 }

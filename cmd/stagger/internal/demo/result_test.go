@@ -10,8 +10,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/outage"
 	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -72,5 +74,19 @@ func TestTwice(t *testing.T) {
 		if got := twice(requests); got != row.want {
 			t.Errorf("%s: %d made twice; want %d", name, got, row.want)
 		}
+	}
+}
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	var r reasons
+	tell := r.observer().Call
+	tell(t.Context(), interceptor.Event{Reason: policy.ReasonSucceeded})
+	for _, reason := range []policy.Reason{policy.ReasonNotIdempotent, policy.ReasonBudgetExhausted, policy.ReasonBudgetExhausted, policy.ReasonNonRetryable} {
+		tell(t.Context(), interceptor.Event{Reason: reason, Err: &interceptor.Error{}})
+	}
+	want := "      2  budget_exhausted\n      1  non_retryable\n      1  not_idempotent\n"
+	if got := r.String(); got != want {
+		t.Errorf("%q; want %q", got, want)
 	}
 }
