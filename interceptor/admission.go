@@ -57,9 +57,9 @@ type AdmissionState struct {
 	WouldRefuse uint64
 }
 
-// Admission reads what admission knows of each method that has it (admission: REFUSE or AUTO), and that calls have used so
-// far, in the order of target and method. It is safe for concurrent use.
-func (r *Retrier) Admission() []AdmissionState {
+// admissions reads what admission knows of each method that has it (admission: REFUSE or AUTO), and that calls have used so
+// far, in the order of target and method.
+func (r *Retrier) admissions() []AdmissionState {
 	var list []AdmissionState
 	for key, m := range r.methods.All() {
 		if gate := m.Gate(); gate != nil {

@@ -127,7 +127,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 		kept, _ := v.(*balance)
 		rule := rules[key.name]
 		switch before, ok := changed[key.name]; {
-		case !ok || before.config.Name() != key.kind || key.source != BudgetOfPolicies: // it is as it was, or of a service config
+		case !ok || before.config.Name() != key.kind || key.source != budgetOfPolicies: // it is as it was, or of a service config
 		case before.alike(rule):
 			_ = kept.budget.Reload(budget.Now(), rule.settings(key.shadow)) // it has been checked
 		default:

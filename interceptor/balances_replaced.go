@@ -90,7 +90,7 @@ func (r *Retrier) replacesBefore(key budgetKey, now time.Duration) bool {
 	}
 	other := key
 	for _, other.kind = range budget.Names() {
-		for _, other.source = range []BudgetSource{BudgetOfPolicies, BudgetOfServiceConfig} {
+		for _, other.source = range []string{budgetOfPolicies, budgetOfServiceConfig} {
 			if found, ok := r.budgets.load(other); ok && other != key && found.made < changed {
 				return true
 			}

@@ -65,7 +65,7 @@ func TestServiceConfig_BudgetsBesideEachOther(t *testing.T) {
 				l.wants(t, "by the service config", "/acme.orders.v1.OrderService/FindOrder", 4, policy.ReasonAttemptsExhausted)
 				_, _ = l.call(t.Context(), get)
 				kinds := map[string]bool{}
-				for _, b := range s.retrier.Budgets() {
+				for _, b := range inUse(s.retrier) {
 					kinds[b.Kind+" of "+string(b.Source)] = true
 				}
 				if len(kinds) != 2 || !kinds["ratio of policies"] || !kinds["throttle of service_config"] {

@@ -126,8 +126,8 @@ func TestBreaker_OpensInWait(t *testing.T) {
 		s.On(get, down())
 		time.AfterFunc(50*ms, f.blow)
 		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.ReasonBreakerOpen || s.Count(get) != 1 || budget.returned != 1 || s.retrier.Waiting() != 0 {
-			t.Errorf("%v (%s) after %d attempts; %v; %d wait", err, reasonOf(err), s.Count(get), budget, s.retrier.Waiting())
+		if reasonOf(err) != policy.ReasonBreakerOpen || s.Count(get) != 1 || budget.returned != 1 || s.retrier.State().Waiting != 0 {
+			t.Errorf("%v (%s) after %d attempts; %v; %d wait", err, reasonOf(err), s.Count(get), budget, s.retrier.State().Waiting)
 		}
 	}, withFuse(f), interceptor.WithBudget("", budget))
 }

@@ -4,49 +4,10 @@
 package interceptor
 
 import (
-	"cmp"
 	"maps"
-	"slices"
 
 	"github.com/stagger-go/stagger/budget"
 )
-
-// BudgetCount is how many extra attempts the balances of a budget have granted and refused for a target and service,
-// since the Retrier was made. Unlike [BudgetState] it outlives the balances, so that it never falls.
-type BudgetCount struct {
-	Name    string // in the policy file; "" is the default budget
-	Kind    string // see [BudgetState]
-	Source  BudgetSource
-	Target  string // "" for all; "other" for those beyond the first thousand
-	Service string // with scope SERVICE, else ""
-	Shadow  bool   // of calls in mode OBSERVE
-
-	Granted, Denied uint64
-}
-
-// BudgetCounts reads how many extra attempts the budgets have granted and refused so far, also by balances that are
-// gone: one for each target and service up to a thousand, in the order of [Retrier.Budgets]. Of a target or service that
-// nothing was granted or refused for, it may be missing once its balance is gone. It is safe for concurrent use.
-func (r *Retrier) BudgetCounts() []BudgetCount {
-	var list []BudgetCount
-	add := func(key budgetKey, w withdrawals) {
-		list = append(list, BudgetCount{
-			Name: key.name, Kind: key.kind, Source: key.source, Target: key.target, Service: key.service, Shadow: key.shadow,
-			Granted: w.granted, Denied: w.denied,
-		})
-	}
-	for name, b := range r.budgets.given {
-		add(givenKey(name, b), withdrawalsOf(b))
-	}
-	for key, w := range r.countBalances() {
-		add(key, w)
-	}
-	slices.SortFunc(list, func(a, b BudgetCount) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service),
-			compareBools(a.Shadow, b.Shadow), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Source, b.Source))
-	})
-	return list
-}
 
 // countBalances adds up what the balances of the table have counted, and those that were dropped.
 func (r *Retrier) countBalances() map[budgetKey]withdrawals {

@@ -32,7 +32,7 @@ type budgets struct {
 // budgetKey says which calls share a balance.
 type budgetKey struct {
 	name, kind string
-	source     BudgetSource
+	source     string
 	budgetUser
 }
 

@@ -89,7 +89,7 @@ func refuse() error  { return status.Error(codes.Unavailable, "no") }
 // of is the balance of a target; nil if there is none.
 func (s manyTargets) of(target int) *interceptor.BudgetState {
 	name := fmt.Sprintf("passthrough:///target-%d", target)
-	list := s.retrier.Budgets()
+	list := inUse(s.retrier)
 	if i := slices.IndexFunc(list, func(b interceptor.BudgetState) bool { return b.Target == name }); i >= 0 {
 		return &list[i]
 	}
@@ -105,7 +105,7 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 			s.call(i, succeed)
 			if i%1000 == 0 {
 				runtime.GC()
-				most = max(most, len(s.retrier.Budgets()))
+				most = max(most, len(inUse(s.retrier)))
 			}
 			time.Sleep(10 * ms)
 		}

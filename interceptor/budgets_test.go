@@ -215,12 +215,12 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 			play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
 				reload = func() { s.reload(t, budgeted(row.after)) }
 				_, _ = s.call(t.Context(), get, opaqueOption{new(plainOption)})
-				b := s.retrier.Budgets()
+				b := inUse(s.retrier)
 				if len(b) != 1 || b[0].Balance < row.least || b[0].Balance > row.most {
 					t.Errorf("budgets %+v; want one balance of %v to %v", b, row.least, row.most)
 				}
 				_, _ = s.call(t.Context(), get)
-				if again := s.retrier.Budgets(); len(again) != 1 {
+				if again := inUse(s.retrier); len(again) != 1 {
 					t.Errorf("budgets %+v after another call; want one", again)
 				}
 			}, interceptor.WithObserver(interceptor.Observer{Warning: func(d policy.Diagnostic) {

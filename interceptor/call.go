@@ -216,7 +216,7 @@ func (c *call) noteEnd(a *attempt, r *attempts.Result) {
 	if r.Unsent && a.number == 1 {
 		c.keyless = false // those that follow carry the key
 	}
-	if c.retrier.hearsDecisions() {
+	if c.retrier.observers.Load().any() {
 		c.codes = append(c.codes, status.Code(r.Err))
 	}
 }
@@ -248,10 +248,9 @@ func (c *call) notifyEnd(err error) {
 	if c.known.WouldRefuse() {
 		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
 	}
-	if c.retrier.tellsCalls {
+	if c.retrier.observers.Load().calls {
 		c.notifyCall(end, err)
 	}
-	c.logEnd(end, err)
 	c.options.finished(err)
 }
 

@@ -134,7 +134,7 @@ func TestConnectionWait(t *testing.T) {
 					if took < row.atLeast || took > row.atMost {
 						t.Errorf("took %v; want %v to %v", took, row.atLeast, row.atMost)
 					}
-					if n := s.retrier.Waiting(); n != 0 {
+					if n := s.retrier.State().Waiting; n != 0 {
 						t.Errorf("%d calls still wait", n)
 					}
 				})
@@ -186,7 +186,7 @@ func TestConnectionWait_OneTarget(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		if n := r.Waiting(); n != 5 {
+		if n := r.State().Waiting; n != 5 {
 			t.Errorf("%d calls wait; want half of 10", n)
 		}
 		calls.Wait()
@@ -403,7 +403,7 @@ func TestTarget_Canonical(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got := s.retrier.Budgets(); len(got) != 1 || got[0].Target != canonical {
+		if got := inUse(s.retrier); len(got) != 1 || got[0].Target != canonical {
 			t.Errorf("%+v; want one of %s", got, canonical)
 		}
 		for _, c := range s.calls {

@@ -52,15 +52,7 @@ func (m *meddler) meddle(from string) {
 			m.t.Errorf("SetMode in %s: %v", from, err)
 		}
 	}
-	r.Policy()
-	r.Budgets()
-	r.Pools()
-	r.Admission()
-	r.Warnings()
-	r.Waiting()
-	r.Decisions()
-	_ = r.Err()
-	r.Switches()
+	_ = r.State()
 	_ = m.conn.Invoke(context.Background(), get, wrapperspb.String("order 7"), new(wrapperspb.StringValue))
 	if stream, err := m.conn.NewStream(context.Background(), serverStream, get); err == nil {
 		_ = stream.SendMsg(wrapperspb.String("order 7"))

@@ -108,7 +108,7 @@ func TestDescriptors_OptionOrder(t *testing.T) {
 	others := []interceptor.Option{quiet, interceptor.WithMaxAttempts(4), interceptor.WithRandom(func() float64 { return 0 })}
 	for at := range len(others) + 1 {
 		r := mustNew(t, mustSet(t, policy.Config{}), slices.Insert(slices.Clone(others), at, described)...)
-		cut := slices.ContainsFunc(r.Warnings(), func(p policy.Diagnostic) bool { return p.Field == "maxAttempts of "+getParcel })
+		cut := slices.ContainsFunc(r.State().Warnings, func(p policy.Diagnostic) bool { return p.Field == "maxAttempts of "+getParcel })
 		if !cut {
 			t.Errorf("as option %d, a policy of the API with 5 attempts is not cut to 4", at)
 		}

@@ -20,8 +20,8 @@ import (
 // in a timer's goroutine, where nobody can recover it. What they are given holds nothing that changes
 // later. They may use the Retrier, to reload it or to set its mode, and make calls: no lock of the Retrier is held.
 type Observer struct {
-	// Attach is given the Retrier when that is made: its readings ([Retrier.Budgets], [Retrier.Waiting],
-	// [Retrier.Policy]) are there for whoever shows them.
+	// Attach is given the Retrier when that is made: its reading ([Retrier.State]) is there for
+	// whoever shows it.
 	Attach func(*Retrier)
 	// CallStart is told of every call when it begins. The call has the context that it returns: the given one, or one
 	// made of it. Attempts and later events have it too. Call follows, unless an inner interceptor panics.

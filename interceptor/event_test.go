@@ -313,7 +313,7 @@ func TestEvent(t *testing.T) {
 func TestEvent_Peer(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
-	r := mustNew(t, mustParse(t, balanced(elsewhere)), withJournal(j), interceptor.WithDecisionLog(), interceptor.WithRandom(func() float64 { return 0 }))
+	r := mustNew(t, mustParse(t, balanced(elsewhere)), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
 	servers := make([]*testserver.Server, 3)
 	for i := range servers {
 		servers[i] = testserver.Start(t, testserver.TCP())
@@ -347,10 +347,10 @@ func TestEvent_Peer(t *testing.T) {
 			t.Errorf("%d attempts were at %s; want one at each backend", named[s.Addr()], s.Addr())
 		}
 	}
-	if len(r.Decisions()) == 0 {
+	if len(j.decisions) == 0 {
 		t.Error("nothing was decided")
 	}
-	for _, d := range r.Decisions() {
+	for _, d := range j.decisions {
 		if d.Peer != nil && d.Peer.String() != byNumber[d.Attempt] {
 			t.Errorf("the decision after attempt %d names %v; want %s", d.Attempt, d.Peer, byNumber[d.Attempt])
 		}

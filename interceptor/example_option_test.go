@@ -62,7 +62,7 @@ func ExampleWatch() {
 		return
 	}
 	defer retrier.Close()
-	fmt.Println(filepath.Base(retrier.Policy().Source), retrier.Err()) // Err: why the file as it is now was refused
+	fmt.Println(filepath.Base(retrier.State().Policies.Source()), retrier.State().Err) // Err: why the file as it is now was refused
 	// Output: retry.yaml <nil>
 }
 
@@ -120,7 +120,7 @@ func ExampleWithMaxWaiting() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(retrier.Waiting())
+	fmt.Println(retrier.State().Waiting)
 	// Output: 0
 }
 
@@ -129,21 +129,6 @@ func ExampleWithMaxReplayBytes() {
 	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxReplayBytes(1<<20))
 	fmt.Println(retrier != nil, err)
 	// Output: true <nil>
-}
-
-func ExampleWithDecisionLog() {
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithDecisionLog())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	conn, end := dial(1, retrier.DialOptions()...)
-	defer end()
-	_ = read(conn)
-	for _, d := range retrier.Decisions() {
-		fmt.Println(d.Method, d.Code, d.Reason)
-	}
-	// Output: /acme.orders.v1.OrderService/GetOrder Unavailable retry
 }
 
 func ExampleRetrier_Reload() {
@@ -211,7 +196,7 @@ func ExampleVerdictAs() {
 	// Output: <nil>
 }
 
-func ExampleRetrier_Budgets() {
+func ExampleRetrier_State() {
 	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {
 		fmt.Println(err)
@@ -220,7 +205,7 @@ func ExampleRetrier_Budgets() {
 	conn, end := dial(1, retrier.DialOptions()...)
 	defer end()
 	_ = read(conn)
-	for _, b := range retrier.Budgets() {
+	for _, b := range retrier.State().Budgets {
 		fmt.Fprintf(os.Stdout, "%s: %d granted, %d denied\n", b.Name, b.Granted, b.Denied)
 	}
 	// Output: orders: 1 granted, 0 denied

@@ -42,7 +42,7 @@ func ExampleRetrier_Unary_perTenant() {
 	ctx := context.WithValue(context.Background(), tenantKey{}, "acme")
 	fmt.Println(conn.Invoke(ctx, readOrder, &emptypb.Empty{}, &emptypb.Empty{}))
 	for _, tenant := range []string{"", "acme", "globex"} {
-		fmt.Printf("%q: %d balances in use\n", tenant, len(retriers[tenant].Budgets()))
+		fmt.Printf("%q: %d balances in use\n", tenant, len(retriers[tenant].State().Budgets))
 	}
 	// Output:
 	// <nil>

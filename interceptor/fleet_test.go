@@ -154,7 +154,7 @@ func TestWithFleet_Observe(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		// 10 calls earn a retry at 10 %, and with those that follow two at 20 %.
-		if b := retrier.Budgets(); len(b) != 1 || b[0].Granted != 2 || b[0].Denied != 13 || fleet.asked != 0 {
+		if b := inUse(retrier); len(b) != 1 || b[0].Granted != 2 || b[0].Denied != 13 || fleet.asked != 0 {
 			t.Errorf("%+v, and %d asked of the pool; want 2 granted, 13 denied, and nothing asked", b, fleet.asked)
 		}
 	})

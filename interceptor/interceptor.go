@@ -51,38 +51,34 @@ import (
 // then share its budgets. It starts no goroutine but for connections that cannot connect, one each until they can or are
 // closed; it needs no closing ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
-	rules                     atomic.Pointer[rules]
-	reloading                 sync.Mutex // held by a reload, and to add a balance
-	refusal                   atomic.Pointer[error]
-	single                    *decision.Policy // for methods without a policy: one attempt
-	targets                   targetNames
-	budgets                   budgets
-	observers                 []Observer
-	decisions                 decisionLog
-	tellsStarts               bool // to any observer
-	tellsAttempts, tellsCalls bool
-	tellsSent                 bool
-	stats                     []stats.Handler
-	watched                   bool // somebody has a say in every attempt
-	maxAttempts               int  // of [WithMaxAttempts]; 0: the file's maxAttemptsLimit
-	random                    func() float64
-	warned                    once
-	maxReplayed               int64        // bytes that all streams may keep for replay
-	replayed                  atomic.Int64 // bytes that they keep now
-	waitLimit                 waitLimit
-	ownMaxWaiting             bool // whatever the files say
-	methods                   methods.Table
-	breaker                   func(target, method string) attempts.Breaker                           // nil: none
-	classifier                func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
-	descriptors               []*protoregistry.Files                                                 // given, beside those that are linked in
-	newReply                  func(method string, reply any) func() any                              // nil: none
-	serviceConfigs            *serviceConfigs                                                        // nil unless service configs are followed
-	switches                  atomic.Pointer[switches]
-	closed                    atomic.Bool
-	leftRunning               atomic.Bool // an inner interceptor has returned from an attempt that gRPC had not ended
-	waits                     waits
-	outages                   outages
-	keepalive                 bool // DialOptions set it
+	rules          atomic.Pointer[rules]
+	reloading      sync.Mutex // held by a reload, and to add a balance
+	refusal        atomic.Pointer[error]
+	single         *decision.Policy // for methods without a policy: one attempt
+	targets        targetNames
+	budgets        budgets
+	observers      atomic.Pointer[observers]
+	stats          []stats.Handler
+	watched        bool // somebody has a say in every attempt
+	maxAttempts    int  // of [WithMaxAttempts]; 0: the file's maxAttemptsLimit
+	random         func() float64
+	warned         once
+	maxReplayed    int64        // bytes that all streams may keep for replay
+	replayed       atomic.Int64 // bytes that they keep now
+	waitLimit      waitLimit
+	ownMaxWaiting  bool // whatever the files say
+	methods        methods.Table
+	breaker        func(target, method string) attempts.Breaker                           // nil: none
+	classifier     func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
+	descriptors    []*protoregistry.Files                                                 // given, beside those that are linked in
+	newReply       func(method string, reply any) func() any                              // nil: none
+	serviceConfigs *serviceConfigs                                                        // nil unless service configs are followed
+	switches       atomic.Pointer[switches]
+	closed         atomic.Bool
+	leftRunning    atomic.Bool // an inner interceptor has returned from an attempt that gRPC had not ended
+	waits          waits
+	outages        outages
+	keepalive      bool // DialOptions set it
 }
 
 // New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
@@ -96,6 +92,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		maxReplayed: defaultMaxReplayBytes,
 	}
 	r.switches.Store(&switches{all: enforced("")})
+	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())
 	r.waitLimit.slots.Store(policy.DefaultMaxWaiting)
 	for i, option := range options {
@@ -113,7 +110,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
 		return nil, err
 	}
-	fresh := newRules(decision.Compile(set), BudgetOfPolicies)
+	fresh := newRules(decision.Compile(set), budgetOfPolicies)
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}
@@ -121,9 +118,9 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r.follow(fresh)
-	r.watched = r.tellsAttempts || r.breaker != nil || r.classifier != nil
+	r.watched = r.breaker != nil || r.classifier != nil
 	r.reportWarnings()
-	for _, o := range r.observers {
+	for _, o := range r.observers.Load().list {
 		if o.Attach != nil {
 			o.Attach(r)
 		}

@@ -33,7 +33,7 @@ func TestClose(t *testing.T) {
 	t.Run("calls that wait", func(t *testing.T) {
 		play(t, minute(nil), func(t *testing.T, s scene) {
 			s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
-			before, start := s.retrier.Budgets(), time.Now()
+			before, start := inUse(s.retrier), time.Now()
 			var calls sync.WaitGroup
 			for range 3 {
 				calls.Go(func() {
@@ -47,10 +47,10 @@ func TestClose(t *testing.T) {
 			s.retrier.Close()
 			s.retrier.Close()
 			calls.Wait()
-			if took := time.Since(start); took != time.Second || s.Count(get) != 3 || s.retrier.Waiting() != 0 {
-				t.Errorf("ended after %v, %d attempts, %d wait", took, s.Count(get), s.retrier.Waiting())
+			if took := time.Since(start); took != time.Second || s.Count(get) != 3 || s.retrier.State().Waiting != 0 {
+				t.Errorf("ended after %v, %d attempts, %d wait", took, s.Count(get), s.retrier.State().Waiting)
 			}
-			if after := s.retrier.Budgets(); len(before) != 0 || len(after) != 1 || after[0].Balance < after[0].Capacity {
+			if after := inUse(s.retrier); len(before) != 0 || len(after) != 1 || after[0].Balance < after[0].Capacity {
 				t.Errorf("budgets %+v", after)
 			}
 		})

@@ -54,8 +54,8 @@ func TestObserve_Unary(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		target := s.conn.Target()
-		want := []interceptor.BudgetState{{Kind: "ratio", Source: interceptor.BudgetOfPolicies, Target: target, Balance: 3.1, Capacity: 4.1, Granted: 1, Shadow: true}}
-		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
+		want := []interceptor.BudgetState{{Kind: "ratio", Source: "policies", Target: target, Balance: 3.1, Capacity: 4.1, Granted: 1, Shadow: true}}
+		if got := inUse(s.retrier); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
 	})
@@ -85,7 +85,7 @@ func TestObserve_Hedges(t *testing.T) {
 					if got := s.decided(); got != row.decided {
 						t.Errorf("decided: %s; want %s", got, row.decided)
 					}
-					if b := s.retrier.Budgets(); len(b) != 1 || !b[0].Shadow || b[0].Balance != row.balance {
+					if b := inUse(s.retrier); len(b) != 1 || !b[0].Shadow || b[0].Balance != row.balance {
 						t.Errorf("%+v; want a shadow of %v", b, row.balance)
 					}
 				})
@@ -111,7 +111,7 @@ func TestObserve_Denials(t *testing.T) {
 		if _, err := s.call(t.Context(), create, interceptor.Idempotent()); reasonOf(err) != policy.ReasonBudgetExhausted || s.Count(create) != 3 {
 			t.Errorf("a method that is enforced: %s, %d attempts; want two extra attempts", reasonOf(err), s.Count(create))
 		}
-		b := s.retrier.Budgets()
+		b := inUse(s.retrier)
 		if len(b) != 2 || b[0].Shadow || !b[1].Shadow || b[0].Granted != 2 || b[0].Denied != 1 || b[1].Granted != 2 || b[1].Denied != 2 {
 			t.Errorf("%+v; want the budget, then its shadow", b)
 		}
@@ -197,7 +197,7 @@ func TestObserve_GivenBudget(t *testing.T) {
 		if reasonOf(err) != policy.ReasonModeOff || own.started != 0 || len(own.asked) != 0 {
 			t.Errorf("%s; %d calls began, asked %v; want none", reasonOf(err), own.started, own.asked)
 		}
-		b := s.retrier.Budgets()
+		b := inUse(s.retrier)
 		if len(b) != 2 || b[1].Name != "orders" || !b[1].Shadow || b[1].Granted != 1 {
 			t.Errorf("%+v; want a shadow as the file describes the budget", b)
 		}
@@ -213,8 +213,8 @@ func TestObserve_Reload(t *testing.T) {
 		s.On(get, restarting)
 		_, _ = s.call(t.Context(), get)
 		s.reload(t, refund(100))
-		want := interceptor.BudgetState{Name: "orders", Kind: "refund", Source: interceptor.BudgetOfPolicies, Balance: 10, Capacity: 20, Granted: 1, Shadow: true}
-		if got := s.retrier.Budgets(); len(got) != 1 || got[0] != want {
+		want := interceptor.BudgetState{Name: "orders", Kind: "refund", Source: "policies", Balance: 10, Capacity: 20, Granted: 1, Shadow: true}
+		if got := inUse(s.retrier); len(got) != 1 || got[0] != want {
 			t.Errorf("%+v; want %+v", got, want)
 		}
 	})

@@ -78,8 +78,8 @@ func TestPercent_Earns(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				want := []interceptor.BudgetState{{Name: "orders", Kind: "ratio", Source: interceptor.BudgetOfPolicies, Balance: 3, Capacity: 3, Shadow: mode == policy.ModeObserve}}
-				if got := retrier.Budgets(); !slices.Equal(got, want) || tenths != 10 {
+				want := []interceptor.BudgetState{{Name: "orders", Kind: "ratio", Source: "policies", Balance: 3, Capacity: 3, Shadow: mode == policy.ModeObserve}}
+				if got := inUse(retrier); !slices.Equal(got, want) || tenths != 10 {
 					t.Errorf("%+v after %d draws; want %+v", got, tenths, want)
 				}
 			})

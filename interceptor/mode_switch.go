@@ -70,19 +70,17 @@ func (s Switch) check() error {
 	return nil
 }
 
-// Switches are the modes that are set by hand now: that of all calls, then those of services by their names. It is safe
-// for concurrent use.
-func (r *Retrier) Switches() []Switch {
-	now := r.switches.Load()
-	return slices.Concat([]Switch{now.all}, slices.SortedFunc(maps.Values(now.services), func(a, b Switch) int {
-		return cmp.Compare(a.Service, b.Service)
-	}))
-}
-
 // switches are the modes that are set by hand. They do not change; others take their place.
 type switches struct {
 	all      Switch
 	services map[string]Switch // that have one other than enforced
+}
+
+// list is that of all calls, then those of services by their names.
+func (s *switches) list() []Switch {
+	return slices.Concat([]Switch{s.all}, slices.SortedFunc(maps.Values(s.services), func(a, b Switch) int {
+		return cmp.Compare(a.Service, b.Service)
+	}))
 }
 
 // enforced is the mode by hand of what nobody has set.

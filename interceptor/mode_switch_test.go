@@ -65,7 +65,7 @@ func TestSwitch(t *testing.T) {
 				if s.Count(get) != row.orders || s.Count(take) != row.stocks {
 					t.Errorf("%d and %d attempts; want %d and %d", s.Count(get), s.Count(take), row.orders, row.stocks)
 				}
-				if got := fmt.Sprint(s.retrier.Switches()); got != row.shown {
+				if got := fmt.Sprint(s.retrier.State().Switches); got != row.shown {
 					t.Errorf("Switches() = %s; want %s", got, row.shown)
 				}
 			}, interceptor.WithRandom(func() float64 { return row.drawn }), interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
@@ -139,10 +139,10 @@ func TestSwitch_Errors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Switch(interceptor.Switch{Service: "one.more", Mode: policy.ModeOff, Percent: 100}); err == nil || len(r.Switches()) != 1001 {
-		t.Errorf("%v, and %d switches; want 1000 services", err, len(r.Switches()))
+	if err := r.Switch(interceptor.Switch{Service: "one.more", Mode: policy.ModeOff, Percent: 100}); err == nil || len(r.State().Switches) != 1001 {
+		t.Errorf("%v, and %d switches; want 1000 services", err, len(r.State().Switches))
 	}
-	if err := r.Switch(interceptor.Switch{Service: "s0", Mode: policy.ModeEnforce, Percent: 100}); err != nil || len(r.Switches()) != 1000 {
-		t.Errorf("%v, and %d switches; want one less", err, len(r.Switches()))
+	if err := r.Switch(interceptor.Switch{Service: "s0", Mode: policy.ModeEnforce, Percent: 100}); err != nil || len(r.State().Switches) != 1000 {
+		t.Errorf("%v, and %d switches; want one less", err, len(r.State().Switches))
 	}
 }

@@ -62,26 +62,24 @@ func TestSetMode_CallsThatWait(t *testing.T) {
 			t.Run(fmt.Sprint(kind, ", ", mode), func(t *testing.T) {
 				play(t, config(minutely()), func(t *testing.T, s scene) {
 					s.On(get, restarting)
-					s.retrier.LogDecisions()
 					s.setModeAfter(t, time.Second, mode)
 					start := time.Now()
 					err := s.ended(t, desc)
 					if took := time.Since(start); status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != time.Second {
 						t.Errorf("%v, %s after %v; want the server's error, mode_off after 1s", err, reasonOf(err), took)
 					}
-					if s.Count(get) != 1 || s.retrier.Waiting() != 0 {
-						t.Errorf("%d attempts, %d calls wait", s.Count(get), s.retrier.Waiting())
+					if s.Count(get) != 1 || s.retrier.State().Waiting != 0 {
+						t.Errorf("%d attempts, %d calls wait", s.Count(get), s.retrier.State().Waiting)
 					}
-					if b := s.retrier.Budgets(); len(b) != 1 || b[0].Balance < b[0].Capacity {
+					if b := inUse(s.retrier); len(b) != 1 || b[0].Balance < b[0].Capacity {
 						t.Errorf("%+v; want the permit back", b)
 					}
 					e := s.calls[0]
 					if e.Mode != policy.ModeOff || e.Decided {
 						t.Errorf("%+v; want the event of a call that is off", e)
 					}
-					d := s.retrier.Decisions()
-					if last := d[len(d)-1]; len(d) != 2 || last.Mode != policy.ModeOff || last.Reason != policy.ReasonModeOff || last.Target != s.conn.CanonicalTarget() {
-						t.Errorf("%d decisions, the last is %+v", len(d), last)
+					if e.Reason != policy.ReasonModeOff || e.Target != s.conn.CanonicalTarget() || len(s.decisions) != 1 {
+						t.Errorf("%+v, after %d decisions", e, len(s.decisions))
 					}
 				})
 			})
@@ -122,8 +120,8 @@ func TestSetMode_LaterCalls(t *testing.T) {
 				}
 			}
 		}
-		if s.Count(get) != 8 || len(s.retrier.Budgets()) != 0 {
-			t.Errorf("%d attempts, budgets %+v; want 8, and no balance that is earned or spent", s.Count(get), s.retrier.Budgets())
+		if s.Count(get) != 8 || len(inUse(s.retrier)) != 0 {
+			t.Errorf("%d attempts, budgets %+v; want 8, and no balance that is earned or spent", s.Count(get), inUse(s.retrier))
 		}
 	})
 }
@@ -284,7 +282,7 @@ func TestSetMode_Reload(t *testing.T) {
 					t.Errorf("%d attempts, %v, %s after %v; want %d", s.Count(get), err, reasonOf(err), took, row.attempts)
 				}
 				synctest.Wait() // SetMode alone may have ended the call, before the reload
-				if p := s.retrier.Policy(); p.Mode != row.reading || p.SetMode != row.set {
+				if p := s.retrier.State(); p.Mode != row.reading || p.Switches[0].Mode != row.set {
 					t.Errorf("%+v; want %v", p, row.reading)
 				}
 			})
@@ -352,8 +350,8 @@ func TestSetMode_Race(t *testing.T) {
 		for range 20 {
 			_, _ = s.call(t.Context(), get)
 		}
-		if synctest.Wait(); s.Count(get) != 20 || s.retrier.Waiting() != 0 {
-			t.Errorf("%d attempts of 20 calls in mode OFF, %d wait", s.Count(get), s.retrier.Waiting())
+		if synctest.Wait(); s.Count(get) != 20 || s.retrier.State().Waiting != 0 {
+			t.Errorf("%d attempts of 20 calls in mode OFF, %d wait", s.Count(get), s.retrier.State().Waiting)
 		}
 	})
 }

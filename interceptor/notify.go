@@ -20,10 +20,51 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// observers are those of a Retrier, and what any of them is to be told. They never change; others take their place.
+type observers struct {
+	list                           []*Observer
+	starts, attempts, calls, sents bool
+}
+
+func newObservers(list []*Observer) *observers {
+	all := &observers{list: list}
+	for _, o := range list {
+		all.starts = all.starts || o.CallStart != nil
+		all.attempts = all.attempts || o.Attempt != nil
+		all.calls = all.calls || o.Call != nil
+		all.sents = all.sents || o.Sent != nil
+	}
+	return all
+}
+
+// any reports whether anybody is to be told of anything.
+func (o *observers) any() bool { return len(o.list) > 0 }
+
+// Observe tells o what happens to calls from now on, as [WithObserver] does from the start, until stop is called. Its Attach
+// is not called. Of a call that runs at either time, o may be told in part. It is safe for concurrent use.
+func (r *Retrier) Observe(o Observer) (stop func()) {
+	own := &o
+	r.observe(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
+	return func() {
+		r.observe(func(list []*Observer) []*Observer {
+			return slices.DeleteFunc(slices.Clone(list), func(other *Observer) bool { return other == own })
+		})
+	}
+}
+
+func (r *Retrier) observe(change func([]*Observer) []*Observer) {
+	for {
+		before := r.observers.Load()
+		if r.observers.CompareAndSwap(before, newObservers(change(before.list))) {
+			return
+		}
+	}
+}
+
 // startCall tells observers that a call begins, and returns its context.
 func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) context.Context {
 	e := r.event(method, cc, p, o)
-	for _, o := range r.observers {
+	for _, o := range r.observers.Load().list {
 		if o.CallStart != nil {
 			ctx = o.CallStart(ctx, e)
 		}
@@ -46,8 +87,8 @@ func (c *call) event(attempt int, code codes.Code, err error) Event {
 // notify tells observers of an event. Codes are cloned for each, who may do with them what it wants.
 func (r *Retrier) notify(ctx context.Context, e Event, told func(*Observer) func(context.Context, Event)) {
 	all := e.Codes
-	for i := range r.observers {
-		if tell := told(&r.observers[i]); tell != nil {
+	for _, o := range r.observers.Load().list {
+		if tell := told(o); tell != nil {
 			e.Codes = slices.Clone(all)
 			tell(ctx, e)
 		}
@@ -61,7 +102,7 @@ func tellCall(o *Observer) func(context.Context, Event)     { return o.Call }
 
 // notifyAttempt tells observers of attempt a, which has ended.
 func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
-	if c.retrier.tellsAttempts {
+	if c.retrier.observers.Load().attempts {
 		c.retrier.notify(c.ctx, c.attemptEvent(a, err, place), tellAttempt)
 	}
 }
@@ -90,10 +131,10 @@ func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell func()) {
 	r, ctx := c.retrier, c.ctx
 	var decision *Event
-	if step.Decided > 0 && r.hearsDecisions() {
+	if step.Decided > 0 && r.observers.Load().any() {
 		e := c.decisionEvent(step, ended, err)
 		decision = &e
-		if e.Retry && r.tellsSent {
+		if e.Retry && r.observers.Load().sents {
 			c.allowed = decision
 		}
 	}
@@ -106,7 +147,7 @@ func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell fun
 	}
 	return func() {
 		if decision != nil {
-			r.notifyDecision(ctx, *decision)
+			r.notify(ctx, *decision, tellDecision)
 		}
 		if sent != nil {
 			r.notify(ctx, *sent, tellSent)
@@ -147,7 +188,7 @@ func (c *call) notifyCall(end attempts.End, err error) {
 
 // notifySuccess tells of a call whose first attempt has succeeded, in the fast path.
 func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
-	if r.tellsCalls {
+	if r.observers.Load().calls {
 		e := callEvent(r.event(method, cc, p, o), start, 0, policy.ReasonSucceeded)
 		e.Attempt = 1
 		r.notify(ctx, e, tellCall)
@@ -158,34 +199,16 @@ func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.Cli
 
 // notifyWouldRefuse tells observers that admission would have refused a call in mode ENFORCE.
 func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) {
-	if o.mode == policy.ModeObserve && r.hearsDecisions() {
+	if o.mode == policy.ModeObserve && r.observers.Load().any() {
 		e := r.event(method, cc, p, o)
 		e.Code, e.Reason = codes.ResourceExhausted, policy.ReasonOverloaded
-		r.notifyDecision(ctx, e)
-	}
-}
-
-// notifyDecision tells observers of a decision.
-func (r *Retrier) notifyDecision(ctx context.Context, e Event) {
-	r.decisions.add(e)
-	r.notify(ctx, e, tellDecision)
-}
-
-// hearsDecisions reports whether anybody is to be told of decisions.
-func (r *Retrier) hearsDecisions() bool { return len(r.observers) > 0 || r.decisions.on.Load() }
-
-// logEnd adds the end of a call that has failed to the log of decisions, if no decision stands there for it.
-func (c *call) logEnd(end attempts.End, err error) {
-	if err != nil && end.Reason != c.decided {
-		e := c.event(end.Attempts, status.Code(err), err)
-		e.Reason = end.Reason
-		c.retrier.decisions.add(e)
+		r.notify(ctx, e, tellDecision)
 	}
 }
 
 // notifyReload tells observers of a change of the policies.
 func (r *Retrier) notifyReload(set *policy.Set, changes []string, err error) {
-	for _, o := range r.observers {
+	for _, o := range r.observers.Load().list {
 		if o.Reload != nil {
 			o.Reload(set, slices.Clone(changes), err)
 		}
@@ -196,7 +219,7 @@ func (r *Retrier) notifyReload(set *policy.Set, changes []string, err error) {
 // has switched retries off.
 func (r *Retrier) notifyMode(from, to Switch) {
 	heard := false
-	for _, o := range r.observers {
+	for _, o := range r.observers.Load().list {
 		if o.Mode != nil {
 			o.Mode(from, to)
 			heard = true

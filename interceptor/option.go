@@ -36,14 +36,10 @@ func (r *Retrier) attemptLimit() int {
 }
 
 // WithObserver tells o what happens to calls. It may be given more than once; observers are told
-// in the order in which they were given.
+// in the order in which they were given. [Retrier.Observe] adds more later.
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
-		r.observers = append(r.observers, o)
-		r.tellsStarts = r.tellsStarts || o.CallStart != nil
-		r.tellsAttempts = r.tellsAttempts || o.Attempt != nil
-		r.tellsCalls = r.tellsCalls || o.Call != nil
-		r.tellsSent = r.tellsSent || o.Sent != nil
+		r.Observe(o)
 		return nil
 	}
 }

@@ -138,7 +138,7 @@ func TestWithMaxAttempts(t *testing.T) {
 		if got := s.Count(get); got != 5 {
 			t.Errorf("%d attempts; want gRPC's cap of 5", got)
 		}
-		if got := s.retrier.Warnings(); !strings.Contains(got[len(got)-1].String(), "cut to 5") {
+		if got := s.retrier.State().Warnings; !strings.Contains(got[len(got)-1].String(), "cut to 5") {
 			t.Errorf("warnings %v; want one of the cut", got)
 		}
 	})
@@ -146,8 +146,8 @@ func TestWithMaxAttempts(t *testing.T) {
 		play(t, config(eight), func(t *testing.T, s scene) {
 			s.On(get, down())
 			_, _ = s.call(t.Context(), get)
-			if got := s.Count(get); got != 8 || strings.Contains(strings.Join(texts(s.retrier.Warnings()), ""), "cut") {
-				t.Errorf("%d attempts, warnings %v; want 8 and none of a cut", got, s.retrier.Warnings())
+			if got := s.Count(get); got != 8 || strings.Contains(strings.Join(texts(s.retrier.State().Warnings), ""), "cut") {
+				t.Errorf("%d attempts, warnings %v; want 8 and none of a cut", got, s.retrier.State().Warnings)
 			}
 		}, interceptor.WithMaxAttempts(10))
 	})
@@ -170,8 +170,8 @@ func TestWithMaxAttempts(t *testing.T) {
 		play(t, limited, func(t *testing.T, s scene) {
 			s.On(get, down())
 			_, _ = s.call(t.Context(), get)
-			if got := s.Count(get); got != 7 || s.retrier.Policy().MaxAttempts != 7 {
-				t.Errorf("%d attempts, limit %d; want the option's 7", got, s.retrier.Policy().MaxAttempts)
+			if got := s.Count(get); got != 7 || s.retrier.State().MaxAttempts != 7 {
+				t.Errorf("%d attempts, limit %d; want the option's 7", got, s.retrier.State().MaxAttempts)
 			}
 		}, interceptor.WithMaxAttempts(7))
 	})

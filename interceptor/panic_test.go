@@ -41,8 +41,8 @@ func (b *till) Settle(now time.Duration, p budget.Permit, helped bool) {
 // held is what calls have got from their gates and not given back; "" for nothing.
 func held(r *interceptor.Retrier, f *fuse, b *till) string {
 	permits, calls := len(b.asked)-b.returned-b.settled, b.started-b.ok-b.bad
-	if leaves := f.granted - len(f.told); permits != 0 || calls != 0 || leaves != 0 || r.Waiting() != 0 {
-		return fmt.Sprintf("%d permits, %d calls, %d leaves of the breaker, %d places", permits, calls, leaves, r.Waiting())
+	if leaves := f.granted - len(f.told); permits != 0 || calls != 0 || leaves != 0 || r.State().Waiting != 0 {
+		return fmt.Sprintf("%d permits, %d calls, %d leaves of the breaker, %d places", permits, calls, leaves, r.State().Waiting)
 	}
 	return ""
 }

@@ -42,7 +42,7 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
 		return nil, nil, err
 	}
-	after = newRules(decision.Compile(set), BudgetOfPolicies)
+	after = newRules(decision.Compile(set), budgetOfPolicies)
 	if err := after.check(&r.budgets); err != nil {
 		return nil, nil, err
 	}

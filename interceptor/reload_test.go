@@ -151,17 +151,13 @@ func TestReload_Event(t *testing.T) {
 		if got := strings.Join(told, "; "); got != "[policy "+get+" changed policy "+path.Dir(get)+"/ changed] <nil>" {
 			t.Error(got)
 		}
-		got := s.retrier.Policy()
-		if p := got.Set.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
-			t.Errorf("%+v", got.Set.Policies())
+		got := s.retrier.State()
+		if p := got.Policies.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
+			t.Errorf("%+v", got.Policies.Policies())
 		}
-		got.Set = nil
-		want := interceptor.PolicyState{
-			Since: time.Now(), MaxAttempts: policy.DefaultMaxAttemptsLimit, MaxWaiting: policy.DefaultMaxWaiting,
-			Mode: policy.ModeEnforce, SetMode: policy.ModeEnforce,
-		}
-		if got != want {
-			t.Errorf("%+v; want %+v", got, want)
+		if got.Since != time.Now() || got.MaxAttempts != policy.DefaultMaxAttemptsLimit || got.MaxWaiting != policy.DefaultMaxWaiting ||
+			got.Mode != policy.ModeEnforce || len(got.Switches) != 1 {
+			t.Errorf("%+v", got)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {
 		told = append(told, fmt.Sprint(changes, " ", err))

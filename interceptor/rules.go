@@ -36,7 +36,7 @@ type rules struct {
 type budgetRule struct {
 	config budget.Config
 	scope  policy.Scope
-	source BudgetSource
+	source string
 }
 
 // alike reports whether what one budget has earned means the same to the other.
@@ -54,7 +54,7 @@ func (b budgetRule) settings(shadow bool) budget.Config {
 }
 
 // newRules makes the rules of a set, which come from the given source.
-func newRules(set *decision.Set, source BudgetSource) *rules {
+func newRules(set *decision.Set, source string) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), methods: make([]cachedMethod, len(set.Policies()))}
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -100,6 +101,11 @@ func (j *journal) observer() interceptor.Observer {
 		Warning:  func(p policy.Diagnostic) { add(j, &j.warnings, p.String()) },
 		Note:     func(p policy.Diagnostic) { add(j, &j.notes, p.String()) },
 	}
+}
+
+// inUse are the balances of a Retrier that are not gone.
+func inUse(r *interceptor.Retrier) []interceptor.BudgetState {
+	return slices.DeleteFunc(r.State().Budgets, func(b interceptor.BudgetState) bool { return b.Gone })
 }
 
 func withJournal(j *journal) interceptor.Option { return interceptor.WithObserver(j.observer()) }

@@ -34,7 +34,7 @@ import (
 // A call that begins before the resolver has answered takes its policy when its first attempt has failed. If that asks for
 // an idempotency key, which the attempt did not carry, no other attempt follows. With [Retrier.Resolver], gRPC does not
 // send the first attempt of such a call once more by itself (transparentRetry), since the policy may deny it.
-// Problems are reported once for each config: to the observers, and in [Retrier.Warnings]. For every call,
+// Problems are reported once for each config: to the observers, and in [State]. For every call,
 // gRPC's read lock is taken to see the config of the moment.
 func WithServiceConfig() Option {
 	return func(r *Retrier) error {
@@ -61,7 +61,7 @@ type configSet struct {
 func (c *configSet) beside(file *rules) *rules {
 	r := c.rules.Load()
 	if r == nil || r.file != file {
-		r = newRules(c.set, BudgetOfServiceConfig)
+		r = newRules(c.set, budgetOfServiceConfig)
 		r.config, r.file = c, file
 		if !r.throttled {
 			r.budgets[""], r.throttled = file.budgets[""], file.throttled

@@ -24,7 +24,7 @@ func TestServiceConfigEntry_ListsOK(t *testing.T) {
 		if len(s.warnings) != 1 || s.warnings[0] != want {
 			t.Errorf("warned: %s\nwant %s", strings.Join(s.warnings, "\n"), want)
 		}
-		if all := s.retrier.Warnings(); len(all) != 1 || all[0].String() != want {
+		if all := s.retrier.State().Warnings; len(all) != 1 || all[0].String() != want {
 			t.Errorf("Warnings() = %v", all)
 		}
 	})

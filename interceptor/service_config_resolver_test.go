@@ -133,7 +133,7 @@ func TestServiceConfigResolver_RefusedByUs(t *testing.T) {
 				t.Fatalf("warned:\n%s\nwant four, number %d with %s", strings.Join(s.warnings, "\n"), i+1, want)
 			}
 		}
-		if all := s.retrier.Warnings(); len(all) != 4 {
+		if all := s.retrier.State().Warnings; len(all) != 4 {
 			t.Errorf("Warnings() = %v", all)
 		}
 	})

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,63 +13,123 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// State is a reading of a Retrier.
+type State struct {
+	Policies    *policy.Set // that the Retrier follows, with those that come with APIs
+	Since       time.Time   // when the Retrier began to follow them
+	Err         error       // what is wrong with the policy file since it was changed last; nil if the Retrier follows it
+	MaxAttempts int         // the cap over the policies' maxAttempts (maxAttemptsLimit, [WithMaxAttempts])
+	// Warnings are what is not wrong but may surprise: those of the set, and policies that want more attempts than the Retrier
+	// allows; then the problems of service configs that connections have received ([WithServiceConfig]), the first thousand,
+	// and budgets that cannot be read.
+	Warnings []policy.Diagnostic
+
+	Mode     policy.Mode // of all calls: the strictest of the set's and of those that are set by hand; entries may have a stricter one
+	Switches []Switch    // the modes that are set by hand: that of all calls, then those of services by their names
+
+	Waiting    int // how many calls wait between attempts now
+	MaxWaiting int // how many may
+	Budgets    []BudgetState
+	Pools      []budget.PoolState // of the fleet ([WithFleet]), by name; whoever else uses the fleet reads the same
+	Admission  []AdmissionState   // of each method that has it and that calls have used so far, by target and method
+}
+
+// State reads the Retrier. It is safe for concurrent use.
+func (r *Retrier) State() State {
+	rules, switches := r.rules.Load(), r.switches.Load()
+	s := State{
+		Policies: rules.set.Set, Since: rules.since, MaxAttempts: r.attemptLimit(), Warnings: r.warnings(),
+		Mode: max(rules.set.Mode(), switches.all.Mode), Switches: switches.list(),
+		Waiting: r.waitLimit.count(), MaxWaiting: int(r.waitLimit.slots.Load()),
+		Pools: r.budgets.leases.Pools(), Admission: r.admissions(),
+	}
+	if err := r.refusal.Load(); err != nil {
+		s.Err = *err
+	}
+	if r.serviceConfigs != nil {
+		s.Warnings = append(s.Warnings, r.serviceConfigs.diagnostics.all()...)
+	}
+	var unread []policy.Diagnostic
+	s.Budgets, unread = r.budgetStates()
+	s.Warnings = append(s.Warnings, unread...)
+	return s
+}
+
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
-	Name     string       // in the policy file; "" is the default budget
-	Kind     string       // one of budget.Names; "" for one of your own from [WithBudget]
-	Source   BudgetSource // who describes it: two may have one name
-	Target   string       // whose calls share it, in the form of CanonicalTarget; "" for all
-	Service  string       // with scope SERVICE, else ""; "other" for services that nothing but calls name
-	Balance  float64      // extra attempts of the usual cost that would be granted now
-	Capacity float64      // what the balance would be if nothing were spent
-	Granted  uint64       // withdrawals that were granted since the balance was made
-	Denied   uint64       // withdrawals that were refused since then; [Retrier.BudgetCounts] has those of all balances
+	Name    string // in the policy file; "" is the default budget
+	Kind    string // one of budget.Names; "" for one of your own from [WithBudget]
+	Source  string // who describes it, for two may have one name: "policies", "service_config" (a resolver), "option" ([WithBudget])
+	Target  string // whose calls share it, in the form of CanonicalTarget; "" for all
+	Service string // with scope SERVICE, else ""; "other" for services that nothing but calls name
 	// Shadow is a balance of calls in mode OBSERVE, whose extra attempts are decided on and not sent. How a call ends by
 	// itself settles it, so that Denied is an upper bound of what mode ENFORCE would refuse.
 	Shadow bool
+
+	Balance  float64 // extra attempts of the usual cost that would be granted now
+	Capacity float64 // what the balance would be if nothing were spent
+	// Granted and Denied are the withdrawals since the Retrier was made. They never fall: where no call holds a balance and it
+	// has nothing to remember, as of a target that is gone, its counts stay, and Gone says so. Of targets and services beyond
+	// the first thousand, the balance of target "other" counts, which is always gone.
+	Granted, Denied uint64
+	Gone            bool
 }
 
-// BudgetSource is who describes a budget. Metrics print it as it stands here.
-type BudgetSource string
-
-// The sources.
+// The sources of budgets.
 const (
-	BudgetOfPolicies      BudgetSource = "policies"       // the policy file or set, or the default
-	BudgetOfServiceConfig BudgetSource = "service_config" // that a resolver has delivered
-	BudgetOfOption        BudgetSource = "option"         // [WithBudget]
+	budgetOfPolicies      = "policies"       // the policy file or set, or the default
+	budgetOfServiceConfig = "service_config" // that a resolver has delivered
+	budgetOfOption        = "option"         // [WithBudget]
 )
 
-// Budgets reads the budgets of the Retrier that calls have used so far, in the order of name, target and
-// service, the shadow of a balance after it; those from [WithBudget] have no target. Among many, a balance is missing that no call holds and that has
-// nothing to remember, as of a target that is gone. It is safe for concurrent use.
-func (r *Retrier) Budgets() []BudgetState {
-	now := budget.Now()
-	state := func(key budgetKey, b budget.Budget) BudgetState {
+// budgetStates reads the budgets of the Retrier that calls have used so far, in the order of name, target and
+// service, the shadow of a balance after it; those from [WithBudget] have no target. It says which cannot be read.
+func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic) {
+	now, counted := budget.Now(), r.countBalances()
+	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
 			Name: key.name, Kind: key.kind, Source: key.source, Target: key.target, Service: key.service, Shadow: key.shadow,
-			Balance: b.Balance(now), Capacity: b.Capacity(now), Granted: b.Granted(), Denied: b.Denied(),
+			Granted: w.granted, Denied: w.denied,
 		}
 	}
-	var list []BudgetState
 	for name, b := range r.budgets.given {
-		list = append(list, state(givenKey(name, b), b))
+		func() {
+			defer func() { // one of the program's own may panic
+				if v := recover(); v != nil {
+					unread = append(unread, policy.Diagnostic{Severity: policy.SeverityWarning, Field: "budget", Value: name, Message: fmt.Sprintf("cannot be read, since it panics: %v", v)})
+				}
+			}()
+			s := state(givenKey(name, b), withdrawalsOf(b))
+			s.Balance, s.Capacity = b.Balance(now), b.Capacity(now)
+			list = append(list, s)
+		}()
 	}
 	r.budgets.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
 		kept, _ := v.(*balance)
-		list = append(list, state(key, kept.budget))
+		s := state(key, counted[key]) // nothing if another one counts
+		s.Balance, s.Capacity = kept.budget.Balance(now), kept.budget.Capacity(now)
+		list = append(list, s)
+		delete(counted, key)
 		return true
 	})
+	for key, w := range counted {
+		if w != (withdrawals{}) {
+			s := state(key, w)
+			s.Gone = true
+			list = append(list, s)
+		}
+	}
 	slices.SortFunc(list, func(a, b BudgetState) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service),
 			compareBools(a.Shadow, b.Shadow), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Source, b.Source))
 	})
-	return list
+	return list, unread
 }
 
 // givenKey names a budget from WithBudget.
 func givenKey(name string, b budget.Budget) budgetKey {
-	key := budgetKey{name: name, source: BudgetOfOption}
+	key := budgetKey{name: name, source: budgetOfOption}
 	switch b.(type) {
 	case *budget.Ratio:
 		key.kind = budget.RatioConfig{}.Name()
@@ -93,34 +154,3 @@ func compareBools(a, b bool) int {
 		return 1
 	}
 }
-
-// Pools reads the pools of the Retrier's fleet ([WithFleet]), by name; nil without one. Whoever else uses the fleet
-// reads the same. It is safe for concurrent use.
-func (r *Retrier) Pools() []budget.PoolState { return r.budgets.leases.Pools() }
-
-// PolicyState describes the policies that a Retrier follows.
-type PolicyState struct {
-	Source string    // the policy file, as it was given; "" if the set was made from Go values
-	Hash   string    // of its text ([policy.Set.Hash]); "" if the set was made from Go values
-	Since  time.Time // when the Retrier began to follow it
-
-	Set         *policy.Set // the policies, with those that come with APIs
-	MaxAttempts int         // the cap over the policies' maxAttempts (maxAttemptsLimit, [WithMaxAttempts])
-	MaxWaiting  int         // how many calls may wait between attempts at a time
-	Mode        policy.Mode // of all calls: the stricter of the set's and SetMode's; entries may have a stricter one
-	SetMode     policy.Mode // what [Retrier.SetMode] has set for all calls; more in [Retrier.Switches]
-}
-
-// Policy describes the policies that the Retrier follows now. What is surprising in them is in [Retrier.Warnings];
-// why a newer file is not followed says [Retrier.Err].
-func (r *Retrier) Policy() PolicyState {
-	rules, set := r.rules.Load(), r.switches.Load().all.Mode
-	return PolicyState{
-		Source: rules.set.Source(), Hash: rules.set.Hash(), Since: rules.since,
-		Set: rules.set.Set, MaxAttempts: cmp.Or(r.maxAttempts, rules.set.Config().MaxAttemptsLimit), MaxWaiting: int(r.waitLimit.slots.Load()),
-		Mode: max(rules.set.Mode(), set), SetMode: set,
-	}
-}
-
-// Waiting is how many calls of the Retrier wait in a backoff now.
-func (r *Retrier) Waiting() int { return r.waitLimit.count() }

@@ -26,13 +26,13 @@ func TestState_BalancesAndDenials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(specs[name]), func(t *testing.T, s scene) {
-				if got := s.retrier.Budgets(); len(got) != 0 {
+				if got := inUse(s.retrier); len(got) != 0 {
 					t.Errorf("before any call: %+v", got)
 				}
 				s.On(get, down())
 				_, _ = s.call(t.Context(), get)
-				want.Source = interceptor.BudgetOfPolicies
-				got := s.retrier.Budgets()
+				want.Source = "policies"
+				got := inUse(s.retrier)
 				if want.Target != "" {
 					want.Target = s.conn.Target()
 				}
@@ -55,11 +55,11 @@ func TestState_OrderOfNames(t *testing.T) {
 			_, _ = s.call(t.Context(), method)
 		}
 		want := []interceptor.BudgetState{
-			{Name: "", Kind: "ratio", Source: interceptor.BudgetOfPolicies, Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 4, and a tenth for the call
-			{Name: "mine", Source: interceptor.BudgetOfOption, Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
-			{Name: "orders", Kind: "refund", Source: interceptor.BudgetOfPolicies, Balance: 2, Capacity: 2},
+			{Name: "", Kind: "ratio", Source: "policies", Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 4, and a tenth for the call
+			{Name: "mine", Source: "option", Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
+			{Name: "orders", Kind: "refund", Source: "policies", Balance: 2, Capacity: 2},
 		}
-		if got := s.retrier.Budgets(); !slices.Equal(got, want) {
+		if got := inUse(s.retrier); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
 	}, interceptor.WithBudget("mine", counted{new(purse)}))

@@ -69,7 +69,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		if flags&disabled != 0 || codec == nil {
 			return open(ctx, desc, cc, method, opts...)
 		}
-		if r.tellsStarts {
+		if r.observers.Load().starts {
 			ctx = r.startCall(ctx, method, cc, p, &o)
 		}
 		ctx = o.assignCriticality(r.withBackends(ctx, cc, p, o.maxAttempts, flags), p)

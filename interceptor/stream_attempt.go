@@ -132,7 +132,7 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Re
 
 // queueEnd has observers told of an attempt that has ended, and of what was decided. s.mu must be held.
 func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
-	if r := s.call.retrier; r.tellsAttempts {
+	if r := s.call.retrier; r.observers.Load().attempts {
 		e := s.call.attemptEvent(&t.attempt, err, step.Place)
 		s.queue(func() { r.notify(s.call.ctx, e, tellAttempt) })
 	}

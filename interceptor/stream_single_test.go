@@ -285,13 +285,13 @@ func TestStreamSingle_Admission(t *testing.T) {
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
 		time.Sleep(time.Minute)
-		if got := s.retrier.Admission()[0].Running; got != 1 {
+		if got := s.retrier.State().Admission[0].Running; got != 1 {
 			t.Errorf("%d attempts run; want 1", got)
 		}
 		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.retrier.Admission()[0].Running; got != 0 {
+		if got := s.retrier.State().Admission[0].Running; got != 0 {
 			t.Errorf("%d attempts run after the first message; want 0", got)
 		}
 		for range 20 {

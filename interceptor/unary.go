@@ -34,13 +34,13 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		invoke = r.keepBuffers(p, &options, flags, req, invoke)
-		if r.tellsStarts {
+		if r.observers.Load().starts {
 			ctx = r.startCall(ctx, method, cc, p, &options)
 		}
 		ctx = options.assignCriticality(r.withBackends(ctx, cc, p, options.maxAttempts, flags), p)
 		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
 		known := r.knownFor(of, p, cc, method, &options, start)
-		adopted := flags&fast != 0 && !r.watched && !r.leftRunning.Load()
+		adopted := flags&fast != 0 && !r.watched && !r.observers.Load().attempts && !r.leftRunning.Load()
 		running, left := 1, attempts.Never
 		if adopted && known.Any() {
 			left = timeLeft(ctx, start)
@@ -56,7 +56,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			if known.WouldRefuse() {
 				r.notifyWouldRefuse(ctx, method, cc, p, &options)
 			}
-			if options.notify || r.tellsCalls {
+			if options.notify || r.observers.Load().calls {
 				r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
 			}
 			a.release()
@@ -268,7 +268,7 @@ func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 		now := u.now()
 		step := u.call.ended(&a.attempt, r, now)
 		next := u.act(step, now, !a.own)
-		if u.retrier.tellsAttempts {
+		if u.retrier.observers.Load().attempts {
 			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx
 			u.queue(func() { r.notify(ctx, e, tellAttempt) })
 		}

@@ -45,12 +45,12 @@ func TestWaitLimit(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if got := s.retrier.Waiting(); got != 3 {
+		if got := s.retrier.State().Waiting; got != 3 {
 			t.Errorf("%d calls wait; want 3", got)
 		}
 		wg.Wait()
-		if refused.Load() != 7 || s.retrier.Waiting() != 0 || len(purse.asked) != 3 {
-			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.Waiting(), len(purse.asked))
+		if refused.Load() != 7 || s.retrier.State().Waiting != 0 || len(purse.asked) != 3 {
+			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.State().Waiting, len(purse.asked))
 		}
 	}, interceptor.WithMaxWaiting(6), interceptor.WithBudget("", purse))
 }
@@ -69,7 +69,7 @@ func TestWaitLimit_Reload(t *testing.T) {
 		s.reload(t, c)
 		go func() { _, _ = s.call(t.Context(), get) }()
 		synctest.Wait()
-		if got := s.retrier.Waiting(); got != 2 {
+		if got := s.retrier.State().Waiting; got != 2 {
 			t.Errorf("%d calls wait after a reload; want 2", got)
 		}
 		time.Sleep(time.Minute)
@@ -100,12 +100,12 @@ func TestWaitLimit_SlotsComeBack(t *testing.T) {
 				if name == "beside a slow attempt too" {
 					time.Sleep(1050 * ms)
 				}
-				if got := s.retrier.Waiting(); got != 1 {
+				if got := s.retrier.State().Waiting; got != 1 {
 					t.Errorf("%d calls wait; want 1", got)
 				}
 				end(s, cancel)
 				<-done
-				if got := s.retrier.Waiting(); got != 0 {
+				if got := s.retrier.State().Waiting; got != 0 {
 					t.Errorf("%d calls wait; want none", got)
 				}
 			})
@@ -122,10 +122,10 @@ func TestWaitLimit_Outage(t *testing.T) {
 		most := 0
 		for range 10_000 {
 			wg.Go(func() { _, _ = s.call(t.Context(), get) })
-			most = max(most, s.retrier.Waiting())
+			most = max(most, s.retrier.State().Waiting)
 		}
 		synctest.Wait()
-		if most = max(most, s.retrier.Waiting()); most > 100 {
+		if most = max(most, s.retrier.State().Waiting); most > 100 {
 			t.Errorf("%d calls wait; want at most 100", most)
 		}
 		wg.Wait()
@@ -178,7 +178,7 @@ func TestWaitLimit_RunningTakesNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(get, down(), testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
-					if got := s.retrier.Waiting(); got != 0 {
+					if got := s.retrier.State().Waiting; got != 0 {
 						t.Errorf("%d calls wait during the second attempt; want none", got)
 					}
 					return text("second")

@@ -113,17 +113,6 @@ const (
 	allowsMore = "maxAttemptsLimit in the policy file, or interceptor.WithMaxAttempts, allows more"
 )
 
-// Warnings returns what is not wrong but may surprise in the policies: those of the set, and
-// policies that want more attempts than the Retrier allows; then the problems of service configs that
-// connections have received ([WithServiceConfig]), the first thousand.
-func (r *Retrier) Warnings() []policy.Diagnostic {
-	warnings := r.warnings()
-	if r.serviceConfigs != nil {
-		warnings = append(warnings, r.serviceConfigs.diagnostics.all()...)
-	}
-	return warnings
-}
-
 // warnings are those of the set.
 func (r *Retrier) warnings() []policy.Diagnostic {
 	set := r.rules.Load().set
@@ -179,8 +168,8 @@ func (r *Retrier) reportWarnings() {
 // diagnose gives a diagnostic to the functions of observers that of returns, or to the default logger if there are none.
 func (r *Retrier) diagnose(d policy.Diagnostic, of func(Observer) func(policy.Diagnostic)) {
 	heard := false
-	for _, o := range r.observers {
-		if tell := of(o); tell != nil {
+	for _, o := range r.observers.Load().list {
+		if tell := of(*o); tell != nil {
 			tell(d)
 			heard = true
 		}

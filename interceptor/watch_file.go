@@ -12,7 +12,7 @@ import (
 
 // Watch makes a Retrier as [Load] does, and has it follow the file until ctx ends, within five seconds of a change
 // ([policy.Watch], [Retrier.Reload]). A file that is bad is refused: the last good one holds, the observers are told, and
-// [Retrier.Err] says why. The error is that the file is bad now; then there is no Retrier.
+// [Retrier.State] says why. The error is that the file is bad now; then there is no Retrier.
 func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
 	set, err := policy.Load(path)
 	if err != nil {
@@ -24,14 +24,6 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 	}
 	policy.Watch(ctx, path, set, func(set *policy.Set, err error) { r.followFile(path, set, err) })
 	return r, nil
-}
-
-// Err is what is wrong with the policy file since it was changed last; nil if the Retrier follows it.
-func (r *Retrier) Err() error {
-	if err := r.refusal.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // followFile follows a change of the file, which err says is refused, or may be refused here.

@@ -53,8 +53,8 @@ func TestWatchFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := r.Policy()
-		if first.Source != path || len(first.Hash) != 12 || first.Since.IsZero() {
+		first := r.State()
+		if first.Policies.Source() != path || len(first.Policies.Hash()) != 12 || first.Since.IsZero() {
 			t.Errorf("at first: %+v", first)
 		}
 		unary := r.Unary()
@@ -65,8 +65,8 @@ func TestWatchFile(t *testing.T) {
 			})
 			return n
 		}
-		if got := attempts(); got != 2 || r.Err() != nil {
-			t.Errorf("%d attempts, %v", got, r.Err())
+		if got := attempts(); got != 2 || r.State().Err != nil {
+			t.Errorf("%d attempts, %v", got, r.State().Err)
 		}
 		write("many")
 		for _, want := range []string{"error retry.yaml: a change of the policy file is refused", "error retry.yaml:3:30: methodConfig[0].retryPolicy.maxAttempts: many: must be"} {
@@ -77,11 +77,11 @@ func TestWatchFile(t *testing.T) {
 		if e := <-reloads; !strings.HasPrefix(e, "no set [] ") || !strings.Contains(e, "retry.yaml:3:") {
 			t.Errorf("of a bad change: %s", e)
 		}
-		if now := r.Policy(); now != first {
+		if now := r.State(); now.Policies != first.Policies || now.Since != first.Since {
 			t.Errorf("after a bad change: %+v; want %+v", now, first)
 		}
-		if got := attempts(); got != 2 || !strings.Contains(fmt.Sprint(r.Err()), "retry.yaml:3:") {
-			t.Errorf("after a bad change: %d attempts, %v", got, r.Err())
+		if got := attempts(); got != 2 || !strings.Contains(fmt.Sprint(r.State().Err), "retry.yaml:3:") {
+			t.Errorf("after a bad change: %d attempts, %v", got, r.State().Err)
 		}
 		write("7") // more than a Retrier allows, which is a warning to wait for
 		if w := <-warnings; !strings.Contains(w, "is cut to 5") {
@@ -90,11 +90,11 @@ func TestWatchFile(t *testing.T) {
 		if got := attempts(); got != 5 {
 			t.Errorf("after a good change: %d attempts", got)
 		}
-		now := r.Policy()
-		if e := <-reloads; e != path+" "+now.Hash+" [policy "+get+" changed] <nil>" {
+		now := r.State()
+		if e := <-reloads; e != path+" "+now.Policies.Hash()+" [policy "+get+" changed] <nil>" {
 			t.Errorf("of a good change: %s", e)
 		}
-		if now.Hash == first.Hash || now.Since.Before(first.Since) {
+		if now.Policies.Hash() == first.Policies.Hash() || now.Since.Before(first.Since) {
 			t.Errorf("after a good change: %+v, and before it %+v", now, first)
 		}
 	})
@@ -114,7 +114,7 @@ func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `level=INFO msg="stagger: ` + path + ": hash: " + r.Policy().Hash + ": changes of the file are not followed until the program starts again; interceptor.Watch follows them\"\n"
+	want := `level=INFO msg="stagger: ` + path + ": hash: " + r.State().Policies.Hash() + ": changes of the file are not followed until the program starts again; interceptor.Watch follows them\"\n"
 	if got := text.String(); !strings.HasSuffix(got, want) || strings.Count(got, "\n") != 1 {
 		t.Errorf("%s\nwant one line %s", got, want)
 	}

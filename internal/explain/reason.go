@@ -99,7 +99,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonOverloaded,
 			Means:  "[Admission](admission.md) expects no answer before the deadline: the last answers took most of that time. A call with 0 attempts was not sent at all, and ended with `RESOURCE_EXHAUSTED`.",
-			LookAt: "The service's latency against the deadlines of its callers. `Retrier.Admission` counts per method.",
+			LookAt: "The service's latency against the deadlines of its callers. `Retrier.State().Admission` counts per method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait. `criticality: SHEDDABLE` for calls that may fail first.",
 			DoNot:  "Retry these errors in the application: refusing them lets the other calls be answered.",
 		},
@@ -172,7 +172,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonModeOff,
 			Means:  "The [mode](modes.md) of the Retrier, the policy file or the method's entry lets no other attempt be sent, or a percentage leaves the call out. With `mode=\"OBSERVE\"`, another attempt would have followed.",
-			LookAt: "`stagger.policy.info`, `Retrier.Policy`, and the log line `mode set`: who switched retries off, and why. `stagger explain` shows the modes of the file.",
+			LookAt: "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: who switched retries off, and why. `stagger explain` shows the modes of the file.",
 			Change: "`mode` and `percent` in the policy file, or what `Retrier.SetMode` set. The strictest of all these applies.",
 			DoNot:  "Switch back on at full rate after a long outage: begin with a `percent`.",
 		},

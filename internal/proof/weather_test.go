@@ -114,10 +114,10 @@ func (w *weather) check(t *testing.T) {
 	if n := w.circuit.running.Load(); n != 0 {
 		w.add("the breaker is not told of %d attempts", n)
 	}
-	if n := w.retrier.Waiting(); n != 0 {
+	if n := w.retrier.State().Waiting; n != 0 {
 		w.add("%d calls wait", n)
 	}
-	for _, state := range w.retrier.Admission() {
+	for _, state := range w.retrier.State().Admission {
 		if state.Running != 0 {
 			w.add("admission counts %d attempts", state.Running)
 		}

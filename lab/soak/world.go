@@ -274,7 +274,7 @@ func (w *world) close() error {
 func (w *world) settled() string {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if n := w.retrier.Waiting(); n != 0 {
+	if n := w.retrier.State().Waiting; n != 0 {
 		return fmt.Sprintf("%d calls wait", n)
 	}
 	if permits, calls := w.ledger.left(); permits != 0 || calls != 0 {
@@ -283,12 +283,12 @@ func (w *world) settled() string {
 	if begun, ended := w.begun.Load(), w.ended.Load(); begun != ended {
 		return fmt.Sprintf("observers were told of %d calls that began and %d that ended", begun, ended)
 	}
-	for _, b := range w.retrier.Budgets() {
+	for _, b := range w.retrier.State().Budgets {
 		if (b.Name == "ratio" || b.Name == "concurrent" || b.Name == "ledger") && b.Balance < 0.99*b.Capacity {
 			return fmt.Sprintf("the balance of %s is %.1f of %.1f", b.Name, b.Balance, b.Capacity)
 		}
 	}
-	for _, a := range w.retrier.Admission() {
+	for _, a := range w.retrier.State().Admission {
 		if a.Running != 0 {
 			return fmt.Sprintf("admission counts %d attempts of %s", a.Running, a.Method)
 		}

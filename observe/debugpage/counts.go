@@ -8,26 +8,27 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // countState is how often the calls of a method had the same decision in the last minutes.
 type countState struct {
-	Method string        `json:"method"`
+	Method string        `json:"method"` // "other" for those beyond the first hundred
 	Reason policy.Reason `json:"reason"`
 	Shadow bool          `json:"shadow"` // another attempt would have followed, but for the mode
 	Count  int           `json:"count"`
 }
 
-func countsOf(r *interceptor.Retrier, method string) []countState {
-	list := []countState{}
-	for _, c := range r.DecisionCounts() {
-		if method == "" || method == c.Method {
-			list = append(list, countState(c))
+// compareCounts has the order of method and reason, what would have been after what was.
+func compareCounts(a, b countState) int {
+	shadow := 0
+	if a.Shadow != b.Shadow {
+		shadow = 1
+		if b.Shadow {
+			shadow = -1
 		}
 	}
-	return list
+	return cmp.Or(cmp.Compare(a.Method, b.Method), cmp.Compare(a.Reason, b.Reason), shadow)
 }
 
 // countTable is the counts of methods by their reasons.

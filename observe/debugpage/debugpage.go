@@ -34,7 +34,8 @@ type Config struct {
 	Errors bool
 }
 
-// Handler shows Retriers, which remember their last decisions from now on ([interceptor.Retrier.LogDecisions]). It may
+// Handler shows Retriers, and remembers their decisions from now on ([interceptor.Retrier.Observe]): the last 256, and counts of the last five
+// minutes. It may
 // be mounted at any path that ends with a slash, and registers itself nowhere. Without a Retrier it says so.
 //
 // It answers GET alone. At most 16 browsers follow at a time; the connection of one that does not read is cut. A
@@ -42,9 +43,6 @@ type Config struct {
 func (c Config) Handler(retriers ...*interceptor.Retrier) http.Handler {
 	if len(retriers) == 0 || slices.Contains(retriers, nil) {
 		return c.guard(http.HandlerFunc(noRetrier))
-	}
-	for _, r := range retriers {
-		r.LogDecisions()
 	}
 	return c.guard(newPage(c, retriers))
 }

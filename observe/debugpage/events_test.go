@@ -31,9 +31,6 @@ type live struct {
 func serveLive(t *testing.T, room int, retriers ...*interceptor.Retrier) live {
 	t.Helper()
 	l := live{lis: bufconn.Listen(room), page: newPage(Config{}, retriers)}
-	for _, r := range retriers {
-		r.LogDecisions()
-	}
 	guarded := Config{}.guard(l.page)
 	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "127.0.0.1:1" // bufconn has no addresses

@@ -38,7 +38,7 @@ func ExampleSwitch() {
 		return
 	}
 	defer answer.Body.Close()
-	fmt.Println(answer.Status, retrier.Policy().Mode)
+	fmt.Println(answer.Status, retrier.State().Mode)
 	// Output:
 	// from ENFORCE to OFF
 	// 200 OK OFF

@@ -104,9 +104,9 @@ func (p *page) answer(q url.Values) (explain.Answer, error) {
 	if err != nil {
 		return explain.Answer{}, requestError{err}
 	}
-	is := p.retriers[r].Policy()
+	is := p.retriers[r].State()
 	question.MaxAttempts = min(is.MaxAttempts, maxExplained)
-	set := decision.Compile(is.Set)
+	set := decision.Compile(is.Policies)
 	if entry := set.Lookup(question.Method); entry != nil && min(entry.MaxAttempts(), is.MaxAttempts) > maxExplained {
 		return explain.Answer{}, fmt.Errorf("%s may have %d attempts; at most %d are explained", question.Method, min(entry.MaxAttempts(), is.MaxAttempts), maxExplained)
 	}

@@ -77,9 +77,7 @@ func (h *history) tick() {
 // take takes a sample of every budget.
 func (h *history) take() {
 	for i, r := range h.retriers {
-		if budgets, err := readBudgets(r); err == nil { // else the page says it
-			h.add(i, budgets)
-		}
+		h.add(i, r.State().Budgets)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -28,7 +28,7 @@ func TestHistory(t *testing.T) {
 		time.Sleep(2 * interval)
 		_ = s.call(t, getOrder)
 		time.Sleep(interval)
-		key := balanceOf(0, s.retrier.Budgets()[0])
+		key := balanceOf(0, s.retrier.State().Budgets[0])
 		if got, want := numbers(h.of(key)), "[{0 2 1} {0 0 0} {0 0 1}]"; got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
@@ -54,7 +54,7 @@ func TestHistoryBegins(t *testing.T) {
 		defer h.stopped.Store(true)
 		s.Default(testserver.OK())
 		time.Sleep(interval + 1)
-		if got, want := numbers(h.of(balanceOf(0, s.retrier.Budgets()[0]))), "[{0 0 0} {0 0 0}]"; got != want {
+		if got, want := numbers(h.of(balanceOf(0, s.retrier.State().Budgets[0]))), "[{0 0 0} {0 0 0}]"; got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
 	})
@@ -69,7 +69,7 @@ func TestHistoryEnds(t *testing.T) {
 		runtime.Gosched()
 	}
 	h.tick()
-	if got := len(h.of(balance{0, interceptor.BudgetState{Name: "orders", Source: interceptor.BudgetOfOption}})); got != 1 {
+	if got := len(h.of(balance{0, interceptor.BudgetState{Name: "orders", Source: "option"}})); got != 1 {
 		t.Errorf("%d samples; want the one at the start", got)
 	}
 }

@@ -32,13 +32,19 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 type page struct {
 	config    Config
 	retriers  []*interceptor.Retrier
+	logs      []*decisionLog // of each Retrier
 	history   *history
 	listeners chan struct{} // one in it for each live connection
 }
 
-// newPage samples the budgets for as long as somebody holds the page.
+// newPage samples the budgets and keeps decisions for as long as somebody holds the page.
 func newPage(c Config, retriers []*interceptor.Retrier) *page {
 	p := &page{config: c, retriers: retriers, history: newHistory(retriers), listeners: make(chan struct{}, maxListeners)}
+	for _, r := range retriers {
+		log := new(decisionLog)
+		p.logs = append(p.logs, log)
+		runtime.AddCleanup(p, func(stop func()) { stop() }, r.Observe(log.observer()))
+	}
 	runtime.AddCleanup(p, func(h *history) { h.stopped.Store(true) }, p.history)
 	return p
 }
@@ -112,13 +118,13 @@ func (p *page) states(method string) []retrierState {
 
 // methods are those that policies name, and those that were decided about, sorted.
 func (p *page) methods() (list []string) {
-	for _, r := range p.retriers {
-		for _, entry := range r.Policy().Set.Policies() {
+	for i, r := range p.retriers {
+		for _, entry := range r.State().Policies.Policies() {
 			if n := entry.Name(); n.Method != "" {
 				list = append(list, n.String())
 			}
 		}
-		for _, d := range r.Decisions() {
+		for _, d := range p.logs[i].all() {
 			list = append(list, d.Method)
 		}
 	}

@@ -27,11 +27,10 @@ type retrierState struct {
 	Policy    policyState      `json:"policy"`
 	Waiting   waitingState     `json:"waiting"`
 	Budgets   []budgetState    `json:"budgets"`
-	Hidden    int              `json:"budgetsNotShown"`   // which have more left than those that are
-	Trouble   string           `json:"trouble,omitempty"` // why the budgets cannot be read
-	Admission []admissionState `json:"admission"`         // of the methods that have it, those with most refusals first
-	Counts    []countState     `json:"counts"`            // of decisions, in the last five minutes
-	Decisions []decisionState  `json:"decisions"`         // the newest first
+	Hidden    int              `json:"budgetsNotShown"` // which have more left than those that are
+	Admission []admissionState `json:"admission"`       // of the methods that have it, those with most refusals first
+	Counts    []countState     `json:"counts"`          // of decisions, in the last five minutes
+	Decisions []decisionState  `json:"decisions"`       // the newest first
 }
 
 // policyState is what is shown of the policies that run.
@@ -101,8 +100,8 @@ type decisionState struct {
 }
 
 // byHand are the services whose mode was set by hand, and the percentage of all calls.
-func byHand(r *interceptor.Retrier) (list []string) {
-	for _, s := range r.Switches() {
+func byHand(is interceptor.State) (list []string) {
+	for _, s := range is.Switches {
 		if s.Service != "" || s.Percent < 100 {
 			list = append(list, cmp.Or(s.Service, "all calls")+": "+s.String()+", set by hand")
 		}
@@ -112,36 +111,32 @@ func byHand(r *interceptor.Retrier) (list []string) {
 
 // state reads a Retrier, and the decisions about one method, or all for "".
 func (p *page) state(i int, method string) retrierState {
-	r := p.retriers[i]
-	is := r.Policy()
-	set := decision.Compile(is.Set)
+	is := p.retriers[i].State()
+	set := decision.Compile(is.Policies)
 	s := retrierState{
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
-			Source: is.Source, Hash: is.Hash, Since: is.Since.UTC(),
-			Mode: is.Mode.String(), SetMode: is.SetMode.String(), Percent: set.Percent(), Entries: append(otherModes(set), byHand(r)...), Warnings: []string{},
+			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: is.Since.UTC(),
+			Mode: is.Mode.String(), SetMode: is.Switches[0].Mode.String(), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
-		Waiting:   waitingState{r.Waiting(), is.MaxWaiting},
+		Waiting:   waitingState{is.Waiting, is.MaxWaiting},
 		Budgets:   []budgetState{},
-		Admission: admissions(r),
-		Counts:    countsOf(r, method),
+		Admission: admissions(is.Admission),
+		Counts:    p.logs[i].countList(method),
 		Decisions: []decisionState{},
 	}
-	for _, w := range r.Warnings() {
+	for _, w := range is.Warnings {
 		s.Policy.Warnings = append(s.Policy.Warnings, w.String())
 	}
-	if err := r.Err(); err != nil {
-		s.Policy.Refused = err.Error()
+	if is.Err != nil {
+		s.Policy.Refused = is.Err.Error()
 	}
-	budgets, err := readBudgets(r)
-	if err != nil {
-		s.Trouble = err.Error()
-	}
-	budgets, s.Hidden = scarcest(budgets)
+	var budgets []interceptor.BudgetState
+	budgets, s.Hidden = scarcest(is.Budgets)
 	for _, b := range budgets {
 		s.Budgets = append(s.Budgets, p.budget(i, b))
 	}
-	for _, d := range slices.Backward(r.Decisions()) {
+	for _, d := range slices.Backward(p.logs[i].all()) {
 		if method == "" || method == d.Method {
 			s.Decisions = append(s.Decisions, p.decision(d))
 		}
@@ -163,7 +158,7 @@ func otherModes(set *decision.Set) []string {
 func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 	samples := p.history.of(balanceOf(retrier, b))
 	s := budgetState{
-		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind, Source: string(b.Source), Shadow: b.Shadow,
+		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind, Source: b.Source, Shadow: b.Shadow,
 		Granted: b.Granted, Denied: b.Denied, Samples: samples, Plot: newPlot(samples),
 	}
 	if !math.IsInf(b.Capacity, 1) { // JSON has no infinity
@@ -172,7 +167,7 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 	return s
 }
 
-func (p *page) decision(d interceptor.LoggedDecision) decisionState {
+func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.TimedOut,
 		Retry: d.Retry, Shadow: d.Shadow, Mode: d.Mode.String(), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
@@ -193,8 +188,7 @@ func (p *page) decision(d interceptor.LoggedDecision) decisionState {
 }
 
 // admissions reads the admission of those methods that have most refusals.
-func admissions(r *interceptor.Retrier) []admissionState {
-	all := r.Admission()
+func admissions(all []interceptor.AdmissionState) []admissionState {
 	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
 	all = all[:min(len(all), maxAdmissions)]
 	list := make([]admissionState, 0, len(all))
@@ -204,18 +198,9 @@ func admissions(r *interceptor.Retrier) []admissionState {
 	return list
 }
 
-// readBudgets reads the budgets of a Retrier. One of the program's own may panic.
-func readBudgets(r *interceptor.Retrier) (list []interceptor.BudgetState, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			list, err = nil, fmt.Errorf("the budgets cannot be read, since one panics: %v", v)
-		}
-	}()
-	return r.Budgets(), nil
-}
-
-// scarcest are those that are shown, of many those that have least left, as a share, and how many there are beside.
+// scarcest are those that are shown: not those that are gone, and of many those that have least left, as a share, and how many there are beside.
 func scarcest(list []interceptor.BudgetState) (shown []interceptor.BudgetState, hidden int) {
+	list = slices.DeleteFunc(slices.Clone(list), func(b interceptor.BudgetState) bool { return b.Gone })
 	if len(list) <= maxBudgets {
 		return list, 0
 	}

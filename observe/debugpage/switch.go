@@ -152,10 +152,10 @@ type setMode struct {
 func (m modes) state() []switchState {
 	list := make([]switchState, len(m.retriers))
 	for i, r := range m.retriers {
-		is := r.Policy()
-		set := decision.Compile(is.Set)
-		list[i] = switchState{Number: i + 1, Source: is.Source, Mode: set.Mode(), Percent: set.Percent()}
-		for _, s := range r.Switches() {
+		is := r.State()
+		set := decision.Compile(is.Policies)
+		list[i] = switchState{Number: i + 1, Source: is.Policies.Source(), Mode: set.Mode(), Percent: set.Percent()}
+		for _, s := range is.Switches {
 			list[i].Set = append(list[i].Set, setMode(s))
 		}
 	}

@@ -62,7 +62,7 @@ func TestSwitch(t *testing.T) {
 			t.Errorf("%s: %d %s", step.form, w.Code, w.Body)
 		}
 		for _, r := range []*interceptor.Retrier{one, two} {
-			if got := fmt.Sprint(r.Switches()); got != step.set {
+			if got := fmt.Sprint(r.State().Switches); got != step.set {
 				t.Errorf("%s: %s is set; want %s", step.form, got, step.set)
 			}
 		}
@@ -87,8 +87,8 @@ func TestSwitch_Reload(t *testing.T) {
 	if err := r.Reload(set); err != nil {
 		t.Fatal(err)
 	}
-	if r.Policy().Mode != policy.ModeOff {
-		t.Errorf("%v after a reload; want OFF", r.Policy().Mode)
+	if r.State().Mode != policy.ModeOff {
+		t.Errorf("%v after a reload; want OFF", r.State().Mode)
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
 	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td><td>100</td>",
@@ -154,13 +154,13 @@ func TestSwitch_Refuses(t *testing.T) {
 			if w.Code != row.code || !strings.Contains(w.Body.String(), row.says) {
 				t.Errorf("%d %s; want %d with %q", w.Code, w.Body, row.code, row.says)
 			}
-			if got := fmt.Sprint(r.Switches()); got != "[ENFORCE]" {
+			if got := fmt.Sprint(r.State().Switches); got != "[ENFORCE]" {
 				t.Errorf("%s is set; want nothing", got)
 			}
 		})
 	}
 	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
-	if w := ask(Switch{Authorize: yes, Hosts: []string{"ops.example"}}.Handler(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.Policy().SetMode != policy.ModeOff {
+	if w := ask(Switch{Authorize: yes, Hosts: []string{"ops.example"}}.Handler(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.State().Switches[0].Mode != policy.ModeOff {
 		t.Errorf("authorized: %d %s", w.Code, w.Body)
 	}
 	if w := ask(Switch{}.Handler(nil), here, here, "GET", "", nil); w.Code != http.StatusServiceUnavailable {

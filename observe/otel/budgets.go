@@ -27,12 +27,14 @@ type (
 )
 
 // collectBudgets reads the balances.
-func (m *metrics) collectBudgets(o metric.Observer, r *interceptor.Retrier) {
-	levels := map[budgetLabels]level{}
-	for _, b := range r.Budgets() {
-		labels := budgetLabels{budgetName(b.Name), b.Kind, string(b.Source), m.targetOf(b.Target), b.Service, b.Shadow}
+func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetState) {
+	levels, counts := map[budgetLabels]level{}, map[budgetLabels]withdrawals{}
+	for _, b := range list {
+		labels := budgetLabels{budgetName(b.Name), b.Kind, b.Source, m.targetOf(b.Target), b.Service, b.Shadow}
+		sum := counts[labels]
+		counts[labels] = withdrawals{sum.granted + b.Granted, sum.denied + b.Denied}
 		is := level{b.Balance, b.Capacity}
-		if math.IsInf(is.capacity, 1) { // a budget without a limit has nothing to show
+		if b.Gone || math.IsInf(is.capacity, 1) { // a budget without a limit has nothing to show
 			continue
 		}
 		if other, ok := levels[labels]; !ok || is.share() < other.share() {
@@ -42,12 +44,6 @@ func (m *metrics) collectBudgets(o metric.Observer, r *interceptor.Retrier) {
 	for labels, is := range levels {
 		o.ObserveFloat64(m.balance, is.balance, m.ofBudget(labels))
 		o.ObserveFloat64(m.capacity, is.capacity, m.ofBudget(labels))
-	}
-	counts := map[budgetLabels]withdrawals{}
-	for _, c := range r.BudgetCounts() {
-		labels := budgetLabels{budgetName(c.Name), c.Kind, string(c.Source), m.targetOf(c.Target), c.Service, c.Shadow}
-		sum := counts[labels]
-		counts[labels] = withdrawals{sum.granted + c.Granted, sum.denied + c.Denied}
 	}
 	for labels, sum := range counts {
 		o.ObserveInt64(m.granted, count(sum.granted), m.ofBudget(labels))

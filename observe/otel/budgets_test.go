@@ -58,7 +58,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 		}
 		denied, granted := uint64(0), uint64(0)
 		var least interceptor.BudgetState
-		for i, b := range s.retrier.Budgets() {
+		for i, b := range s.retrier.State().Budgets {
 			denied, granted = denied+b.Denied, granted+b.Granted
 			if i == 0 || b.Balance < least.Balance {
 				least = b
@@ -68,8 +68,8 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 		want(t, s.lines(t, "stagger.budget"),
 			fmt.Sprint("stagger.budget.balance", labels, least.Balance), fmt.Sprint("stagger.budget.capacity", labels, least.Capacity),
 			fmt.Sprint("stagger.budget.denied", labels, denied), fmt.Sprint("stagger.budget.granted", labels, granted))
-		if len(s.retrier.Budgets()) != 2 || denied == 0 {
-			t.Errorf("%+v; want two balances, of which one has refused", s.retrier.Budgets())
+		if len(s.retrier.State().Budgets) != 2 || denied == 0 {
+			t.Errorf("%+v; want two balances, of which one has refused", s.retrier.State().Budgets)
 		}
 	}, otel.Target(func(string) string { return "any" }))
 }

@@ -182,13 +182,13 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	if r == nil || !m.made.Load() {
 		return nil
 	}
-	o.ObserveInt64(m.waiting, int64(r.Waiting()), m.with())
-	m.collectBudgets(o, r)
-	m.collectPools(o, r)
-	p := r.Policy()
-	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", p.Hash), attribute.String("source", p.Source), attribute.String("mode", p.Mode.String())))
+	s := r.State()
+	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
+	m.collectBudgets(o, s.Budgets)
+	m.collectPools(o, s.Pools)
+	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", s.Policies.Hash()), attribute.String("source", s.Policies.Source()), attribute.String("mode", s.Mode.String())))
 	refusing := int64(0)
-	if r.Err() != nil {
+	if s.Err != nil {
 		refusing = 1
 	}
 	o.ObserveInt64(m.refused, refusing, m.with())

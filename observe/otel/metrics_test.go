@@ -282,8 +282,8 @@ func TestMetricsOfModes(t *testing.T) {
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=budget_exhausted target=T} 1",
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=retry target=T} 2",
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OFF reason=mode_off target=T} 1")
-		p := s.retrier.Policy()
-		want(t, s.lines(t, "stagger.policy.info"), "stagger.policy.info{hash="+p.Hash+" mode=OFF source="+p.Source+"} 1")
+		p := s.retrier.State()
+		want(t, s.lines(t, "stagger.policy.info"), "stagger.policy.info{hash="+p.Policies.Hash()+" mode=OFF source="+p.Policies.Source()+"} 1")
 	})
 }
 
@@ -302,10 +302,10 @@ func TestMetricsOfPools(t *testing.T) {
 
 func TestMetricsOfPolicies(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
-		line := func(p interceptor.PolicyState) string {
-			return "stagger.policy.info{hash=" + p.Hash + " mode=ENFORCE source=" + p.Source + "} 1"
+		line := func(p interceptor.State) string {
+			return "stagger.policy.info{hash=" + p.Policies.Hash() + " mode=ENFORCE source=" + p.Policies.Source() + "} 1"
 		}
-		first := s.retrier.Policy()
+		first := s.retrier.State()
 		// Zeros are there from the start, so that the first change is an increase.
 		want(t, s.lines(t, "stagger.policy"), line(first), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 0", "stagger.policy.reloads{result=refused} 0")
 		next, err := policy.Parse("etc/retry.yaml", []byte("# less\n{}"))
@@ -315,10 +315,10 @@ func TestMetricsOfPolicies(t *testing.T) {
 		if err := s.retrier.Reload(next); err != nil {
 			t.Fatal(err)
 		}
-		if now := s.retrier.Policy(); now == first {
+		if now := s.retrier.State(); now.Policies == first.Policies {
 			t.Fatalf("%+v", now)
 		}
-		want(t, s.lines(t, "stagger.policy"), line(s.retrier.Policy()), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 1", "stagger.policy.reloads{result=refused} 0")
+		want(t, s.lines(t, "stagger.policy"), line(s.retrier.State()), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 1", "stagger.policy.reloads{result=refused} 0")
 	})
 }
 

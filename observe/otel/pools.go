@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/budget"
 )
 
 // pools are the instruments of the pools that a fleet shares.
@@ -42,8 +42,8 @@ func (p *pools) all() []metric.Observable {
 	return []metric.Observable{p.away, p.balance, p.clients, p.asked, p.leased, p.denied, p.requests}
 }
 
-func (m *metrics) collectPools(o metric.Observer, r *interceptor.Retrier) {
-	for _, s := range r.Pools() {
+func (m *metrics) collectPools(o metric.Observer, list []budget.PoolState) {
+	for _, s := range list {
 		labels := m.with(attribute.String("pool", s.Name))
 		away := 0.0
 		if s.Err != nil {

@@ -1,0 +1,140 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package debugpage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// logged is a log without its times and targets.
+func logged(l *decisionLog) (list []string) {
+	for _, d := range l.all() {
+		list = append(list, fmt.Sprint(d.Attempt, " ", d.Code, " ", d.Reason, " ", d.Retry))
+	}
+	return list
+}
+
+func TestDecisionLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newScene(t), new(decisionLog)
+		s.Default(testserver.Fail(codes.Unavailable, "down").Times(1), testserver.Fail(codes.NotFound, strings.Repeat("ä", 400)))
+		stop := s.retrier.Observe(l.observer())
+		_ = s.call(t, getOrder)
+		if got, want := logged(l), []string{"1 Unavailable retry true", "2 NotFound non_retryable false"}; !slices.Equal(got, want) {
+			t.Errorf("%q; want %q", got, want)
+		}
+		all := l.all()
+		if first := all[0]; first.Method != getOrder || first.Target != s.conn.CanonicalTarget() || first.Time.IsZero() || !strings.Contains(first.Error, "desc = down") || first.Err != nil || first.IdempotencyKey != "" {
+			t.Errorf("%+v", first)
+		}
+		if got := all[1].Error; len(got) > 256 || len(got) < 250 || strings.Count(got, "ä")*2 < 200 || strings.Contains(got, "�") {
+			t.Errorf("%d bytes of text: %q", len(got), got)
+		}
+		if got := fmt.Sprint(all[1].Codes); got != "[Unavailable]" {
+			t.Errorf("codes before: %s", got)
+		}
+
+		// Nobody decides on the end of a call whose caller has gone; it is logged all the same.
+		s.Default(testserver.Hang())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = s.conn.Invoke(ctx, getOrder, &emptypb.Empty{}, &emptypb.Empty{})
+		if got := logged(l)[2:]; !slices.Equal(got, []string{"1 DeadlineExceeded deadline_exceeded false"}) {
+			t.Errorf("%q", got)
+		}
+
+		s.Default(testserver.OK())
+		_ = s.call(t, getOrder)
+		stop()
+		s.Default(down())
+		_ = s.call(t, getOrder)
+		if got := len(logged(l)); got != 3 {
+			t.Errorf("%d decisions; want none of a success, nor of what came after the end", got)
+		}
+	})
+}
+
+func TestDecisionLog_Bounded(t *testing.T) {
+	t.Parallel()
+	l := new(decisionLog)
+	for i := range 2*logSize + 10 {
+		l.add(interceptor.Event{Method: getOrder, Err: fmt.Errorf("call %d", i)})
+	}
+	all := l.all()
+	if len(all) != logSize {
+		t.Fatalf("%d decisions", len(all))
+	}
+	for i, d := range all {
+		if want := fmt.Sprint("call ", logSize+10+i); d.Error != want {
+			t.Fatalf("decision %d is %q; want %q", i, d.Error, want)
+		}
+	}
+}
+
+func TestDecisionLog_Concurrent(t *testing.T) {
+	t.Parallel()
+	l := new(decisionLog)
+	var calls sync.WaitGroup
+	for range 4 {
+		calls.Go(func() {
+			for range 200 {
+				l.add(interceptor.Event{Method: getOrder})
+				if all, counts := l.all(), l.countList(""); len(all) == 0 || all[len(all)-1].Method != getOrder || len(counts) != 1 {
+					t.Errorf("%d decisions", len(all))
+				}
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// Decisions of the last minutes are counted, beyond those that are remembered one by one, and names from outside are bounded.
+func TestDecisionCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := new(decisionLog)
+		for range 100 { // in 70 s
+			for range 3 {
+				l.add(interceptor.Event{Method: getOrder, Reason: policy.ReasonRetry, Retry: true})
+			}
+			l.add(interceptor.Event{Method: getOrder, Reason: policy.ReasonAttemptsExhausted})
+			time.Sleep(700 * time.Millisecond)
+		}
+		want := []countState{
+			{Method: getOrder, Reason: policy.ReasonAttemptsExhausted, Count: 100}, {Method: getOrder, Reason: policy.ReasonRetry, Count: 300},
+		}
+		if got := l.countList(""); !slices.Equal(got, want) || len(l.countList(create)) != 0 {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+		time.Sleep(decisionCountTime)
+		if got := l.countList(""); len(got) != 0 {
+			t.Errorf("minutes later: %+v", got)
+		}
+		for i := range 300 {
+			l.add(interceptor.Event{Method: fmt.Sprintf("/stranger/%d", i)})
+		}
+		got, sum := l.countList(""), 0
+		for _, c := range got {
+			sum += c.Count
+		}
+		if len(got) != 101 || sum != 300 {
+			t.Errorf("%d counts, %d in all; want 101, of 300 methods", len(got), sum)
+		}
+	})
+}
