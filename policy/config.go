@@ -16,8 +16,8 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Config is a whole policy file as plain data; its fields stand where the file's keys do. [Parse]
-// makes one from a file, and a program may write one by hand for [NewSet].
+// Config is a whole policy file as plain data; its fields stand where the file's keys do. [Set.Config] returns that of a
+// file, and a program may write one by hand for [NewSet]. Entries have taken the policies that they name.
 type Config struct {
 	Methods     []MethodConfig
 	Budgets     []BudgetSpec
@@ -32,8 +32,11 @@ type Config struct {
 	TransparentRetry Permission // for entries that say nothing of it, and methods without an entry
 	RefusedRetry     Permission // for entries that say nothing of it, and methods without an entry
 
-	channel channel // what a file says of the channel
-	named   []Spec  // the file's policies, which entries have taken
+	// What gRPC carries out by itself, as a service config has it: the last three in JSON.
+	LoadBalancingPolicy string
+	LoadBalancingConfig string // see [Set.LoadBalancing]
+	HealthCheckConfig   string
+	ConnectionScaling   string
 }
 
 // clone copies what a config points to.
@@ -94,6 +97,11 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
 		TransparentRetry: enum[Permission](f.GetTransparentRetry()), RefusedRetry: enum[Permission](f.GetRefusedRetry()),
 		Mode: enum[Mode](f.GetMode()), Percent: f.Percent,
+
+		LoadBalancingPolicy: f.GetLoadBalancingPolicy(),
+		LoadBalancingConfig: jsonText(f.GetLoadBalancingConfig().AsSlice()),
+		HealthCheckConfig:   jsonText(f.GetHealthCheckConfig().AsMap()),
+		ConnectionScaling:   jsonText(f.GetConnectionScaling().AsMap()),
 	}
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
@@ -110,7 +118,7 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	if t := f.GetRetryThrottling(); t != nil {
 		c.Throttling = new(convertThrottle(t))
 	}
-	c.channel, c.named = channelOf(f), convertNamed(report, f)
+	readNamed(report, f, budgetNames(report, c.Budgets))
 	return c
 }
 
@@ -181,12 +189,9 @@ func checkConfig(report *document.Report, c Config) {
 	checkMode(report, "", c.Mode, c.Percent)
 	checkBudgets(report, c.Budgets)
 	budgets := budgetNames(report, c.Budgets)
-	checkChannel(report, c.channel)
+	checkChannel(report, c)
 	if c.Throttling != nil {
 		checkBudget(report, "retryThrottling", *c.Throttling)
-	}
-	for i, s := range c.named {
-		checkEntry(report, fmt.Sprintf("policies[%d].", i), s, budgets)
 	}
 	names := map[Name]string{}
 	for i, m := range c.Methods {
@@ -210,9 +215,6 @@ func checkEntry(report *document.Report, prefix string, s Spec, budgets map[stri
 
 // checkNames checks the names of one entry; seen maps those before it to where they stand.
 func checkNames(report *document.Report, prefix string, names []Name, seen map[Name]string) {
-	if len(names) == 0 && !report.HasFile() { // in a file it is valid, and a warning
-		report.Errorf(prefix+"name", nil, "must name at least one method, service or {} for everything")
-	}
 	for i, n := range names {
 		field := fmt.Sprintf("%sname[%d]", prefix, i)
 		if n.Service == "" && n.Method != "" {

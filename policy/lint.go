@@ -42,16 +42,16 @@ func Lint(file string, data []byte, o LintOptions) []Diagnostic {
 	if f == nil {
 		return diagnosed(report.Errors())
 	}
-	warnFile(report, f)
+	warnSpelling(report, f)
 	config := convert(report, f)
-	lintElsewhere(report, config.channel)
+	lintElsewhere(report, config)
 	for i, m := range config.Methods {
 		path := document.Item("methodConfig", i)
 		lintNames(report, path, m.Names)
 		lintCodes(report, path, f.GetMethodConfig()[i])
 		lintMethod(report, path, m)
 		if m.Retry != nil {
-			lintFirstRetry(report, path+".retryPolicy", *m.Retry, config.channel)
+			lintFirstRetry(report, path+".retryPolicy", *m.Retry, config)
 			lintProcessed(report, path, m, config)
 		}
 		lintTransparentRetry(report, path, m, config)

@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +15,6 @@ import (
 // (package balancer).
 const RetryElsewhere = "stagger_retry_elsewhere"
 
-// balancingKey is the key of a policy file.
-const balancingKey = "loadBalancingConfig"
-
 // LoadBalancing is the loadBalancingConfig of the file as JSON, if it names [RetryElsewhere] at any depth, and where it
 // stands: a Retrier brings it to the connections that are made with its DialOptions. Else config is "", and the key is
 // for gRPC alone.
@@ -27,15 +23,11 @@ func (s *Set) LoadBalancing() (config string, at Diagnostic) {
 }
 
 // balancing is what [Set.LoadBalancing] returns as the config.
-func (c *channel) balancing() string {
-	if !namesElsewhere(c.config) {
+func (c *Config) balancing() string {
+	if !namesElsewhere(c.balancers()) {
 		return ""
 	}
-	text, err := json.Marshal(c.config)
-	if err != nil { // a file holds nothing that JSON cannot
-		return ""
-	}
-	return string(text)
+	return c.LoadBalancingConfig
 }
 
 // namesElsewhere looks for the policy, which may stand inside of others.
@@ -92,11 +84,12 @@ func checkChild(report *document.Report, field string, value any) {
 }
 
 // lintElsewhere warns of the policy where gRPC never comes to it.
-func lintElsewhere(report *document.Report, c channel) {
-	for i, one := range c.config {
+func lintElsewhere(report *document.Report, c Config) {
+	list := c.balancers()
+	for i, one := range list {
 		entry, _ := one.(map[string]any)
 		for name := range entry {
-			if known := name == "round_robin" || name == "pick_first"; known && namesElsewhere(c.config[i+1:]) {
+			if known := name == "round_robin" || name == "pick_first"; known && namesElsewhere(list[i+1:]) {
 				report.Warnf(document.Item(balancingKey, i), name, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", RetryElsewhere)
 				return
 			}
@@ -106,12 +99,13 @@ func lintElsewhere(report *document.Report, c channel) {
 
 // needsElsewhere reports whether a client that lacks package balancer finds no policy in the list, and so refuses the
 // whole config.
-func (c *channel) needsElsewhere() bool {
-	return len(c.config) > 0 && !slices.ContainsFunc(c.config, func(entry any) bool { return !namesElsewhere(entry) })
+func (c *Config) needsElsewhere() bool {
+	list := c.balancers()
+	return len(list) > 0 && !slices.ContainsFunc(list, func(entry any) bool { return !namesElsewhere(entry) })
 }
 
 // lintFirstRetry warns of first retries at once that may go back to the backend that has just failed.
-func lintFirstRetry(report *document.Report, path string, r RetrySpec, c channel) {
+func lintFirstRetry(report *document.Report, path string, r RetrySpec, c Config) {
 	if r.FirstRetryAtOnce && c.balancing() == "" {
 		report.Warnf(path+".firstRetry", nil, "a retry at once may go to the backend that has just failed; "+
 			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or take it out", RetryElsewhere)
@@ -120,7 +114,7 @@ func lintFirstRetry(report *document.Report, path string, r RetrySpec, c channel
 
 // firstRetryAdvice says where a first retry need not wait, as it goes to another backend.
 func firstRetryAdvice(report *document.Report, c Config) (list []Diagnostic) {
-	if c.channel.balancing() == "" {
+	if c.balancing() == "" {
 		return nil
 	}
 	for i, m := range c.Methods {

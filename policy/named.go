@@ -57,10 +57,9 @@ func itemsOf(n *document.Node, key string) []*document.Node {
 	return nil
 }
 
-// convertNamed reads the named policies, used or not, and warns of those that are not.
-func convertNamed(report *document.Report, f *policyv1.PolicyFile) []Spec {
+// readNamed checks the named policies, used or not, and warns of those that are not.
+func readNamed(report *document.Report, f *policyv1.PolicyFile, budgets map[string]bool) {
 	var (
-		specs = make([]Spec, 0, len(f.GetPolicies()))
 		used  = map[string]bool{}
 		first = map[string]string{}
 	)
@@ -89,7 +88,6 @@ func convertNamed(report *document.Report, f *policyv1.PolicyFile) []Spec {
 		case report.Whole(path):
 			report.Errorf(path, nil, "must have a retryPolicy or a hedgingPolicy")
 		}
-		specs = append(specs, s)
+		checkEntry(report, path+".", s, budgets)
 	}
-	return specs
 }

@@ -32,7 +32,7 @@ func Parse(file string, data []byte) (*Set, error) {
 	if f == nil {
 		return nil, refusal(report)
 	}
-	warnFile(report, f)
+	warnSpelling(report, f)
 	set, err := newSet(convert(report, f), report)
 	if err == nil {
 		set.source, set.digest = file, sha256.Sum256(data)
@@ -70,6 +70,7 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 	if config.Idempotency == IdempotencyByName {
 		config.Idempotency = IdempotencyAssume
 	}
+	config.LoadBalancingPolicy, config.LoadBalancingConfig, config.HealthCheckConfig, config.ConnectionScaling = "", "", "", ""
 	for i := range config.Methods {
 		m := &config.Methods[i]
 		m.MaxRequestBytes, m.MaxResponseBytes = nil, nil

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -42,8 +44,90 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			use(t, set)
+			wantSameFromConfig(t, set)
 		}
 	})
+}
+
+// wantSameFromConfig wants NewSet to make the same set of what a set was made of. Warnings have no places then, and
+// those about spelling and about named policies are the file's alone.
+func wantSameFromConfig(t *testing.T, set *policy.Set) {
+	t.Helper()
+	again, err := policy.NewSet(set.Config())
+	if err != nil {
+		t.Fatalf("NewSet refuses a set's own config: %v", err)
+	}
+	if !reflect.DeepEqual(again.Config(), set.Config()) {
+		t.Errorf("the config is\n%+v\nand becomes\n%+v", set.Config(), again.Config())
+	}
+	for i, p := range set.Policies() {
+		if q := again.Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Spec(), q.Spec()) {
+			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), p.Spec(), q.Name(), q.Spec())
+		}
+	}
+	said := map[string]int{}
+	for _, d := range set.Warnings() {
+		if !strings.Contains(d.Message, "gRPC for Go refuses") && d.Message != "no entry refers to this policy" {
+			said[d.Field+": "+d.Message]++
+		}
+	}
+	for _, d := range again.Warnings() {
+		said[d.Field+": "+d.Message]--
+	}
+	for text, n := range said {
+		if n != 0 {
+			t.Errorf("%s: said %d times more of the file than of its config", text, n)
+		}
+	}
+	for _, assume := range []bool{false, true} {
+		config, notes := set.ServiceConfig(assume)
+		if same, sameNotes := again.ServiceConfig(assume); string(same) != string(config) || !reflect.DeepEqual(sameNotes, notes) {
+			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
+		}
+	}
+	if was, _ := set.LoadBalancing(); was != "" {
+		if is, _ := again.LoadBalancing(); is != was {
+			t.Errorf("LoadBalancing = %s; of the config %s", was, is)
+		}
+	}
+}
+
+// TestConfig_RoundTrip has all policy files that there are.
+func TestConfig_RoundTrip(t *testing.T) {
+	t.Parallel()
+	for name, data := range policyFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if set, err := policy.Parse(name, data); err == nil {
+				wantSameFromConfig(t, set)
+			} else if !strings.HasPrefix(name, "../docs") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestConfig_IsACopy changes all that a config points to.
+func TestConfig_IsACopy(t *testing.T) {
+	t.Parallel()
+	set := mustLoad(t, "all.yaml")
+	before, c := set.Config(), set.Config()
+	for _, m := range c.Methods {
+		clear(m.Names)
+		if m.Retry != nil {
+			clear(m.Retry.PerCode)
+			clear(m.Retry.Overrides)
+			*m.Retry = policy.RetrySpec{}
+		}
+		if m.Hedge != nil {
+			*m.Hedge = policy.HedgeSpec{}
+		}
+	}
+	clear(c.Budgets)
+	*c.Throttling = budget.ThrottleConfig{}
+	if !reflect.DeepEqual(set.Config(), before) {
+		t.Error("a change of the copy has changed the set")
+	}
 }
 
 // checkProblems wants each problem with a place and a text, in the order of the file.

@@ -6,10 +6,10 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // ServiceConfig returns the set as a plain gRPC service config, in JSON with only the keys that gRPC
@@ -28,13 +28,13 @@ import (
 // [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
 func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagnostic) {
 	plain := plainConfig{
-		LoadBalancingPolicy: s.config.channel.policy,
-		LoadBalancingConfig: s.config.channel.config,
-		HealthCheckConfig:   s.config.channel.health,
-		ConnectionScaling:   s.config.channel.scaling,
+		LoadBalancingPolicy: s.config.LoadBalancingPolicy,
+		LoadBalancingConfig: json.RawMessage(s.config.LoadBalancingConfig),
+		HealthCheckConfig:   json.RawMessage(s.config.HealthCheckConfig),
+		ConnectionScaling:   json.RawMessage(s.config.ConnectionScaling),
 	}
 	var n configNotes
-	if s.config.channel.needsElsewhere() {
+	if s.config.needsElsewhere() {
 		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+RetryElsewhere)
 	}
 	n.transparent("transparentRetry", s.config.TransparentRetry)
@@ -93,30 +93,29 @@ func (s *Set) entries() []MethodConfig {
 	return list
 }
 
-// channel is what a service config says of the channel, for gRPC alone.
-type channel struct {
-	policy          string
-	config          []any
-	health, scaling map[string]any
+// jsonText is a list or a map in JSON; "" if nothing is in it.
+func jsonText[T []any | map[string]any](v T) string {
+	if len(v) == 0 {
+		return ""
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // a file holds nothing that JSON cannot
+		return ""
+	}
+	return strings.TrimSpace(b.String())
 }
 
-func channelOf(f *policyv1.PolicyFile) channel {
-	c := channel{policy: f.GetLoadBalancingPolicy()}
-	if f.GetLoadBalancingConfig() != nil {
-		c.config = f.GetLoadBalancingConfig().AsSlice()
-	}
-	if f.GetHealthCheckConfig() != nil {
-		c.health = f.GetHealthCheckConfig().AsMap()
-	}
-	if f.GetConnectionScaling() != nil {
-		c.scaling = f.GetConnectionScaling().AsMap()
-	}
-	return c
+// balancers is the loadBalancingConfig; nil if it is no list.
+func (c *Config) balancers() (list []any) {
+	_ = json.Unmarshal([]byte(c.LoadBalancingConfig), &list) // which checkChannel reports
+	return list
 }
 
 // checkChannel refuses what gRPC refuses of the keys that only it carries out: the file is for it too.
-func checkChannel(report *document.Report, c channel) {
-	for i, one := range c.config {
+func checkChannel(report *document.Report, c Config) {
+	for i, one := range c.balancers() {
 		field := document.Item(balancingKey, i)
 		entry, ok := one.(map[string]any)
 		if !ok || len(entry) != 1 {
@@ -129,18 +128,46 @@ func checkChannel(report *document.Report, c channel) {
 			}
 		}
 	}
-	checkElsewhere(report, balancingKey, c.config)
-	if name, ok := c.health["serviceName"].(string); !ok && c.health["serviceName"] != nil {
+	checkElsewhere(report, balancingKey, c.balancers())
+	if c.LoadBalancingConfig != "" && c.balancers() == nil {
+		report.Errorf(balancingKey, c.LoadBalancingConfig, "must be a list in JSON")
+	}
+	health := checkMap(report, "healthCheckConfig", c.HealthCheckConfig)
+	if name, ok := health["serviceName"].(string); !ok && health["serviceName"] != nil {
 		report.Errorf("healthCheckConfig.serviceName", name, "must be the name of the service that is asked for its health; put it in quotes")
+	}
+	checkMap(report, "connectionScaling", c.ConnectionScaling)
+}
+
+func checkMap(report *document.Report, key, text string) (config map[string]any) {
+	if text != "" && (json.Unmarshal([]byte(text), &config) != nil || config == nil) {
+		report.Errorf(key, text, "must be a map in JSON")
+	}
+	return config
+}
+
+// balancingKey is the key of a policy file.
+const balancingKey = "loadBalancingConfig"
+
+// warnNotDone says what of a config has no effect here.
+func warnNotDone(report *document.Report, c Config) {
+	for _, said := range [][2]string{
+		{"loadBalancingPolicy", c.LoadBalancingPolicy}, {balancingKey, c.LoadBalancingConfig},
+		{"healthCheckConfig", c.HealthCheckConfig}, {"connectionScaling", c.ConnectionScaling},
+	} {
+		if key := said[0]; said[1] != "" && (key != balancingKey || c.balancing() == "") {
+			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
+				"with grpc.WithDefaultServiceConfig or from the resolver")
+		}
 	}
 }
 
 // plainConfig is gRPC's service config, with the keys in the order in which people write them.
 type plainConfig struct {
 	LoadBalancingPolicy string           `json:"loadBalancingPolicy,omitempty"`
-	LoadBalancingConfig []any            `json:"loadBalancingConfig,omitempty"`
-	HealthCheckConfig   map[string]any   `json:"healthCheckConfig,omitempty"`
-	ConnectionScaling   map[string]any   `json:"connectionScaling,omitempty"`
+	LoadBalancingConfig json.RawMessage  `json:"loadBalancingConfig,omitempty"`
+	HealthCheckConfig   json.RawMessage  `json:"healthCheckConfig,omitempty"`
+	ConnectionScaling   json.RawMessage  `json:"connectionScaling,omitempty"`
 	MethodConfig        []plainMethod    `json:"methodConfig,omitempty"`
 	RetryThrottling     *plainThrottling `json:"retryThrottling,omitempty"`
 }

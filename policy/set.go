@@ -48,7 +48,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	s := &Set{
 		config: c.clone(),
 
-		balancing:   c.channel.balancing(),
+		balancing:   c.balancing(),
 		balancingAt: locate(report, Diagnostic{Severity: SeverityError, Field: balancingKey}),
 	}
 	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)

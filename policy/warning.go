@@ -33,6 +33,7 @@ func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
 		}
 	}
+	warnNotDone(report, c)
 	found := diagnosed(report.Warnings())
 	list := make([]pendingWarning, 0, len(found)+len(c.Budgets))
 	for _, p := range found {
@@ -204,21 +205,6 @@ func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *p
 	return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
 		if d := s.descriptors.service(name.Service); d != nil {
 			yield(d, nil)
-		}
-	}
-}
-
-// warnFile warns of what a file may say and stagger does not carry out, and of what gRPC for Go does not read.
-func warnFile(report *document.Report, f *policyv1.PolicyFile) {
-	warnNotDone(report, channelOf(f))
-	warnSpelling(report, f)
-}
-
-func warnNotDone(report *document.Report, c channel) {
-	for _, key := range []string{"loadBalancingPolicy", balancingKey, "healthCheckConfig", "connectionScaling"} {
-		if report.Written(key) && (key != balancingKey || c.balancing() == "") {
-			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
-				"with grpc.WithDefaultServiceConfig or from the resolver")
 		}
 	}
 }

@@ -166,7 +166,11 @@ func TestWarningsEntryWithoutNames(t *testing.T) {
 		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
 		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
 	})
-	if _, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{}}}); err == nil {
-		t.Error("NewSet takes an entry without names, which in Go is a mistake")
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{}}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantWarnings(t, set, []string{
+		"methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
+	})
 }

@@ -143,9 +143,6 @@ func (r *Report) repeats(field string) bool {
 // Whole reports whether the field and all that stands in it could be read.
 func (r *Report) Whole(field string) bool { return !r.above[field] && !r.Skipped(field) }
 
-// HasFile reports whether there is a document, and not a config that was written in Go.
-func (r *Report) HasFile() bool { return r.root != nil }
-
 // Written reports whether the document has the field: a zero in a config may stand for nothing.
 func (r *Report) Written(field string) bool { return r.Node(field) != nil }
 
