@@ -282,7 +282,7 @@ func TestAdmission_Chain(t *testing.T) {
 			return testserver.Fail(status.Code(err), status.Convert(err).Message())
 		}))
 		retry := plain()
-		retry.Codes = policy.Codes(codes.ResourceExhausted)
+		retry.Codes = []codes.Code{codes.ResourceExhausted}
 		above := mustNew(t, mustSet(t, config(retry)), quiet)
 		conn := middle.Dial(t, above.DialOptions()...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -119,9 +119,9 @@ func faults() []fault {
 // eager are policies that repeat whatever they may, each for a service of its own, which is to say that they
 // declare no method safe.
 func eager() policy.Config {
-	every := policy.CodeSet(0)
+	var every []codes.Code
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
-		every |= policy.Codes(code)
+		every = append(every, code)
 	}
 	retry := policy.RetrySpec{
 		MaxAttempts: 5, Backoff: policy.Backoff{Initial: 50 * ms, Max: time.Second, Multiplier: 2},

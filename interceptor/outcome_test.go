@@ -66,7 +66,7 @@ func init() { // gRPC's registry is for the start of a program
 // What a picker says without a peer: gRPC drops an RPC whose picker returns a status.
 func TestUnsent(t *testing.T) {
 	listed := plain()
-	listed.Codes = policy.Codes(codes.Unavailable, codes.Internal, codes.Unauthenticated)
+	listed.Codes = []codes.Code{codes.Unavailable, codes.Internal, codes.Unauthenticated}
 	for name, row := range map[string]struct {
 		err           error
 		declared, not int // attempts of a method that was declared safe, and of another
@@ -328,7 +328,7 @@ func TestOutcome_RefusedStream(t *testing.T) {
 func TestOutcome_OnThisSide(t *testing.T) {
 	t.Parallel()
 	internal := plain()
-	internal.Codes = policy.Codes(codes.Internal)
+	internal.Codes = []codes.Code{codes.Internal}
 	for name, row := range map[string]struct {
 		md   metadata.MD
 		opts []grpc.CallOption
@@ -356,7 +356,7 @@ func TestOutcome_OnThisSide(t *testing.T) {
 func TestOutcome_TooLargeWrapped(t *testing.T) {
 	t.Parallel()
 	exhausted := plain()
-	exhausted.Codes = policy.Codes(codes.ResourceExhausted)
+	exhausted.Codes = []codes.Code{codes.ResourceExhausted}
 	unary := mustNew(t, mustSet(t, config(exhausted)), quiet).Unary()
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
@@ -403,7 +403,7 @@ func (tunnel) RemoteAddr() net.Addr { return nil }
 func TestOutcome_TooLarge(t *testing.T) {
 	t.Parallel()
 	all := plain()
-	all.Codes = policy.Codes(codes.ResourceExhausted)
+	all.Codes = []codes.Code{codes.ResourceExhausted}
 	for name, opt := range map[string]grpc.CallOption{
 		"request": grpc.MaxCallSendMsgSize(3),
 		"reply":   grpc.MaxCallRecvMsgSize(3),
@@ -423,7 +423,7 @@ func TestOutcome_TooLarge(t *testing.T) {
 func TestOutcome_NoStatus(t *testing.T) {
 	t.Parallel()
 	unknown := plain()
-	unknown.Codes = policy.Codes(codes.Unknown)
+	unknown.Codes = []codes.Code{codes.Unknown}
 	unary := mustNew(t, mustSet(t, config(unknown)), quiet).Unary()
 	failure := fmt.Errorf("signing key not found")
 	attempts := 0

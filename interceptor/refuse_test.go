@@ -54,7 +54,7 @@ func exchange(ctx context.Context, conn *grpc.ClientConn, desc *grpc.StreamDesc,
 // undeclaredConfig is a config in which nothing declares a method safe.
 func undeclaredConfig(specs ...policy.Spec) policy.Config {
 	retry := plain()
-	retry.Codes |= policy.Codes(codes.ResourceExhausted)
+	retry.Codes = append(retry.Codes, codes.ResourceExhausted)
 	c := policy.Config{Idempotency: policy.IdempotencyNone, Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: policy.Spec{Retry: &retry}}}}
 	for _, s := range specs {
 		c.Methods[0].Spec = s
@@ -64,7 +64,7 @@ func undeclaredConfig(specs ...policy.Spec) policy.Config {
 
 func hedging() policy.Spec {
 	return policy.Spec{Hedge: &policy.HedgeSpec{
-		MaxAttempts: 4, Delay: 100 * ms, Budget: policy.NoBudget, NonFatal: policy.Codes(codes.Unavailable, codes.ResourceExhausted),
+		MaxAttempts: 4, Delay: 100 * ms, Budget: policy.NoBudget, NonFatal: []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 	}}
 }
 
@@ -108,7 +108,7 @@ func (d *door) behind(t *testing.T, r *interceptor.Retrier, unary bool) *testser
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	timed := plain()
-	timed.Codes, timed.PerAttemptTimeout = policy.Codes(codes.ResourceExhausted), 100*ms
+	timed.Codes, timed.PerAttemptTimeout = []codes.Code{codes.ResourceExhausted}, 100*ms
 	for policyName, c := range map[string]policy.Config{
 		"retries": undeclaredConfig(), "hedges": undeclaredConfig(hedging()), "timeouts": undeclaredConfig(policy.Spec{Retry: &timed}),
 	} {
@@ -336,7 +336,7 @@ func TestNotProcessed(t *testing.T) {
 	c := undeclaredConfig()
 	c.Methods[0].Names = []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}
 	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{
-		Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}, NotProcessed: true,
+		Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}, NotProcessed: true,
 	}}
 	shed, err := status.New(codes.ResourceExhausted, "").WithDetails(&errdetails.ErrorInfo{Domain: "gateway.example", Reason: "SHED"})
 	if err != nil {

@@ -42,7 +42,7 @@ func plain() policy.RetrySpec {
 	return policy.RetrySpec{
 		MaxAttempts: 4,
 		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: policy.JitterNone},
-		Codes:       policy.Codes(codes.Unavailable),
+		Codes:       []codes.Code{codes.Unavailable},
 		Budget:      policy.NoBudget,
 	}
 }

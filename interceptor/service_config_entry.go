@@ -87,7 +87,7 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 	}
 	for code := codes.OK + 1; code <= codes.Unauthenticated; code++ {
 		if e.codes&(1<<code) != 0 {
-			spec.Retry.Codes |= policy.Codes(code)
+			spec.Retry.Codes = append(spec.Retry.Codes, code)
 		}
 	}
 	warn := func(value, message string) {
@@ -101,7 +101,7 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 	if most := r.attemptLimit(); e.maxAttempts > most {
 		warn(strconv.Itoa(e.maxAttempts), fmt.Sprintf("maxAttempts is cut to %d, the most that this Retrier allows; %s", most, allowsMore))
 	}
-	if spec.Retry.Codes == 0 {
+	if len(spec.Retry.Codes) == 0 {
 		spec.Retry = nil
 	}
 	set, err := policy.NewSet(policy.Config{

@@ -216,7 +216,7 @@ func TestStreamRecv_MessageMeetsEnd(t *testing.T) {
 // Without ServerStreams gRPC itself receives a second time: into the message that was received.
 func TestStreamRecv_SecondReply(t *testing.T) {
 	retry := plain()
-	retry.Codes = policy.Codes(codes.Internal)
+	retry.Codes = []codes.Code{codes.Internal}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.ReceiveAll(), say("a", "b")))
 		stream := s.open(t, t.Context(), clientStream)

@@ -475,7 +475,7 @@ func TestStreamSend_PrepareBeside(t *testing.T) {
 
 func TestStreamSend_TooLarge(t *testing.T) {
 	retry := plain()
-	retry.Codes = policy.Codes(codes.ResourceExhausted, codes.Unavailable)
+	retry.Codes = []codes.Code{codes.ResourceExhausted, codes.Unavailable}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.ReceiveAll()))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxCallSendMsgSize(100))

@@ -406,7 +406,7 @@ func TestStream_Refused(t *testing.T) {
 		policy.ReasonNotIdempotent:    {method: create},
 		policy.ReasonDeadlineTooClose: {method: get, timeout: 90 * ms},
 		policy.ReasonBudgetExhausted:  {method: get, retry: func(r *policy.RetrySpec) { r.Budget = "" }},
-		policy.ReasonNonRetryable:     {method: get, retry: func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.Aborted) }},
+		policy.ReasonNonRetryable:     {method: get, retry: func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Aborted} }},
 	} {
 		t.Run(string(want), func(t *testing.T) {
 			retry := plain()
@@ -542,7 +542,7 @@ func TestStream_PolicyTimeout(t *testing.T) {
 // CANCELLED is a server's word too, and what a proxy that goes away leaves.
 func TestStream_CancelledByServer(t *testing.T) {
 	retry := plain()
-	retry.Codes = policy.Codes(codes.Canceled)
+	retry.Codes = []codes.Code{codes.Canceled}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Canceled), testserver.Play(testserver.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)

@@ -34,7 +34,7 @@ import (
 // hedged is the policy of most tests here: 3 attempts, 100 ms from one to the next, and no budget.
 func hedged(change ...func(*policy.HedgeSpec)) policy.Config {
 	h := &policy.HedgeSpec{
-		MaxAttempts: 3, Delay: 100 * ms, NonFatal: policy.Codes(codes.Unavailable), Budget: policy.NoBudget,
+		MaxAttempts: 3, Delay: 100 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget,
 	}
 	for _, f := range change {
 		f(h)

@@ -127,7 +127,7 @@ func TestUnary_ClosedInWait(t *testing.T) {
 
 func TestUnary_ClosedBefore(t *testing.T) {
 	all := plain()
-	all.Codes = policy.Codes(codes.Unavailable, codes.Canceled)
+	all.Codes = []codes.Code{codes.Unavailable, codes.Canceled}
 	play(t, config(all), func(t *testing.T, s scene) {
 		_ = s.conn.Close()
 		if _, err := s.call(t.Context(), get); status.Code(err) != codes.Canceled || len(s.attempts) != 1 {
@@ -138,7 +138,7 @@ func TestUnary_ClosedBefore(t *testing.T) {
 
 func TestUnary_Cancelled(t *testing.T) {
 	all := plain()
-	all.Codes = policy.Codes(codes.Unavailable, codes.Canceled)
+	all.Codes = []codes.Code{codes.Unavailable, codes.Canceled}
 	play(t, config(all), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -151,7 +151,7 @@ func TestUnary_Cancelled(t *testing.T) {
 
 func TestUnary_CancelledByServer(t *testing.T) {
 	all := plain()
-	all.Codes = policy.Codes(codes.Canceled)
+	all.Codes = []codes.Code{codes.Canceled}
 	play(t, config(all), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Canceled).Times(1), text("hello"))
 		if got, err := s.call(t.Context(), get); err != nil || got != "hello" {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -14,59 +15,33 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// CodeSet is a set of status codes. The zero value is empty.
-type CodeSet uint32
-
 // maxCode is the highest code that gRPC defines.
 const maxCode = codes.Unauthenticated
 
-// Codes returns the set of the given codes.
-func Codes(list ...codes.Code) CodeSet {
-	var s CodeSet
-	for _, c := range list {
-		s |= bit(c)
-	}
-	return s
+// sorted returns a copy of codes, lowest first, each once.
+func sorted(list []codes.Code) []codes.Code {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// Has reports whether c is in the set. OK and codes that gRPC does not define are in no set that
-// passes validation.
-func (s CodeSet) Has(c codes.Code) bool { return s&bit(c) != 0 }
-
-// List returns the codes of the set, lowest first.
-func (s CodeSet) List() []codes.Code {
-	var list []codes.Code
-	for c := range codes.Code(32) {
-		if s.Has(c) {
-			list = append(list, c)
-		}
-	}
-	return list
+// common are the codes of a list that stand in another one, too; without are those that do not.
+func common(list, other []codes.Code) []codes.Code {
+	return slices.DeleteFunc(sorted(list), func(c codes.Code) bool { return !slices.Contains(other, c) })
 }
 
-// String lists the names as a policy file spells them: "RESOURCE_EXHAUSTED, UNAVAILABLE".
-func (s CodeSet) String() string {
-	return codename.List(s.List())
-}
-
-// bit is 0 for a code that no set can hold: an application may invent code 1000.
-func bit(c codes.Code) CodeSet {
-	if c > 31 {
-		return 0
-	}
-	return 1 << c
+func without(list, other []codes.Code) []codes.Code {
+	return slices.DeleteFunc(sorted(list), func(c codes.Code) bool { return slices.Contains(other, c) })
 }
 
 func isCode(ed protoreflect.EnumDescriptor) bool {
 	return ed.FullName() == policyv1.StatusCode(0).Descriptor().FullName()
 }
 
-func convertCodes(list []policyv1.StatusCode) CodeSet {
-	var s CodeSet
-	for _, c := range list {
-		s |= bit(codes.Code(c))
+func convertCodes(list []policyv1.StatusCode) []codes.Code {
+	converted := make([]codes.Code, len(list))
+	for i, c := range list {
+		converted[i] = codes.Code(c)
 	}
-	return s
+	return sorted(converted)
 }
 
 const aCode = "must be a status code's name such as UNAVAILABLE, or its number, 1 to 16"
@@ -97,14 +72,15 @@ func readCode(report *document.Report, field string, n *document.Node, ed protor
 	return protoreflect.Value{}
 }
 
-func checkCodes(report *document.Report, field string, s CodeSet) {
+func checkCodes(report *document.Report, field string, list []codes.Code) {
 	switch {
-	case s == 0 && report.Whole(field):
+	case len(list) == 0 && report.Whole(field):
 		report.Errorf(field, nil, "must list at least one code, such as UNAVAILABLE")
-	case s.Has(0):
+	case len(list) == 0 || !report.Whole(field):
+	case slices.Contains(list, codes.OK):
 		report.Errorf(field, "OK", notFailure)
-	case s >= 1<<(maxCode+1):
-		report.Errorf(field, uint32(s), "must hold only codes that gRPC defines (1 to %d)", maxCode)
+	case slices.Max(list) > maxCode:
+		report.Errorf(field, uint32(slices.Max(list)), "must hold only codes that gRPC defines (1 to %d)", maxCode)
 	}
 }
 

@@ -6,6 +6,7 @@ package policy_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,8 +53,8 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
 		{retry + "growth: 4: must be EXPONENTIAL, LINEAR or FIXED", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Growth = 4 }},
 		{retry + "jitter: 6: must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = 6 }},
-		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes |= policy.Codes(codes.OK) }},
-		{retry + "retryableStatusCodes: 131072: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = 1 << 17 }},
+		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = append(r.Codes, codes.OK) }},
+		{retry + "retryableStatusCodes: 17: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = []codes.Code{17} }},
 		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *policy.Config, r *policy.RetrySpec) { r.Budget = "x" }},
 		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, Backoff: &policy.Backoff{Max: 1, Multiplier: 1}}}
@@ -87,7 +88,7 @@ func TestNewSetRefuses(t *testing.T) {
 func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
-	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable)}}
+	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}}}
 	set, err := policy.NewSet(c)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
 	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: policy.JitterNone}
 	retry := policy.DefaultRetry()
-	retry.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable), Backoff: &slow}}
+	retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
 	config := policy.Config{
 		Methods: []policy.MethodConfig{{
 			Names: []policy.Name{{Service: "a.B", Method: "C"}},
@@ -215,14 +216,14 @@ func TestNewSetCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	retry.MaxAttempts = 0
-	slow.Initial = 0
-	retry.PerCode[0].Codes = 0
+	retry.PerCode[0].Codes[0] = codes.Internal
+	retry.PerCode[0].Codes = nil
 	*config.Methods[0].MaxRequestBytes = 0
 	config.Budgets[0].Config = nil
 	config.Throttling.MaxTokens = 0
 
 	p := set.Lookup("/a.B/C")
-	if own := p.Spec().Retry.PerCode[0]; !own.Codes.Has(codes.Unavailable) || own.Backoff.Initial != time.Second {
+	if own := p.Spec().Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
 		t.Errorf("the settings of a code are %+v", own)
 	}
 	p.Spec().Retry.MaxAttempts, set.Config().Methods[0].Retry.MaxAttempts = 0, 0 // of copies

@@ -65,14 +65,14 @@ func ExampleNewSet() {
 func ExampleNew() {
 	retry := policy.DefaultRetry()
 	retry.MaxAttempts = 3
-	retry.Codes = policy.Codes(codes.Unavailable, codes.Aborted)
+	retry.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
 	p, err := policy.New(policy.Spec{Retry: &retry, Idempotency: policy.IdempotencyAssume})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(p.Spec().Retry.MaxAttempts, p.Spec().Retry.Codes.Has(codes.Aborted))
-	// Output: 3 true
+	fmt.Println(p.Spec().Retry.MaxAttempts, p.Spec().Retry.Codes)
+	// Output: 3 [Aborted Unavailable]
 }
 
 func ExamplePolicy_Derive() {

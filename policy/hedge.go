@@ -6,6 +6,8 @@ package policy
 import (
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -15,7 +17,7 @@ type HedgeSpec struct {
 	MaxAttempts    int           // the first included; at least 2
 	Delay          time.Duration // between one attempt and the next; 0: all at once
 	Quantile       *QuantileSpec // nil: Delay alone
-	NonFatal       CodeSet       // codes after which the other attempts go on, and the next is sent at once
+	NonFatal       []codes.Code  // codes after which the other attempts go on, and the next is sent at once
 	Budget         string        // as in a [RetrySpec]
 	MaxPushback    time.Duration // as in a [RetrySpec]
 	MinAttemptTime time.Duration // as in a [RetrySpec]
@@ -52,7 +54,7 @@ func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	if h.Delay < 0 {
 		report.Errorf(prefix+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts at once")
 	}
-	if h.NonFatal != 0 {
+	if h.NonFatal != nil {
 		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatal)
 	}
 	checkPositive(report, prefix+"maxPushback", h.MaxPushback)

@@ -101,8 +101,8 @@ const (
 )
 
 // permanent codes say that the same call fails again.
-var permanent = Codes(codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
-	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss)
+var permanent = []codes.Code{codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
+	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss}
 
 // versionOfPackage matches names that end as those of packages do.
 var versionOfPackage = regexp.MustCompile(`^(.*\.)?v[0-9]+((alpha|beta)[0-9]*)?$`)
@@ -202,9 +202,9 @@ func lintRetry(report *document.Report, path string, m MethodConfig) {
 		report.Warnf(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: what fails five times is no blip")
 	}
 	lintBackoff(report, path, r.Backoff)
-	if bad := r.Codes & permanent; bad != 0 {
+	if bad := common(r.Codes, permanent); len(bad) > 0 {
 		report.Warnf(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
-			"if it means something else here, let it count as another code, with codeOverrides", bad)
+			"if it means something else here, let it count as another code, with codeOverrides", codename.List(bad))
 	}
 	if r.Budget == NoBudget {
 		report.Warnf(path+".budget", r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
@@ -281,13 +281,13 @@ func (r RetrySpec) longestWait() time.Duration {
 func (r RetrySpec) timeoutFactor() float64 {
 	code := codes.DeadlineExceeded
 	for _, o := range r.Overrides {
-		if o.Codes.Has(code) && o.Contains == "" && o.Info == (ErrorInfo{}) {
+		if slices.Contains(o.Codes, code) && o.Contains == "" && o.Info == (ErrorInfo{}) {
 			code = o.As
 			break
 		}
 	}
 	for _, own := range r.PerCode {
-		if own.Codes.Has(code) && own.Info == (ErrorInfo{}) {
+		if slices.Contains(own.Codes, code) && own.Info == (ErrorInfo{}) {
 			return cmp.Or(own.CostFactor, 1)
 		}
 	}

@@ -46,7 +46,7 @@ func TestParseDesignExample(t *testing.T) {
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
-			Codes:             policy.Codes(codes.Unavailable, codes.ResourceExhausted),
+			Codes:             []codes.Code{codes.ResourceExhausted, codes.Unavailable},
 			PerAttemptTimeout: 500 * ms,
 			Budget:            "orders",
 			Chain:             policy.ChainAllow,
@@ -77,7 +77,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
-			Codes:       policy.Codes(codes.Unavailable, codes.Aborted, codes.Canceled),
+			Codes:       []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
 			Chain: policy.ChainAllow,
 		},
@@ -105,18 +105,18 @@ func TestParseEveryKey(t *testing.T) {
 		Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce, Percent: new(12.5),
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
-			Codes: policy.Codes(codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Canceled),
+			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
 			PerCode: []policy.CodeSpec{
-				{Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "a.example", Reason: "QUEUE_FULL"}, NotProcessed: true},
-				{Codes: policy.Codes(codes.ResourceExhausted), MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5, OnlyWithServerDelay: true},
-				{Codes: policy.Codes(codes.Aborted), Backoff: &fixed},
-				{Codes: policy.Codes(codes.Canceled), MaxAttempts: 1},
+				{Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "a.example", Reason: "QUEUE_FULL"}, NotProcessed: true},
+				{Codes: []codes.Code{codes.ResourceExhausted}, MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5, OnlyWithServerDelay: true},
+				{Codes: []codes.Code{codes.Aborted}, Backoff: &fixed},
+				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
 			},
 			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
 			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetryAtOnce: true,
 			Overrides: []policy.CodeOverride{
-				{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Aborted},
-				{Codes: policy.Codes(codes.Internal), Info: policy.ErrorInfo{Reason: "RESTARTING"}, As: codes.Unavailable},
+				{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Aborted},
+				{Codes: []codes.Code{codes.Internal}, Info: policy.ErrorInfo{Reason: "RESTARTING"}, As: codes.Unavailable},
 			},
 		},
 	}
@@ -138,7 +138,7 @@ func TestParseEveryKey(t *testing.T) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
 	}
 	wantHedge := &policy.HedgeSpec{
-		MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable), Budget: "bucket", MaxPushback: time.Minute, MinAttemptTime: 2 * ms,
+		MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}, Budget: "bucket", MaxPushback: time.Minute, MinAttemptTime: 2 * ms,
 		Quantile: &policy.QuantileSpec{Quantile: 0.95, Min: 5 * ms, Max: time.Second},
 	}
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {

@@ -83,7 +83,7 @@ type Spec struct {
 	Hedge            *HedgeSpec // not beside Retry
 }
 
-// clone copies what a spec points to, so that who wrote it cannot change a policy afterwards.
+// clone copies what a spec points to, and sorts its codes, so that who wrote it cannot change a policy afterwards.
 func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
@@ -91,12 +91,18 @@ func (s Spec) clone() Spec {
 	s.Percent = cloned(s.Percent)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
 		s.Hedge.Quantile = cloned(s.Hedge.Quantile)
+		s.Hedge.NonFatal = sorted(s.Hedge.NonFatal)
 	}
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
 		s.Retry.WaitForReadyOnRetry = cloned(s.Retry.WaitForReadyOnRetry)
+		s.Retry.Codes = sorted(s.Retry.Codes)
 		s.Retry.Overrides = slices.Clone(s.Retry.Overrides)
+		for i := range s.Retry.Overrides {
+			s.Retry.Overrides[i].Codes = sorted(s.Retry.Overrides[i].Codes)
+		}
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {
+			s.Retry.PerCode[i].Codes = sorted(s.Retry.PerCode[i].Codes)
 			s.Retry.PerCode[i].Backoff = cloned(s.Retry.PerCode[i].Backoff)
 		}
 	}

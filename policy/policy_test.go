@@ -4,6 +4,7 @@
 package policy_test
 
 import (
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -21,12 +22,19 @@ func TestNewRefusesBoth(t *testing.T) {
 	}
 }
 
-func TestCodeSet(t *testing.T) {
+// Policies are the same, in whatever order codes are listed.
+func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
-	s := policy.Codes(codes.Unavailable, 31, 32, 1000)
-	for code, want := range map[codes.Code]bool{codes.Unavailable: true, 31: true, codes.OK: false, 32: false, 1000: false} {
-		if got := s.Has(code); got != want {
-			t.Errorf("%d: %v; want %v", code, got, want)
-		}
+	retry := policy.DefaultRetry()
+	retry.Codes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
+	p, err := policy.New(policy.Spec{Retry: &retry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Spec().Retry.Codes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
+		t.Errorf("%v", got)
+	}
+	if retry.Codes[0] != codes.Unavailable {
+		t.Errorf("New has sorted the caller's own: %v", retry.Codes)
 	}
 }

@@ -20,7 +20,7 @@ import (
 type RetrySpec struct {
 	MaxAttempts         int // the first included; at least 2
 	Backoff             Backoff
-	Codes               CodeSet // retryable codes; at least one. UNAVAILABLE stands for streams that were cut, too, which gRPC calls INTERNAL
+	Codes               []codes.Code // retryable codes; at least one. UNAVAILABLE stands for streams that were cut, too, which gRPC calls INTERNAL
 	PerCode             []CodeSpec
 	PerAttemptTimeout   time.Duration // 0: none
 	CancelOnTimeout     bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first good answer wins
@@ -52,7 +52,7 @@ func DefaultRetry() RetrySpec {
 	return RetrySpec{
 		MaxAttempts: 3,
 		Backoff:     Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       Codes(codes.Unavailable),
+		Codes:       []codes.Code{codes.Unavailable},
 	}
 }
 
@@ -169,10 +169,10 @@ func (n *configNotes) retry(path string, r *RetrySpec) {
 	}
 	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
 	for i, c := range r.PerCode {
-		n.add(document.Item(path+".perCode", i), c.Codes.String(), "gRPC has no settings of their own for codes")
+		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no settings of their own for codes")
 	}
 	for i, o := range r.Overrides {
-		n.add(document.Item(path+".codeOverrides", i), o.Codes.String(), "gRPC takes the code as it is, not as "+codename.Of(o.As))
+		n.add(document.Item(path+".codeOverrides", i), codename.List(o.Codes), "gRPC takes the code as it is, not as "+codename.Of(o.As))
 	}
 	if r.Chain > ChainAllow {
 		n.add(path+".chain", r.Chain.String(), "gRPC retries inside of retried calls too")

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -16,7 +17,7 @@ import (
 // CodeSpec is what a policy does differently after some of its retryable codes.
 // The first of a policy that fits is taken.
 type CodeSpec struct {
-	Codes       CodeSet
+	Codes       []codes.Code
 	Info        ErrorInfo // only if the status has such an ErrorInfo; the zero value: with or without
 	MaxAttempts int       // 1 to the policy's; 0: the policy's
 	Backoff     *Backoff  // nil: the policy's
@@ -29,7 +30,7 @@ type CodeSpec struct {
 // CodeOverride lets failures count as if they had another code. The first of a policy that fits is
 // taken.
 type CodeOverride struct {
-	Codes    CodeSet
+	Codes    []codes.Code
 	Contains string    // only if the status message contains it; "": any message
 	Info     ErrorInfo // only if the status has such an ErrorInfo; the zero value: with or without
 	As       codes.Code
@@ -84,17 +85,17 @@ var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i int) {
 	c := r.PerCode[i]
 	checkCodes(report, prefix+"codes", c.Codes)
-	if extra := c.Codes &^ r.Codes; extra != 0 && r.Codes != 0 && report.Whole(policy+"retryableStatusCodes") {
-		report.Errorf(prefix+"codes", extra, "must stand in retryableStatusCodes too, else it is never retried")
+	if extra := without(c.Codes, r.Codes); len(extra) > 0 && len(r.Codes) > 0 && report.Whole(policy+"retryableStatusCodes") {
+		report.Errorf(prefix+"codes", verbatim(codename.List(extra)), "must stand in retryableStatusCodes too, else it is never retried")
 	}
 	for j, before := range r.PerCode[:i] {
-		twice := c.Codes & before.Codes
+		twice := common(c.Codes, before.Codes)
 		switch {
-		case twice == 0, !report.Whole(prefix + "errorInfo"), !report.Whole(fmt.Sprintf("%sperCode[%d].errorInfo", policy, j)):
+		case len(twice) == 0, !report.Whole(prefix + "errorInfo"), !report.Whole(fmt.Sprintf("%sperCode[%d].errorInfo", policy, j)):
 		case before.Info == c.Info:
-			report.Errorf(prefix+"codes", twice, "stands in another perCode entry too; only one may have it")
+			report.Errorf(prefix+"codes", verbatim(codename.List(twice)), "stands in another perCode entry too; only one may have it")
 		case before.Info.covers(c.Info):
-			report.Errorf(prefix+"codes", twice, "is taken by perCode[%d] already, which fits all of these; put that one behind this one", j)
+			report.Errorf(prefix+"codes", verbatim(codename.List(twice)), "is taken by perCode[%d] already, which fits all of these; put that one behind this one", j)
 		}
 	}
 	checkProcessed(report, prefix, c)

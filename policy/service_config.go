@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 )
@@ -236,10 +238,10 @@ func plainEntry(m MethodConfig) plainMethod {
 	return e
 }
 
-func codeNames(s CodeSet) []string {
-	names := make([]string, 0, maxCode)
-	for _, c := range s.List() {
-		names = append(names, codename.Of(c))
+func codeNames(list []codes.Code) []string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = codename.Of(c)
 	}
 	return names
 }

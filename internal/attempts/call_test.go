@@ -19,13 +19,13 @@ func policies(t testing.TB) map[string]*decision.Policy {
 	t.Helper()
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := policy.DefaultRetry()
-		r.MaxAttempts, r.Codes = 3, policy.Codes(codes.Unavailable)
+		r.MaxAttempts, r.Codes = 3, []codes.Code{codes.Unavailable}
 		r.Backoff = policy.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: policy.JitterFull}
 		change(&r)
 		return policy.Spec{Retry: &r}
 	}
 	hedge := func(change func(*policy.HedgeSpec)) policy.Spec {
-		h := policy.HedgeSpec{MaxAttempts: 3, Delay: at(50), NonFatal: policy.Codes(codes.Unavailable)}
+		h := policy.HedgeSpec{MaxAttempts: 3, Delay: at(50), NonFatal: []codes.Code{codes.Unavailable}}
 		change(&h)
 		return policy.Spec{Hedge: &h}
 	}
@@ -34,8 +34,8 @@ func policies(t testing.TB) map[string]*decision.Policy {
 		"retry": retry(func(*policy.RetrySpec) {}),
 		"once":  retry(func(r *policy.RetrySpec) { r.Chain = policy.ChainSuppress }),
 		"costly": retry(func(r *policy.RetrySpec) {
-			r.Codes = policy.Codes(codes.Unavailable, codes.Aborted)
-			r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Aborted), CostFactor: 2}}
+			r.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
+			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, CostFactor: 2}}
 		}),
 		"headers": retry(func(r *policy.RetrySpec) { r.CommitOnHeaders = true }),
 		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = at(200) }),

@@ -253,13 +253,13 @@ func modelPolicies() []*decision.Policy {
 	retry := func() *policy.RetrySpec {
 		r := policy.DefaultRetry()
 		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
-		r.Codes = policy.Codes(codes.Unavailable, codes.Aborted)
+		r.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
 		if one(3) {
-			r.Codes = policy.Codes(codes.Unavailable, codes.Aborted, codes.DeadlineExceeded)
+			r.Codes = []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}
 		}
 		if one(3) {
 			own := backoff()
-			r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Aborted), MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own, CostFactor: 2}}
+			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own, CostFactor: 2}}
 		}
 		switch random.IntN(4) {
 		case 0, 1:
@@ -278,7 +278,7 @@ func modelPolicies() []*decision.Policy {
 		return &r
 	}
 	hedge := func() *policy.HedgeSpec {
-		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), Delay: at(random.IntN(3) * random.IntN(60)), NonFatal: policy.Codes(codes.Unavailable, codes.Aborted)}
+		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), Delay: at(random.IntN(3) * random.IntN(60)), NonFatal: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if one(2) {
 			h.Quantile = &policy.QuantileSpec{Quantile: 0.9}
 		}

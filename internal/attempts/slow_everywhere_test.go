@@ -64,7 +64,7 @@ func TestSlowEverywhere(t *testing.T) {
 func TestSlowEverywhere_Hedges(t *testing.T) {
 	t.Parallel()
 	list := policies(t)
-	list["at once"] = decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable)}})
+	list["at once"] = decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}}})
 	for name, row := range map[string]struct {
 		policy, options string
 		took            int
@@ -168,7 +168,7 @@ func TestSlowEverywhere_Long(t *testing.T) {
 func TestSlowEverywhere_Overrides(t *testing.T) {
 	t.Parallel()
 	retry := *policies(t)["beside"].Spec().Retry
-	retry.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Unavailable}}
+	retry.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
 	p, err := policy.New(policy.Spec{Retry: &retry})
 	if err != nil {
 		t.Fatal(err)

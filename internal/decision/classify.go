@@ -29,7 +29,7 @@ func isCut(st *status.Status) bool {
 
 // Retryable reports whether another attempt may end better than out, by its code or by a classifier's word.
 func (p *Policy) Retryable(out *Outcome) bool {
-	return out.Again || p.retry.Codes.Has(p.codeOf(out))
+	return out.Again || slices.Contains(p.retry.Codes, p.codeOf(out))
 }
 
 // codeOf is the code that an outcome counts as.
@@ -39,7 +39,7 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 	}
 	for i := range p.retry.Overrides {
 		o := &p.retry.Overrides[i]
-		if o.Codes.Has(out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) && has(out.Status, o.Info) {
+		if slices.Contains(o.Codes, out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) && has(out.Status, o.Info) {
 			return o.As
 		}
 	}
@@ -59,7 +59,7 @@ func (p *Policy) NotProcessed(out *Outcome) bool {
 		return true
 	default:
 		own := p.ownFor(out)
-		return own != nil && own.NotProcessed && own.Codes.Has(out.Status.Code()) && hasAlone(out.Status, own.Info)
+		return own != nil && own.NotProcessed && slices.Contains(own.Codes, out.Status.Code()) && hasAlone(out.Status, own.Info)
 	}
 }
 

@@ -21,14 +21,14 @@ func TestCuts(t *testing.T) {
 		reset    = "stream terminated by RST_STREAM with error code: "
 	)
 	list := func(list ...codes.Code) func(*policy.RetrySpec) {
-		return func(r *policy.RetrySpec) { r.Codes = policy.Codes(list...) }
+		return func(r *policy.RetrySpec) { r.Codes = list }
 	}
 	settings := func(cost float64, c codes.Code) policy.CodeSpec {
-		return policy.CodeSpec{Codes: policy.Codes(c), CostFactor: cost}
+		return policy.CodeSpec{Codes: []codes.Code{c}, CostFactor: cost}
 	}
 	both := func(perCode ...policy.CodeSpec) func(*policy.RetrySpec) {
 		return func(r *policy.RetrySpec) {
-			r.Codes, r.PerCode = policy.Codes(codes.Internal, codes.Unavailable), perCode
+			r.Codes, r.PerCode = []codes.Code{codes.Internal, codes.Unavailable}, perCode
 		}
 	}
 	internal := func(message string) decision.Outcome {
@@ -55,10 +55,10 @@ func TestCuts(t *testing.T) {
 		"settings of INTERNAL first":            {both(settings(2, codes.Unavailable), settings(3, codes.Internal)), internal(trailers), false, policy.ReasonRetry, 3},
 		"other INTERNALs have no share of them": {both(settings(2, codes.Unavailable)), internal("no"), false, policy.ReasonRetry, 1},
 		"an override wins": {func(r *policy.RetrySpec) {
-			r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Internal), Contains: "trailers", As: codes.DataLoss}}
+			r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Internal}, Contains: "trailers", As: codes.DataLoss}}
 		}, internal(trailers), false, policy.ReasonNonRetryable, 0},
 		"an override to INTERNAL wins": {func(r *policy.RetrySpec) {
-			r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Internal), As: codes.Internal}}
+			r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Internal}, As: codes.Internal}}
 		}, internal(trailers), false, policy.ReasonNonRetryable, 0},
 		"a classifier wins": {nil, decision.Outcome{Status: status.New(codes.Internal, trailers), As: codes.DataLoss}, false, policy.ReasonNonRetryable, 0},
 	} {
@@ -76,7 +76,7 @@ func TestCuts(t *testing.T) {
 		for code, want := range map[codes.Code]policy.Reason{
 			codes.Unavailable: policy.ReasonHedge, codes.Internal: policy.ReasonHedge, codes.Aborted: policy.ReasonNonRetryable,
 		} {
-			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(code)}})
+			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: []codes.Code{code}}})
 			out := internal(trailers)
 			if d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, &out, new(purse), noon, 0); d.Reason != want {
 				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)

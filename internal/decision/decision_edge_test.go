@@ -15,7 +15,7 @@ import (
 
 func TestDecideEdges(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.Unavailable, codes.DeadlineExceeded) })
+	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Unavailable, codes.DeadlineExceeded} })
 	t.Run("a timeout is no failure yet, listed or not", func(t *testing.T) {
 		t.Parallel()
 		call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.DeadlineExceeded), &purse{}
@@ -45,7 +45,7 @@ func TestDecideHedge(t *testing.T) {
 	slowAfter := func(cancel bool) *decision.Policy {
 		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = time.Second, cancel })
 	}
-	hedged := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: policy.Codes(codes.Unavailable)}})
+	hedged := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}}})
 	slow, cut := failed(codes.DeadlineExceeded), failed(codes.Unavailable)
 	slow.TimedOut, cut.Resumes = true, true
 	for name, row := range map[string]struct {

@@ -23,9 +23,9 @@ func TestFirstRetryAtOnce(t *testing.T) {
 	atOnce := func(r *policy.RetrySpec) {
 		r.FirstRetryAtOnce = true
 		r.PerAttemptTimeout = time.Second
-		r.Codes |= policy.Codes(codes.Aborted)
-		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Aborted), Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone}}}
-		r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Unknown), As: codes.ResourceExhausted}}
+		r.Codes = append(r.Codes, codes.Aborted)
+		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone}}}
+		r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, As: codes.ResourceExhausted}}
 	}
 	for name, row := range map[string]struct {
 		out   decision.Outcome

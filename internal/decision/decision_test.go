@@ -69,7 +69,7 @@ func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *decision.Policy {
 	retry := policy.RetrySpec{
 		MaxAttempts: 4,
 		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone},
-		Codes:       policy.Codes(codes.Unavailable, codes.ResourceExhausted),
+		Codes:       []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 	}
 	if change != nil {
 		change(&retry)
@@ -114,7 +114,7 @@ func latencyUnknown(s *situation) {
 }
 
 func override(r *policy.RetrySpec) {
-	r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Unknown), Contains: "deadlock", As: codes.Unavailable}}
+	r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
 }
 
 // The pipeline, step by step. Every row starts from a call that would be retried and takes away
@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 		{"3 fewer attempts after some codes", func(s *situation) {
 			s.call.Attempts = 2
 			s.spec = func(r *policy.RetrySpec) {
-				r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.Unavailable), MaxAttempts: 2}}
+				r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, MaxAttempts: 2}}
 			}
 		}, policy.ReasonAttemptsExhausted, 0, 1, 0},
 		{"3 before 4", func(s *situation) { s.call.Attempts = 4; s.call.Safe = false }, policy.ReasonAttemptsExhausted, 0, 1, 0},
@@ -201,7 +201,7 @@ func TestDecide(t *testing.T) {
 		{"8 a server's own DEADLINE_EXCEEDED", func(s *situation) {
 			slowEverywhere(s)
 			s.out.TimedOut = false
-			s.spec = func(r *policy.RetrySpec) { r.Codes = policy.Codes(codes.DeadlineExceeded) }
+			s.spec = func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.DeadlineExceeded} }
 		}, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"7 before 8", func(s *situation) { slowEverywhere(s); s.purse.open = true }, policy.ReasonBreakerOpen, 0, 0, 0},
 		{"8 before 9", func(s *situation) { slowEverywhere(s); s.call.Deadline = noon }, policy.ReasonSlowEverywhere, 0, 0, 0},
@@ -332,7 +332,7 @@ func TestDecidePerCodeBackoff(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {
 		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: policy.JitterNone}
-		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), Backoff: &slow}}
+		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, Backoff: &slow}}
 	})
 	got := delays(t, p, 0, failed(codes.ResourceExhausted), failed(codes.ResourceExhausted), failed(codes.Unavailable))
 	if fmt.Sprint(got) != "[1s 3s 400ms]" {

@@ -25,7 +25,7 @@ func TestDecideLeavesWaitLimit(t *testing.T) {
 func TestDecideCostFactor(t *testing.T) {
 	t.Parallel()
 	dear := mustPolicy(t, func(r *policy.RetrySpec) {
-		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), CostFactor: 2.5}}
+		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, CostFactor: 2.5}}
 	})
 	for code, want := range map[codes.Code]float64{codes.ResourceExhausted: 2.5, codes.Unavailable: 1} {
 		call, out, p := decision.Call{Attempts: 1, Safe: true}, failed(code), purse{}

@@ -5,6 +5,7 @@ package decision
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -146,7 +147,7 @@ func (p *Policy) MaxConnectionWait() time.Duration {
 func (p *Policy) ownFor(out *Outcome) *policy.CodeSpec {
 	code := p.codeOf(out)
 	for i := range p.retry.PerCode {
-		if own := &p.retry.PerCode[i]; own.Codes.Has(code) && has(out.Status, own.Info) {
+		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) && has(out.Status, own.Info) {
 			return own
 		}
 	}
@@ -166,11 +167,11 @@ func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff,
 // lists that.
 func (p *Policy) codeOfCut() codes.Code {
 	for i := range p.retry.PerCode {
-		if p.retry.PerCode[i].Codes.Has(codes.Internal) {
+		if slices.Contains(p.retry.PerCode[i].Codes, codes.Internal) {
 			return codes.Internal
 		}
 	}
-	if p.retry.Codes.Has(codes.Unavailable) {
+	if slices.Contains(p.retry.Codes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal

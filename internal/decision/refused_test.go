@@ -37,7 +37,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 	t.Parallel()
 	const retry, unsafe, exhausted = policy.ReasonRetry, policy.ReasonNotIdempotent, codes.ResourceExhausted
 	full := policy.CodeSpec{
-		Codes: policy.Codes(exhausted), Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, NotProcessed: true,
+		Codes: []codes.Code{exhausted}, Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, NotProcessed: true,
 	}
 	bare := func(out decision.Outcome) decision.Outcome {
 		out.Bare = true
@@ -66,7 +66,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 		"a second ErrorInfo, before it":           {out: bare(informed(t, exhausted, "PAYMENT", "FULL")), spec: full, want: unsafe},
 		"another code that counts as it, by its message": {
 			out: bare(informed(t, codes.Unavailable, "FULL")), spec: full, want: unsafe,
-			overrides: []policy.CodeOverride{{Codes: policy.Codes(codes.Unavailable), As: exhausted}},
+			overrides: []policy.CodeOverride{{Codes: []codes.Code{codes.Unavailable}, As: exhausted}},
 		},
 		"it may have been processed": {
 			out: bare(informed(t, exhausted, "FULL")), want: unsafe,
@@ -77,7 +77,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 			t.Parallel()
 			p := mustPolicy(t, func(r *policy.RetrySpec) {
 				r.Overrides = row.overrides
-				if row.spec.Codes != 0 {
+				if row.spec.Codes != nil {
 					r.PerCode = []policy.CodeSpec{row.spec}
 				}
 			})
@@ -97,11 +97,11 @@ func TestDecide_ErrorInfo(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {
 		r.PerCode = []policy.CodeSpec{
-			{Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, CostFactor: 2},
-			{Codes: policy.Codes(codes.ResourceExhausted), Info: policy.ErrorInfo{Domain: "acme.com"}, CostFactor: 3},
-			{Codes: policy.Codes(codes.ResourceExhausted), CostFactor: 4},
+			{Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, CostFactor: 2},
+			{Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "acme.com"}, CostFactor: 3},
+			{Codes: []codes.Code{codes.ResourceExhausted}, CostFactor: 4},
 		}
-		r.Overrides = []policy.CodeOverride{{Codes: policy.Codes(codes.Aborted), Info: policy.ErrorInfo{Reason: "BUSY"}, As: codes.Unavailable}}
+		r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Aborted}, Info: policy.ErrorInfo{Reason: "BUSY"}, As: codes.Unavailable}}
 	})
 	for name, row := range map[string]struct {
 		out  decision.Outcome
@@ -129,7 +129,7 @@ func TestDecide_ErrorInfo(t *testing.T) {
 func TestDecide_OnlyWithServerDelay(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {
-		r.PerCode = []policy.CodeSpec{{Codes: policy.Codes(codes.ResourceExhausted), OnlyWithServerDelay: true}}
+		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, OnlyWithServerDelay: true}}
 	})
 	after := failed(codes.ResourceExhausted)
 	after.Trailer = metadata.Pairs(decision.RetryAfter, "2")

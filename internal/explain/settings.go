@@ -26,20 +26,20 @@ func settings(p *decision.Policy) []Fact {
 	}
 	if r := spec.Retry; r != nil {
 		longest = r.MaxPushback
-		add("codes", "%s", r.Codes)
+		add("codes", "%s", codename.List(r.Codes))
 		add("backoff", "%s", firstRetry(r.FirstRetryAtOnce)+backoff(p.Backoff()))
 		for _, own := range r.PerCode {
-			add("", "%s%s: %s", own.Codes, informed(own.Info), perCode(own))
+			add("", "%s%s: %s", codename.List(own.Codes), informed(own.Info), perCode(own))
 		}
 		for _, o := range r.Overrides {
-			add("", "%s%s counts as %s%s", o.Codes, informed(o.Info), codename.Of(o.As), containing(o.Contains))
+			add("", "%s%s counts as %s%s", codename.List(o.Codes), informed(o.Info), codename.Of(o.As), containing(o.Contains))
 		}
 	}
 	if h := spec.Hedge; h != nil {
 		longest = h.MaxPushback
 		add("hedges", "%s", hedges(h))
-		if h.NonFatal != 0 {
-			add("codes", "%s: the next attempt is sent at once; all others end the call", h.NonFatal)
+		if len(h.NonFatal) > 0 {
+			add("codes", "%s: the next attempt is sent at once; all others end the call", codename.List(h.NonFatal))
 		} else {
 			add("codes", "none is non-fatal: each failure ends the call")
 		}

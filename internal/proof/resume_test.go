@@ -125,7 +125,7 @@ func (l *listing) next() grpc.CallOption {
 
 func (l *listing) spec() policy.Spec {
 	retry := &policy.RetrySpec{
-		MaxAttempts: l.most, Codes: policy.Codes(codes.Unavailable), Budget: policy.NoBudget,
+		MaxAttempts: l.most, Codes: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget,
 		Backoff: policy.Backoff{Initial: 20 * ms, Max: 20 * ms, Multiplier: 1, Jitter: policy.JitterNone},
 	}
 	if l.beside {

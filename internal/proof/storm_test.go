@@ -65,13 +65,13 @@ func drawSpec(d *draws) policy.Spec {
 	switch what := one(d, "retry", "hedge", "beside", "in place", "none", "retry", "hedge", "beside"); what {
 	case "none":
 	case "hedge":
-		spec.Hedge = &policy.HedgeSpec{MaxAttempts: 2 + d.below(3), Delay: one(d, 30*ms, 0, 5*ms), NonFatal: policy.Codes(codes.Unavailable, codes.Aborted)}
+		spec.Hedge = &policy.HedgeSpec{MaxAttempts: 2 + d.below(3), Delay: one(d, 30*ms, 0, 5*ms), NonFatal: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if d.odds(25) {
 			spec.Hedge.Quantile = &policy.QuantileSpec{Quantile: 0.8, Min: 5 * ms}
 		}
 	default:
 		spec.Retry = &policy.RetrySpec{
-			MaxAttempts: 2 + d.below(3), Codes: policy.Codes(codes.Unavailable, codes.Aborted, codes.DeadlineExceeded),
+			MaxAttempts: 2 + d.below(3), Codes: []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded},
 			Backoff: policy.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: policy.JitterNone},
 		}
 		switch what {

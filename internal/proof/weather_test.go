@@ -137,7 +137,7 @@ func (w *weather) checkMemory() {
 		w.add("mode: %v", err)
 	}
 	p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{
-		MaxAttempts: 5, Codes: policy.Codes(codes.Unavailable), Budget: policy.NoBudget,
+		MaxAttempts: 5, Codes: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget,
 		Backoff: policy.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: policy.JitterNone},
 	}})
 	if err != nil {

@@ -141,12 +141,12 @@ var modelPolicies = func() (list []*decision.Policy) {
 	backoff := policy.Backoff{Initial: ms(10), Max: ms(50), Multiplier: 2}
 	retry := func(timeout time.Duration, inPlace bool) policy.Spec {
 		r := policy.DefaultRetry()
-		r.MaxAttempts, r.Backoff, r.Codes = 3, backoff, policy.Codes(codes.Unavailable)
+		r.MaxAttempts, r.Backoff, r.Codes = 3, backoff, []codes.Code{codes.Unavailable}
 		r.PerAttemptTimeout, r.CancelOnTimeout = timeout, inPlace
 		return policy.Spec{Retry: &r}
 	}
 	hedge := func(delay time.Duration) policy.Spec {
-		return policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, Delay: delay, NonFatal: policy.Codes(codes.Unavailable)}}
+		return policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, Delay: delay, NonFatal: []codes.Code{codes.Unavailable}}}
 	}
 	specs := []policy.Spec{
 		retry(0, false), retry(ms(20), false), retry(ms(20), true), hedge(ms(20)), hedge(0), {},

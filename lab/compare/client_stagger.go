@@ -25,7 +25,7 @@ func retries(budgetName string, options ...interceptor.Option) func(plan) (setup
 		return retrier(p, budgetName, policy.Spec{Retry: &policy.RetrySpec{
 			MaxAttempts: attempts,
 			Backoff:     policy.Backoff{Initial: p.backoff, Max: p.backoff, Multiplier: 1, Jitter: policy.JitterNone},
-			Codes:       policy.Codes(codes.Unavailable),
+			Codes:       []codes.Code{codes.Unavailable},
 			Budget:      budgetName,
 		}}, options...)
 	}

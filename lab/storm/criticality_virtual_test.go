@@ -98,7 +98,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 	synctest.Test(t, func(t *testing.T) {
 		random, requests := &chance{from: rand.New(rand.NewPCG(26, 5))}, new(atomic.Int64)
 		retry := policy.DefaultRetry()
-		retry.Codes |= policy.Codes(codes.ResourceExhausted)
+		retry.Codes = append(retry.Codes, codes.ResourceExhausted)
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
 			Spec:  policy.Spec{Retry: &retry, Timeout: time.Second, Admission: m.admission, SendCriticality: true},

@@ -89,7 +89,7 @@ func drawn(t *rapid.T) (*policy.Set, explain.Question) {
 			Initial: seconds(1, 500, "initial"), Max: seconds(1, 5000, "max"), Multiplier: float64(rapid.IntRange(1, 4).Draw(t, "multiplier")),
 			Jitter: rapid.SampledFrom([]policy.Jitter{policy.JitterFull, policy.JitterNone, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional}).Draw(t, "jitter"),
 		},
-		Codes:  policy.Codes(codes.Unavailable, codes.Aborted),
+		Codes:  []codes.Code{codes.Unavailable, codes.Aborted},
 		Budget: policy.NoBudget,
 	}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
@@ -236,14 +236,14 @@ func drawnSlow(t *rapid.T) (*policy.Set, explain.Question) {
 	attempts := rapid.IntRange(2, 5).Draw(t, "attempts")
 	if rapid.Bool().Draw(t, "hedges") {
 		spec.Hedge = &policy.HedgeSpec{
-			MaxAttempts: attempts, Delay: odd(1, 300, 1013, "delay"), NonFatal: policy.Codes(codes.Aborted), Budget: policy.NoBudget,
+			MaxAttempts: attempts, Delay: odd(1, 300, 1013, "delay"), NonFatal: []codes.Code{codes.Aborted}, Budget: policy.NoBudget,
 		}
 		if !q.Hang && q.Latency > spec.Hedge.Delay {
 			spec.Hedge.MaxAttempts = min(attempts, 3) // the second fails when the fourth is due: either may come first
 		}
 	} else {
 		spec.Retry = &policy.RetrySpec{
-			MaxAttempts: attempts, Codes: policy.Codes(codes.Aborted), Budget: policy.NoBudget,
+			MaxAttempts: attempts, Codes: []codes.Code{codes.Aborted}, Budget: policy.NoBudget,
 			Backoff:           policy.Backoff{Initial: odd(1, 200, 1019, "initial"), Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone},
 			PerAttemptTimeout: odd(1, 500, 1021, "per attempt"),
 			CancelOnTimeout:   rapid.Bool().Draw(t, "cancel on timeout"),
