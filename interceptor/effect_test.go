@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"flag"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -161,13 +162,10 @@ func (e *effects) check(t *testing.T, lost int) {
 	}
 }
 
-// enough is a number of calls for the time that there is.
-func enough(calls int) int {
-	if slack > 0 || testing.Short() {
-		return calls / 20
-	}
-	return calls
-}
+var many = flag.Int("many", 1, "how many `times` as many calls to make in tests that repeat themselves")
+
+// enough is how many calls a test makes, which is at least the given number.
+func enough(least int) int { return least * *many }
 
 // crowd makes calls, each with its number, from a hundred goroutines that pause between them: else all would
 // happen in the same moment of virtual time.
@@ -208,7 +206,7 @@ func outages(ctx context.Context, s *testserver.Server) {
 // safe, and everything goes wrong, while the policies repeat whatever they may.
 func TestEffect_Network(t *testing.T) {
 	t.Parallel()
-	calls := enough(100_000)
+	calls := enough(5_000)
 	e := newEffects(calls)
 	var again atomic.Int64 // calls that succeeded after attempts that never left the client
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +314,7 @@ func (e *effects) pay(answers *payments.Answers, faults []fault) testserver.Step
 // succeeds though one of ten requests fails, most of them after the payment was made.
 func TestEffect_Keys(t *testing.T) {
 	t.Parallel()
-	calls := enough(100_000)
+	calls := enough(5_000)
 	e := newEffects(calls)
 	succeeded, replayed, requests := make([]bool, calls), make([]bool, calls), 0
 	synctest.Test(t, func(t *testing.T) {
@@ -366,9 +364,9 @@ func TestEffect_Keys(t *testing.T) {
 }
 
 // The same for many more calls, to a server that is a function.
-func TestEffect_MillionCalls(t *testing.T) {
+func TestEffect_ManyCalls(t *testing.T) {
 	t.Parallel()
-	calls := enough(1_000_000)
+	calls := enough(50_000)
 	e := newEffects(calls)
 	unary := mustNew(t, mustSet(t, eager()), quiet).Unary()
 	list := faults()

@@ -7,6 +7,3 @@ package interceptor_test
 
 // slack is what the race detector makes calls allocate: pools then lose some of what they are given.
 const slack = 1
-
-// targetCount is how many targets come and go in a test of budgets.
-const targetCount = 10_000

@@ -595,13 +595,13 @@ func TestStream_OneMessageEachWay(t *testing.T) {
 const binaryLog = "GRPC_BINARY_LOG_FILTER"
 
 // A stream with a binary log takes other ways through gRPC, which asks it for its context and its
-// headers by itself. So the tests of streams run once more, in a process that logs all methods; those that repeat
-// themselves do so less often, and those that count over an hour do not.
+// headers by itself. So the tests of streams run once more, in a process that logs all methods, but for those that count
+// over an hour.
 func TestStream_BinaryLog(t *testing.T) {
 	if os.Getenv(binaryLog) != "" {
 		return // this is that process
 	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat", "-test.short")
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat")
 	again.Env = append(os.Environ(), binaryLog+"=*")
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

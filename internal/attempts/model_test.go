@@ -457,7 +457,7 @@ func randomBytes(random *rand.Rand, buffer []byte) []byte {
 	return data
 }
 
-var modelCalls = flag.Int("model.calls", 100_000, "`number` of random calls that the model makes")
+var many = flag.Int("many", 1, "how many `times` as many random calls to make")
 
 func TestModel(t *testing.T) {
 	t.Parallel()
@@ -465,7 +465,7 @@ func TestModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0)) // a failure prints its bytes
 	buffer := make([]byte, 200)
 	var call Call
-	for range *modelCalls {
+	for range 20_000 * *many {
 		data := randomBytes(random, buffer)
 		if err := playBytes(list, &call, data, nil); err != nil {
 			t.Fatal(report(list, data))

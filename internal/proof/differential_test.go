@@ -210,9 +210,9 @@ func playBare(t *testing.T, d *draws) string {
 	return described(s, func() string { return repeated(t, func() string { return contrast(t, s, ours, bare) }) })
 }
 
-func TestDifferential_Retries(t *testing.T) { search(t, 400, 100, playRetries) }
+func TestDifferential_Retries(t *testing.T) { search(t, 200, 100, playRetries) }
 
-func TestDifferential_Bare(t *testing.T) { search(t, 400, 100, playBare) }
+func TestDifferential_Bare(t *testing.T) { search(t, 200, 100, playBare) }
 
 func FuzzRetries(f *testing.F) { fuzz(f, 100, playRetries) }
 

@@ -26,8 +26,11 @@ import (
 // again plays one script, as a failed test has printed it.
 var again = flag.String("script", "", "play this script alone, in hexadecimal")
 
-// seeds makes the search longer.
-var seeds = flag.Int("seeds", 0, "how many scripts each test plays; 0: as many as take seconds")
+// many makes the search longer, and seed another one.
+var (
+	many = flag.Int("many", 1, "how many `times` as many scripts to play")
+	seed = flag.Uint64("seed", 0, "play other scripts than those of seed 0")
+)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -50,8 +53,7 @@ func (d *draws) odds(percent int) bool { return d.below(100) >= 100-percent }
 // one chooses one of the given values; the first is the simplest.
 func one[T any](d *draws, list ...T) T { return list[d.below(len(list))] }
 
-// search plays scripts: those of fixed seeds; if the command line says how many, half of them of a fresh seed, which it prints. What play finds wrong with one is
-// shown for the smallest script that shows anything.
+// search plays random scripts. What play finds wrong with one is shown for the smallest script that shows anything.
 func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) string) {
 	t.Helper()
 	if *again != "" {
@@ -66,19 +68,8 @@ func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) s
 		t.Log(found)
 		return
 	}
-	fresh := rand.Uint64()
-	switch {
-	case *seeds > 0:
-		scripts = *seeds
-		t.Logf("the fresh seed is %d", fresh)
-	case testing.Short():
-		scripts /= 4
-	}
-	for i := range scripts {
-		random := rand.New(rand.NewPCG(uint64(i), 0))
-		if *seeds > 0 && i%2 == 1 {
-			random = rand.New(rand.NewPCG(fresh, uint64(i)))
-		}
+	for i := range scripts * *many {
+		random := rand.New(rand.NewPCG(uint64(i), *seed))
 		data := make([]byte, size)
 		for j := range data {
 			data[j] = byte(random.Uint32())

@@ -217,6 +217,6 @@ func playListing(t *testing.T, d *draws) string {
 	return described(l, func() string { return l.play(t) })
 }
 
-func TestResume(t *testing.T) { search(t, 200, 50, playListing) }
+func TestResume(t *testing.T) { search(t, 100, 50, playListing) }
 
 func FuzzResume(f *testing.F) { fuzz(f, 50, playListing) }

@@ -623,13 +623,13 @@ func shrink(data []byte, fails func([]byte) bool) []byte {
 	return data
 }
 
-var modelCalls = flag.Int("model.calls", 10_000, "`number` of random calls that the model makes")
+var many = flag.Int("many", 1, "how many `times` as many random calls to make")
 
 func TestModel(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0)) // a failure prints its bytes
 	buffer := make([]byte, 400)
-	for range *modelCalls {
+	for range 10_000 * *many {
 		data := buffer[:random.IntN(len(buffer))]
 		for i := range data {
 			data[i] = byte(random.Uint32())
