@@ -29,6 +29,19 @@ CLIENTS  ?=
 SOAK     ?=
 FLEET    ?=
 MUTATION ?=
+MANY     ?= 20
+SEED     ?= 0
+
+# Tests that judge figures of many calls, or texts, and nothing that happens at once: the race detector, which makes them
+# ten times as long, has nothing to see in them.
+FIGURES := BestRule|BudgetsAlone|TwoSpeeds|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|AnHourOfCuts|Outage_Inbound|ConnectionWait_Outage
+FIGURES := $(FIGURES)|CapacityIsHalvedForEver|AdmissionOfSlowService|AdmissionInOverload|RunReserve|RunCrowd|RunOverload|WriteIsRead
+FIGURES := $(FIGURES)|StabilityLimits|StabilityErrors|BackendQueueTime|ResultServedBy|TestDay$$|PagesShowWhatCommandsPrint|SchemaAgreesWithParse
+
+# Tests of lab that make check plays instead of make test; those of the grid take its flag.
+GRIDS  := TestGrid|TestAdmission$$|TestCriticality
+STORMS := $(GRIDS)|BesideItsPeers|ElsewhereInOtherStorms|HalfTheWorkersElsewhere|StormsBite|PulseWithoutBudget|BesideFailsafe
+STORMS := $(STORMS)|TestRollout$$|DocsAreCurrent|TestTables|TestSearch$$|TestWorst|TestWriteWorst|TestDraw_Dimensions
 
 # The API of the example, whose descriptor set stands beside it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
@@ -55,7 +68,7 @@ storm: ## Play outages against stagger and its peers in real time, and the grid:
 
 .PHONY: grid
 grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one)
-	@cd lab && $(OFF) go test -count=1 -timeout 60m -run 'Grid|Admission|Criticality' ./storm -args -grid '$(GRID)'
+	@cd lab && $(OFF) go test -count=1 -timeout 60m -run '$(GRIDS)' ./storm -args -grid '$(GRID)'
 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md
@@ -70,14 +83,24 @@ compare: ## Measure what stagger costs beside its peers: 2 minutes (COMPARE='-he
 	@go run ./lab/compare $(COMPARE)
 
 .PHONY: test
-test: ## Run every module's tests with the race detector, and the storms in virtual time
+test: ## Run every module's tests with the race detector, but those that judge figures without: 4 minutes
 	@.ci/cc
 	@.ci/chromium
-	@$(call each,$(OFF) CGO_ENABLED=1 STAGGER_CHROMIUM=required go test -race -shuffle=on -count=1 ./...)
-	@echo '== comparisons, without the race detector'
-	@cd lab && $(OFF) go test -shuffle=on -count=1 ./storm ./hedge ./rollout ./overload ./fleet
-	@echo '== allocations, without the race detector'
-	@$(OFF) go test -run Allocat -count=1 ./balancer/ ./budget/ ./interceptor/
+	@STAGGER_CHROMIUM=required .ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
+
+.PHONY: check
+check: ## What takes longer than make test: storms, the grid, random searches, and software of others: 15 minutes
+	@.ci/steps storms grid search random ops interop redis
+
+.PHONY: storms
+storms: ## Play storms, hedges and rollouts beside peers, and compare the fleet's and the overload's pages with new runs, in virtual time
+	@cd lab && $(OFF) go test -shuffle=on -count=1 -timeout 30m -run '$(STORMS)' -skip '$(GRIDS)' ./...
+
+.PHONY: random
+random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others)
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts ./internal/streams -args -many $(MANY)
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestResume$$' ./internal/proof -args -many $(MANY) -seed $(SEED)
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestEffect|OfManyTargets|EveryOrder|TwoSpeeds' ./interceptor -args -many $(MANY)
 
 .PHONY: ops
 ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test dashboard and alerts
