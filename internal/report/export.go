@@ -5,18 +5,9 @@ package report
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"io"
 	"strconv"
 )
-
-// WriteJSON writes the report with all its figures as one JSON object, with the names that the types
-// declare.
-func (r *Report) WriteJSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
-}
 
 // WriteCSV writes all figures, one a line, under the heading section, figure, name, at, value. For a
 // cell of a table, name is the row's first cell and at the column; for a point of a plot, name is the

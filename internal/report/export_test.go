@@ -5,8 +5,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
-	"reflect"
 	"testing"
 )
 
@@ -38,20 +36,5 @@ pulse,t,stagger,"p99, ms",7
 `
 	if text.String() != want {
 		t.Errorf("got\n%swant\n%s", &text, want)
-	}
-}
-
-func TestWriteJSON(t *testing.T) {
-	t.Parallel()
-	var text bytes.Buffer
-	if err := sample().WriteJSON(&text); err != nil {
-		t.Fatal(err)
-	}
-	var back Report
-	if err := json.Unmarshal(text.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(&back, sample()) {
-		t.Error("what is read back differs from what was written")
 	}
 }

@@ -37,7 +37,7 @@ func Chart(values []float64, level float64, columns int, s Style, colour int) st
 		asciigraph.YAxisValueFormatter(func(v float64) string { return fmt.Sprintf("%5.0f", v) }),
 		asciigraph.SeriesChars(asciigraph.CreateCharSet("┄"), asciigraph.DefaultCharSet),
 	}
-	if s.colours {
+	if s.Colours {
 		options = append(options, asciigraph.SeriesColors(asciigraph.Gray, chartColours[colour%len(chartColours)]))
 	}
 	return asciigraph.PlotMany([][]float64{slices.Repeat([]float64{level}, len(cut)), cut}, options...)

@@ -24,7 +24,7 @@ func TestChart(t *testing.T) {
 	if wide := strings.Split(Chart([]float64{1, 2}, 1, 80, Style{}, 0), "\n"); len([]rune(wide[4])) != ChartMargin+80 {
 		t.Errorf("want 80 columns:\n%s", strings.Join(wide, "\n"))
 	}
-	if text := Chart([]float64{1, 2}, 1, 0, Coloured(), 5); !strings.Contains(text, "\x1b") {
+	if text := Chart([]float64{1, 2}, 1, 0, Style{Colours: true}, 5); !strings.Contains(text, "\x1b") {
 		t.Errorf("no colours:\n%s", text)
 	}
 }

@@ -20,16 +20,13 @@ func Is(w io.Writer) bool {
 }
 
 // Style is the colours of a text; the zero Style has none.
-type Style struct{ colours bool }
+type Style struct{ Colours bool }
 
 // StyleOf is the style for a writer: it has colours if that is a terminal, unless NO_COLOR is set
 // (https://no-color.org) or TERM is dumb.
 func StyleOf(w io.Writer) Style {
 	return Style{Is(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
-
-// Coloured is the style with colours.
-func Coloured() Style { return Style{true} }
 
 // Error is for what is wrong, and for what is not done.
 func (s Style) Error(words string) string { return s.write(words, text.FgRed) }
@@ -47,7 +44,7 @@ func (s Style) Title(words string) string { return s.write(words, text.Bold) }
 func (s Style) Faint(words string) string { return s.write(words, text.Faint) }
 
 func (s Style) write(words string, c text.Color) string {
-	if !s.colours || words == "" {
+	if !s.Colours || words == "" {
 		return words
 	}
 	return text.Escape(words, c.EscapeSeq())

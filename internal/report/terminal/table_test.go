@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 	if got := Table(from, Style{}, "stagger"); !strings.HasPrefix(got, want) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := Table(from, Coloured(), "stagger"); !strings.Contains(got, "\x1b[32mstagger\x1b[0m") || strings.Contains(got, "\x1b[32mnone") {
+	if got := Table(from, Style{Colours: true}, "stagger"); !strings.Contains(got, "\x1b[32mstagger\x1b[0m") || strings.Contains(got, "\x1b[32mnone") {
 		t.Errorf("want stagger to stand out:\n%q", got)
 	}
 	const markdown = "| client | success<br/>% | time to<br/>recover, s | why |\n" +

@@ -53,7 +53,7 @@ func TestTables(t *testing.T) {
 		t.Error("colours where there are none")
 	}
 	text.Reset()
-	printResults(screen{&text, terminal.Coloured()}, results)
+	printResults(screen{&text, terminal.Style{Colours: true}}, results)
 	if !strings.Contains(text.String(), "\x1b[32mstagger") {
 		t.Errorf("stagger does not stand out:\n%q", text.String())
 	}
