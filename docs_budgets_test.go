@@ -46,7 +46,8 @@ func TestPages_AWS(t *testing.T) {
 			p := decision.Compile(set).Lookup("/acme.orders.v1.OrderService/GetOrder")
 			granted := 0
 			for {
-				d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, &row.out, paid{b}, time.Now(), 1-1.0/(1<<53))
+				now := time.Now()
+				d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&row.out, now), paid{b}, now, 1-1.0/(1<<53))
 				if !d.Retry {
 					if d.Reason != policy.ReasonBudgetExhausted {
 						t.Fatalf("refused by %s", d.Reason)
@@ -67,15 +68,15 @@ func TestPages_AWS(t *testing.T) {
 // paid is the gates of a call that only a budget holds up.
 type paid struct{ budget.Budget }
 
-func (paid) Off() policy.Reason                    { return "" }
-func (paid) Open() bool                            { return false }
-func (paid) LatencyUnknown() bool                  { return false }
-func (paid) SlowEverywhere(*decision.Outcome) bool { return false }
-func (paid) Overloaded() bool                      { return false }
-func (paid) Enter() bool                           { return true }
-func (paid) Leave()                                {}
-func (paid) Fail()                                 {}
-func (p paid) Withdraw(out *decision.Outcome, factor float64) bool {
+func (paid) Off() policy.Reason                   { return "" }
+func (paid) Open() bool                           { return false }
+func (paid) LatencyUnknown() bool                 { return false }
+func (paid) SlowEverywhere(decision.Outcome) bool { return false }
+func (paid) Overloaded() bool                     { return false }
+func (paid) Enter() bool                          { return true }
+func (paid) Leave()                               {}
+func (paid) Fail()                                {}
+func (p paid) Withdraw(out decision.Outcome, factor float64) bool {
 	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	if out.TimedOut {
 		charge.Kind = budget.KindTimeout

@@ -84,15 +84,15 @@ func (h hostility) check(t *testing.T, s scene, stream bool) {
 // openGates let every attempt through.
 type openGates struct{}
 
-func (openGates) Off() policy.Reason                       { return "" }
-func (openGates) Open() bool                               { return false }
-func (openGates) LatencyUnknown() bool                     { return false }
-func (openGates) SlowEverywhere(*decision.Outcome) bool    { return false }
-func (openGates) Overloaded() bool                         { return false }
-func (openGates) Enter() bool                              { return true }
-func (openGates) Leave()                                   {}
-func (openGates) Fail()                                    {}
-func (openGates) Withdraw(*decision.Outcome, float64) bool { return true }
+func (openGates) Off() policy.Reason                      { return "" }
+func (openGates) Open() bool                              { return false }
+func (openGates) LatencyUnknown() bool                    { return false }
+func (openGates) SlowEverywhere(decision.Outcome) bool    { return false }
+func (openGates) Overloaded() bool                        { return false }
+func (openGates) Enter() bool                             { return true }
+func (openGates) Leave()                                  {}
+func (openGates) Fail()                                   {}
+func (openGates) Withdraw(decision.Outcome, float64) bool { return true }
 
 // FuzzServersWord feeds all that a server may say of retries to the decision.
 func FuzzServersWord(f *testing.F) {
@@ -116,7 +116,7 @@ func FuzzServersWord(f *testing.F) {
 		if push.Delay < 0 || (push.Stop || push.Delay > 0) && push.Source == "" || push.Stop && push.Delay != 0 {
 			t.Errorf("ReadPushback = %+v", push)
 		}
-		d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, &decision.Outcome{Status: st, Trailer: trailer}, openGates{}, now, r)
+		d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&decision.Outcome{Status: st, Trailer: trailer}, now), openGates{}, now, r)
 		switch {
 		case d.Retry && push.Source == "" && d.Delay != 100*ms,
 			d.Retry && push.Source != "" && (d.Delay < push.Delay || d.Delay-push.Delay > push.Delay/10 || push.Delay > policy.DefaultMaxPushback),

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -96,7 +97,7 @@ func (c *Call) late(a *attempt, at time.Duration) bool {
 // learn tells the method how an attempt has ended, if that is an answer. The end of one that the call was committed to
 // before its first message is none: its length is the application's business. One that was slow, and lost, would have
 // taken longer.
-func (c *Call) learn(a *attempt, r *Result, lost bool, at time.Duration) {
+func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
 	if c.set.Method == nil {
 		return
 	}
@@ -104,10 +105,10 @@ func (c *Call) learn(a *attempt, r *Result, lost bool, at time.Duration) {
 		c.set.Method.Reported(at, r.Utilization)
 	}
 	switch {
-	case !a.committed && c.isAnswer(r):
+	case !a.committed && r.isAnswer(is):
 		c.answered(a, r.accepted(), at)
 	default:
-		l := Lost{Left: c.left(a.began), Why: c.lostWhy(a, r, at)}
+		l := Lost{Left: c.left(a.began), Why: c.lostWhy(a, r, is, at)}
 		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a younger one took so far says nothing
 			l.AtLeast = a.took(at)
 		}
@@ -116,14 +117,14 @@ func (c *Call) learn(a *attempt, r *Result, lost bool, at time.Duration) {
 }
 
 // lostWhy is why an attempt has ended without an answer.
-func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
+func (c *Call) lostWhy(a *attempt, r *Result, is decision.Class, at time.Duration) Why {
 	const near = 50 // of the time: clocks differ, and servers know the deadline, too
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final:
 		return LostOther
 	case a.number == 1 && code == codes.DeadlineExceeded && c.left(at) <= c.left(a.began)/near: // later ones had less time
 		return LostDeadline
-	case c.set.Policy.NotProcessed(&r.Outcome):
+	case is.NotProcessed:
 		return LostRefused
 	case r.Local:
 		return LostOther
@@ -136,20 +137,20 @@ func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 
 // isAnswer reports whether a result is an answer: a server that said how the work came out. What it refuses, what
 // another attempt may do better, and what becomes of a context say nothing of how fast it works.
-func (c *Call) isAnswer(r *Result) bool {
+func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
 	case r.Local, r.Panicked:
 		return false
 	case r.Err == nil:
 		return true
-	case r.Unsent, r.Final, c.set.Policy.NotProcessed(&r.Outcome):
+	case r.Unsent, r.Final, is.NotProcessed:
 		return false
 	}
 	switch r.Status.Code() {
 	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		return false
 	default:
-		return !c.set.Policy.Retryable(&r.Outcome)
+		return !is.Retryable
 	}
 }
 

@@ -56,17 +56,16 @@ func (c *Call) accept(step *Step, a *attempt, now Now) {
 }
 
 // failed decides what follows an attempt that has failed.
-func (c *Call) failed(step *Step, a *attempt, r *Result, now Now) {
+func (c *Call) failed(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	step.Place = a.place(PlaceLost)
 	c.ledger.release(&a.held, outcome{err: r.Err}, now.At)
-	out := r.Outcome
-	if out.Resumes {
+	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
 	if c.state.Followed = c.follows(a); !c.state.Followed {
 		c.drop(now.At) // what was decided about a slow attempt does not hold any more
 	}
-	d := c.decide(step, a.number, &out, now)
+	d := c.decide(step, a.number, is, now)
 	c.state.Followed = false
 	c.answer, c.reason, c.commit = answer{attempt: a.number, err: r.Err}, d.Reason, d.Commit
 	c.obey(step, d, now)

@@ -175,7 +175,11 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
 	}
 	lost := a.cancelled == outrun || c.phase == gone && a.cancelled == replaced && r.Local
-	c.learn(a, &r, lost, now.At)
+	var is decision.Class // of what is wanted, nothing needs to be known
+	if !r.accepted() {
+		is = c.set.Policy.Classify(&r.Outcome, now.Wall)
+	}
+	c.learn(a, &r, is, lost, now.At)
 	switch {
 	case r.Panicked:
 		step.Place = a.place(PlaceLost)
@@ -190,7 +194,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	case a.cancelled == replaced && r.Local:
 		c.makeWay(&step, a, now)
 	default:
-		c.failed(&step, a, &r, now)
+		c.failed(&step, a, &r, is, now)
 	}
 	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
 	return c.finish(step, now)

@@ -57,7 +57,7 @@ func (g *gates) LatencyUnknown() bool {
 }
 
 // SlowEverywhere implements [decision.Answers].
-func (g *gates) SlowEverywhere(out *decision.Outcome) bool {
+func (g *gates) SlowEverywhere(out decision.Outcome) bool {
 	m := g.call.set.Method
 	if m == nil {
 		return false
@@ -95,7 +95,7 @@ func (g *gates) Fail() { g.call.set.Budget.Fail(g.now.At) }
 
 // Withdraw implements [decision.Budget]. A budget pays for the requests that a server sees: an attempt that
 // never left this client hands its permit on, or, if it was the first, its free place.
-func (g *gates) Withdraw(out *decision.Outcome, factor float64) bool {
+func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
 	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
 	switch {
 	case out.TimedOut && g.call.set.Policy.Hedge() != nil:

@@ -37,7 +37,7 @@ func (c *Call) slow(step *Step, now Now) {
 	}
 	newest.slow, newest.slowAt = true, Never
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
-	d := c.decide(step, newest.number, &out, now)
+	d := c.decide(step, newest.number, c.set.Policy.Classify(&out, now.Wall), now)
 	if !d.Retry {
 		c.let = d.Reason
 		return
@@ -46,19 +46,19 @@ func (c *Call) slow(step *Step, now Now) {
 }
 
 // decide asks the policy.
-func (c *Call) decide(step *Step, n int, out *decision.Outcome, now Now) decision.Decision {
+func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
 	g := c.ask(now)
 	if g.off == "" && c.ledger.shadow.permit.held {
 		g.off = policy.ReasonModeOff // a call has one shadow
 	}
-	d := c.set.Policy.Decide(&c.state, out, g, now.Wall, now.Chance)
+	d := c.set.Policy.Decide(&c.state, is, g, now.Wall, now.Chance)
 	shadow := d.Retry && c.set.Observe
 	if shadow {
 		c.ledger.shadow, c.ledger.pending = c.ledger.pending, held{}
 		d.Retry = false
 	}
-	step.Decided, step.Decision, step.TimedOut = n, d, out.TimedOut
+	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
 	if shadow {
 		d.Reason = policy.ReasonModeOff
 	}

@@ -4,8 +4,10 @@
 package decision
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -14,22 +16,50 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// cuts are gRPC's own texts for Go, with the code INTERNAL, about streams that ended without a status: a proxy or a
-// server that is no gRPC server has cut them. They are failures of the transport, which are UNAVAILABLE elsewhere.
-// "unexpected EOF" is not among them, since servers say that of other things, too.
-var cuts = []string{
-	"server closed the stream without sending trailers",
-	"stream terminated by RST_STREAM with error code: NO_ERROR",
-	"stream terminated by RST_STREAM with error code: INTERNAL_ERROR", // nginx, when the server behind it has gone
+// Class is what an outcome means to a policy. It is found once, and all that follows goes by it: what the method learns,
+// what is decided, and what the budget is told.
+type Class struct {
+	Outcome
+
+	Pushback     Pushback // the server's word, if it said one
+	Retryable    bool     // another attempt may end better, by the code or by a classifier's word
+	NotProcessed bool     // the server has not worked on the attempt that it has received
+
+	code codes.Code       // that it counts as
+	own  *policy.CodeSpec // the settings for that; nil: the policy's
 }
 
-func isCut(st *status.Status) bool {
-	return st.Code() == codes.Internal && slices.ContainsFunc(cuts, func(text string) bool { return strings.Contains(st.Message(), text) })
+// Classify says what an outcome means.
+func (p *Policy) Classify(out *Outcome, now time.Time) Class {
+	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Header, out.Trailer, now), code: p.codeOf(out)}
+	is.own = p.ownFor(is.code, out.Status)
+	is.Retryable = out.Again || slices.Contains(p.retry.Codes, is.code)
+	is.NotProcessed = out.Bare && (out.Refused || is.saysNotProcessed())
+	return is
 }
 
-// Retryable reports whether another attempt may end better than out, by its code or by a classifier's word.
-func (p *Policy) Retryable(out *Outcome) bool {
-	return out.Again || slices.Contains(p.retry.Codes, p.codeOf(out))
+// saysNotProcessed reports whether the policy knows by code and ErrorInfo that the server has not worked on the attempt.
+func (is *Class) saysNotProcessed() bool {
+	return is.own != nil && is.own.NotProcessed && slices.Contains(is.own.Codes, is.Status.Code()) && hasAlone(is.Status, is.own.Info)
+}
+
+// listed reports whether the policy lets the failure be retried: some codes only if the server has named a delay. A
+// classifier's word wins.
+func (is *Class) listed() bool {
+	return is.Retryable && (is.own == nil || !is.own.OnlyWithServerDelay || is.Pushback.Source != "" || is.Again)
+}
+
+// failed reports whether an attempt has ended with an error. One that has timed out has not ended: it counts when it is
+// abandoned.
+func (is *Class) failed() bool { return !is.TimedOut && !is.Final && is.Status.Code() != codes.OK }
+
+// with returns the settings after an attempt: the policy's where the code has none of its own.
+func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff, cost float64) {
+	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
+	if own != nil {
+		maxAttempts, b, cost = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b), cmp.Or(own.CostFactor, cost)
+	}
+	return maxAttempts, b, cost
 }
 
 // codeOf is the code that an outcome counts as.
@@ -49,23 +79,41 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 	return out.Status.Code()
 }
 
-// NotProcessed reports whether the server has not worked on an attempt that it has received: it says so, or a classifier
-// does, or the policy, by code and ErrorInfo.
-func (p *Policy) NotProcessed(out *Outcome) bool {
-	switch {
-	case !out.Bare:
-		return false
-	case out.Refused:
-		return true
-	default:
-		own := p.ownFor(out)
-		return own != nil && own.NotProcessed && slices.Contains(own.Codes, out.Status.Code()) && hasAlone(out.Status, own.Info)
+// ownFor returns the settings for the code that a status counts as; nil if it has none of its own.
+func (p *Policy) ownFor(code codes.Code, st *status.Status) *policy.CodeSpec {
+	for i := range p.retry.PerCode {
+		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) && has(st, own.Info) {
+			return own
+		}
 	}
+	return nil
 }
 
-// allows reports whether an attempt may be retried by what the server has said of a delay. A classifier's word wins.
-func allows(own *policy.CodeSpec, out *Outcome, push Pushback) bool {
-	return own == nil || !own.OnlyWithServerDelay || push.Source != "" || out.Again
+// cuts are gRPC's own texts for Go, with the code INTERNAL, about streams that ended without a status: a proxy or a
+// server that is no gRPC server has cut them. They are failures of the transport, which are UNAVAILABLE elsewhere.
+// "unexpected EOF" is not among them, since servers say that of other things, too.
+var cuts = []string{
+	"server closed the stream without sending trailers",
+	"stream terminated by RST_STREAM with error code: NO_ERROR",
+	"stream terminated by RST_STREAM with error code: INTERNAL_ERROR", // nginx, when the server behind it has gone
+}
+
+func isCut(st *status.Status) bool {
+	return st.Code() == codes.Internal && slices.ContainsFunc(cuts, func(text string) bool { return strings.Contains(st.Message(), text) })
+}
+
+// codeOfCut is the code that a cut counts as: INTERNAL if the policy has settings for that, else UNAVAILABLE if it
+// lists that.
+func (p *Policy) codeOfCut() codes.Code {
+	for i := range p.retry.PerCode {
+		if slices.Contains(p.retry.PerCode[i].Codes, codes.Internal) {
+			return codes.Internal
+		}
+	}
+	if slices.Contains(p.retry.Codes, codes.Unavailable) {
+		return codes.Unavailable
+	}
+	return codes.Internal
 }
 
 // has reports whether a status has such an ErrorInfo.

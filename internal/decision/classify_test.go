@@ -65,7 +65,8 @@ func TestCuts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked purse
-			d := mustPolicy(t, row.policy).Decide(&decision.Call{Attempts: 1, Safe: !row.unsafe}, &row.out, &asked, noon, 0)
+			p := mustPolicy(t, row.policy)
+			d := p.Decide(&decision.Call{Attempts: 1, Safe: !row.unsafe}, p.Classify(&row.out, noon), &asked, noon, 0)
 			if d.Reason != row.want || asked.factor != row.cost || row.cost > 0 && asked.failed != 1 {
 				t.Errorf("%s, cost %v, %d failures; want %s, %v", d.Reason, asked.factor, asked.failed, row.want, row.cost)
 			}
@@ -78,7 +79,7 @@ func TestCuts(t *testing.T) {
 		} {
 			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: []codes.Code{code}}})
 			out := internal(trailers)
-			if d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, &out, new(purse), noon, 0); d.Reason != want {
+			if d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&out, noon), new(purse), noon, 0); d.Reason != want {
 				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)
 			}
 		}

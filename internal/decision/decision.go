@@ -85,32 +85,29 @@ func (d Decision) Shadow() bool {
 	return !d.Retry && (d.Reason == policy.ReasonRetry || d.Reason == policy.ReasonHedge)
 }
 
-// Decide says what follows an attempt of c that ended with out: the whole of it, read from top to
+// Decide says what follows an attempt of c whose outcome is of a class: the whole of it, read from top to
 // bottom. The budget comes last, so that it is charged only when every other answer is yes, and
 // before the wait, so that a refusal adds no latency. r is a chance in [0, 1).
-func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64) Decision {
+func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) Decision {
 	var (
-		code            = p.codeOf(out)
-		own             = p.ownFor(out)
-		push            = ReadPushback(out.Status, out.Header, out.Trailer, now)
-		listed          = p.Retryable(out) && allows(own, out, push)
-		limit, bo, cost = p.with(own)
+		listed          = is.listed()
+		limit, bo, cost = p.with(is.own)
 	)
 	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16).
-	if out.failed() && (listed || push.Stop) {
+	if is.failed() && (listed || is.Pushback.Stop) {
 		g.Fail()
 	}
-	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: push} }
-	switch commit := p.committed(c, out); {
-	case out.Final, !listed && !out.TimedOut:
+	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: is.Pushback} }
+	switch commit := p.committed(c, is); {
+	case is.Final, !listed && !is.TimedOut:
 		return no(policy.ReasonNonRetryable)
 	case commit != CommitNone:
-		return Decision{Reason: policy.ReasonCommitted, Commit: commit, Pushback: push}
+		return Decision{Reason: policy.ReasonCommitted, Commit: commit, Pushback: is.Pushback}
 	case c.exhausted(limit):
 		return no(policy.ReasonAttemptsExhausted)
-	case !p.mayRepeat(c, out):
+	case !c.Safe && !is.Unsent && !is.NotProcessed:
 		return no(policy.ReasonNotIdempotent)
-	case c.Stopped, p.Forbids(push):
+	case c.Stopped, p.Forbids(is.Pushback):
 		return no(policy.ReasonPushbackStop)
 	case c.Followed:
 		return no(policy.ReasonFollowed)
@@ -120,18 +117,18 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(g.Off())
 	case g.Open():
 		return no(policy.ReasonBreakerOpen)
-	case out.TimedOut && g.LatencyUnknown():
+	case is.TimedOut && g.LatencyUnknown():
 		return no(policy.ReasonLatencyUnknown)
-	case !out.Unsent && g.SlowEverywhere(out):
+	case !is.Unsent && g.SlowEverywhere(is.Outcome):
 		return no(policy.ReasonSlowEverywhere)
 	case g.Overloaded():
 		return no(policy.ReasonOverloaded)
 	}
-	if out.Resumes && p.spec.Hedge != nil {
+	if is.Resumes && p.spec.Hedge != nil {
 		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
 	}
-	d := c.next(push, bo, p.atOnce(c, out, code, bo), r)
-	if !c.InPlace && (p.spec.Hedge != nil || out.TimedOut && p.Parallel()) {
+	d := c.next(is.Pushback, bo, p.atOnce(c, is, bo), r)
+	if !c.InPlace && (p.spec.Hedge != nil || is.TimedOut && p.Parallel()) {
 		d.Reason = policy.ReasonHedge
 	}
 	switch {
@@ -139,20 +136,11 @@ func (p *Policy) Decide(c *Call, out *Outcome, g Gates, now time.Time, r float64
 		return no(policy.ReasonDeadlineTooClose)
 	case d.Delay > 0 && !g.Enter():
 		return no(policy.ReasonTooManyWaiting)
-	case !g.Withdraw(out, cost):
+	case !g.Withdraw(is.Outcome, cost):
 		g.Leave()
 		return no(policy.ReasonBudgetExhausted)
 	}
 	return d
-}
-
-// failed reports whether an attempt has ended with an error. One that has timed out has not ended: it counts when it is
-// abandoned.
-func (o *Outcome) failed() bool { return !o.TimedOut && !o.Final && o.Status.Code() != codes.OK }
-
-// mayRepeat reports whether a call may be repeated: it is declared safe, or no server has worked on its attempt.
-func (p *Policy) mayRepeat(c *Call, out *Outcome) bool {
-	return c.Safe || out.Unsent || p.NotProcessed(out)
 }
 
 // exhausted reports whether the call has had as many attempts as the policy's limit and its own allow.
@@ -201,8 +189,8 @@ func Refusal(phase Phase, d Departure) policy.Reason {
 }
 
 // committed is what has committed the call to its attempt.
-func (p *Policy) committed(c *Call, out *Outcome) Commit {
-	if c.Committed == CommitNone && p.CommitsOnHeaders() && out.Header != nil {
+func (p *Policy) committed(c *Call, is Class) Commit {
+	if c.Committed == CommitNone && p.CommitsOnHeaders() && is.Header != nil {
 		return CommitHeaders
 	}
 	return c.Committed
@@ -237,9 +225,9 @@ const atOnceWithin = time.Millisecond
 
 // atOnce reports whether the retry is the first, and need not wait for its backoff. Who has too much to do is not asked
 // again at once, nor is a backend that many streams were cut from; and a code with a backoff of its own keeps that.
-func (p *Policy) atOnce(c *Call, out *Outcome, code codes.Code, b *policy.Backoff) bool {
-	return p.retry.FirstRetryAtOnce && c.Attempts == 1 && !out.Resumes &&
-		code != codes.ResourceExhausted && b == &p.retry.Backoff
+func (p *Policy) atOnce(c *Call, is Class, b *policy.Backoff) bool {
+	return p.retry.FirstRetryAtOnce && c.Attempts == 1 && !is.Resumes &&
+		is.code != codes.ResourceExhausted && b == &p.retry.Backoff
 }
 
 // next is the decision to retry, with its delay.

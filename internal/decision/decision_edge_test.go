@@ -20,21 +20,21 @@ func TestDecideEdges(t *testing.T) {
 		t.Parallel()
 		call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.DeadlineExceeded), &purse{}
 		out.TimedOut = true
-		if d := p.Decide(&call, &out, b, noon, 0); !d.Retry || b.failed != 0 {
+		if d := p.Decide(&call, p.Classify(&out, noon), b, noon, 0); !d.Retry || b.failed != 0 {
 			t.Errorf("%+v, %d failures; want a retry and none", d, b.failed)
 		}
 	})
 	t.Run("a deadline ages past", func(t *testing.T) {
 		t.Parallel()
 		call, out := decision.Call{Attempts: 1, Safe: true, Deadline: time.Unix(-1<<40, 0)}, failed(codes.Unavailable)
-		if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.ReasonDeadlineTooClose {
+		if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); d.Reason != policy.ReasonDeadlineTooClose {
 			t.Errorf("%+v; want deadline_too_close", d)
 		}
 	})
 	t.Run("a refusal says what the server said", func(t *testing.T) {
 		t.Parallel()
 		call, out := decision.Call{Attempts: 1, Safe: true}, pushed(codes.Unavailable, "-1")
-		if d := p.Decide(&call, &out, &purse{}, noon, 0); !d.Pushback.Stop || d.Pushback.Source != decision.PushbackTrailer {
+		if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); !d.Pushback.Stop || d.Pushback.Source != decision.PushbackTrailer {
 			t.Errorf("%+v; want the server's stop", d)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 
 // decided is what follows an attempt of c that ended with out, by a chance of one half.
 func decided(p *decision.Policy, c *decision.Call, out decision.Outcome, g decision.Gates) decision.Decision {
-	return p.Decide(c, &out, g, noon, 0.5)
+	return p.Decide(c, p.Classify(&out, noon), g, noon, 0.5)
 }
 
 func TestFirstRetryAtOnce(t *testing.T) {

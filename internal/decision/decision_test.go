@@ -38,7 +38,7 @@ func (p *purse) Open() bool { return p.open }
 
 func (p *purse) LatencyUnknown() bool { return p.unknown }
 
-func (p *purse) SlowEverywhere(out *decision.Outcome) bool { return p.long || p.slow && out.TimedOut }
+func (p *purse) SlowEverywhere(out decision.Outcome) bool { return p.long || p.slow && out.TimedOut }
 
 func (p *purse) Overloaded() bool { return p.queued }
 
@@ -53,7 +53,7 @@ func (p *purse) Enter() bool {
 
 func (p *purse) Fail() { p.failed++ }
 
-func (p *purse) Withdraw(_ *decision.Outcome, factor float64) bool {
+func (p *purse) Withdraw(_ decision.Outcome, factor float64) bool {
 	p.factor = factor
 	p.asked++
 	if !p.empty {
@@ -261,7 +261,8 @@ func TestDecide(t *testing.T) {
 			t.Parallel()
 			s := situation{call: decision.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
 			row.change(&s)
-			d := mustPolicy(t, s.spec).Decide(&s.call, &s.out, &s.purse, noon, 0)
+			p := mustPolicy(t, s.spec)
+			d := p.Decide(&s.call, p.Classify(&s.out, noon), &s.purse, noon, 0)
 			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.ReasonRetry) {
 				t.Errorf("Decide = %+v; want reason %s, delay %v", d, row.reason, row.delay)
 			}
@@ -279,7 +280,7 @@ func delays(t *testing.T, p *decision.Policy, r float64, outs ...decision.Outcom
 	call := decision.Call{Attempts: 1, Safe: true}
 	var list []time.Duration
 	for _, out := range outs {
-		d := p.Decide(&call, &out, &purse{}, noon, r)
+		d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, r)
 		if !d.Retry {
 			t.Fatalf("attempt %d: %s; want a retry", call.Attempts, d.Reason)
 		}
@@ -344,7 +345,7 @@ func TestDecideWithoutRetries(t *testing.T) {
 	t.Parallel()
 	p := compiled(t, policy.Spec{})
 	call, out := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
-	if d := p.Decide(&call, &out, &purse{}, noon, 0); d.Retry || d.Reason != policy.ReasonNonRetryable {
+	if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); d.Retry || d.Reason != policy.ReasonNonRetryable {
 		t.Errorf("Decide = %+v; want non_retryable", d)
 	}
 }
@@ -352,22 +353,18 @@ func TestDecideWithoutRetries(t *testing.T) {
 func TestDecideAllocations(t *testing.T) {
 	p := mustPolicy(t, nil)
 	call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{}
-	if n := testing.AllocsPerRun(100, func() { p.Decide(&call, &out, b, noon, 0.5) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { p.Decide(&call, p.Classify(&out, noon), b, noon, 0.5) }); n > 1 {
 		t.Errorf("Decide allocates %v times; want at most the copy of the status", n)
 	}
 }
 
 func ExamplePolicy_Decide() {
 	retry := policy.DefaultRetry()
-	p, err := policy.New(policy.Spec{Retry: &retry})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	p := decision.New(policy.Spec{Retry: &retry})
 	call := decision.Call{Attempts: 1, Safe: true}
 	out := decision.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
 	for {
-		d := decision.New(p.Spec()).Decide(&call, &out, &purse{}, time.Now(), 0.5)
+		d := p.Decide(&call, p.Classify(&out, time.Now()), &purse{}, time.Now(), 0.5)
 		fmt.Println("after attempt", call.Attempts, d.Reason, d.Delay)
 		if !d.Retry {
 			return

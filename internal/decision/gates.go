@@ -35,7 +35,7 @@ type Answers interface {
 	LatencyUnknown() bool
 	// SlowEverywhere reports whether the last of them took so long that there is a queue, which an attempt after out would
 	// only make longer: all of them took much of their calls' time, or, after a timeout, one of them took longer than that.
-	SlowEverywhere(out *Outcome) bool
+	SlowEverywhere(out Outcome) bool
 }
 
 // Overload is what [Policy.Decide] asks about the load of a service.
@@ -61,7 +61,7 @@ type Budget interface {
 	Fail()
 	// Withdraw asks for an extra attempt after out, at so many times the usual cost. If the attempt
 	// is then not sent, giving back is the caller's business.
-	Withdraw(out *Outcome, factor float64) bool
+	Withdraw(out Outcome, factor float64) bool
 }
 
 // Departure is what [Refusal] asks before an attempt leaves.

@@ -16,7 +16,8 @@ import (
 func TestDecideLeavesWaitLimit(t *testing.T) {
 	t.Parallel()
 	call, out, p := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), purse{empty: true}
-	mustPolicy(t, nil).Decide(&call, &out, &p, noon, 0)
+	plain := mustPolicy(t, nil)
+	plain.Decide(&call, plain.Classify(&out, noon), &p, noon, 0)
 	if p.entered != 1 || p.left != 1 {
 		t.Errorf("entered %d times, left %d times", p.entered, p.left)
 	}
@@ -29,7 +30,7 @@ func TestDecideCostFactor(t *testing.T) {
 	})
 	for code, want := range map[codes.Code]float64{codes.ResourceExhausted: 2.5, codes.Unavailable: 1} {
 		call, out, p := decision.Call{Attempts: 1, Safe: true}, failed(code), purse{}
-		dear.Decide(&call, &out, &p, noon, 0)
+		dear.Decide(&call, dear.Classify(&out, noon), &p, noon, 0)
 		if p.factor != want {
 			t.Errorf("%v: times %v; want %v", code, p.factor, want)
 		}
@@ -45,7 +46,7 @@ func TestDecideCommit(t *testing.T) {
 		seen, want decision.Commit
 	}{{decision.CommitNone, decision.CommitHeaders}, {decision.CommitBufferFull, decision.CommitBufferFull}} {
 		call := decision.Call{Attempts: 1, Safe: true, Committed: row.seen}
-		if d := onHeaders.Decide(&call, &out, &purse{}, noon, 0); d.Reason != policy.ReasonCommitted || d.Commit != row.want {
+		if d := onHeaders.Decide(&call, onHeaders.Classify(&out, noon), &purse{}, noon, 0); d.Reason != policy.ReasonCommitted || d.Commit != row.want {
 			t.Errorf("%q: %s by %q; want %q", row.seen, d.Reason, d.Commit, row.want)
 		}
 	}

@@ -5,10 +5,7 @@ package decision
 
 import (
 	"cmp"
-	"slices"
 	"time"
-
-	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -141,38 +138,4 @@ func (p *Policy) MaxConnectionWait() time.Duration {
 		return 0
 	}
 	return p.retry.MaxConnectionWait
-}
-
-// ownFor returns the settings for the code that an outcome counts as; nil if it has none of its own.
-func (p *Policy) ownFor(out *Outcome) *policy.CodeSpec {
-	code := p.codeOf(out)
-	for i := range p.retry.PerCode {
-		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) && has(out.Status, own.Info) {
-			return own
-		}
-	}
-	return nil
-}
-
-// with returns the settings after an attempt: the policy's where the code has none of its own.
-func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff, cost float64) {
-	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
-	if own != nil {
-		maxAttempts, b, cost = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b), cmp.Or(own.CostFactor, cost)
-	}
-	return maxAttempts, b, cost
-}
-
-// codeOfCut is the code that a cut counts as: INTERNAL if the policy has settings for that, else UNAVAILABLE if it
-// lists that.
-func (p *Policy) codeOfCut() codes.Code {
-	for i := range p.retry.PerCode {
-		if slices.Contains(p.retry.PerCode[i].Codes, codes.Internal) {
-			return codes.Internal
-		}
-	}
-	if slices.Contains(p.retry.Codes, codes.Unavailable) {
-		return codes.Unavailable
-	}
-	return codes.Internal
 }

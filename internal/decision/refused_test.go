@@ -82,7 +82,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 				}
 			})
 			call, gates := decision.Call{Attempts: 1}, new(purse)
-			if d := p.Decide(&call, &row.out, gates, noon, 0); d.Reason != row.want {
+			if d := p.Decide(&call, p.Classify(&row.out, noon), gates, noon, 0); d.Reason != row.want {
 				t.Errorf("%s; want %s", d.Reason, row.want)
 			}
 			if listed := row.want != policy.ReasonNonRetryable; (gates.failed == 1) != listed || (gates.asked == 1) != (row.want == retry) {
@@ -118,7 +118,7 @@ func TestDecide_ErrorInfo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call, gates := decision.Call{Attempts: 1, Safe: true}, new(purse)
-			if d := p.Decide(&call, &row.out, gates, noon, 0); d.Retry != (row.cost > 0) || gates.factor != row.cost {
+			if d := p.Decide(&call, p.Classify(&row.out, noon), gates, noon, 0); d.Retry != (row.cost > 0) || gates.factor != row.cost {
 				t.Errorf("%s, which costs %v; want %v", d.Reason, gates.factor, row.cost)
 			}
 		})
@@ -153,7 +153,7 @@ func TestDecide_OnlyWithServerDelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call, gates := decision.Call{Attempts: 1, Safe: true}, new(purse)
-			if d := p.Decide(&call, &row.out, gates, noon, 0); d.Reason != row.reason || d.Delay != row.delay || gates.failed != row.failed {
+			if d := p.Decide(&call, p.Classify(&row.out, noon), gates, noon, 0); d.Reason != row.reason || d.Delay != row.delay || gates.failed != row.failed {
 				t.Errorf("%s after %v, %d failures; want %s after %v, %d", d.Reason, d.Delay, gates.failed, row.reason, row.delay, row.failed)
 			}
 		})
