@@ -777,3 +777,22 @@ func TestHeardIsAnswer(t *testing.T) {
 		}
 	}
 }
+
+func TestEndGaveUp(t *testing.T) {
+	t.Parallel()
+	want := map[policy.Reason][2]bool{ // after one attempt, and after two
+		policy.ReasonAttemptsExhausted: {false, true}, policy.ReasonDeadlineExceeded: {false, true},
+	}
+	for _, reason := range []policy.Reason{
+		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected,
+	} {
+		want[reason] = [2]bool{true, true}
+	}
+	for _, reason := range policy.Reasons() {
+		got := [2]bool{(&End{Reason: reason, Attempts: 1}).GaveUp(), (&End{Reason: reason, Attempts: 2}).GaveUp()}
+		if got != want[reason] {
+			t.Errorf("%s: after one attempt and two %v; want %v", reason, got, want[reason])
+		}
+	}
+}
