@@ -199,7 +199,7 @@ func TestUnaryAllocations_OneFailure(t *testing.T) {
 // overBufconn is a client of a server in memory, and what one call through it is.
 func overBufconn(tb testing.TB, opts ...grpc.DialOption) func() {
 	tb.Helper()
-	srv := testserver.Start(tb, testserver.NoRecord())
+	srv := testserver.Start(tb, testserver.Keep(0))
 	conn := srv.Dial(tb, opts...)
 	req, reply, ctx := &emptypb.Empty{}, &emptypb.Empty{}, context.Background()
 	return func() {
@@ -339,7 +339,7 @@ const messages = 1000
 // retries, gRPC with its own, and stagger. All share one server.
 func streamed(b *testing.B, desc *grpc.StreamDesc, moves ...testserver.Move) (names []string, run []func()) {
 	b.Helper()
-	srv := testserver.Start(b, testserver.NoRecord())
+	srv := testserver.Start(b, testserver.Keep(0))
 	srv.Default(testserver.Play(moves...))
 	message := wrapperspb.String(strings.Repeat("x", 100))
 	for _, client := range []struct {
@@ -390,7 +390,7 @@ func BenchmarkStreamRatio(b *testing.B) {
 		moves []testserver.Move
 	}{
 		{"server", serverStream, []testserver.Move{testserver.Receive(1), testserver.Send(reply...)}},
-		{"client", clientStream, []testserver.Move{testserver.ReceiveAll(), testserver.Send(reply[0])}},
+		{"client", clientStream, []testserver.Move{testserver.Receive(0), testserver.Send(reply[0])}},
 	} {
 		b.Run(kind.name, func(b *testing.B) {
 			names, run := streamed(b, kind.desc, kind.moves...)
@@ -448,9 +448,9 @@ func TestStreamAllocations_Kept(t *testing.T) {
 // BenchmarkStreamHedgeNotFired is what the readiness to hedge costs a stream that is answered at once, beside
 // one that is only retried: a goroutine, which waits for the first message.
 func BenchmarkStreamHedgeNotFired(b *testing.B) {
-	srv := testserver.Start(b, testserver.NoRecord())
+	srv := testserver.Start(b, testserver.Keep(0))
 	message := wrapperspb.String(strings.Repeat("x", 100))
-	srv.Default(testserver.Play(testserver.ReceiveAll(), testserver.Send(message)))
+	srv.Default(testserver.Play(testserver.Receive(0), testserver.Send(message)))
 	slow := hedged(func(h *policy.HedgeSpec) { h.Delay, h.Budget = time.Minute, "" })
 	for _, kind := range []struct {
 		name     string

@@ -87,12 +87,12 @@ func TestCallCodec_Buffers(t *testing.T) {
 		then   func(stream grpc.ClientStream)
 		most   int64 // encoded: to be kept, and for each attempt
 	}{
-		"answered at once": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 200},
-		"replayed":         {[]testserver.Step{fails, fails, testserver.Play(testserver.EchoAll())}, 1 << 20, 100, replies, 400},
+		"answered at once": {[]testserver.Step{testserver.Play(testserver.Echo(0))}, 1 << 20, 100, replies, 200},
+		"replayed":         {[]testserver.Step{fails, fails, testserver.Play(testserver.Echo(0))}, 1 << 20, 100, replies, 400},
 		"failed":           {[]testserver.Step{fails}, 1 << 20, 100, replies, 500},
-		"forgotten":        {[]testserver.Step{testserver.Play(testserver.ReceiveAll())}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
+		"forgotten":        {[]testserver.Step{testserver.Play(testserver.Receive(0))}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
 		// The first that does not fit commits the stream, and what follows is not kept.
-		"too much": {[]testserver.Step{testserver.Play(testserver.EchoAll())}, 100, 100, replies, 116},
+		"too much": {[]testserver.Step{testserver.Play(testserver.Echo(0))}, 100, 100, replies, 116},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -174,7 +174,7 @@ func TestCallCodec(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get,
 					testserver.Play(testserver.Receive(1), testserver.Receive(1)).Then(down()),
-					testserver.Play(testserver.ReceiveAll(), testserver.SendRaw([]byte("the sum"))))
+					testserver.Play(testserver.Receive(0), testserver.SendRaw([]byte("the sum"))))
 				stream := s.open(t, t.Context(), clientStream, row.opts...)
 				n := &note{}
 				for _, n.text = range []string{"a", "", "c"} {
@@ -219,7 +219,7 @@ func TestCallCodec_DefaultNotNamed(t *testing.T) {
 
 func TestCallCodec_Compressed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Echo(0)))
 		p := new(payloads)
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
 		stream, err := conn.NewStream(t.Context(), bidiStream, get, grpc.UseCompressor(gzip.Name))
@@ -273,7 +273,7 @@ func (c tallying) Marshal(v any) (mem.BufferSlice, error) {
 // Whatever codec a call has for protobuf's messages, they are kept without it, and each attempt encodes them with it.
 func TestCallCodec_RegisteredInPlace(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(5)).Then(down()), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Play(testserver.Receive(5)).Then(down()), testserver.Play(testserver.Echo(0)))
 		n := 0
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(tallying{encoding.GetCodecV2(encodingproto.Name), &n}))
 		send(t, stream, "a", "b", "c", "d", "e")
@@ -327,7 +327,7 @@ func (letters) Unmarshal(data mem.BufferSlice, v any) error {
 
 func TestCallCodec_NoPointers(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(4)).Then(down()), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Play(testserver.Receive(4)).Then(down()), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(letters{}))
 		for _, text := range []string{"one", "", "one", "four"} {
 			if err := stream.SendMsg(text); err != nil {
@@ -386,7 +386,7 @@ func TestCallCodec_InnerMessage(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(pairs{}))
 		if err := stream.SendMsg(&pair{inner{"a"}}); err != nil {
 			t.Fatal(err)
@@ -492,7 +492,7 @@ func TestCallCodec_Copies(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				var types []string
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return typed{stream, &types} })
-				s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.ReceiveAll(), testserver.SendRaw(nil)))
+				s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Receive(0), testserver.SendRaw(nil)))
 				stream := s.open(t, t.Context(), row.desc, row.codec)
 				for _, text := range []string{"a", "", "c"} {
 					if err := stream.SendMsg(row.make(text)); err != nil {

@@ -33,7 +33,7 @@ const lastService = "STAGGER_TEST_LAST_SERVICE"
 
 // serveLast is the last service. It prints its address, and ends with its standard input.
 func serveLast() {
-	server, err := testserver.New(testserver.TCP(), testserver.NoRecord())
+	server, err := testserver.New(testserver.TCP(), testserver.Keep(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -93,7 +93,7 @@ func startMiddle(t *testing.T, last string, guard bool) *testserver.Server {
 		<-reported
 	})
 	options := []testserver.Option{
-		testserver.TCP(), testserver.NoRecord(),
+		testserver.TCP(), testserver.Keep(0),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, conn, true) })),
 		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, checked) }),
 	}

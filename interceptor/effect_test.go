@@ -210,7 +210,7 @@ func TestEffect_Network(t *testing.T) {
 	e := newEffects(calls)
 	var again atomic.Int64 // calls that succeeded after attempts that never left the client
 	synctest.Test(t, func(t *testing.T) {
-		srv := testserver.Start(t, testserver.NoRecord())
+		srv := testserver.Start(t, testserver.Keep(0))
 		srv.Default(e.serve(faults()))
 		r := mustNew(t, mustSet(t, eager()), interceptor.WithObserver(interceptor.Observer{
 			Warning: func(policy.Diagnostic) {},
@@ -322,7 +322,7 @@ func TestEffect_Keys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		srv := testserver.Start(t, testserver.NoRecord())
+		srv := testserver.Start(t, testserver.Keep(0))
 		srv.On(payments.Pay, e.pay(answers, mishaps()))
 		set, err := policy.Parse(payments.File, payments.Policy)
 		if err != nil {

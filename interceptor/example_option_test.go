@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -258,4 +259,41 @@ func ExampleWithStatsHandler() {
 	defer end()
 	fmt.Println(read(conn), counted.n.Load())
 	// Output: <nil> 3
+}
+
+// A gateway lowers the calls of a batch job, and a server refuses those first.
+func ExampleContextWithCriticality() {
+	ctx := interceptor.ContextWithCriticality(context.Background(), policy.CriticalitySheddable)
+	fmt.Println(interceptor.CriticalityFromContext(ctx), interceptor.CriticalityFromContext(context.Background()))
+	// Output: SHEDDABLE DEFAULT
+}
+
+func ExampleWithKeepalive() {
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithKeepalive())
+	fmt.Println(retrier != nil, err)
+	// Output: true <nil>
+}
+
+// Replies of a codec that is not protobuf's, for attempts that run in parallel.
+func ExampleWithNewReply() {
+	type order struct{ ID int }
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithNewReply(func(_ string, reply any) func() any {
+		if _, ok := reply.(*order); ok {
+			return func() any { return new(order) }
+		}
+		return nil // not known: the call's attempts run one after another
+	}))
+	fmt.Println(retrier != nil, err)
+	// Output: true <nil>
+}
+
+// The pools that the file's ratio budgets name.
+func ExampleWithFleet() {
+	var fleet budget.Fleet // redisbudget.New(client), of module budget/redisbudget
+	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithFleet(fleet))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer retrier.Close()
 }

@@ -99,7 +99,7 @@ func TestLongAnswers(t *testing.T) {
 func TestLongAnswers_TwoSpeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := testserver.Start(t, testserver.NoRecord())
+		s := testserver.Start(t, testserver.Keep(0))
 		retry := plain()
 		retry.Backoff.Initial, retry.Backoff.Multiplier = ms, 1
 		r := mustNew(t, mustSet(t, config(retry)), quiet)

@@ -446,7 +446,7 @@ func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
 func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
 	t.Helper()
 	s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(1500*ms)).Then(down()),
-		testserver.Play(testserver.SendHeader(nil), testserver.EchoAll()), testserver.Hang())
+		testserver.Play(testserver.SendHeader(nil), testserver.Echo(0)), testserver.Hang())
 	var n atomic.Int64
 	conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
 		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, name string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

@@ -178,7 +178,7 @@ func TestReload_Refused(t *testing.T) {
 
 func TestReload_UnderLoad(t *testing.T) {
 	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
-		srv := testserver.Start(t, testserver.NoRecord())
+		srv := testserver.Start(t, testserver.Keep(0))
 		conn := srv.Dial(t, s.retrier.DialOptions()...)
 		sets := []*policy.Set{mustSet(t, budgeted(reserve(1))), mustSet(t, budgeted(reserve(2))), mustSet(t, config(plain())), mustSet(t, hedged())}
 		var wg sync.WaitGroup

@@ -83,7 +83,7 @@ func TestStreamAttempt_CancelInEveryState(t *testing.T) {
 		},
 		"after it was committed": {
 			plain(),
-			[]testserver.Step{testserver.Play(testserver.EchoAll())},
+			[]testserver.Step{testserver.Play(testserver.Echo(0))},
 			func(t *testing.T, stream grpc.ClientStream) {
 				send(t, stream, "a")
 				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
@@ -451,7 +451,7 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	s := scene{Server: testserver.Start(t, testserver.Keep(1)), journal: new(journal)}
 	s.retrier = mustNew(t, mustSet(t, config(plain())), withJournal(s.journal))
 	s.conn = s.Dial(t, s.retrier.DialOptions()...)
-	s.On(get, testserver.Play(testserver.EchoAll()))
+	s.On(get, testserver.Play(testserver.Echo(0)))
 	const streams = 500
 	for range streams {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -86,7 +86,7 @@ func TestStreamCommit_OverflowEndedAttempt(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
 		send(t, stream, "a")
 		_ = stream.CloseSend()
@@ -175,8 +175,8 @@ func TestStreamCommit_BufferLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get,
-					testserver.Play(testserver.ReceiveAll()).Then(down()),
-					testserver.Play(testserver.ReceiveAll(), say("ok")))
+					testserver.Play(testserver.Receive(0)).Then(down()),
+					testserver.Play(testserver.Receive(0), say("ok")))
 				stream := s.open(t, t.Context(), clientStream, row.opts...)
 				for n := range 3 {
 					if err := stream.SendMsg(hundred(n)); err != nil {
@@ -227,7 +227,7 @@ func TestStreamCommit_DefaultLimit(t *testing.T) {
 
 func TestStreamCommit_LetsGo(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.EchoAll()))
+		s.On(get, down(), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		if got := s.retrier.Replayed(); got != 8 { // two strings of one byte would take 16
@@ -254,7 +254,7 @@ func TestStreamCommit_OverflowTaker(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, failing(), testserver.Play(testserver.Receive(2)).Then(down()), testserver.Play(testserver.ReceiveAll(), say("ok")))
+				s.On(get, failing(), testserver.Play(testserver.Receive(2)).Then(down()), testserver.Play(testserver.Receive(0), say("ok")))
 				stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(limit))
 				first, second := strings.Repeat("1", 98), strings.Repeat("2", 98)
 				send(t, stream, first)

@@ -58,7 +58,7 @@ func ExampleRetrier_Stream_server() {
 func ExampleRetrier_Stream_client() {
 	conn, end := dialStreams(
 		testserver.Play(testserver.Receive(2)).Then(hiccup()),
-		testserver.Play(testserver.ReceiveAll(), say("3 orders imported")))
+		testserver.Play(testserver.Receive(0), say("3 orders imported")))
 	defer end()
 	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true}, listOrders)
 	if err != nil {
@@ -75,7 +75,7 @@ func ExampleRetrier_Stream_client() {
 }
 
 func ExampleRetrier_Stream_bidirectional() {
-	conn, end := dialStreams(testserver.Play(testserver.Receive(1)).Then(hiccup()), testserver.Play(testserver.EchoAll()))
+	conn, end := dialStreams(testserver.Play(testserver.Receive(1)).Then(hiccup()), testserver.Play(testserver.Echo(0)))
 	defer end()
 	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, listOrders)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestStreamHedge_Quantile(t *testing.T) {
 
 // takes is an attempt that receives all, and answers after a while.
 func takes(after time.Duration, answer string) testserver.Step {
-	return testserver.Play(testserver.ReceiveAll(), testserver.Pause(after), say(answer))
+	return testserver.Play(testserver.Receive(0), testserver.Pause(after), say(answer))
 }
 
 func TestStreamHedge(t *testing.T) {

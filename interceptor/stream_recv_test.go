@@ -174,8 +174,8 @@ func TestStreamRecv_CutFirstMessage(t *testing.T) {
 func TestStreamRecv_ReplyEmptied(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.ReceiveAll(), testserver.SendRaw([]byte("bad"))).Then(down()),
-			testserver.Play(testserver.ReceiveAll(), testserver.SendRaw([]byte("good"))))
+			testserver.Play(testserver.Receive(0), testserver.SendRaw([]byte("bad"))).Then(down()),
+			testserver.Play(testserver.Receive(0), testserver.SendRaw([]byte("good"))))
 		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(notes{"forced"}))
 		if err := stream.SendMsg(&note{"a"}); err != nil {
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func TestStreamRecv_SecondReply(t *testing.T) {
 	retry := plain()
 	retry.Codes = []codes.Code{codes.Internal}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll(), say("a", "b")))
+		s.On(get, testserver.Play(testserver.Receive(0), say("a", "b")))
 		stream := s.open(t, t.Context(), clientStream)
 		send(t, stream, "x")
 		_ = stream.CloseSend()

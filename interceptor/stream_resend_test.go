@@ -29,7 +29,7 @@ func TestStreamResend_Grows(t *testing.T) {
 			testserver.Play(testserver.Receive(1)).Then(down()),
 			testserver.Play(testserver.Receive(2)).Then(down()),
 			testserver.Play(testserver.Receive(3)).Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("a", "b", "c", "d")))
+			testserver.Play(testserver.Receive(0), say("a", "b", "c", "d")))
 		stream := s.open(t, t.Context(), bidiStream)
 		for _, text := range []string{"a", "b", "c", "d"} {
 			send(t, stream, text)
@@ -58,9 +58,9 @@ func TestStreamResend_Close(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(counting))...)
 		s.On(get,
-			testserver.Play(testserver.ReceiveAll()).Then(down()),
+			testserver.Play(testserver.Receive(0)).Then(down()),
 			testserver.Play(testserver.Receive(1)).Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("sum")))
+			testserver.Play(testserver.Receive(0), say("sum")))
 		stream, err := conn.NewStream(t.Context(), clientStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestStreamResend_SendBeside(t *testing.T) {
 				}
 			}}
 		})
-		s.On(get, failing(), testserver.Play(testserver.EchoAll()))
+		s.On(get, failing(), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		time.AfterFunc(2*time.Second, func() {
@@ -105,7 +105,7 @@ func TestStreamResend_SendBeside(t *testing.T) {
 // Small messages share memory when they are kept.
 func TestStreamResend_AllSizes(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.ReceiveAll()).Then(down()), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1<<20))
 		var want []string
 		m := new(wrapperspb.StringValue)
@@ -131,7 +131,7 @@ func TestStreamResend_CloseBeside(t *testing.T) {
 		large := strings.Repeat("x", 40<<10)
 		s.On(get,
 			testserver.Play(testserver.Receive(5)).Then(down()),
-			testserver.Play(say(large, large, large, large, large), testserver.EchoAll()))
+			testserver.Play(say(large, large, large, large, large), testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, large, large, large, large, large)
 		time.Sleep(time.Second) // the first attempt has failed
@@ -150,7 +150,7 @@ func TestStreamResend_NarrowWindows(t *testing.T) {
 	const n, size = 64, 16 << 10
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s = s.narrow(t)
-		s.On(get, testserver.Play(testserver.Receive(n)).Then(down()), testserver.Play(testserver.EchoAll()))
+		s.On(get, testserver.Play(testserver.Receive(n)).Then(down()), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(2*n*size))
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -191,7 +191,7 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 			testserver.Play(testserver.Receive(1+i%n)).Then(down()),
 			testserver.Play().Then(down()),
 			testserver.Play(testserver.Receive(1+i%3)).Then(down()),
-			testserver.Play(testserver.EchoAll()))
+			testserver.Play(testserver.Echo(0)))
 		if !s.echoes(t, n) {
 			failed++
 		}
@@ -213,7 +213,7 @@ func TestStreamResend_Stuck(t *testing.T) {
 		s.On(get,
 			testserver.Play(testserver.Receive(2)).Then(down()),
 			testserver.Play().Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("sum")))
+			testserver.Play(testserver.Receive(0), say("sum")))
 		stream, err := conn.NewStream(t.Context(), clientStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -268,7 +268,7 @@ func TestStreamResend_Refused(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, failing(), testserver.Play(testserver.EchoAll()))
+		s.On(get, failing(), testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		time.Sleep(time.Second)

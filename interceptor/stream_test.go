@@ -144,7 +144,7 @@ func TestStream_ClientReplayed(t *testing.T) {
 		s.On(get,
 			testserver.Play(testserver.Receive(1)).Then(down()),
 			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play(testserver.ReceiveAll(), say("sum")))
+			testserver.Play(testserver.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		for _, text := range []string{"a", "b", "c"} {
 			send(t, stream, text)
@@ -168,7 +168,7 @@ func TestStream_BidiReplayed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
 			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play(testserver.EchoAll()))
+			testserver.Play(testserver.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a", "b")
 		m := new(wrapperspb.StringValue)
@@ -235,7 +235,7 @@ func TestStream_NothingSent(t *testing.T) {
 		want string
 	}{
 		"and stays open": {testserver.Pause(time.Second), "[[] []]"},
-		"and is closed":  {testserver.ReceiveAll(), "[[]. [].]"},
+		"and is closed":  {testserver.Receive(0), "[[]. [].]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {

@@ -104,7 +104,7 @@ func TestStreamTimeout_BesideBudget(t *testing.T) {
 
 func TestStreamTimeout_NobodyReceives(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Play(testserver.ReceiveAll(), say("sum")))
+		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		send(t, stream, "a")
 		time.Sleep(1500 * ms)
@@ -164,7 +164,7 @@ func TestStreamTimeout_BlockedSend(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(1<<20)))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
-		s.On(get, testserver.Play(testserver.Pause(time.Hour)), testserver.Play(testserver.ReceiveAll(), say("sum")))
+		s.On(get, testserver.Play(testserver.Pause(time.Hour)), testserver.Play(testserver.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		start := time.Now()
 		long := strings.Repeat("x", 20<<10)

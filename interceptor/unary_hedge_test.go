@@ -353,7 +353,7 @@ func besides() policy.RetrySpec {
 
 func TestUnaryHedge_EveryOrder(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 2 * ms }), func(t *testing.T, s scene) {
-		srv := testserver.Start(t, testserver.NoRecord())
+		srv := testserver.Start(t, testserver.Keep(0))
 		srv.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			request := new(wrapperspb.StringValue)
 			if err := proto.Unmarshal(a.Requests[0], request); err != nil {

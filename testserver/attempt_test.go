@@ -94,5 +94,5 @@ func TestNoRecordCounts(t *testing.T) {
 		if s.Count(get) != 3 || len(s.Attempts()) != 0 {
 			t.Errorf("counted %d, kept %d; want 3 and none", s.Count(get), len(s.Attempts()))
 		}
-	}, testserver.NoRecord())
+	}, testserver.Keep(0))
 }

@@ -17,7 +17,7 @@ import (
 
 func TestStreamIsRecordedInFull(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.EchoAll(), testserver.Send(text("bye"))).Then(testserver.Fail(codes.Aborted)))
+		s.On(watch, testserver.Play(testserver.Echo(0), testserver.Send(text("bye"))).Then(testserver.Fail(codes.Aborted)))
 		w := s.open(t.Context(), t)
 		w.send("a", "b")
 		w.want("a", "b")
@@ -52,7 +52,7 @@ func TestStepsRecordMessages(t *testing.T) {
 
 func TestRequestsAreKeptUpTo4MiB(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.ReceiveAll()))
+		s.On(watch, testserver.Play(testserver.Receive(0)))
 		w := s.open(t.Context(), t)
 		for range 5 {
 			w.send(strings.Repeat("x", 1<<20-100))

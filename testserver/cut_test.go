@@ -92,7 +92,7 @@ func TestCutAfterClientIsGone(t *testing.T) {
 		if a := s.Attempts()[0]; a.Code != codes.Canceled || !a.Cancelled || a.End.Sub(a.Time) != 7*ms {
 			t.Errorf("the server saw %+v; want it cancelled after 7ms", a)
 		}
-		s.On(watch, testserver.Play(testserver.EchoAll()))
+		s.On(watch, testserver.Play(testserver.Echo(0)))
 		w := s.open(t.Context(), t)
 		w.send("a")
 		w.want("a")

@@ -29,7 +29,7 @@
 //	srv.On("/acme.orders.v1.OrderService/Watch",
 //		testserver.Play(testserver.Receive(1), testserver.Send(first, second)).
 //			Then(testserver.Fail(codes.Unavailable)),
-//		testserver.Play(testserver.EchoAll()))
+//		testserver.Play(testserver.Echo(0)))
 //
 // Tests in other languages have the same server as a process, "stagger faultserver", with its scripts
 // in a file or given over HTTP.

@@ -7,10 +7,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -66,7 +70,7 @@ func ExamplePlay() {
 			testserver.Pause(10*time.Millisecond),
 		).Then(testserver.Fail(codes.Unavailable, "restarting").Pushback("250")), // first this,
 		testserver.Play(testserver.Cut()).Times(1), // then the connection breaks in the first message,
-		testserver.Play(testserver.EchoAll()))      // and then all is well
+		testserver.Play(testserver.Echo(0)))        // and then all is well
 
 	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
 	if err != nil {
@@ -108,7 +112,7 @@ func ExampleServer_On() {
 		testserver.OK().Delay(time.Second).Times(3),                       // then three of these,
 		testserver.Hang()) // then no answer any more
 	srv.On("/acme.orders.v1.OrderService/*", // all other methods of the service share ten workers
-		testserver.Overload(10, 20*time.Millisecond, 100))
+		testserver.OK().Through(testserver.NewQueue(10, 20*time.Millisecond, 100)))
 	srv.Default(testserver.Random(42, 0.1, testserver.Fail(codes.Unavailable)))
 
 	srv.On("GetOrder", testserver.OK().Times(0))
@@ -168,7 +172,7 @@ func ExampleFunc() {
 }
 
 func ExampleTCP() {
-	srv, err := testserver.New(testserver.TCP(), testserver.NoRecord()) // for a client in another process
+	srv, err := testserver.New(testserver.TCP(), testserver.Keep(0)) // for a client in another process
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -181,7 +185,9 @@ func ExampleTCP() {
 
 func ExampleNewQueue() {
 	// Two methods that share four workers of 20 ms, and a queue of 100: 200 requests a second together.
-	queue := testserver.NewQueue(4, 20*time.Millisecond, 100, testserver.RefuseWith(codes.Unavailable))
+	queue := testserver.NewQueue(4, 20*time.Millisecond, 100,
+		testserver.RefuseWith(codes.Unavailable), // in place of RESOURCE_EXHAUSTED
+		testserver.DropAbandoned())               // a server that notices that a client has gone
 	srv, err := testserver.New()
 	if err != nil {
 		fmt.Println(err)
@@ -203,6 +209,91 @@ func ExampleRandom() {
 	defer srv.Close()
 	// A tenth of the requests fail, the same ones for the same seed.
 	srv.Default(testserver.Random(1, 0.1, testserver.Fail(codes.Unavailable)))
+	fmt.Println(srv.Err())
+	// Output: <nil>
+}
+
+// In a test, nothing needs closing.
+func ExampleStart() {
+	test := func(t *testing.T) {
+		srv := testserver.Start(t)
+		conn := srv.Dial(t)
+		_ = conn.Invoke(t.Context(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+		if srv.Count("/acme.orders.v1.OrderService/GetOrder") != 1 {
+			t.Error("want one attempt")
+		}
+	}
+	_ = test
+}
+
+// One of three backends is broken.
+func ExampleBackends() {
+	test := func(t *testing.T) {
+		servers, conn := testserver.Backends(t, 3, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
+		servers[0].Default(testserver.Drop())
+		_ = conn.Invoke(t.Context(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	}
+	_ = test
+}
+
+func ExampleFailStatus() {
+	st := status.New(codes.ResourceExhausted, "a hundred orders a minute")
+	srv, err := testserver.New(testserver.Prepare(func(srv *testserver.Server) error { // before the first client
+		return srv.Set("/acme.orders.v1.OrderService/CreateOrder", testserver.FailStatus(st))
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	fmt.Println(conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+	// Output: rpc error: code = ResourceExhausted desc = a hundred orders a minute
+}
+
+// A server with a listener, limits and a real service of its own, which says what it is asked.
+func ExampleListener() {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv, err := testserver.New(
+		testserver.Listener(lis),
+		testserver.ServerOptions(grpc.MaxConcurrentStreams(10)),
+		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, health.NewServer()) }),
+		testserver.Observe(func(a testserver.Attempt) { fmt.Println(a.Method, a.Code) }))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, err = healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// A stream whose headers come first, and whose message no client can read.
+func ExampleSendRaw() {
+	srv, err := testserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	srv.On("/acme.orders.v1.OrderService/WatchOrders",
+		testserver.Play(testserver.SendHeader(metadata.Pairs("shard", "7")), testserver.SendRaw([]byte("\xff"))))
 	fmt.Println(srv.Err())
 	// Output: <nil>
 }

@@ -62,22 +62,14 @@ func Listener(lis net.Listener) Option {
 	}
 }
 
-// Keep bounds the record to the last n attempts, n ≥ 1; all are kept otherwise. [Server.Count]
-// counts every attempt in any case.
+// Keep bounds the record to the last n attempts; all are kept otherwise. With 0 there are none, which makes calls cheaper:
+// for load. [Server.Count] counts every attempt in any case.
 func Keep(n int) Option {
 	return func(c *settings) error {
-		if n < 1 {
-			return fmt.Errorf("testserver: Keep(%d): want at least 1, or NoRecord()", n)
+		if n < 0 {
+			return fmt.Errorf("testserver: Keep(%d): want 0 or more", n)
 		}
 		c.keep = n
-		return nil
-	}
-}
-
-// NoRecord keeps no attempts, which makes calls cheaper: for load. [Server.Count] still counts.
-func NoRecord() Option {
-	return func(c *settings) error {
-		c.keep = 0
 		return nil
 	}
 }

@@ -24,18 +24,26 @@ type Move struct {
 	err     error
 }
 
-// Receive waits for n ≥ 1 messages from the client, or until it half-closes.
+// Receive waits for n messages from the client, or until it half-closes; with 0 it takes all until then.
 func Receive(n int) Move {
-	m := Move{name: "Receive", do: func(c *call) error { return c.receive(n, nil) }}
-	if n < 1 {
-		m.err = fmt.Errorf("Receive(%d): want at least 1, or ReceiveAll()", n)
-	}
-	return m
+	return receiving("Receive", n, nil)
 }
 
-// ReceiveAll receives messages until the client half-closes.
-func ReceiveAll() Move {
-	return Move{name: "ReceiveAll", do: func(c *call) error { return c.receive(untilHalfClose, nil) }}
+func receiving(name string, n int, answer func(*call, []byte) error) Move {
+	m := Move{name: name, sends: answer != nil}
+	switch {
+	case n < 0:
+		m.err = fmt.Errorf("%s(%d): want 0 or more", name, n)
+	case n == 0:
+		n = untilHalfClose
+	}
+	m.do = func(c *call) error {
+		if answer == nil {
+			return c.receive(n, nil)
+		}
+		return c.receive(n, func(b []byte) error { return answer(c, b) })
+	}
+	return m
 }
 
 // SendHeader sends response headers, by which gRFC A6 commits the call. It must come before all
@@ -80,20 +88,9 @@ func sending(name string, messages [][]byte) Move {
 	return m
 }
 
-// Echo does this n ≥ 1 times: it receives a message and sends it back as it came. It ends early
-// when the client half-closes.
-func Echo(n int) Move {
-	m := Move{name: "Echo", sends: true, do: func(c *call) error { return c.receive(n, c.send) }}
-	if n < 1 {
-		m.err = fmt.Errorf("Echo(%d): want at least 1, or EchoAll()", n)
-	}
-	return m
-}
-
-// EchoAll sends every message back as it came, until the client half-closes.
-func EchoAll() Move {
-	return Move{name: "EchoAll", sends: true, do: func(c *call) error { return c.receive(untilHalfClose, c.send) }}
-}
+// Echo does this n times: it receives a message and sends it back as it came. It ends early
+// when the client half-closes; with 0 it ends then alone.
+func Echo(n int) Move { return receiving("Echo", n, (*call).send) }
 
 // Pause waits d ≥ 0. It ends early, and with it the attempt, when the client goes away.
 func Pause(d time.Duration) Move {

@@ -17,7 +17,7 @@ import (
 
 func TestReceiveWaitsForItsMessages(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Receive(2), testserver.Send(text("got both")), testserver.ReceiveAll()))
+		s.On(watch, testserver.Play(testserver.Receive(2), testserver.Send(text("got both")), testserver.Receive(0)))
 		w := s.open(t.Context(), t)
 		w.send("a")
 		synctest.Wait()
@@ -33,7 +33,7 @@ func TestReceiveWaitsForItsMessages(t *testing.T) {
 
 func TestReceiveEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]testserver.Move{"Receive": testserver.Receive(5), "ReceiveAll": testserver.ReceiveAll()} {
+	for name, move := range map[string]testserver.Move{"Receive": testserver.Receive(5), "ReceiveAll": testserver.Receive(0)} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
 				s.On(watch, testserver.Play(move, testserver.Receive(1), testserver.Send(text("enough"))))
@@ -120,7 +120,7 @@ func TestEcho(t *testing.T) {
 
 func TestEchoEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]testserver.Move{"Echo": testserver.Echo(5), "EchoAll": testserver.EchoAll()} {
+	for name, move := range map[string]testserver.Move{"Echo": testserver.Echo(5), "EchoAll": testserver.Echo(0)} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
 				s.On(watch, testserver.Play(move))
@@ -129,7 +129,7 @@ func TestEchoEndsAtHalfClose(t *testing.T) {
 				w.want("a", "b", "c")
 				w.closeSend()
 				w.wantEnd(codes.OK)
-			}, testserver.NoRecord())
+			}, testserver.Keep(0))
 		})
 	}
 }

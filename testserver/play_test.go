@@ -45,7 +45,7 @@ func TestPlayMakesItsMovesInOrder(t *testing.T) {
 func TestPlayIsOneStep(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		failing := testserver.Play(testserver.Receive(1), testserver.Send(text("half"))).Times(2)
-		s.On(watch, failing.Then(testserver.Fail(codes.Unavailable).Pushback("250")), testserver.Play(testserver.EchoAll()))
+		s.On(watch, failing.Then(testserver.Fail(codes.Unavailable).Pushback("250")), testserver.Play(testserver.Echo(0)))
 		for range 2 {
 			w := s.open(t.Context(), t)
 			w.send("a")
@@ -93,7 +93,7 @@ func TestPlayOfEveryCallKind(t *testing.T) {
 		wantCode(t, a, codes.OK)
 		wantText(t, "reply of a unary call", a.reply, "pong")
 
-		s.On(list, testserver.Play(testserver.ReceiveAll(), testserver.Send(text("sum"))))
+		s.On(list, testserver.Play(testserver.Receive(0), testserver.Send(text("sum"))))
 		upload, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, list)
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestThen(t *testing.T) {
 				if took := time.Since(start); took != row.took {
 					t.Errorf("ended after %v; want %v", took, row.took)
 				}
-			}, testserver.NoRecord())
+			}, testserver.Keep(0))
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestPlayFromFuncAndRandom(t *testing.T) {
 				w.send("a", "b")
 				w.want("a", "b")
 				w.wantEnd(codes.OK)
-			}, testserver.NoRecord())
+			}, testserver.Keep(0))
 		})
 	}
 }
@@ -187,7 +187,7 @@ func TestRandomDoesNotReceiveBeforeThePlay(t *testing.T) {
 func TestPlayEndsWhenClientIsGone(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]testserver.Move{
-		"Receive": testserver.Receive(1), "EchoAll": testserver.EchoAll(), "Pause": testserver.Pause(time.Hour),
+		"Receive": testserver.Receive(1), "EchoAll": testserver.Echo(0), "Pause": testserver.Pause(time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
@@ -208,14 +208,14 @@ func TestPlayEndsWhenClientIsGone(t *testing.T) {
 
 // badPlays are plays that On must refuse.
 var badPlays = []badStep{
-	{get, testserver.Play(testserver.Receive(0)), "step 1: Play: move 1: Receive(0): want at least 1, or ReceiveAll()"},
-	{get, testserver.Play(testserver.Echo(-1)), "step 1: Play: move 1: Echo(-1): want at least 1, or EchoAll()"},
+	{get, testserver.Play(testserver.Receive(-1)), "step 1: Play: move 1: Receive(-1): want 0 or more"},
+	{get, testserver.Play(testserver.Echo(-1)), "step 1: Play: move 1: Echo(-1): want 0 or more"},
 	{get, testserver.Play(testserver.Pause(-1)), "step 1: Play: move 1: Pause(-1ns): want 0 or more"},
 	{get, testserver.Play(testserver.Receive(1), testserver.Send()), "step 1: Play: move 2: Send(): want at least one message"},
 	{get, testserver.Play(testserver.SendRaw()), "step 1: Play: move 1: SendRaw(): want at least one message"},
 	{get, testserver.Play(testserver.Send(wrapperspb.String("\xff"))), "step 1: Play: move 1: Send(*wrapperspb.StringValue): "},
 	{get, testserver.Play(testserver.SendHeader(metadata.Pairs("te", ""))), `step 1: Play: move 1: SendHeader("te"): gRPC writes this key itself`},
-	{get, testserver.Play(testserver.EchoAll(), testserver.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out before: want it first"},
+	{get, testserver.Play(testserver.Echo(0), testserver.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out before: want it first"},
 	{get, testserver.Play(testserver.SendHeader(nil), testserver.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out"},
 	{get, testserver.Play(testserver.Cut(), testserver.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
 	{get, testserver.Play(testserver.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},

@@ -79,12 +79,6 @@ func NewQueue(workers int, serviceTime time.Duration, length int, opts ...QueueO
 	return q
 }
 
-// Overload answers OK through a queue of its own: OK().Through(NewQueue(…)). Methods and servers
-// that get this same Step share the queue.
-func Overload(workers int, serviceTime time.Duration, queue int, opts ...QueueOption) Step {
-	return OK().Through(NewQueue(workers, serviceTime, queue, opts...))
-}
-
 // SetWorkers lets workers serve from now on: with fewer, those that are busy end what they do, with more, waiting
 // attempts are served at once. With 0, none is served until there are more. The error says that workers is negative.
 func (q *Queue) SetWorkers(workers int) error {

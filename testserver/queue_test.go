@@ -33,18 +33,18 @@ func (s scene) arrive(ctx context.Context, method string, n int) string {
 	return fmt.Sprint(outcomes)
 }
 
-func TestOverload(t *testing.T) {
+func TestQueue(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Overload(2, 100*ms, 3))
+		s.On(get, testserver.OK().Through(testserver.NewQueue(2, 100*ms, 3)))
 		got := s.arrive(t.Context(), get, 7)
 		wantText(t, "outcomes", got, "map[OK@100ms:2 OK@200ms:2 OK@300ms:1 ResourceExhausted@0s:2]")
 		wantText(t, "outcomes when it is idle again", s.arrive(t.Context(), get, 1), "map[OK@100ms:1]")
 	})
 }
 
-func TestOverloadRefuseWith(t *testing.T) {
+func TestQueueRefuseWith(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Overload(1, 100*ms, 0, testserver.RefuseWith(codes.Unavailable)))
+		s.On(get, testserver.OK().Through(testserver.NewQueue(1, 100*ms, 0, testserver.RefuseWith(codes.Unavailable))))
 		wantText(t, "outcomes", s.arrive(t.Context(), get, 3), "map[OK@100ms:1 Unavailable@0s:2]")
 	})
 }
@@ -53,7 +53,7 @@ func TestQueueIsShared(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		other := testserver.Start(t)
 		second := scene{other, other.Dial(t)}
-		shared := testserver.Overload(1, time.Second, 10)
+		shared := testserver.OK().Through(testserver.NewQueue(1, time.Second, 10))
 		s.On(get, shared)
 		s.On(list, shared)
 		other.On(get, shared)

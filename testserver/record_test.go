@@ -54,5 +54,5 @@ func TestObserve(t *testing.T) {
 		if a := first.String(); !strings.HasSuffix(a, fmt.Sprintf("1:1 Unavailable %d bytes", size)) {
 			t.Errorf("after Reset: %s; want serials from 1", a)
 		}
-	}, testserver.NoRecord(), testserver.Observe(first.add), testserver.Observe(second.add))
+	}, testserver.Keep(0), testserver.Observe(first.add), testserver.Observe(second.add))
 }

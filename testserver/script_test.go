@@ -95,10 +95,10 @@ var errs = []badStep{
 	{get, testserver.Func(nil), "step 1: Func(nil): want a function"},
 	{get, testserver.Random(1, 1.5, testserver.Hang()), "step 1: Random with probability 1.5: want 0 to 1"},
 	{get, testserver.Random(1, 1, testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
-	{get, testserver.Overload(0, time.Second, 1), "step 1: queue with 0 workers, service time 1s, length 1: want at least 1, more than 0, at least 0"},
-	{get, testserver.Overload(1, 0, 1), "step 1: queue with 1 workers, service time 0s"},
-	{get, testserver.Overload(1, 1, -1), "step 1: queue with 1 workers, service time 1ns, length -1"},
-	{get, testserver.Overload(1, 1, 1, testserver.RefuseWith(codes.OK)), "step 1: RefuseWith(OK): want another code"},
+	{get, testserver.OK().Through(testserver.NewQueue(0, time.Second, 1)), "step 1: queue with 0 workers, service time 1s, length 1: want at least 1, more than 0, at least 0"},
+	{get, testserver.OK().Through(testserver.NewQueue(1, 0, 1)), "step 1: queue with 1 workers, service time 0s"},
+	{get, testserver.OK().Through(testserver.NewQueue(1, 1, -1)), "step 1: queue with 1 workers, service time 1ns, length -1"},
+	{get, testserver.OK().Through(testserver.NewQueue(1, 1, 1, testserver.RefuseWith(codes.OK))), "step 1: RefuseWith(OK): want another code"},
 }
 
 func TestScriptErrorsReachTestAndCalls(t *testing.T) {

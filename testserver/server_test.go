@@ -156,7 +156,7 @@ func TestNewErrors(t *testing.T) {
 	}{
 		{testserver.Name(""), `testserver: Name(""): want a name`},
 		{testserver.Listener(nil), "testserver: Listener(nil): want a listener"},
-		{testserver.Keep(0), "testserver: Keep(0): want at least 1, or NoRecord()"},
+		{testserver.Keep(-1), "testserver: Keep(-1): want 0 or more"},
 		{testserver.Register(nil), "testserver: Register(nil): want a function"},
 		{testserver.Prepare(nil), "testserver: Prepare(nil): want a function"},
 		{testserver.Prepare(func(*testserver.Server) error { return errors.New("not ready") }), "not ready"},

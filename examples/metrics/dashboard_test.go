@@ -67,7 +67,7 @@ func TestMetricsAreRecorded(t *testing.T) {
 	t.Parallel()
 	recorded := map[string]bool{}
 	synctest.Test(t, func(t *testing.T) {
-		server := testserver.Start(t, testserver.NoRecord())
+		server := testserver.Start(t, testserver.Keep(0))
 		c, err := newClient(server)
 		if err != nil {
 			t.Fatal(err)

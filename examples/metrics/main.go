@@ -38,7 +38,7 @@ func main() {
 func run(listen string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	server, err := testserver.New(testserver.NoRecord())
+	server, err := testserver.New(testserver.Keep(0))
 	if err != nil {
 		return err
 	}

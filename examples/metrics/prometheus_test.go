@@ -77,7 +77,7 @@ func TestAlertRules(t *testing.T) {
 // startClient has a client make calls until ctx ends, and returns the address of its metrics.
 func startClient(ctx context.Context, t *testing.T) string {
 	t.Helper()
-	server := testserver.Start(t, testserver.NoRecord())
+	server := testserver.Start(t, testserver.Keep(0))
 	c, err := newClient(server)
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Ste
 	}
 	if !k.desc().ServerStreams {
 		if k == clientStream {
-			moves = append(moves, testserver.ReceiveAll())
+			moves = append(moves, testserver.Receive(0))
 		}
 		moves = append(moves, testserver.SendRaw(encoded(name)))
 		return step()
@@ -67,7 +67,7 @@ func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Ste
 		}
 	}
 	if k == bidiStream {
-		moves = append(moves, testserver.EchoAll())
+		moves = append(moves, testserver.Echo(0))
 	}
 	return step()
 }

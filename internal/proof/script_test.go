@@ -211,7 +211,7 @@ func (a served) step(n int, alike bool) testserver.Step {
 		case "receive":
 			moves = append(moves, testserver.Receive(1))
 		case "receive all":
-			moves = append(moves, testserver.ReceiveAll())
+			moves = append(moves, testserver.Receive(0))
 		case "header":
 			moves = append(moves, testserver.SendHeader(metadata.Pairs("headers-by", fmt.Sprint(n))))
 		case "echo":

@@ -47,7 +47,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w := &weather{storm: s, findings: f, faults: faults, inner: s.newBudget(t)}
 	w.ledger = &ledger{Budget: w.inner, findings: f, faults: faults, open: map[int64]budget.Permit{}}
 	w.circuit = &circuit{findings: f, faults: faults}
-	w.server = testserver.Start(t, testserver.NoRecord(), testserver.Observe(w.seen))
+	w.server = testserver.Start(t, testserver.Keep(0), testserver.Observe(w.seen))
 	w.server.Default(testserver.Func(w.serves))
 	p, err := policy.New(s.spec)
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *weather) checkMemory() {
 	}
 	defer func() { _ = conn.Close() }()
 	for range 3 { // the breaker may refuse one
-		w.server.On(probe, testserver.Play(testserver.ReceiveAll()).Then(testserver.Fail(codes.Unavailable)), testserver.Play(testserver.ReceiveAll(), testserver.SendRaw(encoded("done"))))
+		w.server.On(probe, testserver.Play(testserver.Receive(0)).Then(testserver.Fail(codes.Unavailable)), testserver.Play(testserver.Receive(0), testserver.SendRaw(encoded("done"))))
 		if err = w.probe(conn, probe, interceptor.Policy(p), interceptor.Idempotent()); err == nil {
 			return
 		}

@@ -55,7 +55,7 @@ func TestCodecs(t *testing.T) {
 				// The first calls of each kind fail; a stream after its first message.
 				server.On(connectGet, testserver.Fail(codes.Unavailable).Times(2), testserver.OK(wrapperspb.String("reply")))
 				server.On("/lab.Echo/Chat", testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable)).Times(2),
-					testserver.Play(testserver.EchoAll()))
+					testserver.Play(testserver.Echo(0)))
 				reply := tc.message("")
 				err := conn.Invoke(within(t), connectGet, tc.message("request"), reply)
 				check := func(kind, method, want, got string, err error) {

@@ -27,15 +27,15 @@ const messages = 3
 // startServer starts a server on loopback, whose attempts end as chance has it.
 func (w *world) startServer() (*testserver.Server, error) {
 	age := keepalive.ServerParameters{MaxConnectionAge: 2 * time.Second, MaxConnectionAgeGrace: time.Second} // GOAWAY now and then
-	return testserver.New(testserver.TCP(), testserver.NoRecord(), testserver.ServerOptions(grpc.KeepaliveParams(age)),
+	return testserver.New(testserver.TCP(), testserver.Keep(0), testserver.ServerOptions(grpc.KeepaliveParams(age)),
 		testserver.Prepare(func(s *testserver.Server) error {
 			for method, answer := range map[string]func(name string) testserver.Step{
 				get:    func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
 				create: func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
 				load: func(name string) testserver.Step {
-					return testserver.Play(testserver.ReceiveAll(), testserver.Send(wrapperspb.String(name)))
+					return testserver.Play(testserver.Receive(0), testserver.Send(wrapperspb.String(name)))
 				},
-				chat:  func(string) testserver.Step { return testserver.Play(testserver.EchoAll()) },
+				chat:  func(string) testserver.Step { return testserver.Play(testserver.Echo(0)) },
 				watch: watched,
 			} {
 				if err := s.Set(method, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step { return w.ends(a, answer) })); err != nil {

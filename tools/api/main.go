@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command api lists the exported names of packages, with fields and methods, one a line, and counts them. It reads the
-// module in the working directory.
+// module in the working directory. With -examples it lists the exported functions that no Example uses; with -since, what
+// is not compatible with the packages of the same module in another directory.
 package main
 
 import (
@@ -22,13 +23,26 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("api: ")
 	count := flag.Bool("count", false, "print how many names each package has")
+	examples := flag.Bool("examples", false, "list the exported functions that no Example of the package uses")
+	since := flag.String("since", "", "list incompatible changes since the module in this `directory`")
 	flag.Parse()
-	list, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps}, flag.Args()...)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if packages.PrintErrors(list) > 0 {
-		os.Exit(1)
+	list := load("", flag.Args())
+	switch {
+	case *examples:
+		missing := false
+		for _, p := range list {
+			for _, name := range withoutExample(p) {
+				missing = true
+				fmt.Printf("%s.%s has no Example\n", p.PkgPath, name)
+			}
+		}
+		if missing {
+			os.Exit(1)
+		}
+		return
+	case *since != "":
+		printIncompatible(load(*since, flag.Args()), list)
+		return
 	}
 	all := 0
 	for _, p := range list {
@@ -45,6 +59,21 @@ func main() {
 	if *count {
 		fmt.Printf("%4d names\n", all)
 	}
+}
+
+// load reads packages of the module in a directory; "" is the working directory.
+func load(dir string, patterns []string) []*packages.Package {
+	list, err := packages.Load(&packages.Config{
+		Dir:  dir,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedTypes | packages.NeedImports | packages.NeedDeps,
+	}, patterns...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if packages.PrintErrors(list) > 0 {
+		os.Exit(1)
+	}
+	return list
 }
 
 // names lists what users of a package can name.

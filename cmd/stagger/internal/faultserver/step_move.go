@@ -24,7 +24,7 @@ func (b *builder) move(path string, m *faultserverv1.Move) testserver.Move {
 	case *faultserverv1.Move_Receive:
 		return testserver.Receive(b.atLeastOne(path+".receive", m.Receive))
 	case *faultserverv1.Move_ReceiveAll:
-		return testserver.ReceiveAll()
+		return testserver.Receive(0)
 	case *faultserverv1.Move_SendHeader:
 		return testserver.SendHeader(b.metadata(path+".sendHeader.entries", m.SendHeader.GetEntries()))
 	case *faultserverv1.Move_Send:
@@ -32,7 +32,7 @@ func (b *builder) move(path string, m *faultserverv1.Move) testserver.Move {
 	case *faultserverv1.Move_Echo:
 		return testserver.Echo(b.atLeastOne(path+".echo", m.Echo))
 	case *faultserverv1.Move_EchoAll:
-		return testserver.EchoAll()
+		return testserver.Echo(0)
 	case *faultserverv1.Move_Pause:
 		return testserver.Pause(b.wait(path+".pause", m.Pause))
 	case *faultserverv1.Move_Cut:
