@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -164,7 +164,7 @@ func literals(n ast.Node) string {
 
 var write = flag.Bool("write", false, "write what is generated into the pages")
 
-// TestReasonPages compares the reasons of the pages with the table of internal/explain; with -write it writes them.
+// TestReasonPages compares the reasons of the pages with the table of internal/tools/explain; with -write it writes them.
 func TestReasonPages(t *testing.T) {
 	t.Parallel()
 	questions := "| question | the *no* | it means |\n| --- | --- | --- |\n"
@@ -210,6 +210,6 @@ func wantSection(t *testing.T, path, name, want string) {
 			t.Error(err)
 		}
 	default:
-		t.Errorf("the %s of %s are not those of internal/explain: run make generate", name, path)
+		t.Errorf("the %s of %s are not those of internal/tools/explain: run make generate", name, path)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/balancer"
-	"github.com/stagger-go/stagger/internal/lbtest"
+	"github.com/stagger-go/stagger/internal/tools/lbtest"
 	"github.com/stagger-go/stagger/testserver"
 )
 

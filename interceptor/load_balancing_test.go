@@ -22,7 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/lbtest"
+	"github.com/stagger-go/stagger/internal/tools/lbtest"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )

@@ -8,7 +8,7 @@ require (
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.4
 	github.com/stagger-go/stagger v0.0.0
-	github.com/stagger-go/stagger/internal/report v0.0.0
+	github.com/stagger-go/stagger/internal/tools/report v0.0.0
 	github.com/stagger-go/stagger/observe/otel v0.0.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
 	go.uber.org/goleak v1.3.0
@@ -57,6 +57,6 @@ require (
 // The storms are developed with the library.
 replace github.com/stagger-go/stagger => ..
 
-replace github.com/stagger-go/stagger/internal/report => ../internal/report
+replace github.com/stagger-go/stagger/internal/tools/report => ../internal/tools/report
 
 replace github.com/stagger-go/stagger/observe/otel => ../observe/otel

@@ -17,8 +17,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 func main() {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 // playAll plays every scheme with every number of clients, as many at a time as there are processors. The figures stand

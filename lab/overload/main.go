@@ -17,8 +17,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 func main() {

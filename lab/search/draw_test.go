@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 const testSeed = 7

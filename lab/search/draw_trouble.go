@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // phase is a part of the time, of one load.

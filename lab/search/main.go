@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"context"
 	"maps"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // outcome is what became of a scenario's calls with a player, in the trouble and after it.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // What shrinking takes and keeps.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // A pulse in which a client without a budget loses much, with all kinds of trimmings that do not matter.

@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // Five attempts a hop: 125 requests at the last service for one call, unless the hop nearest to the

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
 // client is a client with its own idea of retries.

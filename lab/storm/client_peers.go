@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/balancer"
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
 // throttling is the example of gRFC A6.

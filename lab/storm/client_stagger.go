@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/policy"
 )
 

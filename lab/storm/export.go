@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // export writes the files that were asked for, and names them.

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 func main() {

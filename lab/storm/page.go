@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 // newPage is the report with plots.

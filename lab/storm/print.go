@@ -8,9 +8,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 // printOutcome shows the table of a storm, in Markdown or for a terminal.

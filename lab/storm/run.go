@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
 // outcome is what came out of a storm: a result for each client, the one without retries first.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
 func TestLeastLate(t *testing.T) {

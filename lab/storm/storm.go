@@ -16,7 +16,7 @@ import (
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 
 	"github.com/stagger-go/stagger/balancer"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // embedded are the storms, and the policy file that stagger follows in all of them.

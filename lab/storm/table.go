@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 const legend = `success, goodput: of the calls that began after the lead-in. time to recover: after the trouble, until

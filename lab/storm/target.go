@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // target is what stagger should reach in a storm. A field that is zero is no target.

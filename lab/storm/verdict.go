@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // judgement says whether a client reached what it should.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // afterwards says how long a client took to recover.

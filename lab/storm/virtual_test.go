@@ -15,7 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // inVirtualTime plays a storm over the first client, which does not retry, and those named. Calls come at the same times in every run, and jitter is drawn from a seed.

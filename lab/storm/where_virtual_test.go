@@ -13,7 +13,7 @@ import (
 
 	_ "google.golang.org/grpc/balancer/weightedroundrobin" // the policy weighted_round_robin
 
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
 // weightedRoundRobin takes weights over as soon as it may.

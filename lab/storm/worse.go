@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // figure is one of those that clients are compared by.

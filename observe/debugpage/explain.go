@@ -20,7 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 

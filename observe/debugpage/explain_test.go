@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 

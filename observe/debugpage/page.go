@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 )
 
 //go:embed page.html page.css page.js icon.svg

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/examples/orders"
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
 const ms = time.Millisecond

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stagger-go/stagger/examples/orders"
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 func TestTimeline(t *testing.T) {

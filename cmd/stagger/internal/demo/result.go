@@ -16,7 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/outage"
+	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/policy"
 )
 

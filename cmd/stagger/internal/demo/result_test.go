@@ -11,8 +11,8 @@ import (
 
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/outage"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/explain"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/explain"
-	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
 

@@ -24,8 +24,8 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/explain"
-	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/codename"
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 // summary counts attempts by method.

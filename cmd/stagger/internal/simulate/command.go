@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 )
 

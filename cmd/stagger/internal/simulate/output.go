@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 // write writes what was found in the form that is wished for, to the file or to standard output.

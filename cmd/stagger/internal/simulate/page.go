@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 const (

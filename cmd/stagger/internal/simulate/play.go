@@ -11,8 +11,8 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // many clients are played on two processors at most: each budget is spread over as many cache lines as there

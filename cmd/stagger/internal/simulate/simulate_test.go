@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/examples/simulate"
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // open reads a scenario from a file, or one that is built in if there is no such file.

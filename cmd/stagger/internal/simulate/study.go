@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 )
 

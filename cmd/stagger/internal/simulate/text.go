@@ -8,9 +8,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/report"
-	"github.com/stagger-go/stagger/internal/report/terminal"
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // writeResult prints tables and small charts.

@@ -10,7 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 func TestTable(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // every is a call each millisecond of the pulse; bad says which fail.

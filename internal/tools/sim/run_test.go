@@ -15,7 +15,7 @@ import (
 
 func example(t *testing.T, name string) *Scenario {
 	t.Helper()
-	s, err := Load("../../examples/simulate/" + name + ".yaml")
+	s, err := Load("../../../examples/simulate/" + name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestRunInterrupted(t *testing.T) {
 
 // BenchmarkAMillionClients is the evidence for the size: run it alone, with -benchtime 1x.
 func BenchmarkAMillionClients(b *testing.B) {
-	s, err := Load("../../examples/simulate/million.yaml")
+	s, err := Load("../../../examples/simulate/million.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func BenchmarkAMillionClients(b *testing.B) {
 
 // BenchmarkStorm plays a thousand calls a second through two services and an overload, with retries under a budget.
 func BenchmarkStorm(b *testing.B) {
-	s, err := Load("../../examples/simulate/overload.yaml")
+	s, err := Load("../../../examples/simulate/overload.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}

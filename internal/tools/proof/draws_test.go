@@ -100,7 +100,7 @@ func judge(t *testing.T, data []byte, play func(t *testing.T, d *draws) string) 
 	}
 	data = smaller(data, func(data []byte) bool { return watched(t, data, play) != "" })
 	found := watched(t, data, play)
-	t.Fatalf("%s\nagain: go test ./internal/proof -run '^%s$' -script %s", found, t.Name(), hex.EncodeToString(data))
+	t.Fatalf("%s\nagain: go test ./internal/tools/proof -run '^%s$' -script %s", found, t.Name(), hex.EncodeToString(data))
 }
 
 // watched plays one script. A bubble that spins would never end.

@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stagger-go/stagger/internal/report"
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
 func ExampleReport() {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/sim"
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // Result is what was measured of a client. The lead-in is not counted.
