@@ -44,11 +44,11 @@ the output names:
     DELETE /attempts  forgets them; scripts begin anew
     POST   /reset     also goes back to the script file, for the next test
 
-Each attempt is a line of the output when it ends; at the end (Ctrl-C, SIGTERM) comes a
-table of what was seen. Port 0 takes a free port, which the first line names.
+The output has a line for each attempt that ends, and at the end (Ctrl-C, SIGTERM) a
+table of all. Port 0 takes a free port, which the first line names.
 
-Whoever can reach the server can tell it what to do: it listens to this machine alone
-unless --allow-remote says otherwise.`
+Every client that can reach the server can control it. Without --allow-remote, it listens
+on a loopback address only.`
 
 const examples = `  stagger faultserver --script faults.yaml
   stagger faultserver --listen 127.0.0.1:0 --format json   # a test reads the addresses from the first line
