@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -119,8 +120,8 @@ func FuzzServersWord(f *testing.F) {
 		d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&decision.Outcome{Status: st, Trailer: trailer}, now), openGates{}, now, r)
 		switch {
 		case d.Retry && push.Source == "" && d.Delay != 100*ms,
-			d.Retry && push.Source != "" && (d.Delay < push.Delay || d.Delay-push.Delay > push.Delay/10 || push.Delay > policy.DefaultMaxPushback),
-			d.Retry == (push.Stop || push.Delay > policy.DefaultMaxPushback),
+			d.Retry && push.Source != "" && (d.Delay < push.Delay || d.Delay-push.Delay > push.Delay/10 || push.Delay > defaults.MaxPushback),
+			d.Retry == (push.Stop || push.Delay > defaults.MaxPushback),
 			!d.Retry && d.Reason != policy.ReasonPushbackStop:
 			t.Errorf("%+v after %+v", d, push)
 		}
@@ -137,7 +138,7 @@ type hostility struct {
 
 const (
 	unsaid  = 700 * ms // of backoffs, when the server's word counts as not said
-	longest = 3 * policy.DefaultMaxPushback
+	longest = 3 * defaults.MaxPushback
 )
 
 // pushbacks are hostile values of grpc-retry-pushback-ms: what is not the grammar means stop.

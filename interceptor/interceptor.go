@@ -43,6 +43,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -94,7 +95,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())
-	r.waitLimit.slots.Store(policy.DefaultMaxWaiting)
+	r.waitLimit.slots.Store(defaults.MaxWaiting)
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("interceptor: New: option %d is nil", i)

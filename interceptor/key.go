@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -53,7 +54,7 @@ func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ co
 	if header == "" && !asked {
 		return ctx, ""
 	}
-	header = cmp.Or(header, policy.DefaultIdempotencyHeader)
+	header = cmp.Or(header, defaults.IdempotencyHeader)
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if own := cmp.Or(md.Get(header)...); key == "" && own != "" {
 		return ctx, own

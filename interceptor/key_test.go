@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -93,7 +94,7 @@ func TestKey_OptionAlone(t *testing.T) {
 		if got, err := s.call(t.Context(), create, interceptor.IdempotencyKey("")); got != "made" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
-		two := strings.Fields(s.keys(policy.DefaultIdempotencyHeader))
+		two := strings.Fields(s.keys(defaults.IdempotencyHeader))
 		if len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
 			t.Errorf("keys %q", two)
 		}
@@ -117,7 +118,7 @@ func TestKey_DeclaredUnsafe(t *testing.T) {
 			play(t, never, func(t *testing.T, s scene) {
 				s.On(create, down(), text("made"))
 				_, err := s.call(t.Context(), create, row.opts...)
-				if got := strings.Fields(s.keys(policy.DefaultIdempotencyHeader)); len(got) != row.want || got[0] != "mine" {
+				if got := strings.Fields(s.keys(defaults.IdempotencyHeader)); len(got) != row.want || got[0] != "mine" {
 					t.Errorf("keys %q, %v; want %d attempts with the key", got, err, row.want)
 				}
 				if row.want == 1 && reasonOf(err) != policy.ReasonNotIdempotent {

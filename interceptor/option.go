@@ -18,8 +18,7 @@ import (
 type Option func(*Retrier) error
 
 // WithMaxAttempts sets the cap over the policies' maxAttempts, in place of the policy file's maxAttemptsLimit. A policy
-// that wants more is cut to it, with a warning. n is at least 1, which switches retries off; the default is
-// [policy.DefaultMaxAttemptsLimit].
+// that wants more is cut to it, with a warning. n is at least 1, which switches retries off; the default is 5.
 func WithMaxAttempts(n int) Option {
 	return func(r *Retrier) error {
 		if n < 1 {
@@ -115,8 +114,7 @@ func WithNewReply(newReply func(method string, reply any) func() any) Option {
 
 // WithMaxWaiting sets how many calls of the Retrier may wait in a backoff at a time, in place of the
 // policy file's maxWaiting; over it a call ends with its error, and the reason too_many_waiting. Calls to one
-// target take at most half of n, so that a dead one does not starve the others. n is at least 1; the default is
-// [policy.DefaultMaxWaiting].
+// target take at most half of n, so that a dead one does not starve the others. n is at least 1; the default is 10,000.
 func WithMaxWaiting(n int) Option {
 	return func(r *Retrier) error {
 		if n < 1 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -155,7 +156,7 @@ func TestReload_Event(t *testing.T) {
 		if p := got.Policies.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
 			t.Errorf("%+v", got.Policies.Policies())
 		}
-		if got.Since != time.Now() || got.MaxAttempts != policy.DefaultMaxAttemptsLimit || got.MaxWaiting != policy.DefaultMaxWaiting ||
+		if got.Since != time.Now() || got.MaxAttempts != defaults.MaxAttempts || got.MaxWaiting != defaults.MaxWaiting ||
 			got.Mode != policy.ModeEnforce || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -23,8 +24,8 @@ type Config struct {
 	Budgets     []BudgetSpec
 	Throttling  *budget.ThrottleConfig // the budget of every policy that names none; nil: the default budget
 	Idempotency Idempotency            // for entries that say nothing of it
-	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: [DefaultMaxWaiting]
-	// MaxAttemptsLimit is the cap over the policies' maxAttempts, 2 to 100; 0: [DefaultMaxAttemptsLimit].
+	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: 10,000
+	// MaxAttemptsLimit is the cap over the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
 	MaxAttemptsLimit int
 	Mode             Mode     // for all calls; entries may be stricter
 	Percent          *float64 // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
@@ -84,12 +85,6 @@ func (n Name) String() string {
 	}
 	return "/" + n.Service + "/" + n.Method
 }
-
-// DefaultMaxWaiting is how many calls may wait in a backoff at a time if a [Config] leaves it at zero.
-const DefaultMaxWaiting = 10_000
-
-// DefaultMaxAttemptsLimit is the cap over the policies' maxAttempts if a [Config] leaves it at zero, as in gRFC A6.
-const DefaultMaxAttemptsLimit = 5
 
 // convert turns what a file says into a config, and fills in what it leaves out.
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
@@ -152,7 +147,7 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 	if k := m.GetIdempotencyKey(); k != nil {
 		c.IdempotencyKey = k.GetHeader()
 		if !report.Written(path + ".idempotencyKey.header") {
-			c.IdempotencyKey = DefaultIdempotencyHeader
+			c.IdempotencyKey = defaults.IdempotencyHeader
 		}
 	}
 	if r := m.GetRetryPolicy(); r != nil {

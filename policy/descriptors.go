@@ -24,7 +24,7 @@ import (
 //
 // Only where [Set.Lookup] finds nothing in the config of s, the option of the method holds, else that of its
 // service. They are not merged. The first counts like an entry that names service and method, the second
-// like one that names a service ([IdempotencyByName]); but if the .proto sets idempotency_level to IDEMPOTENCY_UNKNOWN
+// like one that names a service ([Idempotency]); but if the .proto sets idempotency_level to IDEMPOTENCY_UNKNOWN
 // in so many words, the method is not safe to repeat.
 //
 // The error is an [*Error] with what is wrong with the options that would hold. To do without one of them,

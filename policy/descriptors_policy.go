@@ -61,7 +61,7 @@ func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 	name := nameOfService(s)
 	if s.Options().ProtoReflect().IsValid() {
 		options, err := reread(s, new(descriptorpb.ServiceOptions))
-		a.take(s, name, options, policyv1.E_ServiceRetry, IdempotencyByName, err)
+		a.take(s, name, options, policyv1.E_ServiceRetry, 0, err)
 	}
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
@@ -70,7 +70,7 @@ func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 			continue
 		}
 		options, err := reread(m, new(descriptorpb.MethodOptions))
-		said := IdempotencyByName
+		var said Idempotency
 		if options.IdempotencyLevel != nil && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN {
 			said = IdempotencyDeclared // in so many words: whoever wrote the policy does not call the method safe
 		}

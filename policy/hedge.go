@@ -28,7 +28,7 @@ type HedgeSpec struct {
 // QuantileSpec is a delay taken from the latencies that a method has lately had.
 type QuantileSpec struct {
 	Quantile float64       // more than 0, less than 1
-	Min      time.Duration // 0: [DefaultMinHedgingDelay]
+	Min      time.Duration // 0: 1 ms
 	Max      time.Duration // 0: none
 }
 

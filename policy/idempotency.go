@@ -4,30 +4,32 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Idempotency says whether a method may be repeated when an earlier attempt may have taken effect.
+// Idempotency says whether a method may be repeated when an earlier attempt may have taken effect. The zero value goes by
+// the entry's names: a name with a method means [IdempotencyAssume], any other [IdempotencyDeclared].
 type Idempotency uint8
 
 // What a policy can say of idempotency.
 const (
-	IdempotencyByName   Idempotency = iota // an entry that names service and method: Assume; any other: Declared
-	IdempotencyAssume                      // safe: what gRPC takes for granted
-	IdempotencyDeclared                    // safe if the descriptor's idempotency_level says so
-	IdempotencyNone                        // not safe, whatever the descriptor says
+	IdempotencyAssume   Idempotency = iota + 1 // safe: what gRPC takes for granted
+	IdempotencyDeclared                        // safe if the descriptor's idempotency_level says so
+	IdempotencyNone                            // not safe, whatever the descriptor says
 )
 
 // String spells the rule as a policy file does; a file that says nothing means BY_NAME.
 func (i Idempotency) String() string {
-	if i == IdempotencyByName {
+	if i == 0 {
 		return "BY_NAME"
 	}
 	return spelling(policyv1.Idempotency(i))
@@ -37,10 +39,8 @@ func (i Idempotency) String() string {
 // of each of its methods, so only a name with a method declares it safe.
 func resolve(entry, file Idempotency, name Name) Idempotency {
 	switch {
-	case entry != IdempotencyByName:
-		return entry
-	case file != IdempotencyByName:
-		return file
+	case cmp.Or(entry, file) != 0:
+		return cmp.Or(entry, file)
 	case name.Method != "":
 		return IdempotencyAssume
 	default:
@@ -77,16 +77,13 @@ func safeLevel(m protoreflect.MethodDescriptor) bool {
 	return l != nil && *l != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
 }
 
-// DefaultIdempotencyHeader is the header of an idempotency key, unless a policy names another.
-const DefaultIdempotencyHeader = "idempotency-key"
-
 // checkIdempotencyKey checks the header that carries a key. gRPC would refuse every call that sets one
 // which HTTP/2 does not allow.
 func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
 	header, field := s.IdempotencyKey, prefix+"idempotencyKey.header"
 	switch {
 	case header == "" && report.Written(field):
-		report.Errorf(field, "", "must be a header, such as %s", DefaultIdempotencyHeader)
+		report.Errorf(field, "", "must be a header, such as %s", defaults.IdempotencyHeader)
 		return
 	case header == "":
 		return

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -95,7 +96,7 @@ func withoutIgnored(report *document.Report, f *policyv1.PolicyFile, list []Diag
 
 // What is sane, by experience: of the AWS SDKs, of Google's SRE book, and of gRFC A6.
 const (
-	saneAttempts = 5
+	saneAttempts = defaults.MaxAttempts
 	saneBackoff  = time.Minute
 	timerLimit   = time.Millisecond // what timers of common systems resolve
 )

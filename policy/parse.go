@@ -67,9 +67,7 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 		return nil, refusal(report)
 	}
 	config := convert(report, f)
-	if config.Idempotency == IdempotencyByName {
-		config.Idempotency = IdempotencyAssume
-	}
+	config.Idempotency = cmp.Or(config.Idempotency, IdempotencyAssume)
 	config.LoadBalancingPolicy, config.LoadBalancingConfig, config.HealthCheckConfig, config.ConnectionScaling = "", "", "", ""
 	for i := range config.Methods {
 		m := &config.Methods[i]

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -43,7 +44,7 @@ func newPolicy(name Name, s Spec) *Policy {
 		*s.Retry = s.Retry.withDefaults()
 	}
 	if s.Hedge != nil && s.Hedge.Quantile != nil {
-		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, DefaultMinHedgingDelay)
+		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, defaults.MinHedgingDelay)
 	}
 	return &Policy{spec: s, name: name}
 }

@@ -27,24 +27,13 @@ type RetrySpec struct {
 	FirstRetryAtOnce    bool          // within a millisecond, for channels whose retries go to another backend (package balancer)
 	Budget              string        // a name of Config.Budgets; "" is the default budget, [NoBudget] none
 	CommitOnHeaders     bool          // no retry once response headers have arrived, gRFC A6's rule; false: once the application has seen part of the attempt
-	MaxPushback         time.Duration // 0: [DefaultMaxPushback]
-	MinAttemptTime      time.Duration // 0: [DefaultMinAttemptTime]
+	MaxPushback         time.Duration // 0: 300 s
+	MinAttemptTime      time.Duration // 0: 1 ms
 	Chain               Chain
-	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: [DefaultMaxConnectionWait]
+	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
 	WaitForReadyOnRetry *bool         // such attempts wait in gRPC until the deadline, or do not wait; nil: see MaxConnectionWait
 	Overrides           []CodeOverride
 }
-
-// The settings of a [RetrySpec] that leaves them at zero.
-const (
-	DefaultMaxPushback    = 300 * time.Second
-	DefaultMinAttemptTime = time.Millisecond
-	// DefaultMaxConnectionWait outlasts a restart and gRPC's first attempts to connect.
-	DefaultMaxConnectionWait = 3 * time.Second
-
-	// DefaultMinHedgingDelay is that of a [QuantileSpec].
-	DefaultMinHedgingDelay = time.Millisecond
-)
 
 // DefaultRetry is where a policy written in Go starts: 3 attempts, full jitter between 0 and 50 ms,
 // then 100 ms, after UNAVAILABLE only, the code that every peer retries.

@@ -4,9 +4,11 @@
 package policy
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 )
 
@@ -52,7 +54,7 @@ func (n *configNotes) transparent(field string, said Permission) {
 // unsafe notes the one that matters most.
 func (n *configNotes) unsafe(path string, m MethodConfig) {
 	switch {
-	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == IdempotencyByName:
+	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == 0:
 	case m.Idempotency == IdempotencyNone:
 		n.add(path+".idempotency", m.Idempotency.String(),
 			"gRPC repeats these methods as if they were safe to repeat")
@@ -63,9 +65,8 @@ func (n *configNotes) unsafe(path string, m MethodConfig) {
 }
 
 func (n *configNotes) attempts(path string, most int) {
-	const grpcs = 5
-	if most > grpcs {
-		n.add(path+".maxAttempts", strconv.Itoa(most), "gRPC cuts it to 5 (gRFC A6)")
+	if most > defaults.MaxAttempts {
+		n.add(path+".maxAttempts", strconv.Itoa(most), fmt.Sprintf("gRPC cuts it to %d (gRFC A6)", defaults.MaxAttempts))
 	}
 }
 
@@ -76,8 +77,8 @@ func (n *configNotes) budget(path, name string) {
 }
 
 func (n *configNotes) pushback(path string, longest, least time.Duration) {
-	n.time(path+".maxPushback", longest, DefaultMaxPushback, "gRPC waits for as long as a server says")
-	n.time(path+".minAttemptTime", least, DefaultMinAttemptTime, "gRPC retries however little time is left")
+	n.time(path+".maxPushback", longest, defaults.MaxPushback, "gRPC waits for as long as a server says")
+	n.time(path+".minAttemptTime", least, defaults.MinAttemptTime, "gRPC retries however little time is left")
 }
 
 // time notes a duration that is neither absent nor the usual one.

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
 )
@@ -51,8 +52,8 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		balancing:   c.balancing(),
 		balancingAt: locate(report, Diagnostic{Severity: SeverityError, Field: balancingKey}),
 	}
-	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
-	s.config.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, DefaultMaxAttemptsLimit)
+	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)
+	s.config.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts)
 	for i := range s.config.Budgets {
 		b := &s.config.Budgets[i]
 		b.Scope = cmp.Or(b.Scope, ScopeTarget)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -32,9 +33,9 @@ func New(s policy.Spec) *Policy {
 			MaxPushback: h.MaxPushback, MinAttemptTime: h.MinAttemptTime, MaxConnectionWait: h.MaxConnectionWait,
 		}
 	}
-	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, policy.DefaultMaxPushback)
-	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, policy.DefaultMinAttemptTime)
-	p.retry.MaxConnectionWait = cmp.Or(p.retry.MaxConnectionWait, policy.DefaultMaxConnectionWait)
+	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, defaults.MaxPushback)
+	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, defaults.MinAttemptTime)
+	p.retry.MaxConnectionWait = cmp.Or(p.retry.MaxConnectionWait, defaults.MaxConnectionWait)
 	p.fastPath = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
 		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && !p.retry.CommitOnHeaders
 	return p

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -18,7 +19,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 		wait        time.Duration
 		waits       bool
 	}{
-		"nothing said":          {nil, nil, policy.DefaultMaxConnectionWait, false},
+		"nothing said":          {nil, nil, defaults.MaxConnectionWait, false},
 		"all attempts wait":     {new(true), nil, 0, false},
 		"no attempt waits":      {new(false), nil, 0, false},
 		"later attempts wait":   {nil, new(true), 0, true},

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/defaults"
 )
 
 // call is one call, of which anything may happen.
@@ -101,7 +101,7 @@ func (w *world) make(c *call) {
 		w.add("a call outlives its end", "%s %s took %v, and had %v", c.method, c.id, took, limit)
 	}
 	w.counts.of(status.Code(err))
-	if n := c.attempts.Load(); n > policy.DefaultMaxAttemptsLimit || c.method == create && n > 1 {
+	if n := c.attempts.Load(); n > defaults.MaxAttempts || c.method == create && n > 1 {
 		w.add("too many attempts", "servers saw %d of %s %s", n, c.method, c.id)
 	}
 	if n := c.finished.Load(); n != 1 {

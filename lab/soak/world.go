@@ -18,6 +18,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -133,7 +134,7 @@ func (w *world) observer() interceptor.Observer {
 		Call: func(_ context.Context, e interceptor.Event) {
 			w.ended.Add(1)
 			w.extra.Add(int64(max(e.Attempt-1, 0)))
-			if e.Attempt > policy.DefaultMaxAttemptsLimit {
+			if e.Attempt > defaults.MaxAttempts {
 				w.add("too many attempts", "%d of a call of %s", e.Attempt, e.Method)
 			}
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -73,7 +74,7 @@ func settings(p *decision.Policy) []Fact {
 	if len(times) > 0 {
 		add("timeouts", "%s", strings.Join(times, "; "))
 	}
-	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(longest, policy.DefaultMaxPushback))
+	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(longest, defaults.MaxPushback))
 	return list
 }
 
@@ -139,7 +140,7 @@ func hedges(h *policy.HedgeSpec) string {
 	case q == nil:
 		return fmt.Sprintf("one every %v", h.Delay)
 	}
-	bounds := fmt.Sprintf("at least %v", max(q.Min, policy.DefaultMinHedgingDelay))
+	bounds := fmt.Sprintf("at least %v", max(q.Min, defaults.MinHedgingDelay))
 	if q.Max > 0 {
 		bounds += fmt.Sprintf(" and at most %v", q.Max)
 	}

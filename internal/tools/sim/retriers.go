@@ -10,6 +10,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -30,7 +31,7 @@ type retriersKey struct {
 
 func newRetriers(set *decision.Set, processes int) *retriers {
 	r := &retriers{set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{}, methods: map[methods.Key][]methods.Method{}}
-	most := policy.DefaultMaxWaiting
+	most := defaults.MaxWaiting
 	if set != nil {
 		most = set.Config().MaxWaiting
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/policy"
@@ -96,14 +97,14 @@ func drawn(t *rapid.T) (*policy.Set, explain.Question) {
 		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
 		Spec: policy.Spec{
 			Retry: &retry, Timeout: seconds(0, 3000, "timeout"),
-			Idempotency: rapid.SampledFrom([]policy.Idempotency{policy.IdempotencyByName, policy.IdempotencyNone}).Draw(t, "idempotency"),
+			Idempotency: rapid.SampledFrom([]policy.Idempotency{0, policy.IdempotencyNone}).Draw(t, "idempotency"),
 		},
 	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return set, explain.Question{
-		MaxAttempts: policy.DefaultMaxAttemptsLimit,
+		MaxAttempts: defaults.MaxAttempts,
 		Method:      method,
 		Code:        rapid.SampledFrom([]codes.Code{codes.Unavailable, codes.Aborted, codes.NotFound}).Draw(t, "code"),
 		Pushback:    rapid.SampledFrom([]string{"", "", "-1", "0", "70", "400000", "+5"}).Draw(t, "pushback"),
@@ -121,7 +122,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
+	got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
 		"refused   gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)\n",
@@ -132,7 +133,7 @@ methodConfig:
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: "/x.Y/Z"}, explain.Chances{0}), terminal.Style{}); !strings.Contains(got, "no entry names it") {
+	if got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: defaults.MaxAttempts, Method: "/x.Y/Z"}, explain.Chances{0}), terminal.Style{}); !strings.Contains(got, "no entry names it") {
 		t.Error(got)
 	}
 }
@@ -148,7 +149,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := explain.Question{MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
+	q := explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
 	a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, explain.Chances{0.7, 0.9})
 	var got []string
 	for _, e := range a.Events {
@@ -228,7 +229,7 @@ func drawnSlow(t *rapid.T) (*policy.Set, explain.Question) {
 		return time.Duration(rapid.IntRange(low, high).Draw(t, label)*unit) * time.Microsecond
 	}
 	q := explain.Question{
-		MaxAttempts: policy.DefaultMaxAttemptsLimit, Method: method, Code: rapid.SampledFrom([]codes.Code{codes.Aborted, codes.NotFound}).Draw(t, "code"),
+		MaxAttempts: defaults.MaxAttempts, Method: method, Code: rapid.SampledFrom([]codes.Code{codes.Aborted, codes.NotFound}).Draw(t, "code"),
 		Hang: rapid.Bool().Draw(t, "hang"), Latency: odd(1, 800, 1031, "latency"),
 		Unknown: rapid.Bool().Draw(t, "unknown"),
 	}
