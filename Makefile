@@ -102,6 +102,10 @@ random: ## Play random calls MANY times (20) as often as make test does (SEED=7 
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestResume$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestEffect|OfManyTargets|EveryOrder|TwoSpeeds' ./interceptor -args -many $(MANY)
 
+.PHONY: count
+count: ## Count the lines of Go written by hand: code and tests of each folder
+	@.ci/count
+
 .PHONY: ops
 ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test dashboard and alerts
 	@.ci/prometheus

@@ -223,6 +223,53 @@ func TestPages_Links(t *testing.T) {
 	}
 }
 
+// missingPaths are the paths that a page names and that are not there. A file without a folder may be in any that the page names.
+func missingPaths(page string) (missing []string) {
+	there := func(path string) bool { _, err := os.Stat(path); return err == nil }
+	folders, files := map[string]bool{}, []string{}
+	for _, m := range regexp.MustCompile("`([a-z][a-zA-Z0-9_./]*)`").FindAllStringSubmatch(page, -1) {
+		path := strings.TrimSuffix(m[1], "/NAME")
+		switch {
+		case strings.Contains(path, "/") && !there(path):
+			missing = append(missing, path)
+		case strings.Contains(path, "/") && filepath.Ext(path) != "":
+			folders[filepath.Dir(path)] = true
+		case there(path):
+			folders[path] = true // or a file
+		case filepath.Ext(path) == ".go" || filepath.Ext(path) == ".proto":
+			files = append(files, path)
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|.*\\|.*\\|$").FindAllStringSubmatch(page, -1) { // the table of folders
+		for _, m := range regexp.MustCompile("`(.*?)`").FindAllStringSubmatch(row[1], -1) {
+			if !strings.Contains(m[1], "/") {
+				files = append(files, m[1])
+			}
+		}
+	}
+	for _, file := range files {
+		found := there(file)
+		for folder := range folders {
+			found = found || there(filepath.Join(folder, file))
+		}
+		if !found {
+			missing = append(missing, file)
+		}
+	}
+	return missing
+}
+
+func TestPages_Paths(t *testing.T) {
+	t.Parallel()
+	if missing := missingPaths(read(t, "docs/architecture.md")); missing != nil {
+		t.Errorf("docs/architecture.md names what is not there: %q", missing)
+	}
+	page := "| `balancer`, `nowhere` | x | y |\nIn `policy/nothing.go`, `picker.go` and `docs`, `none.go`; `policy.Load`, `cmd/stagger/internal/NAME`."
+	if got, want := missingPaths(page), []string{"policy/nothing.go", "none.go", "nowhere"}; !slices.Equal(got, want) {
+		t.Errorf("missing %q; want %q", got, want)
+	}
+}
+
 // The README's support statement is what CI tries.
 func TestPages_Support(t *testing.T) {
 	t.Parallel()
