@@ -127,3 +127,51 @@ func ExampleWatch() {
 	})
 	// Output:
 }
+
+func ExampleLint() {
+	for _, d := range policy.Lint("retry.yaml", []byte(`
+methodConfig:
+  - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+    timeout: 2s
+    retryPolicy:
+      maxAttempts: 9
+      initialBackoff: 0.05s
+      maxBackoff: 0.1s
+      backoffMultiplier: 2
+      retryableStatusCodes: [UNAVAILABLE, NOT_FOUND]
+`), policy.LintOptions{}) {
+		fmt.Println(d.Severity, d)
+	}
+	// Output:
+	// warning retry.yaml:6:20: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: what fails five times is no blip
+	// warning retry.yaml:10:29: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, let it count as another code, with codeOverrides
+}
+
+// What a resolver delivers goes by gRPC's rules: methods count as safe to repeat.
+func ExampleParseServiceConfig() {
+	set, err := policy.ParseServiceConfig([]byte(`{"methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService"}], "timeout": ".5s"}]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	spec := set.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec()
+	fmt.Println(spec.Timeout, spec.Idempotency)
+	// Output: 500ms ASSUME
+}
+
+// A program may change what a file says.
+func ExampleSet_Config() {
+	set, err := policy.Load("../examples/orders/retry.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config := set.Config() // a copy
+	config.Mode = policy.ModeObserve
+	if set, err = policy.NewSet(config); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(set.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec().Mode)
+	// Output: OBSERVE
+}
