@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
@@ -81,34 +80,5 @@ func command(args []string, out, errs io.Writer) error {
 	if o.write == "" {
 		return nil
 	}
-	return writePage(o.write, markdown(tables(o.sizes, played)))
-}
-
-// markdown is the tables as a page has them.
-func markdown(all []report.Table) string {
-	var b strings.Builder
-	for _, t := range all {
-		fmt.Fprintf(&b, "%s:\n\n%s\n\n", t.Title, terminal.Markdown(t))
-	}
-	return strings.TrimSpace(b.String())
-}
-
-// The marks around the tables of a page.
-const (
-	mark    = "<!-- fleet -->\n"
-	endMark = "\n<!-- /fleet -->"
-)
-
-// writePage puts the tables in place of those of a page.
-func writePage(path, text string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(page), mark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !ok || !ended {
-		return fmt.Errorf("%s: must have a line %q and a line %q, between which the tables go", path, strings.TrimSpace(mark), strings.TrimSpace(endMark))
-	}
-	return os.WriteFile(path, []byte(before+mark+text+endMark+after), 0o644)
+	return terminal.WriteInto(o.write, "fleet", tables(o.sizes, played))
 }

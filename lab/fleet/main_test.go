@@ -4,8 +4,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,16 +23,5 @@ func TestFlags(t *testing.T) {
 		if _, err := parse(args, new(strings.Builder)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", args, err, want)
 		}
-	}
-}
-
-func TestWritePage(t *testing.T) {
-	t.Parallel()
-	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("no marks"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := writePage(page, "text"); err == nil || !strings.Contains(err.Error(), page+": must have a line") {
-		t.Errorf("%v", err)
 	}
 }

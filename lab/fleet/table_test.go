@@ -60,6 +60,7 @@ func TestTables(t *testing.T) {
 
 func TestCommand(t *testing.T) {
 	t.Parallel()
+	const mark, endMark = "<!-- fleet -->\n", "\n<!-- /fleet -->"
 	page := filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(page, []byte("before\n"+mark+"old"+endMark+"\nafter\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -147,7 +147,7 @@ func (o *options) store(ctx context.Context, out io.Writer, list []*judged) erro
 		errs = append(errs, writeResults(o.out, list))
 	}
 	if o.page != "" {
-		errs = append(errs, writePage(o.page, markdown(list)))
+		errs = append(errs, terminal.WriteInto(o.page, "search", tables(list)))
 	}
 	return errors.Join(errs...)
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
@@ -87,15 +86,6 @@ func tables(list []*judged) []report.Table {
 		found = append(found, by)
 	}
 	return found
-}
-
-// markdown is the tables as a page has them.
-func markdown(list []*judged) string {
-	var b strings.Builder
-	for _, t := range tables(list) {
-		fmt.Fprintf(&b, "%s:\n\n%s\n\n", t.Title, terminal.Markdown(t))
-	}
-	return strings.TrimSpace(b.String())
 }
 
 // show writes what was found.

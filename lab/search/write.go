@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // writeWorst shrinks the worst scenarios of a player, and writes a file of each into a folder.
@@ -39,24 +38,4 @@ func writeWorst(ctx context.Context, out io.Writer, folder string, list []*judge
 		fmt.Fprintf(out, "%s: %.0f points worse, %d processes, %d phases\n", path, 100*s.Loss, s.Scenario.Fleets[0].Clients, len(s.Scenario.Phases))
 	}
 	return nil
-}
-
-// The marks around the tables of a page.
-const (
-	mark    = "<!-- search -->\n"
-	endMark = "\n<!-- /search -->"
-)
-
-// writePage puts the tables in place of those of a page.
-func writePage(path, text string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(page), mark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !ok || !ended {
-		return fmt.Errorf("%s: must have a line %q and a line %q, between which the tables go", path, strings.TrimSpace(mark), strings.TrimSpace(endMark))
-	}
-	return os.WriteFile(path, []byte(before+mark+text+endMark+after), 0o644)
 }

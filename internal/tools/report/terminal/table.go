@@ -4,6 +4,8 @@
 package terminal
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -88,4 +90,28 @@ func Wrap(cell string, width int) string {
 		width = max(width, utf8.RuneCountInString(word))
 	}
 	return text.WrapSoft(cell, width)
+}
+
+// WriteInto puts tables, in Markdown, between the lines "<!-- NAME -->" and "<!-- /NAME -->" of a page.
+func WriteInto(path, name string, tables []report.Table) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	begin, end := "<!-- "+name+" -->", "<!-- /"+name+" -->"
+	before, rest, ok := strings.Cut(string(page), begin+"\n")
+	_, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		return fmt.Errorf("%s: must have a line %q and a line %q, between which the tables go", path, begin, end)
+	}
+	var text strings.Builder
+	text.WriteString(before + begin + "\n")
+	for i, t := range tables {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		fmt.Fprintf(&text, "%s:\n\n%s\n", t.Title, strings.TrimSpace(Markdown(t)))
+	}
+	text.WriteString(end + after)
+	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
