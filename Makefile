@@ -124,7 +124,7 @@ clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 mi
 .PHONY: redis
 redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS=-v shows figures)
 	@.ci/redis
-	@cd budget/redisbudget && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
+	@cd lab/redisfleet && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
 
 .PHONY: soak
 soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1h'; '-help' lists flags)
@@ -197,7 +197,7 @@ generated: ## Check that the generated code, api.txt and go.work.sum are up to d
 .PHONY: bench
 bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
 	@mkdir -p .tmp
-	@$(OFF) go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./balancer/ ./budget/ ./interceptor/ | tee .tmp/bench.txt
+	@$(OFF) go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./balancer/ ./internal/balance/ ./interceptor/ | tee .tmp/bench.txt
 	@$(TOOL) benchstat .tmp/bench.txt
 
 .PHONY: fuzz
@@ -205,6 +205,6 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@$(OFF) FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 .PHONY: mutation
-mutation: ## Change the code that decides in one place at a time, and see a test fail: 15 minutes (MUTATION='budget policy')
+mutation: ## Change the code that decides in one place at a time, and see a test fail: 15 minutes (MUTATION='internal/balance policy')
 	@cd tools/mutation && $(OFF) go build -o $(CURDIR)/.tmp/mutation/ . github.com/go-gremlins/gremlins/cmd/gremlins
 	@$(OFF) .tmp/mutation/mutation $(MUTATION)

@@ -81,6 +81,6 @@ func (p paid) Withdraw(out decision.Outcome, factor float64) bool {
 	if out.TimedOut {
 		charge.Kind = budget.KindTimeout
 	}
-	_, granted := p.Budget.Withdraw(0, charge)
+	_, granted := p.Budget.Withdraw(time.Now(), charge)
 	return granted
 }

@@ -18,89 +18,166 @@
 //
 // # Using it
 //
-//	kind          bounds                                    after                       choose it for
-//	[Ratio]       extra attempts, by the traffic            Finagle, Linkerd, AWS SDKs  nearly everything
-//	[Throttle]    extra attempts, by successes and failures gRPC's retryThrottling      a file shared with other gRPC clients
-//	[Concurrent]  extra attempts in flight                  Envoy                       few and long calls
-//	[Refund]      extra attempts since the last successes   AWS SDKs                    a client that makes calls now and then
+// Write budgets in the policy file. A program needs this package for policies in Go, or to share one budget among
+// Retriers (interceptor.WithBudget): [New] makes one of a config.
 //
-// [Unlimited] and [Empty] stand where another library has nil. All take the time as an argument,
-// start no goroutine and do no I/O, so that a client, a simulation and a test run the same code.
-// Package budget knows nothing of gRPC: who calls it decides what a failure is. The config of a budget may
-// change while calls use it: see [Reloadable].
+//	config              bounds                                    after                       choose it for
+//	[RatioConfig]       extra attempts, by the traffic            Finagle, Linkerd, AWS SDKs  nearly everything
+//	[ThrottleConfig]    extra attempts, by successes and failures gRPC's retryThrottling      a file shared with other gRPC clients
+//	[ConcurrentConfig]  extra attempts in flight                  Envoy                       few and long calls
+//	[RefundConfig]      extra attempts since the last successes   AWS SDKs                    a client that makes calls now and then
+//
+// For another rule, implement [Budget]: its example grants five extra attempts a minute.
 package budget
 
 import (
-	"sync/atomic"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// Budget is shared by calls; all of its methods are safe for concurrent use and none waits. They run under the lock of a
+// Budget is shared by calls. Its methods are safe for concurrent use, and don't wait. They run under the lock of a
 // call, so they must not use the Retrier or make calls.
 //
-// A call tells it of its start and end, of failed attempts in between, and asks before each
-// attempt but the first:
+// A Retrier reports what its calls do, and asks before each attempt but the first:
 //
-//	Start ─► attempt ─┬─► OK ──────────────────────────► Finish
-//	                  └─► Fail ─► Withdraw ─┬─► refused ► Finish
-//	                                        └─► extra attempt ─► Settle, or Return if it was not sent
+//	EventCallStarted ─► attempt ─┬─► OK ──────────────────────────────────────► EventCall…
+//	                             └─► EventAttemptFailed ─► Withdraw ─┬─► false ► EventCall…
+//	                                                                 └─► true ─► Settle, once
 //
-// The times of one budget come from one clock that never goes back and counts from any moment, [Now]
-// as a rule. They may lag behind each other a little, as times read by different goroutines do.
+// The times of a budget come from one monotonic clock. They may lag behind each other a little, as times read by
+// different goroutines do, and for a call that succeeds at once its end has the time of its start.
 type Budget interface {
-	// Start says that a call begins. Its first attempt is always free.
-	Start(now time.Duration)
-	// Fail says that an attempt ended in a failure that speaks against the server.
-	Fail(now time.Duration)
-	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging are one
-	// step: two callers never get the same last token.
-	Withdraw(now time.Duration, c Charge) (Permit, bool)
-	// Return gives back the permit of an extra attempt that was never sent.
-	Return(now time.Duration, p Permit)
-	// Settle says that the extra attempt of p has ended, and whether it helped: whether it succeeded,
-	// in the time that an attempt should take. Every permit that is not returned is settled, once.
-	Settle(now time.Duration, p Permit, helped bool)
-	// Finish says how a call ended: once for each Start, after its permits are settled. For a call
-	// that succeeded at once, now may be as old as its start.
-	Finish(now time.Duration, e End)
-	// Balance is how many extra attempts of cost 1 would be granted now. It is a reading for people
-	// and metrics: to decide by it, and then to withdraw, is a race. It is never negative, and may
-	// be a fraction or infinite.
-	Balance(now time.Duration) float64
-	// Capacity is what Balance would be if nothing were spent or in flight.
-	Capacity(now time.Duration) float64
-	// Granted is how many withdrawals have been granted so far, those that were given back too.
-	Granted() uint64
-	// Denied is how many withdrawals have been refused so far.
-	Denied() uint64
+	// Observe reports an event of a call. Ignore events that you don't know.
+	Observe(now time.Time, e Event)
+	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls
+	// never get the same last token.
+	Withdraw(now time.Time, c Charge) (Permit, bool)
+	// Settle reports what has become of the extra attempt that p was granted for: once for each permit, and before the
+	// call ends.
+	Settle(now time.Time, p Permit, o Outcome)
+	// State is a reading for people and metrics. To decide by it, and then to withdraw, is a race.
+	State(now time.Time) State
 }
 
-// tally counts withdrawals.
-type tally struct{ granted, denied atomic.Uint64 }
+// Event is what a call reports to its budget.
+type Event uint8
 
-// Granted is how many withdrawals have been granted so far, those that were given back too.
-func (t *tally) Granted() uint64 { return t.granted.Load() }
-
-// Denied is how many withdrawals have been refused so far.
-func (t *tally) Denied() uint64 { return t.denied.Load() }
-
-// End is how a call ended.
-type End uint8
-
-// The ends.
+// The events. A call reports EventCallStarted once, and then exactly one of its ends.
 const (
-	EndFailed    End = iota // with a status other than OK
-	EndSucceeded            // with OK, after extra attempts were sent
-	EndAtOnce               // with OK, and no extra attempt was sent
+	EventCallStarted   Event = iota + 1 // the first attempt is always free
+	EventAttemptFailed                  // an attempt, the first too, ended in a failure that speaks against the server
+	EventCallSucceeded                  // a call ended with OK, and no extra attempt was sent
+	EventCallRecovered                  // a call ended with OK, after extra attempts were sent
+	EventCallFailed                     // a call ended with another status
 )
 
-// origin is where the clock of this process counts from.
-var origin = time.Now()
+// Charge is what an extra attempt is charged for.
+type Charge struct {
+	Kind Kind
+	// Factor multiplies the cost of the kind, for failures that are dearer or cheaper to retry than
+	// others. More than 0, at most 100; anything else counts as 1.
+	Factor float64
+}
 
-// Now is the clock that Retriers tell their budgets the time by: monotonic, and the same in the whole
-// process, so that Retriers may share a budget. Ask for a balance with it: b.Balance(budget.Now()).
-// It is a Duration, since a [time.Time] costs a third more to read, in every call.
-func Now() time.Duration { return time.Since(origin) }
+// Kind is what an extra attempt follows. The zero value means [KindFailure].
+type Kind uint8
 
-// At is what [Now] was at a time that [time.Now] has returned.
-func At(t time.Time) time.Duration { return t.Sub(origin) }
+// The kinds. Ratio and refund budgets charge them differently; a kind that they don't know costs what
+// KindTimeout costs.
+const (
+	// KindFailure follows a failure that was reported.
+	KindFailure Kind = iota + 1
+	// KindTimeout follows an attempt that has not answered in time. It may still be running, so that
+	// the server works on two: the dearest kind.
+	KindTimeout
+	// KindHedge runs in parallel to attempts that aren't late yet. The server works on both, so a ratio budget charges as
+	// much as for KindTimeout unless its config says otherwise. A refund budget charges what KindFailure costs.
+	KindHedge
+	// KindUnsent follows an attempt that provably never left this client. Ratio, throttle and refund budgets grant it for
+	// nothing, a concurrent one counts it as any other, and [Empty] refuses it. It follows the first attempt of a call: an
+	// extra attempt that was not sent has a permit, which its successor uses.
+	KindUnsent
+)
+
+// Permit is the right to send one extra attempt, from Withdraw to Settle. It may be copied. It is opaque but for Cost, in
+// which a budget of your own may keep any number.
+type Permit = balance.Permit
+
+// Outcome is what has become of an extra attempt.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OutcomeHelped Outcome = iota + 1 // it succeeded, in the time that an attempt should take
+	OutcomeFailed                    // it was sent, and did not help
+	OutcomeUnsent                    // it was never sent: what was charged for it must be given back
+)
+
+// State is a reading of a budget.
+type State struct {
+	Balance  float64 // extra attempts of cost 1 that would be granted now: never negative, may be a fraction or infinite
+	Capacity float64 // what Balance would be if nothing were spent or in flight
+	Granted  uint64  // withdrawals so far, those of attempts that were not sent too
+	Denied   uint64  // withdrawals that were refused so far
+}
+
+// Unlimited grants every extra attempt and counts nothing. Its balance and capacity are infinite.
+var Unlimited Budget = own{balance.Unlimited}
+
+// Empty grants no extra attempt. It is one value for the whole process, and so is its count of denials.
+var Empty Budget = own{balance.Empty}
+
+// New makes a budget; nil is the config of the budget that policies have which name none. The error lists every field that
+// is out of bounds. A config with a Fleet is refused, since only a Retrier has pools.
+func New(c Config) (Budget, error) {
+	b, err := balance.New(inside(c), nil)
+	if err != nil {
+		return nil, err
+	}
+	return own{b}, nil
+}
+
+// own is a budget of this package.
+type own struct{ inner balance.Budget }
+
+// Inner is the budget as the engine uses it.
+func (o own) Inner() balance.Budget { return o.inner }
+
+// Observe implements [Budget].
+func (o own) Observe(now time.Time, e Event) {
+	at := clock.At(now)
+	switch e {
+	case EventCallStarted:
+		o.inner.Start(at)
+	case EventAttemptFailed:
+		o.inner.Fail(at)
+	case EventCallSucceeded:
+		o.inner.Finish(at, balance.EndAtOnce)
+	case EventCallRecovered:
+		o.inner.Finish(at, balance.EndSucceeded)
+	case EventCallFailed:
+		o.inner.Finish(at, balance.EndFailed)
+	}
+}
+
+// Withdraw implements [Budget].
+func (o own) Withdraw(now time.Time, c Charge) (Permit, bool) {
+	return o.inner.Withdraw(clock.At(now), balance.Charge{Kind: balance.Kind(c.Kind), Factor: c.Factor})
+}
+
+// Settle implements [Budget].
+func (o own) Settle(now time.Time, p Permit, out Outcome) {
+	if at := clock.At(now); out == OutcomeUnsent {
+		o.inner.Return(at, p)
+	} else {
+		o.inner.Settle(at, p, out == OutcomeHelped)
+	}
+}
+
+// State implements [Budget].
+func (o own) State(now time.Time) State {
+	at := clock.At(now)
+	return State{Balance: o.inner.Balance(at), Capacity: o.inner.Capacity(at), Granted: o.inner.Granted(), Denied: o.inner.Denied()}
+}

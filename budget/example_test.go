@@ -5,96 +5,178 @@ package budget_test
 
 import (
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/stagger-go/stagger/budget"
 )
 
-// A hundred calls meet an outage. Each would like one more attempt; a tenth of them may, and the
-// reserve of 0.8 a second over five seconds lets four more.
-func ExampleNewRatio() {
-	b, err := budget.NewRatio(budget.DefaultRatio())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	now := budget.Now()
-	extra := 0
-	for range 100 {
-		b.Start(now)
-		b.Fail(now)
-		if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
-			extra++ // sent, and failed as well
-		}
-		b.Finish(now, budget.EndFailed)
-	}
-	fmt.Println(extra, "extra attempts,", b.Denied(), "denied")
-	// Output: 14 extra attempts, 86 denied
+// perMinute is a budget of one's own: so many extra attempts a minute, whatever calls there are.
+type perMinute struct {
+	limit uint64
+
+	mu     sync.Mutex // guards all below
+	minute time.Time  // when it began
+	spent  uint64
+	state  budget.State
 }
 
-// One backend of four is broken, and an extra attempt goes to another: it succeeds, pays for itself,
-// and the budget never runs dry.
-func ExampleRatio_Settle() {
-	b, err := budget.NewRatio(budget.DefaultRatio())
-	if err != nil {
-		fmt.Println(err)
-		return
+// Observe has nothing to do: calls earn nothing.
+func (b *perMinute) Observe(time.Time, budget.Event) {}
+
+func (b *perMinute) Withdraw(now time.Time, _ budget.Charge) (budget.Permit, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.minute) >= time.Minute {
+		b.minute, b.spent = now, 0
 	}
-	now := budget.Now()
-	for i := range 1000 {
-		b.Start(now)
-		if i%4 == 0 {
-			if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
-				b.Settle(now, p, true)
-			}
-		}
-		b.Finish(now, budget.EndAtOnce)
+	if b.spent >= b.limit {
+		b.state.Denied++
+		return budget.Permit{}, false
 	}
-	fmt.Println(b.Denied(), "denied, balance", b.Balance(now))
-	// Output: 0 denied, balance 104
+	b.spent++
+	b.state.Granted++
+	return budget.Permit{}, true
 }
 
-// With ten tokens extra attempts stop at five. One that succeeds adds a tenth.
-func ExampleNewThrottle() {
-	b, err := budget.NewThrottle(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1})
-	if err != nil {
-		fmt.Println(err)
-		return
+// Settle gives back what was not sent.
+func (b *perMinute) Settle(_ time.Time, _ budget.Permit, o budget.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o == budget.OutcomeUnsent && b.spent > 0 {
+		b.spent--
 	}
-	now := budget.Now()
-	for range 5 {
-		b.Fail(now)
-	}
-	_, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
-	fmt.Println(b.Tokens(), ok)
+}
 
-	b.Finish(now, budget.EndAtOnce)
-	_, ok = b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
-	fmt.Println(b.Tokens(), ok)
+func (b *perMinute) State(now time.Time) budget.State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.state
+	s.Capacity = float64(b.limit)
+	if s.Balance = s.Capacity; now.Sub(b.minute) < time.Minute {
+		s.Balance -= float64(b.spent)
+	}
+	return s
+}
+
+// A program gives it to its Retrier: interceptor.WithBudget("orders", b), for the policies that name orders.
+func ExampleBudget() {
+	var b budget.Budget = &perMinute{limit: 5}
+	outage(b, 100)
+	fmt.Printf("%+v\n", b.State(time.Now()))
+	// Output: {Balance:0 Capacity:5 Granted:5 Denied:95}
+}
+
+// outage has calls fail, which would each like one more attempt.
+func outage(b budget.Budget, calls int) {
+	now := time.Now()
+	for range calls {
+		b.Observe(now, budget.EventCallStarted)
+		b.Observe(now, budget.EventAttemptFailed)
+		if p, ok := b.Withdraw(now, budget.Charge{}); ok {
+			b.Settle(now, p, budget.OutcomeFailed)
+		}
+		b.Observe(now, budget.EventCallFailed)
+	}
+}
+
+// A hundred calls meet an outage. By the default, a tenth of them may have another attempt, and a reserve lets four more.
+func ExampleNew() {
+	for _, config := range []budget.Config{nil, budget.DefaultRatio(), budget.DefaultConcurrent(), budget.DefaultRefund()} {
+		b, err := budget.New(config)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		outage(b, 100)
+		s := b.State(time.Now())
+		fmt.Printf("%T: %d extra attempts, %d denied\n", config, s.Granted, s.Denied)
+	}
 	// Output:
-	// 5 false
-	// 5.1 true
+	// <nil>: 14 extra attempts, 86 denied
+	// budget.RatioConfig: 14 extra attempts, 86 denied
+	// budget.ConcurrentConfig: 100 extra attempts, 0 denied
+	// budget.RefundConfig: 100 extra attempts, 0 denied
 }
 
 // The error says what would be right, for every field.
-func ExampleNewRatio_badConfig() {
-	_, err := budget.NewRatio(budget.RatioConfig{Percent: 10, TimeoutCost: 0.5})
+func ExampleNew_badConfig() {
+	_, err := budget.New(budget.RatioConfig{Percent: 10, TimeoutCost: 0.5})
 	fmt.Println(err)
 	// Output:
 	// budget: Window 0s: must be 1s to 60s
 	// budget: TimeoutCost 0.5: must be 1 to 1000
 }
 
-func ExampleNew() {
-	for _, config := range []budget.Config{budget.DefaultRatio(), budget.DefaultConcurrent(), budget.DefaultRefund()} {
-		b, err := budget.New(config)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(config.Name(), b.Balance(budget.Now()))
+// One backend of four is broken, and an extra attempt goes to another: it succeeds, pays for itself,
+// and the budget never runs dry.
+func ExampleDefaultRatio() {
+	b, err := budget.New(budget.DefaultRatio())
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
+	now := time.Now()
+	for i := range 1000 {
+		b.Observe(now, budget.EventCallStarted)
+		if i%4 == 0 {
+			if p, ok := b.Withdraw(now, budget.Charge{}); ok {
+				b.Settle(now, p, budget.OutcomeHelped)
+			}
+		}
+		b.Observe(now, budget.EventCallRecovered)
+	}
+	s := b.State(now)
+	fmt.Println(s.Denied, "denied, balance", s.Balance)
+	// Output: 0 denied, balance 104
+}
+
+// With a hundred calls in flight, a fifth of them may have an extra attempt in flight.
+func ExampleDefaultConcurrent() {
+	b, err := budget.New(budget.DefaultConcurrent())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	for range 100 {
+		b.Observe(now, budget.EventCallStarted)
+	}
+	fmt.Println(b.State(now).Balance)
+	// Output: 20
+}
+
+// An outage empties the bucket, and then nothing is earned: no call succeeds.
+func ExampleDefaultRefund() {
+	b, err := budget.New(budget.DefaultRefund())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	outage(b, 1000)
+	s := b.State(time.Now())
+	fmt.Println(s.Granted, "extra attempts,", s.Denied, "denied")
+	// Output: 100 extra attempts, 900 denied
+}
+
+// With ten tokens extra attempts stop at five. A call that succeeds adds a tenth.
+func ExampleThrottleConfig() {
+	b, err := budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	for range 5 {
+		b.Observe(now, budget.EventAttemptFailed)
+	}
+	_, ok := b.Withdraw(now, budget.Charge{})
+	fmt.Println(b.State(now).Balance, ok)
+
+	b.Observe(now, budget.EventCallSucceeded)
+	_, ok = b.Withdraw(now, budget.Charge{})
+	fmt.Println(b.State(now).Balance, ok)
 	// Output:
-	// ratio 4
-	// concurrent 3
-	// refund 100
+	// 0 false
+	// 0.1 true
 }

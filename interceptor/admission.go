@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -43,7 +43,7 @@ func timeLeft(ctx context.Context, start time.Duration) time.Duration {
 	if !limited {
 		return attempts.Never
 	}
-	return budget.At(deadline) - start
+	return clock.At(deadline) - start
 }
 
 // AdmissionState is a reading of what admission knows of a method.

@@ -497,7 +497,7 @@ func TestAdmission_BudgetPanics(t *testing.T) {
 
 type panicking struct{ budget.Budget }
 
-func (panicking) Start(time.Duration) { panic("budget") }
+func (panicking) Observe(time.Time, budget.Event) { panic("budget") }
 
 func TestAdmission_BoundedMemory(t *testing.T) {
 	t.Parallel()

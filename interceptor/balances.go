@@ -7,16 +7,17 @@ import (
 	"time"
 	"weak"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// balance is a budget in the table. It never changes; another one takes its place.
+// keptBalance is a budget in the table. It never changes; another one takes its place.
 //
 //	new ──► in use ──── a sweep finds it fresh ────► idle ──── a sweep finds that nobody holds it, still fresh ────► dropped
 //	          ▲                                       │
 //	          └──────────────── a call ───────────────┘
-type balance struct {
-	budget budget.Reloadable
+type keptBalance struct {
+	budget balance.Reloadable
 	used   *heldBudget              // nil while it is idle
 	held   weak.Pointer[heldBudget] // by calls, or used
 
@@ -26,13 +27,7 @@ type balance struct {
 
 // heldBudget is a budget as calls hold it, from their start to their end. Counting them would have all calls write to
 // one place. The garbage collector knows without that when nobody holds it any more.
-type heldBudget struct{ budget.Reloadable }
-
-// Confirm implements [budget.Confirmer], which the balance may be.
-func (h *heldBudget) Confirm(now time.Duration, p budget.Permit) bool {
-	c, ok := h.Reloadable.(budget.Confirmer)
-	return !ok || c.Confirm(now, p)
-}
+type heldBudget struct{ balance.Reloadable }
 
 // find returns the balance for a key; nil if there is none, or it is idle.
 func (b *budgets) find(key budgetKey) *heldBudget {
@@ -42,9 +37,9 @@ func (b *budgets) find(key budgetKey) *heldBudget {
 	return nil
 }
 
-func (b *budgets) load(key budgetKey) (*balance, bool) {
+func (b *budgets) load(key budgetKey) (*keptBalance, bool) {
 	found, _ := b.table.Load(key)
-	kept, ok := found.(*balance)
+	kept, ok := found.(*keptBalance)
 	return kept, ok
 }
 
@@ -66,19 +61,19 @@ func (b *budgets) hold(key budgetKey) *heldBudget {
 }
 
 // store puts a balance that is in use into the table; is says what it is beside that.
-func (b *budgets) store(key budgetKey, held *heldBudget, is *balance) *heldBudget {
-	b.table.Store(key, &balance{budget: held.Reloadable, used: held, held: weak.Make(held), made: is.made, counted: is.counted})
+func (b *budgets) store(key budgetKey, held *heldBudget, is *keptBalance) *heldBudget {
+	b.table.Store(key, &keptBalance{budget: held.Reloadable, used: held, held: weak.Make(held), made: is.made, counted: is.counted})
 	return held
 }
 
 // add adds a balance. It requires Retrier.reloading.
-func (b *budgets) add(key budgetKey, own budget.Reloadable) *heldBudget {
+func (b *budgets) add(key budgetKey, own balance.Reloadable) *heldBudget {
 	if b.count >= max(b.sweepAt, leastSwept) {
-		used := b.sweep(budget.Now())
+		used := b.sweep(clock.Now())
 		b.sweepAt = b.count + max(used, leastSwept)
 	}
 	b.count++
-	return b.store(key, &heldBudget{own}, &balance{made: budget.Now(), counted: b.counts.place(key)})
+	return b.store(key, &heldBudget{own}, &keptBalance{made: clock.Now(), counted: b.counts.place(key)})
 }
 
 // leastSwept is the number of balances below which none is dropped.
@@ -89,12 +84,12 @@ const leastSwept = 100
 func (b *budgets) sweep(now time.Duration) (used int) {
 	b.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
-		kept, _ := v.(*balance)
+		kept, _ := v.(*keptBalance)
 		switch {
 		case b.replaced.before(key, now) || !kept.budget.Fresh(now): // one that begins with nothing is not fresh
 			used++
 		case kept.used != nil:
-			b.table.Store(key, &balance{budget: kept.budget, held: kept.held, made: kept.made, counted: kept.counted})
+			b.table.Store(key, &keptBalance{budget: kept.budget, held: kept.held, made: kept.made, counted: kept.counted})
 		case kept.held.Value() == nil:
 			b.drop(key, kept)
 		}
@@ -104,7 +99,7 @@ func (b *budgets) sweep(now time.Duration) (used int) {
 }
 
 // drop takes a balance out of the table. Its counts stay. It requires Retrier.reloading.
-func (b *budgets) drop(key budgetKey, kept *balance) {
+func (b *budgets) drop(key budgetKey, kept *keptBalance) {
 	b.table.Delete(key)
 	b.counts.keep(kept)
 	b.count--
@@ -124,15 +119,15 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 	}
 	b.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
-		kept, _ := v.(*balance)
+		kept, _ := v.(*keptBalance)
 		rule := rules[key.name]
 		switch before, ok := changed[key.name]; {
 		case !ok || before.config.Name() != key.kind || key.source != budgetOfPolicies: // it is as it was, or of a service config
 		case before.alike(rule):
-			_ = kept.budget.Reload(budget.Now(), rule.settings(key.shadow)) // it has been checked
+			_ = kept.budget.Reload(clock.Now(), rule.settings(key.shadow)) // it has been checked
 		default:
 			b.drop(key, kept)
-			b.replaced.add(key, budget.Now())
+			b.replaced.add(key, clock.Now())
 		}
 		return true
 	})

@@ -6,7 +6,7 @@ package interceptor
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 )
 
 // drainTime is how long after a change those balances begin with nothing that take the place of others: the longest
@@ -89,7 +89,7 @@ func (r *Retrier) replacesBefore(key budgetKey, now time.Duration) bool {
 		return false
 	}
 	other := key
-	for _, other.kind = range budget.Names() {
+	for _, other.kind = range balance.Names() {
 		for _, other.source = range []string{budgetOfPolicies, budgetOfServiceConfig} {
 			if found, ok := r.budgets.load(other); ok && other != key && found.made < changed {
 				return true

@@ -56,6 +56,7 @@ func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *int
 		tb.Fatal(err)
 	}
 	knowLatency(r, nil)
+	tb.Cleanup(r.Close)
 	return r
 }
 

@@ -6,7 +6,7 @@ package interceptor
 import (
 	"maps"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 )
 
 // countBalances adds up what the balances of the table have counted, and those that were dropped.
@@ -15,7 +15,7 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 	defer r.reloading.Unlock()
 	sums := maps.Clone(r.budgets.counts.places)
 	r.budgets.table.Range(func(_, v any) bool {
-		kept, _ := v.(*balance)
+		kept, _ := v.(*keptBalance)
 		sums[kept.counted] = sums[kept.counted].plus(withdrawalsOf(kept.budget))
 		return true
 	})
@@ -25,7 +25,7 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 // withdrawals are how many were granted and refused.
 type withdrawals struct{ granted, denied uint64 }
 
-func withdrawalsOf(b budget.Budget) withdrawals { return withdrawals{b.Granted(), b.Denied()} }
+func withdrawalsOf(b balance.Budget) withdrawals { return withdrawals{b.Granted(), b.Denied()} }
 
 func (w withdrawals) plus(more withdrawals) withdrawals {
 	return withdrawals{w.granted + more.granted, w.denied + more.denied}
@@ -60,7 +60,7 @@ func (c *budgetCounts) place(key budgetKey) budgetKey {
 }
 
 // keep adds the counts of a balance that is dropped. What has counted nothing gives its place to another.
-func (c *budgetCounts) keep(b *balance) {
+func (c *budgetCounts) keep(b *keptBalance) {
 	sum := c.places[b.counted].plus(withdrawalsOf(b.budget))
 	if sum == (withdrawals{}) && b.counted.target != otherTarget {
 		delete(c.places, b.counted)

@@ -11,16 +11,18 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/lease"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
-	given  map[string]budget.Budget // by name, from WithBudget; fixed after New
-	leases leases
-	table  sync.Map // budgetKey → *balance; changed under Retrier.reloading
+	given map[string]balance.Budget // by name, from WithBudget; fixed after New
+	pools *lease.Pools              // nil without a fleet
+	table sync.Map                  // budgetKey → *keptBalance; changed under Retrier.reloading
 
 	rules    map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
 	replaced replacedBalances      // by the last reloads; the same
@@ -44,9 +46,9 @@ type budgetUser struct {
 
 // budgetFor returns the budget that pays for a call. Calls in mode OBSERVE have balances of their own, and those in
 // mode OFF have none: they neither earn nor spend.
-func (r *Retrier) budgetFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions) budget.Budget {
+func (r *Retrier) budgetFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions) balance.Budget {
 	if o.mode == policy.ModeOff {
-		return budget.Unlimited
+		return balance.Unlimited
 	}
 	shadow := o.mode == policy.ModeObserve
 	given, cached := target(cc), of.cachedBudget(p, shadow)
@@ -63,10 +65,10 @@ func (r *Retrier) budgetFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, 
 
 // findBudget finds or makes the balance for a call. A policy without
 // retries needs none, unless the file throttles: then its successes and failures count too.
-func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, service func(*rules) string) budget.Budget {
+func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, service func(*rules) string) balance.Budget {
 	name := p.Budget()
 	if name == policy.NoBudget || p.MaxAttempts() < 2 && !of.throttled {
-		return budget.Unlimited
+		return balance.Unlimited
 	}
 	if own := r.budgets.given[name]; own != nil && !u.shadow { // nobody can make another one like it
 		return own
@@ -83,66 +85,56 @@ func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, servic
 }
 
 // make makes a balance.
-func (b *budgets) make(c budget.Config) (budget.Reloadable, error) {
-	if ratio, ok := c.(budget.RatioConfig); ok && b.leases.fleet != nil {
-		return budget.NewFleetRatio(ratio, &b.leases)
+func (b *budgets) make(c balance.Config) (balance.Reloadable, error) {
+	if b.pools != nil {
+		return balance.New(c, b.pools.Lease)
 	}
-	return budget.New(c)
+	return balance.New(c, nil)
 }
 
 // check refuses a config that no balance can be made of.
-func (b *budgets) check(name string, c budget.Config) error {
+func (b *budgets) check(name string, c balance.Config) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
 	}
-	pool := poolOf(c)
-	switch {
-	case pool.Name == "" || b.given[name] != nil:
-		return nil
-	case b.leases.fleet == nil:
+	if pool, _ := poolOf(c); pool != "" && b.given[name] == nil && b.pools == nil {
 		return fmt.Errorf("interceptor: budget %q: its reserve is leased from the pool %q, and nothing says where that is; "+
-			"add interceptor.WithFleet(redisbudget.New(client))", name, pool.Name)
-	}
-	if err := b.leases.Check(pool); err != nil {
-		return fmt.Errorf("interceptor: budget %q: pool %q: %w", name, pool.Name, err)
+			"add interceptor.WithFleet(fleet), with the fleet of redisbudget.New(client)", name, pool)
 	}
 	return nil
 }
 
-// lease leases the pools that budgets name. No lock may be held.
-func (b *budgets) lease(rules map[string]budgetRule) error {
+// lease leases the pools that budgets name before a call needs them, so that the pools know their clients, and sets their rates.
+func (b *budgets) lease(rules map[string]budgetRule) {
 	for name, rule := range rules {
-		if b.given[name] != nil {
-			continue
-		}
-		if err := b.leases.take(rule.config); err != nil {
-			return fmt.Errorf("interceptor: budget %q: %w", name, err)
+		if pool, perSecond := poolOf(rule.config); pool != "" && b.given[name] == nil {
+			_, _ = b.pools.Lease(pool, perSecond) // it cannot fail
 		}
 	}
-	return nil
+}
+
+// poolOf is the pool that a budget names, and its rate; "" if it names none.
+func poolOf(c balance.Config) (pool string, perSecond float64) {
+	if ratio, ok := c.(balance.RatioConfig); ok && ratio.Fleet != "" {
+		return ratio.Fleet, ratio.MinPerSecond
+	}
+	return "", 0
 }
 
 // newBudget makes a balance, or gives one that is there the settings that a service config has delivered.
 // It follows the newest rules: a reload may have come since the call read its own.
-func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*rules) string) budget.Budget {
+func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*rules) string) balance.Budget {
 	for {
 		of = of.newest(r.rules.Load())
 		u.service = service(of)
 		key, rule := of.budgetKey(name, u)
 		settings := rule.settings(u.shadow)
-		var b budget.Budget
-		var err error
-		if of.delivered() { // the pools of a file are leased when it is loaded
-			err = r.budgets.leases.take(settings)
-		}
-		if err == nil {
-			b, err = r.addBudget(of, key, settings)
-		}
+		b, err := r.addBudget(of, key, settings)
 		switch {
 		case errors.Is(err, errReloaded):
 		case err != nil: // of a service config: those of a file have been checked
 			r.warnOnce(&unusableBudget, name, name, err)
-			return budget.Empty
+			return balance.Empty
 		default:
 			return b
 		}
@@ -154,7 +146,7 @@ var errReloaded = errors.New("interceptor: there are newer rules")
 
 // addBudget does under the lock what newBudget says. Nothing of the user's runs in it. The error is errReloaded, or that
 // no balance can have these settings.
-func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config) (budget.Budget, error) {
+func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config) (balance.Budget, error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	if of.newest(r.rules.Load()) != of {
@@ -167,12 +159,12 @@ func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config) (b
 		if err != nil {
 			return nil, err
 		}
-		if now := budget.Now(); r.budgets.replaced.before(key, now) || of.delivered() && r.replacesBefore(key, now) {
+		if now := clock.Now(); r.budgets.replaced.before(key, now) || of.delivered() && r.replacesBefore(key, now) {
 			fresh.Drain(now)
 		}
 		b = r.budgets.add(key, fresh)
 	case of.delivered():
-		if err := b.Reload(budget.Now(), settings); err != nil { // it has no fleet
+		if err := b.Reload(clock.Now(), settings); err != nil { // it has no fleet
 			return nil, err
 		}
 	}

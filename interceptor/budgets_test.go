@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -130,7 +131,7 @@ func TestBudgetRetryThrottling_Stops(t *testing.T) {
 func TestBudget_GivenInCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		two, err := budget.NewRatio(budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5})
+		two, err := budget.New(budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,8 +144,9 @@ func TestBudget_GivenInCode(t *testing.T) {
 				_, _ = s.call(t.Context(), get)
 			}
 		}
-		if extra := srv.Count("*") - 4; extra != 2 || two.Denied() != 2 {
-			t.Errorf("%d extra attempts, %d denied; want 2 and 2", extra, two.Denied())
+		denied := two.State(time.Now()).Denied
+		if extra := srv.Count("*") - 4; extra != 2 || denied != 2 {
+			t.Errorf("%d extra attempts, %d denied; want 2 and 2", extra, denied)
 		}
 	})
 }
@@ -234,7 +236,7 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 
 func ExampleWithBudget() {
 	// One budget for two Retriers of a process: their clients call the same fleet.
-	shared, err := budget.NewRatio(budget.DefaultRatio())
+	shared, err := budget.New(budget.DefaultRatio())
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,8 +15,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -33,7 +34,7 @@ type call struct {
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
 	policy  *decision.Policy
-	budget  budget.Budget
+	budget  balance.Budget
 	known   methods.Known // of the method
 	running int           // attempts of the method when the first was sent without the engine
 	turned  bool          // the call was not admitted
@@ -79,7 +80,7 @@ func (c *call) adopt(now attempts.Now) {
 // limit begins the policy's timeout, which counts from the call's start, if it has not begun.
 func (c *call) limit() {
 	if timeout := c.policy.Spec().Timeout; timeout > 0 && c.cancel == nil {
-		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(budget.Now()-c.start))
+		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(clock.Now()-c.start))
 	}
 }
 
@@ -93,7 +94,7 @@ func (c *call) release() {
 // now is what the engine is told of the present.
 func (c *call) now() attempts.Now {
 	wall := time.Now()
-	now := attempts.Now{At: budget.At(wall), Wall: wall, Chance: c.retrier.random()}
+	now := attempts.Now{At: clock.At(wall), Wall: wall, Chance: c.retrier.random()}
 	now.Down, now.Outage = c.retrier.outages.look(c.cc, now.At)
 	return now
 }
@@ -270,7 +271,7 @@ func (c *call) catchUp() bool {
 	c.flags = c.options.follow(f.rules, c.policy, c.method, c.flags)
 	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
 	if !c.known.Any() {
-		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options, budget.Now())
+		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options, clock.Now())
 	}
 	if header := c.policy.IdempotencyKey(); header != "" {
 		before := c.ctx
@@ -279,7 +280,7 @@ func (c *call) catchUp() bool {
 	}
 	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method, &c.options); b != c.budget {
 		b.Start(c.start)
-		c.budget.Finish(budget.Now(), budget.EndFailed)
+		c.budget.Finish(clock.Now(), balance.EndFailed)
 		c.budget = b
 	}
 	return true
@@ -324,7 +325,7 @@ func (c *call) saysWaitForReady() (waits, says bool) {
 // sleep returns when the time has come, when the call's context ends or its connection is closed, when the mode or the
 // policies change, and, if it is to watch, as soon as the connection is not in TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {
-	delay := until - budget.Now()
+	delay := until - clock.Now()
 	interruption := c.retrier.waits.interruption()
 	if delay <= 0 || c.retrier.forbids(policy.ModeEnforce, c.method) != "" { // it may have changed since the engine has asked
 		return

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -116,7 +116,7 @@ func (c *call) failure(end attempts.End) *Error {
 		return nil
 	}
 	return &Error{
-		Attempts: end.Attempts, Elapsed: budget.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
+		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
 		err: err, last: end.Last,
 	}
 }

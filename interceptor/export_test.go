@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -44,8 +44,8 @@ func (r *Retrier) Outages() (n int) {
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
 	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
-	known := r.knownFor(r.rules.Load(), p, cc, method, &callOptions{}, budget.Now())
+	known := r.knownFor(r.rules.Load(), p, cc, method, &callOptions{}, clock.Now())
 	for range 40 {
-		known.Answered(budget.Now(), attempts.Answer{Took: usual, Accepted: true})
+		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}
 }

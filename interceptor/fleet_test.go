@@ -4,8 +4,11 @@
 package interceptor_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,47 +19,37 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/lease"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// distant is a pool that answers after a time, with up to so many tokens in all.
+// distant is a fleet that answers after a time, with up to so many tokens in all.
 type distant struct {
-	after time.Duration
+	after  time.Duration
+	meddle func(from string)
+
+	mu    sync.Mutex // guards all below
 	left  int64
 	asked int64 // in millionths
-	lease *lease.Lease
+	drawn []string
 }
 
-func (*distant) Check(budget.FleetConfig) error { return nil }
-
-func (d *distant) Lease(c budget.FleetConfig) (budget.Lease, error) {
-	if d.lease == nil {
-		d.lease = lease.New(c.PerSecond, budget.Now(), func() { go d.ask() })
-		d.ask()
+func (d *distant) Draw(ctx context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
+	if d.meddle != nil {
+		d.meddle("Fleet.Draw")
 	}
-	return d.lease, nil
-}
-
-func (d *distant) Pools() []budget.PoolState {
-	if d.lease == nil {
-		return nil
+	select {
+	case <-time.After(d.after):
+	case <-ctx.Done():
+		return 0, 0, ctx.Err()
 	}
-	return []budget.PoolState{{Name: "orders", Balance: float64(d.lease.Balance(budget.Now())) / 1e6}}
-}
-
-func (d *distant) ask() {
-	r, _, ok := d.lease.Next(budget.Now())
-	if !ok {
-		return
-	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.asked += r.Tokens
-	time.AfterFunc(d.after, func() {
-		granted := min(r.Tokens, d.left*1e6)
-		d.left -= granted / 1e6
-		d.lease.Answered(budget.Now(), r, lease.Answer{Tokens: granted})
-	})
+	d.drawn = append(d.drawn, fmt.Sprint(r.Pool, " ", r.PerSecond))
+	tokens = min(r.Tokens, d.left*1e6)
+	d.left -= tokens / 1e6
+	return tokens, 0, nil
 }
 
 // pooled is a policy whose budget has no reserve but the pool's, and waits of a second.
@@ -66,7 +59,7 @@ func pooled() policy.Config {
 	retry.Budget = "orders"
 	c := config(retry)
 	ratio := budget.DefaultRatio()
-	ratio.MinPerSecond, ratio.Fleet = 0, budget.FleetConfig{Name: "orders", PerSecond: 100}
+	ratio.MinPerSecond, ratio.Fleet = 100, "orders"
 	c.Budgets = []policy.BudgetSpec{{Name: "orders", Config: ratio}}
 	return c
 }
@@ -112,7 +105,7 @@ func TestWithFleet(t *testing.T) {
 func TestWithFleet_Missing(t *testing.T) {
 	t.Parallel()
 	set := mustSet(t, pooled())
-	if _, err := interceptor.New(set); err == nil || !strings.Contains(err.Error(), "interceptor.WithFleet(redisbudget.New(client))") {
+	if _, err := interceptor.New(set); err == nil || !strings.Contains(err.Error(), "interceptor.WithFleet(fleet), with the fleet of redisbudget.New(client)") {
 		t.Errorf("New: %v; want the line to add", err)
 	}
 	if _, err := interceptor.New(set, interceptor.WithFleet(nil)); err == nil {
@@ -143,7 +136,7 @@ func TestWithFleet_Observe(t *testing.T) {
 		}
 		c.Budgets[0].Config = func() budget.Config {
 			ratio := budget.DefaultRatio()
-			ratio.Percent, ratio.MinPerSecond, ratio.Fleet = 20, 0, budget.FleetConfig{Name: "orders", PerSecond: 100}
+			ratio.Percent, ratio.MinPerSecond, ratio.Fleet = 20, 100, "orders"
 			return ratio
 		}()
 		if err := retrier.Reload(mustSet(t, c)); err != nil {

@@ -40,8 +40,8 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/methods"
@@ -88,7 +88,7 @@ type Retrier struct {
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		single:      decision.New(policy.Spec{}),
-		budgets:     budgets{given: map[string]budget.Budget{}, rules: map[string]budgetRule{}},
+		budgets:     budgets{given: map[string]balance.Budget{}, rules: map[string]budgetRule{}},
 		random:      rand.Float64,
 		maxReplayed: defaultMaxReplayBytes,
 	}
@@ -113,9 +113,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	}
 	fresh := newRules(decision.Compile(set), budgetOfPolicies)
 	if err := fresh.check(&r.budgets); err != nil {
-		return nil, err
-	}
-	if err := r.budgets.lease(fresh.budgets); err != nil {
 		return nil, err
 	}
 	r.follow(fresh)
@@ -187,13 +184,16 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 // Close lets no attempt follow another from now on, for a service that stops: calls that wait for their next attempt
 // end at once, with the error of the last one and [policy.ReasonClosed], and so do calls whose attempt fails later.
 // Attempts that run go on, and so do calls that begin later; budgets keep their balances. It does not wait for calls,
-// and may be called more than once:
+// and may be called more than once. A Retrier with a fleet ([WithFleet]) asks its pools nothing more:
 //
 //	<-sigterm
 //	retrier.Close()
 //	server.GracefulStop() // which would wait for backoffs of the handlers' calls otherwise
 func (r *Retrier) Close() {
 	r.closed.Store(true)
+	if r.budgets.pools != nil {
+		r.budgets.pools.Close()
+	}
 	r.waits.recheck()
 }
 

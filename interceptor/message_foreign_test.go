@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -301,7 +300,7 @@ func TestMessageForeign_DeclarationPanics(t *testing.T) {
 		"after another's failed": {hedged(), down(), func(string, any) func() any { return func() any { panic("made") } }, nil}, // the caller's own
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			b := &till{purse: &purse{Budget: budget.Unlimited, grants: 10}}
+			b := &till{purse: &purse{grants: 10}}
 			paid(row.config)
 			play(t, row.config, func(t *testing.T, s scene) {
 				s.On(get, row.first, text("a"))

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -110,7 +110,7 @@ func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
 	e := c.event(a.number, status.Code(err), err)
 	e.Codes = nil
-	e.Start, e.Elapsed = time.Now().Add(a.began-budget.Now()), a.took
+	e.Start, e.Elapsed = time.Now().Add(a.began-clock.Now()), a.took
 	e.Peer, e.Place = a.report().from().Addr, string(place)
 	if a.hedge {
 		e.Hedges = 1
@@ -171,7 +171,7 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Even
 
 // callEvent adds the end of a call to its event.
 func callEvent(e Event, start, waited time.Duration, reason policy.Reason) Event {
-	e.Elapsed = budget.Now() - start
+	e.Elapsed = clock.Now() - start
 	e.Start, e.Delay, e.Reason = time.Now().Add(-e.Elapsed), waited, reason
 	return e
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/lease"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -66,19 +68,20 @@ func WithBudget(name string, b budget.Budget) Option {
 		if b == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a budget; for no limit give budget.Unlimited", name)
 		}
-		r.budgets.given[name] = b
+		r.budgets.given[name] = inside.Budget(b)
 		return nil
 	}
 }
 
 // WithFleet says where the pools are that a policy file's ratio budgets name (fleet): module budget/redisbudget has
-// them on Redis. A Retrier does not close f.
+// them on Redis. The Retrier asks in the background, until it is closed. That a pool cannot be used any more is a
+// warning, and that it can again a note ([Observer]); [Retrier.State] says more.
 func WithFleet(f budget.Fleet) Option {
 	return func(r *Retrier) error {
 		if f == nil {
 			return errors.New("interceptor: WithFleet(nil): must be a fleet; for no pool leave the option out")
 		}
-		r.budgets.leases.fleet = f
+		r.budgets.pools = lease.NewPools(f, r.notePool)
 		return nil
 	}
 }

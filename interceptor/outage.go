@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
@@ -36,7 +36,7 @@ func (o *outages) longestWait(ctx context.Context, p *decision.Policy) time.Dura
 	if inbound(ctx) == nil {
 		return wait
 	}
-	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(timeLeft(ctx, budget.Now()))))
+	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(timeLeft(ctx, clock.Now()))))
 }
 
 // maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it.

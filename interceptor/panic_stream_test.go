@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -50,7 +49,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 		for _, culprit := range culprits {
 			t.Run(strings.ReplaceAll(mode+"/"+culprit, " ", "_"), func(t *testing.T) {
 				p := &panics{
-					fuse: &fuse{limit: 10}, till: &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}, culprit: culprit,
+					fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}, culprit: culprit,
 				}
 				options := append(p.options(true), described(t))
 				play(t, row.config, func(t *testing.T, s scene) {

@@ -33,9 +33,11 @@ type till struct {
 	settled int
 }
 
-func (b *till) Settle(now time.Duration, p budget.Permit, helped bool) {
-	b.count(&b.settled)
-	b.purse.Settle(now, p, helped)
+func (b *till) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
+	if o != budget.OutcomeUnsent {
+		b.count(&b.settled)
+	}
+	b.purse.Settle(now, p, o)
 }
 
 // held is what calls have got from their gates and not given back; "" for nothing.
@@ -95,25 +97,28 @@ type panickingBudget struct {
 	world *panics
 }
 
-func (b panickingBudget) Start(now time.Duration) { b.till.Start(now); b.world.blame("start") }
-func (b panickingBudget) Fail(now time.Duration)  { b.till.Fail(now); b.world.blame("fail") }
-
-func (b panickingBudget) Return(now time.Duration, p budget.Permit) {
-	b.till.Return(now, p)
-	b.world.blame("return")
+func (b panickingBudget) Observe(now time.Time, e budget.Event) {
+	b.till.Observe(now, e)
+	switch e {
+	case budget.EventCallStarted:
+		b.world.blame("start")
+	case budget.EventAttemptFailed:
+		b.world.blame("fail")
+	default:
+		b.world.blame("finish")
+	}
 }
 
-func (b panickingBudget) Settle(now time.Duration, p budget.Permit, helped bool) {
-	b.till.Settle(now, p, helped)
-	b.world.blame("settle")
+func (b panickingBudget) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
+	b.till.Settle(now, p, o)
+	if o == budget.OutcomeUnsent {
+		b.world.blame("return")
+	} else {
+		b.world.blame("settle")
+	}
 }
 
-func (b panickingBudget) Finish(now time.Duration, e budget.End) {
-	b.till.Finish(now, e)
-	b.world.blame("finish")
-}
-
-func (b panickingBudget) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+func (b panickingBudget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
 	b.world.blame("withdraw")
 	return b.till.Withdraw(now, c)
 }
@@ -175,7 +180,7 @@ func TestUnaryPanic(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					p := &panics{
-						fuse: &fuse{limit: 10}, till: &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}, culprit: culprit,
+						fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}, culprit: culprit,
 					}
 					r := mustNew(t, mustSet(t, row.config), p.options(row.watched)...)
 					p.call(t, r, row.hangs)
@@ -235,7 +240,7 @@ func caught(f func()) (seen any) {
 func TestUnaryPanic_Goexit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &panics{fuse: &fuse{limit: 10}, till: &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}}
+		p := &panics{fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}}
 		c := hedged()
 		paid(c)
 		r := mustNew(t, mustSet(t, c), p.options(true)...)
@@ -397,7 +402,7 @@ func TestStreamPanic_LeavesNothing(t *testing.T) {
 			for number := 1; number <= 2; number++ {
 				for how, goexit := range map[string]bool{"panics": false, "calls Goexit": true} {
 					t.Run(fmt.Sprintf("%s/%s of attempt %d %s", mode, method, number, how), func(t *testing.T) {
-						f, b := &fuse{limit: 99}, &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}
+						f, b := &fuse{limit: 99}, &till{purse: &purse{grants: 99}}
 						play(t, c, func(t *testing.T, s scene) {
 							panickingStream(t, s, method, number, goexit)
 							if left := held(s.retrier, f, b); left != "" || s.retrier.Replayed() != 0 {
@@ -418,7 +423,7 @@ func (lateSender) SendMsg(any) error { time.Sleep(time.Second); panic("inner") }
 
 // The call ends when the attempts that run have ended, and observers are told of them before.
 func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
-	b := &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}
+	b := &till{purse: &purse{grants: 99}}
 	c := hedged()
 	paid(c)
 	play(t, c, func(t *testing.T, s scene) {

@@ -46,24 +46,8 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 	if err := after.check(&r.budgets); err != nil {
 		return nil, nil, err
 	}
-	if err := r.budgets.lease(after.budgets); err != nil {
-		return nil, nil, err
-	}
 	before = r.follow(after)
-	r.setRates()
 	return before, after, nil
-}
-
-// setRates gives the pools the rates of the newest rules: another reload may have set its own since this one's pools
-// were leased.
-func (r *Retrier) setRates() {
-	for {
-		newest := r.rules.Load()
-		_ = r.budgets.lease(newest.budgets) // it has leased them before
-		if r.rules.Load() == newest {
-			return
-		}
-	}
 }
 
 // follow puts rules in the place of those that the Retrier follows, which it returns, and gives the balances their
@@ -74,6 +58,7 @@ func (r *Retrier) follow(fresh *rules) (before *rules) {
 	if !r.ownMaxWaiting {
 		r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))
 	}
+	r.budgets.lease(fresh.budgets)
 	r.budgets.reload(fresh.budgets)
 	fresh.since = time.Now()
 	before = r.rules.Swap(fresh)

@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -34,7 +35,7 @@ type rules struct {
 
 // budgetRule says how a budget is made, and which calls share a balance.
 type budgetRule struct {
-	config budget.Config
+	config balance.Config
 	scope  policy.Scope
 	source string
 }
@@ -45,9 +46,9 @@ func (b budgetRule) alike(other budgetRule) bool {
 }
 
 // settings are the config of a balance. A shadow has no part of a fleet's pool, which pays for what is sent.
-func (b budgetRule) settings(shadow bool) budget.Config {
-	if ratio, ok := b.config.(budget.RatioConfig); ok && shadow {
-		ratio.Fleet = budget.FleetConfig{}
+func (b budgetRule) settings(shadow bool) balance.Config {
+	if ratio, ok := b.config.(balance.RatioConfig); ok && shadow && ratio.Fleet != "" {
+		ratio.Fleet, ratio.MinPerSecond = "", 0
 		return ratio
 	}
 	return b.config
@@ -60,13 +61,13 @@ func newRules(set *decision.Set, source string) *rules {
 		r.cached[i].policy = p
 	}
 	r.balancing, _ = set.LoadBalancing()
-	r.budgets[""] = budgetRule{config: budget.Default(), scope: policy.ScopeTarget, source: source}
+	r.budgets[""] = budgetRule{config: balance.Default(), scope: policy.ScopeTarget, source: source}
 	if t := set.Config().Throttling; t != nil {
-		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget, source: source}
+		r.budgets[""] = budgetRule{config: inside.Config(*t), scope: policy.ScopeTarget, source: source}
 		r.throttled = true
 	}
 	for _, spec := range set.Config().Budgets {
-		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope, source: source}
+		r.budgets[spec.Name] = budgetRule{config: inside.Config(spec.Config), scope: spec.Scope, source: source}
 		r.perService = r.perService || spec.Scope == policy.ScopeService
 	}
 	return r
@@ -136,7 +137,7 @@ type cachedBudget struct{ first atomic.Pointer[targetBudget] }
 // targetBudget is the budget for a target.
 type targetBudget struct {
 	target string
-	budget budget.Budget
+	budget balance.Budget
 }
 
 // own reports whether a policy is one of these rules; those of single calls are of none.
@@ -158,7 +159,7 @@ func (r *rules) cachedBudget(p *decision.Policy, shadow bool) *cachedBudget {
 }
 
 // load returns nil if it holds no budget for the target.
-func (c *cachedBudget) load(target string) budget.Budget {
+func (c *cachedBudget) load(target string) balance.Budget {
 	if c == nil {
 		return nil
 	}
@@ -169,7 +170,7 @@ func (c *cachedBudget) load(target string) budget.Budget {
 }
 
 // store keeps the first budget.
-func (c *cachedBudget) store(target string, b budget.Budget) {
+func (c *cachedBudget) store(target string, b balance.Budget) {
 	if c != nil && c.first.Load() == nil {
 		c.first.CompareAndSwap(nil, &targetBudget{target: target, budget: b})
 	}

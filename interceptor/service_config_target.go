@@ -14,7 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -203,7 +203,7 @@ func (t *targets) update(target string) *targetConfig {
 	if !now.agree {
 		now.config = nil
 	}
-	now.changed = budget.Now()
+	now.changed = clock.Now()
 	if before := t.load(target); before != nil && before.config == now.config {
 		now.changed = before.changed
 	}

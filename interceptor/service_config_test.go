@@ -254,7 +254,7 @@ func TestServiceConfig_MaxCallAttemptsOfTheConnection(t *testing.T) {
 // The first call begins without a policy; the file's throttle counts it all the same. Then its policy names
 // another budget.
 func TestServiceConfig_FirstBudgetIsFinished(t *testing.T) {
-	p := &purse{Budget: budget.Unlimited, grants: 9}
+	p := &purse{grants: 9}
 	set := mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})
 	playLive(t, set, func(t *testing.T, s scene) {
 		s.Default(down())

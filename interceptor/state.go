@@ -9,7 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,8 +31,8 @@ type State struct {
 	Waiting    int // how many calls wait between attempts now
 	MaxWaiting int // how many may
 	Budgets    []BudgetState
-	Pools      []budget.PoolState // of the fleet ([WithFleet]), by name; whoever else uses the fleet reads the same
-	Admission  []AdmissionState   // of each method that has it and that calls have used so far, by target and method
+	Pools      []PoolState      // that budgets lease from ([WithFleet]), by name
+	Admission  []AdmissionState // of each method that has it and that calls have used so far, by target and method
 }
 
 // State reads the Retrier. It is safe for concurrent use.
@@ -41,7 +42,7 @@ func (r *Retrier) State() State {
 		Policies: rules.set.Set, Since: rules.since, MaxAttempts: r.attemptLimit(), Warnings: r.warnings(),
 		Mode: max(rules.set.Mode(), switches.all.Mode), Switches: switches.list(),
 		Waiting: r.waitLimit.count(), MaxWaiting: int(r.waitLimit.slots.Load()),
-		Pools: r.budgets.leases.Pools(), Admission: r.admissions(),
+		Pools: r.pools(), Admission: r.admissions(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err
@@ -58,7 +59,7 @@ func (r *Retrier) State() State {
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
-	Kind    string // one of budget.Names; "" for one of your own from [WithBudget]
+	Kind    string // ratio, throttle, concurrent or refund; "" for one of your own from [WithBudget]
 	Source  string // who describes it, for two may have one name: "policies", "service_config" (a resolver), "option" ([WithBudget])
 	Target  string // whose calls share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that nothing but calls name
@@ -85,7 +86,7 @@ const (
 // budgetStates reads the budgets of the Retrier that calls have used so far, in the order of name, target and
 // service, the shadow of a balance after it; those from [WithBudget] have no target. It says which cannot be read.
 func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic) {
-	now, counted := budget.Now(), r.countBalances()
+	now, counted := clock.Now(), r.countBalances()
 	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
 			Name: key.name, Kind: key.kind, Source: key.source, Target: key.target, Service: key.service, Shadow: key.shadow,
@@ -106,7 +107,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	}
 	r.budgets.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
-		kept, _ := v.(*balance)
+		kept, _ := v.(*keptBalance)
 		s := state(key, counted[key]) // nothing if another one counts
 		s.Balance, s.Capacity = kept.budget.Balance(now), kept.budget.Capacity(now)
 		list = append(list, s)
@@ -128,17 +129,10 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 }
 
 // givenKey names a budget from WithBudget.
-func givenKey(name string, b budget.Budget) budgetKey {
+func givenKey(name string, b balance.Budget) budgetKey {
 	key := budgetKey{name: name, source: budgetOfOption}
-	switch b.(type) {
-	case *budget.Ratio:
-		key.kind = budget.RatioConfig{}.Name()
-	case *budget.Throttle:
-		key.kind = budget.ThrottleConfig{}.Name()
-	case *budget.Concurrent:
-		key.kind = budget.ConcurrentConfig{}.Name()
-	case *budget.Refund:
-		key.kind = budget.RefundConfig{}.Name()
+	if own, ok := b.(balance.Reloadable); ok {
+		key.kind = own.Kind()
 	}
 	return key
 }

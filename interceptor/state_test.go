@@ -77,7 +77,6 @@ func TestObserverAttach(t *testing.T) {
 // counted is a budget with readings.
 type counted struct{ *purse }
 
-func (counted) Balance(time.Duration) float64  { return 7 }
-func (counted) Capacity(time.Duration) float64 { return 9 }
-func (counted) Granted() uint64                { return 5 }
-func (counted) Denied() uint64                 { return 3 }
+func (counted) State(time.Time) budget.State {
+	return budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}
+}

@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/streams"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -75,7 +75,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		ctx = o.assignCriticality(r.withBackends(ctx, cc, p, o.maxAttempts, flags), p)
 		c := call{
 			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, &o),
-			options: o, flags: flags, with: with, start: budget.Now(),
+			options: o, flags: flags, with: with, start: clock.Now(),
 		}
 		c.known = r.knownFor(of, p, cc, method, &o, c.start)
 		if single(p, &o, flags) {

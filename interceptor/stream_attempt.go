@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/streams"
 )
 
@@ -193,7 +193,7 @@ func (s *stream) schedule(a *streams.Acts) {
 // arm sets the timer. s.mu must be held.
 func (s *stream) arm(at time.Duration) {
 	s.armed = at
-	switch in := at - budget.Now(); {
+	switch in := at - clock.Now(); {
 	case in <= 0:
 		go s.wake() // a timer of nothing adds nothing, and two at once crash the race detector in a synctest bubble
 	case s.timer == nil:

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -315,7 +314,7 @@ func TestStreamAttempt_Budget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			retry := hasty()
 			retry.Budget = ""
-			p := &purse{Budget: budget.Unlimited, grants: 9}
+			p := &purse{grants: 9}
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(get, row.script...)
 				stream := s.open(t, t.Context(), serverStream)
@@ -333,7 +332,7 @@ func TestStreamAttempt_Budget(t *testing.T) {
 func TestStreamAttempt_PermitReturnedAtCommit(t *testing.T) {
 	retry := hasty()
 	retry.Budget = ""
-	p := &purse{Budget: budget.Unlimited, grants: 9}
+	p := &purse{grants: 9}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(1050*ms), say("a"), testserver.Pause(time.Hour)))
 		stream := s.open(t, t.Context(), serverStream)

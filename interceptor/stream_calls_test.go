@@ -19,7 +19,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -161,7 +160,7 @@ func TestStreamCalls_HeaderThenCancel(t *testing.T) {
 func TestStreamCalls_AnswerTime(t *testing.T) {
 	retry := hasty()
 	retry.Budget = ""
-	p := &purse{Budget: budget.Unlimited, grants: 9}
+	p := &purse{grants: 9}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.Pause(500*ms), say("a"), testserver.Pause(time.Hour), say("b")))
 		stream := s.open(t, t.Context(), bidiStream)

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
@@ -43,7 +42,7 @@ func TestStreamCommit_LateAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			retry := hasty()
 			retry.Budget = ""
-			p := &purse{Budget: budget.Unlimited, grants: 9}
+			p := &purse{grants: 9}
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.SendHeader(nil), testserver.Pause(row.takes), say("a")))
 				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))

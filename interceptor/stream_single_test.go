@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -136,7 +135,7 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 	for name, of := range singles() {
 		t.Run(name, func(t *testing.T) {
 			c, options := of()
-			f, b := &fuse{limit: 10}, &till{purse: &purse{Budget: budget.Unlimited, grants: 99}}
+			f, b := &fuse{limit: 10}, &till{purse: &purse{grants: 99}}
 			p := &panics{fuse: f, till: b}
 			play(t, c, func(t *testing.T, s scene) {
 				ctx, cancel := context.WithCancel(t.Context())

@@ -413,7 +413,7 @@ func TestStream_Refused(t *testing.T) {
 			if row.retry != nil {
 				row.retry(&retry)
 			}
-			p := &purse{Budget: nil, grants: 0}
+			p := &purse{grants: 0}
 			play(t, config(retry), func(t *testing.T, s scene) {
 				s.On(row.method, down())
 				ctx := t.Context()

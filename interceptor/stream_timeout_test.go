@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -95,7 +94,7 @@ func TestStreamTimeout_BesideBudget(t *testing.T) {
 		if d := s.decisions[0]; !d.TimedOut || d.Reason != policy.ReasonHedge {
 			t.Errorf("%+v", d)
 		}
-		want := fmt.Sprintf("asked [%v], failed 1, returned 0, refunded 1, ok 1, bad 0", budget.KindTimeout)
+		want := "asked [timeout], failed 1, returned 0, refunded 1, ok 1, bad 0"
 		if purse.String() != want {
 			t.Errorf("the budget: %v; want %s", purse, want)
 		}

@@ -10,8 +10,9 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/methods"
 )
 
@@ -38,7 +39,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			ctx = r.startCall(ctx, method, cc, p, &options)
 		}
 		ctx = options.assignCriticality(r.withBackends(ctx, cc, p, options.maxAttempts, flags), p)
-		b, start := r.budgetFor(of, p, cc, method, &options), budget.Now()
+		b, start := r.budgetFor(of, p, cc, method, &options), clock.Now()
 		known := r.knownFor(of, p, cc, method, &options, start)
 		adopted := flags&fast != 0 && !r.watched && !r.observers.Load().attempts && !r.leftRunning.Load()
 		running, left := 1, attempts.Never
@@ -76,7 +77,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // invokeFirst makes the first attempt of a call, which has been admitted, and tells the budget of the call's start and,
 // unless it has failed, budget and admission of its end.
 func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b budget.Budget, known *methods.Known, answer attempts.Answer, start time.Duration,
+	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b balance.Budget, known *methods.Known, answer attempts.Answer, start time.Duration,
 ) (err error) {
 	returned := false
 	defer func() {
@@ -84,7 +85,7 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 			return
 		}
 		known.Left(start, attempts.Lost{}) // an inner interceptor panics, or the budget
-		b.Finish(budget.Now(), budget.EndFailed)
+		b.Finish(clock.Now(), balance.EndFailed)
 	}()
 	b.Start(start)
 	err = invoke(firstAttempt(ctx), method, req, reply, cc, options.forAttempt(a)...)
@@ -93,7 +94,7 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 		return err
 	}
 	if known.Any() {
-		now := budget.Now()
+		now := clock.Now()
 		if known.Admits() {
 			if u := utilization(a.trailer); u > 0 {
 				known.Reported(now, u)
@@ -102,7 +103,7 @@ func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 		answer.Took = now - start
 		known.Answered(now, answer)
 	}
-	b.Finish(start, budget.EndAtOnce)
+	b.Finish(start, balance.EndAtOnce)
 	return err
 }
 

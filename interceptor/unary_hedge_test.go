@@ -25,7 +25,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -115,7 +114,7 @@ func TestUnaryHedge_CancelAtAnyTime(t *testing.T) {
 			"mixed":   {testserver.Hang(), down().Delay(50 * ms), text("not before").Delay(time.Minute)},
 		} {
 			t.Run(strings.ReplaceAll(name+"/"+script, " ", "_"), func(t *testing.T) {
-				f, b := &fuse{limit: 1000}, &till{purse: &purse{Budget: budget.Unlimited, grants: 1000}}
+				f, b := &fuse{limit: 1000}, &till{purse: &purse{grants: 1000}}
 				play(t, c, func(t *testing.T, s scene) {
 					for after := range 2400 / 25 {
 						after := time.Duration(after) * 25 * ms

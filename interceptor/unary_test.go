@@ -19,7 +19,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -306,7 +305,7 @@ func quietly(t *testing.T, test func(t *testing.T, s scene, p *purse)) {
 	retry := plain()
 	retry.Budget = ""
 	synctest.Test(t, func(t *testing.T) {
-		p := &purse{Budget: budget.Unlimited, grants: 9}
+		p := &purse{grants: 9}
 		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithBudget("", p))}
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		test(t, s, p)

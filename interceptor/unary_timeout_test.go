@@ -31,11 +31,9 @@ func hasty() policy.RetrySpec {
 
 // purse is a budget that counts; it grants what it is told to.
 type purse struct {
-	budget.Budget
-
 	mu                                           sync.Mutex // guards all below
 	grants                                       int
-	asked                                        []budget.Kind
+	asked                                        []string
 	started, failed, returned, refunded, ok, bad int
 }
 
@@ -45,31 +43,40 @@ func (p *purse) count(n *int) {
 	*n++
 }
 
-func (p *purse) Start(time.Duration)                 { p.count(&p.started) }
-func (p *purse) Fail(time.Duration)                  { p.count(&p.failed) }
-func (p *purse) Return(time.Duration, budget.Permit) { p.count(&p.returned) }
-
-func (p *purse) Settle(_ time.Duration, _ budget.Permit, helped bool) {
-	if helped {
-		p.count(&p.refunded)
+func (p *purse) Observe(_ time.Time, e budget.Event) {
+	switch e {
+	case budget.EventCallStarted:
+		p.count(&p.started)
+	case budget.EventAttemptFailed:
+		p.count(&p.failed)
+	case budget.EventCallFailed:
+		p.count(&p.bad)
+	default:
+		p.count(&p.ok)
 	}
 }
 
-func (p *purse) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+func (p *purse) Settle(_ time.Time, _ budget.Permit, o budget.Outcome) {
+	switch o {
+	case budget.OutcomeUnsent:
+		p.count(&p.returned)
+	case budget.OutcomeHelped:
+		p.count(&p.refunded)
+	default:
+	}
+}
+
+func (p *purse) Withdraw(_ time.Time, c budget.Charge) (budget.Permit, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = append(p.asked, c.Kind)
+	p.asked = append(p.asked, map[budget.Kind]string{
+		budget.KindFailure: "failure", budget.KindTimeout: "timeout", budget.KindHedge: "hedge", budget.KindUnsent: "unsent",
+	}[c.Kind])
 	p.grants--
-	return budget.Permit{Kind: c.Kind, At: now}, p.grants >= 0
+	return budget.Permit{}, p.grants >= 0
 }
 
-func (p *purse) Finish(_ time.Duration, e budget.End) {
-	if e != budget.EndFailed {
-		p.count(&p.ok)
-	} else {
-		p.count(&p.bad)
-	}
-}
+func (*purse) State(time.Time) budget.State { return budget.State{} }
 
 func (p *purse) String() string {
 	return fmt.Sprintf("asked %v, failed %d, returned %d, refunded %d, ok %d, bad %d",
@@ -94,7 +101,7 @@ func TestUnaryTimeout_Abandoned(t *testing.T) {
 }
 
 func TestUnaryTimeout_AnswerInBackoff(t *testing.T) {
-	p := &purse{Budget: budget.Unlimited, grants: 9}
+	p := &purse{grants: 9}
 	retry := hasty()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) {
@@ -166,7 +173,7 @@ func TestUnaryTimeout_GoesOn(t *testing.T) {
 }
 
 func TestUnaryTimeout_Charged(t *testing.T) {
-	p := &purse{Budget: budget.Unlimited, grants: 9}
+	p := &purse{grants: 9}
 	retry := hasty()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) {
@@ -210,7 +217,7 @@ func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 
 // The timeout and the answer come at the same instant, in every order the scheduler finds.
 func TestUnaryTimeout_Crossing(t *testing.T) {
-	p := &purse{Budget: budget.Unlimited, grants: 1 << 30}
+	p := &purse{grants: 1 << 30}
 	retry := hasty()
 	retry.Budget = ""
 	retry.Backoff.Initial, retry.Backoff.Max = 1, 1
@@ -236,7 +243,7 @@ func TestUnaryTimeout_LateAnswer(t *testing.T) {
 	two.Budget, two.MaxAttempts = "", 2
 	for delay, refunds := range map[time.Duration]int{time.Second: 1, time.Second + 1: 0} {
 		t.Run(delay.String(), func(t *testing.T) {
-			p := &purse{Budget: budget.Unlimited, grants: 9}
+			p := &purse{grants: 9}
 			play(t, config(two), func(t *testing.T, s scene) {
 				s.On(get, down(), text("").Delay(delay))
 				if _, err := s.call(t.Context(), get); err != nil {
@@ -255,7 +262,7 @@ var noCredentials = insecure.NewCredentials()
 // charged runs a test with hasty retries that a purse pays for.
 func charged(t *testing.T, test func(t *testing.T, s scene, p *purse), options ...interceptor.Option) {
 	t.Helper()
-	p := &purse{Budget: budget.Unlimited, grants: 99}
+	p := &purse{grants: 99}
 	retry := hasty()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) { test(t, s, p) }, append(options, interceptor.WithBudget("", p))...)

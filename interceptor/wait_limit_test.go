@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -138,7 +137,7 @@ func TestWaitLimit_NothingLost(t *testing.T) {
 	for name, c := range map[string]policy.Config{"retries": config(plain()), "hedges": hedged(), "beside": config(besides())} {
 		paid(c)
 		t.Run(name, func(t *testing.T) {
-			f, b := &fuse{limit: 1 << 30}, &till{purse: &purse{Budget: budget.Unlimited, grants: 1 << 30}}
+			f, b := &fuse{limit: 1 << 30}, &till{purse: &purse{grants: 1 << 30}}
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 					switch a.Number % 3 {

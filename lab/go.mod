@@ -3,11 +3,14 @@ module github.com/stagger-go/stagger/lab
 go 1.26.0
 
 require (
+	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/chromedp/cdproto v0.159.1
 	github.com/chromedp/chromedp v0.22.1
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.4
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stagger-go/stagger v0.0.0
+	github.com/stagger-go/stagger/budget/redisbudget v0.0.0
 	github.com/stagger-go/stagger/internal/tools/report v0.0.0
 	github.com/stagger-go/stagger/observe/otel v0.0.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
@@ -39,12 +42,14 @@ require (
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/schollz/progressbar/v3 v3.19.1 // indirect
+	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v4 v4.0.0 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -56,6 +61,8 @@ require (
 
 // The storms are developed with the library.
 replace github.com/stagger-go/stagger => ..
+
+replace github.com/stagger-go/stagger/budget/redisbudget => ../budget/redisbudget
 
 replace github.com/stagger-go/stagger/internal/tools/report => ../internal/tools/report
 

@@ -11,7 +11,9 @@ import (
 	"unicode"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/inside"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -65,8 +67,10 @@ func convertRatio(r *policyv1.RatioBudget) budget.RatioConfig {
 		c.Window = r.GetWindow().AsDuration()
 	}
 	if f := r.GetFleet(); f != nil {
-		c.Fleet = budget.FleetConfig{Name: f.GetName(), PerSecond: f.GetPerSecond()}
-		c.MinPerSecond = r.GetMinPerSecond() // 0 when absent
+		c.Fleet, c.MinPerSecond = f.GetName(), f.GetPerSecond()
+		if c.Fleet == "" { // which is reported
+			c.MinPerSecond = 0
+		}
 	}
 	return c
 }
@@ -114,37 +118,36 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		}
 		names[b.Name] = true
 		checkEnum(report, path+".scope", policyv1.BudgetScope(b.Scope))
-		switch b.Config.(type) {
-		case nil:
-		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig, budget.RefundConfig:
-			checkBudget(report, path+"."+b.Config.Name(), b.Config)
-			checkPool(report, path+".ratio.fleet", b.Config, pools)
+		switch config := inside.Config(b.Config); {
+		case b.Config == nil:
+		case config != nil:
+			checkBudget(report, path+"."+config.Name(), config)
+			checkPool(report, path+".ratio.fleet", b, pools)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
 			continue
 		}
-		if !slices.ContainsFunc(budget.Names(), func(kind string) bool { return !report.Whole(path + "." + kind) }) {
-			report.Errorf(path, nil, "must have a kind: %s", document.OneOf(budget.Names()))
+		if !slices.ContainsFunc(balance.Names(), func(kind string) bool { return !report.Whole(path + "." + kind) }) {
+			report.Errorf(path, nil, "must have a kind: %s", document.OneOf(balance.Names()))
 		}
 	}
 }
 
 // checkPool reports a pool that another budget of the file gives another rate: it has one.
-func checkPool(report *document.Report, path string, c budget.Config, pools map[string]float64) {
-	ratio, _ := c.(budget.RatioConfig)
-	pool := ratio.Fleet
-	if rate, known := pools[pool.Name]; known && rate != pool.PerSecond {
-		report.Errorf(path+".perSecond", pool.PerSecond, "another budget of the pool %s says %v, and a pool has one rate", pool.Name, rate)
+func checkPool(report *document.Report, path string, b BudgetSpec, pools map[string]float64) {
+	name, perSecond := poolOf(b)
+	if rate, known := pools[name]; known && rate != perSecond {
+		report.Errorf(path+".perSecond", perSecond, "another budget of the pool %s says %v, and a pool has one rate", name, rate)
 		return
 	}
-	if pool.Name != "" {
-		pools[pool.Name] = pool.PerSecond
+	if name != "" {
+		pools[name] = perSecond
 	}
 }
 
 // checkBudget reports what the budget's own package finds, by the keys of the file.
-func checkBudget(report *document.Report, path string, c budget.Config) {
+func checkBudget(report *document.Report, path string, c balance.Config) {
 	err := c.Check()
 	if err == nil {
 		return
@@ -155,21 +158,21 @@ func checkBudget(report *document.Report, path string, c budget.Config) {
 		return
 	}
 	for _, err := range joined.Unwrap() {
-		if f, ok := errors.AsType[*budget.FieldError](err); ok {
-			report.Errorf(path+"."+keyOf(f.Field), verbatim(f.Value), "%s", f.Message)
+		if f, ok := errors.AsType[*balance.FieldError](err); ok {
+			key := keyOf(f.Field)
+			if ratio, ok := c.(balance.RatioConfig); ok && ratio.Fleet != "" {
+				key = cmp.Or(map[string]string{"fleet": "fleet.name", "minPerSecond": "fleet.perSecond"}[key], key)
+			}
+			report.Errorf(path+"."+key, verbatim(f.Value), "%s", f.Message)
 		}
 	}
 }
 
-// keyOf is the key of a config's field: maxTokens of MaxTokens, fleet.name of Fleet.Name.
+// keyOf is the key of a config's field: maxTokens of MaxTokens.
 func keyOf(field string) string {
-	names := strings.Split(field, ".")
-	for i, name := range names {
-		runes := []rune(name)
-		runes[0] = unicode.ToLower(runes[0])
-		names[i] = string(runes)
-	}
-	return strings.Join(names, ".")
+	runes := []rune(field)
+	runes[0] = unicode.ToLower(runes[0])
+	return string(runes)
 }
 
 // verbatim is a value that is shown as it is.

@@ -14,6 +14,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/inside"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -103,9 +104,7 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	}
 	for i, b := range f.GetBudgets() {
 		c.Budgets = append(c.Budgets, convertBudget(b))
-		if fleet := b.GetRatio().GetFleet(); fleet != nil && fleet.GetName() == "" && fleet.GetPerSecond() == 0 {
-			report.Errorf(document.Item("budgets", i)+".ratio.fleet", nil, "must have a name and perSecond")
-		}
+		reportFleet(report, document.Item("budgets", i)+".ratio", b.GetRatio())
 		if ratio := b.GetRatio(); ratio != nil && ratio.HedgeCost != nil && ratio.GetHedgeCost() == 0 {
 			report.Errorf(document.Item("budgets", i)+".ratio.hedgeCost", 0, "must be 1 to 1000; without the key it is timeoutCost")
 		}
@@ -186,7 +185,7 @@ func checkConfig(report *document.Report, c Config) {
 	budgets := budgetNames(report, c.Budgets)
 	checkChannel(report, c)
 	if c.Throttling != nil {
-		checkBudget(report, "retryThrottling", *c.Throttling)
+		checkBudget(report, "retryThrottling", inside.Config(*c.Throttling))
 	}
 	names := map[Name]string{}
 	for i, m := range c.Methods {

@@ -4,16 +4,40 @@
 package policy
 
 import (
+	"github.com/stagger-go/stagger/internal/balance"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
+
 	"fmt"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// fleetOf is the pool that a budget leases its reserve from; the zero value if it has none.
-func fleetOf(b BudgetSpec) budget.FleetConfig {
-	ratio, _ := b.Config.(budget.RatioConfig)
-	return ratio.Fleet
+// poolOf is the pool that a budget leases its reserve from, and its rate; "" if it has none.
+func poolOf(b BudgetSpec) (name string, perSecond float64) {
+	if ratio, ok := b.Config.(budget.RatioConfig); ok && ratio.Fleet != "" {
+		return ratio.Fleet, ratio.MinPerSecond
+	}
+	return "", 0
+}
+
+// reportFleet reports what a config cannot hold of a file's fleet.
+func reportFleet(report *document.Report, path string, r *policyv1.RatioBudget) {
+	fleet := r.GetFleet()
+	switch {
+	case fleet == nil:
+		return
+	case fleet.GetName() == "" && fleet.GetPerSecond() == 0:
+		report.Errorf(path+".fleet", nil, "must have a name and perSecond")
+	case fleet.GetName() == "":
+		report.Errorf(path+".fleet.name", "", "must be 1 to 64 letters, digits, '-', '_' and '.'")
+		unnamed := balance.DefaultRatio()
+		unnamed.Fleet, unnamed.MinPerSecond = "unnamed", fleet.GetPerSecond()
+		checkBudget(report, path, unnamed)
+	}
+	if r.GetMinPerSecond() != 0 {
+		report.Errorf(path+".minPerSecond", r.GetMinPerSecond(), "must not stand beside a fleet, whose pool is the reserve")
+	}
 }
 
 // lintPool says if a pool can never pay for an extra attempt of the method.
@@ -28,23 +52,23 @@ func lintPool(report *document.Report, path string, r RetrySpec, b BudgetSpec) {
 		factor := r.timeoutFactor()
 		dearest = max(dearest, ratio.TimeoutCost*factor)
 	}
-	if holds := max(ratio.Fleet.PerSecond, least); dearest > holds {
+	if holds := max(ratio.MinPerSecond, least); dearest > holds {
 		report.Warnf(path+".retryPolicy", nil, "pool %s never pays for its dearest attempt: that costs %v, and the pool holds %v; "+
-			"raise perSecond, or lower timeoutCost or costFactor", ratio.Fleet.Name, dearest, holds)
+			"raise perSecond, or lower timeoutCost or costFactor", ratio.Fleet, dearest, holds)
 	}
 }
 
 // lintFleets says which budgets lease from a pool, and what programs need for that.
 func lintFleets(report *document.Report, c Config) (list []Diagnostic) {
 	for i, b := range c.Budgets {
-		pool := fleetOf(b)
-		if pool.Name == "" {
+		name, perSecond := poolOf(b)
+		if name == "" {
 			continue
 		}
 		d := locate(report, Diagnostic{Severity: SeverityNote, Field: document.Item("budgets", i) + ".ratio.fleet"})
 		d.Value = ""
 		d.Message = fmt.Sprintf("the reserve is leased from pool %s, which has %v extra attempts a second for all processes together; "+
-			"programs need interceptor.WithFleet(redisbudget.New(client)), or refuse the file", pool.Name, pool.PerSecond)
+			"programs need interceptor.WithFleet(redisbudget.New(client)), or refuse the file", name, perSecond)
 		list = append(list, d)
 	}
 	return list

@@ -16,9 +16,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/inside"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -156,20 +158,20 @@ func lintReserve(report *document.Report, path string, m MethodConfig, c Config)
 		if own.Name != m.Retry.Budget || !ok {
 			continue
 		}
-		if ratio.Fleet.Name != "" {
+		if ratio.Fleet != "" {
 			lintPool(report, path, *m.Retry, own)
 			continue
 		}
 		if m.Retry.PerAttemptTimeout <= 0 {
 			continue
 		}
-		b, err := budget.New(ratio)
+		b, err := balance.New(inside.Config(ratio), nil)
 		if err != nil {
 			return // which is an error of the file
 		}
 		factor := m.Retry.timeoutFactor()
 		b.Start(0)
-		if _, granted := b.Withdraw(0, budget.Charge{Kind: budget.KindTimeout, Factor: factor}); !granted {
+		if _, granted := b.Withdraw(0, balance.Charge{Kind: balance.KindTimeout, Factor: factor}); !granted {
 			report.Warnf(path+".retryPolicy.perAttemptTimeout", m.Retry.PerAttemptTimeout,
 				"a client that makes few calls never sends another attempt after it: that costs %v, and budget %s has %v for such a client; "+
 					"raise minPerSecond or window, or lower timeoutCost", ratio.TimeoutCost*factor, own.Name, b.Balance(0))

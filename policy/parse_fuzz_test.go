@@ -155,8 +155,8 @@ func use(t *testing.T, set *policy.Set) {
 	declared := map[string]bool{"": true, policy.NoBudget: true}
 	for _, b := range set.Config().Budgets {
 		declared[b.Name] = true
-		if ratio, ok := b.Config.(budget.RatioConfig); ok && ratio.Fleet.Name != "" {
-			ratio.Fleet = budget.FleetConfig{} // where its pool is says the program
+		if ratio, ok := b.Config.(budget.RatioConfig); ok && ratio.Fleet != "" {
+			ratio.Fleet = "" // where its pool is says the program
 			b.Config = ratio
 		}
 		if made, err := budget.New(b.Config); err != nil || made == nil {

@@ -131,7 +131,7 @@ func TestParseEveryKey(t *testing.T) {
 		{Name: "beside", Scope: policy.ScopeTarget, Config: budget.ConcurrentConfig{Percent: 12.5}},
 		{Name: "refund", Scope: policy.ScopeTarget, Config: budget.RefundConfig{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 		{Name: "pooled", Scope: policy.ScopeTarget, Config: budget.RatioConfig{
-			Percent: 5, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3, Fleet: budget.FleetConfig{Name: "orders.prod", PerSecond: 100},
+			Percent: 5, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3, MinPerSecond: 100, Fleet: "orders.prod",
 		}},
 	}
 	if got := set.Config().Budgets; !reflect.DeepEqual(got, wantBudgets) {

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
@@ -106,7 +106,7 @@ func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i in
 		checkBackoff(report, prefix, *c.Backoff)
 	}
 	if c.CostFactor != 0 || report.Written(prefix+"costFactor") {
-		checkNumber(report, prefix+"costFactor", c.CostFactor, 0.01, budget.MaxFactor, 2)
+		checkNumber(report, prefix+"costFactor", c.CostFactor, 0.01, balance.MaxFactor, 2)
 	}
 }
 

@@ -4,7 +4,7 @@
 package main
 
 import (
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -68,7 +68,7 @@ func methodNeedsService(s *schema) {
 
 // oneKind wants a budget to be of a kind. That it has no two is said of every oneof.
 func oneKind(s *schema) {
-	for _, key := range budget.Names() {
+	for _, key := range balance.Names() {
 		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 )
 
 // rule adds to the schema of a field, a list or a message what the proto says in comments only.
@@ -58,7 +58,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"CodePolicy.codes[]":            notEmpty,
 		"CodePolicy.max_attempts":       least(1),
 		"CodePolicy.backoff_multiplier": positive,
-		"CodePolicy.cost_factor":        between(0.01, budget.MaxFactor),
+		"CodePolicy.cost_factor":        between(0.01, balance.MaxFactor),
 
 		"HedgingPolicy.max_attempts":  least(2),
 		"HedgingPolicy.hedging_delay": zeroOrMore,
@@ -76,12 +76,12 @@ func rulesByName() map[protoreflect.FullName]rule {
 	}
 	for _, b := range []struct {
 		message          protoreflect.FullName
-		bounds, defaults budget.Config
+		bounds, defaults balance.Config
 	}{
-		{"RetryThrottling", budget.ThrottleConfig{}, nil},
-		{"RatioBudget", budget.RatioConfig{}, budget.DefaultRatio()},
-		{"ConcurrentBudget", budget.ConcurrentConfig{}, budget.DefaultConcurrent()},
-		{"RefundBudget", budget.RefundConfig{}, budget.DefaultRefund()},
+		{"RetryThrottling", balance.ThrottleConfig{}, nil},
+		{"RatioBudget", balance.RatioConfig{}, balance.DefaultRatio()},
+		{"ConcurrentBudget", balance.ConcurrentConfig{}, balance.DefaultConcurrent()},
+		{"RefundBudget", balance.RefundConfig{}, balance.DefaultRefund()},
 	} {
 		for i, f := range b.bounds.Fields() {
 			r := bounds(f)
@@ -95,7 +95,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 }
 
 // fallback is what a setting of a budget is when it is absent.
-func fallback(f budget.Field) rule {
+func fallback(f balance.Field) rule {
 	text := strconv.FormatFloat(f.Value, 'f', -1, 64)
 	if f.Unit != "" {
 		text = strconv.Quote(text + f.Unit)
@@ -103,8 +103,8 @@ func fallback(f budget.Field) rule {
 	return func(s *schema) { s.Default = json.RawMessage(text) }
 }
 
-// bounds are those of a setting of a budget.
-func bounds(f budget.Field) rule {
+// bounds are those of a setting of a balance.
+func bounds(f balance.Field) rule {
 	switch {
 	case f.Unit == "s":
 		return seconds(int(f.Low), int(f.High))

@@ -4,15 +4,9 @@
 package redisbudget
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/stagger-go/stagger/budget"
 )
 
 // What Redis of several versions says.
@@ -32,40 +26,5 @@ func TestAdvice(t *testing.T) {
 		if got := explained(cause, "k"); !errors.Is(got, cause) || !strings.Contains(got.Error(), want) || !strings.HasPrefix(got.Error(), "redisbudget: key k: "+says) {
 			t.Errorf("%v; want the cause, and %q", got, want)
 		}
-	}
-}
-
-// A state is told of when it begins, and another reason is another state.
-func TestPool_Note(t *testing.T) {
-	var log bytes.Buffer
-	told := 0
-	client := redis.NewClient(&redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true})
-	defer client.Close()
-	fleet := New(client, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithObserver(func(budget.PoolState) { told++ }))
-	defer fleet.Close()
-	p := newPool(fleet, budget.FleetConfig{Name: "orders", PerSecond: 1})
-	var last error
-	for i, step := range []struct {
-		err  error
-		tell bool
-	}{
-		{nil, false},
-		{errors.New("dial tcp 127.0.0.1:1"), true},
-		{errors.New("i/o timeout"), false},
-		{errors.New("NOPERM"), true},
-		{errors.New("NOPERM"), false},
-		{errors.New("WRONGTYPE"), true},
-		{nil, true},
-		{nil, false},
-	} {
-		before := told
-		p.tell(step.err, last)
-		last = step.err
-		if (told > before) != step.tell {
-			t.Errorf("step %d, %v: told %v; want %v", i, step.err, told > before, step.tell)
-		}
-	}
-	if lines := strings.Count(log.String(), "\n"); lines != told || !strings.Contains(log.String(), "pool=orders") {
-		t.Errorf("%d lines; want %d:\n%s", lines, told, &log)
 	}
 }

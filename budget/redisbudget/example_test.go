@@ -6,43 +6,43 @@ package redisbudget_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/budget/redisbudget"
 	"github.com/stagger-go/stagger/interceptor"
 )
 
 func ExampleNew() {
-	ctx := context.Background()
-	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}) // or a cluster
-	defer client.Close()
-	fleet := redisbudget.New(client)
-	defer fleet.Close()
-	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithFleet(fleet))
-	if err != nil {
+	if err := run(context.Background()); err != nil {
 		fmt.Println("no retry.yaml here")
-		return
 	}
-	retrier.Close()
 	// Output: no retry.yaml here
 }
 
-func ExampleWithObserver() {
-	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
+func run(ctx context.Context) error {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}) // or a cluster
 	defer client.Close()
-	fleet := redisbudget.New(client,
-		redisbudget.WithTimeout(200*time.Millisecond),
-		redisbudget.WithLogger(slog.New(slog.DiscardHandler)),
-		redisbudget.WithObserver(func(s budget.PoolState) {
-			if s.Err != nil {
-				fmt.Println("pool", s.Name, "is away:", s.Err)
-			}
-		}))
-	defer fleet.Close()
-	fmt.Println(len(fleet.Pools()), "pools, before a Retrier names one")
-	// Output: 0 pools, before a Retrier names one
+	fleet, err := redisbudget.New(client)
+	if err != nil {
+		return err
+	}
+	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithFleet(fleet))
+	if err != nil {
+		return err
+	}
+	retrier.Close()
+	return nil
+}
+
+// Without ContextTimeoutEnabled, requests would not end in time.
+func ExampleWithTimeout() {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer client.Close()
+	_, err := redisbudget.New(client, redisbudget.WithTimeout(time.Minute))
+	fmt.Println(err)
+	// Output:
+	// redisbudget: New: the client's ContextTimeoutEnabled is false: must be true, so that requests end in time
+	// redisbudget: WithTimeout(1m0s): must be 1ms to 5s
 }

@@ -11,14 +11,15 @@
 // in the policy file, and
 //
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
-//	fleet := redisbudget.New(client)
-//	defer fleet.Close()
+//	fleet, err := redisbudget.New(client)
+//	…
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithFleet(fleet))
+//	defer retrier.Close() // before client.Close()
 //
 // in the program, all processes that name the pool orders have 100 extra attempts a second together, beside what
 // their own calls earn.
 //
-// A process asks in the background, for a token when a call waits in its backoff anyway, and for more ahead when it needs
+// A Retrier asks in the background, for a token when a call waits in its backoff anyway, and for more ahead when it needs
 // several a second. The backoff is then at least twice as long as the last answers took, up to 100 ms; no call waits longer
 // for Redis. While Redis cannot be reached, what is leased is spent, and then this client's share of the pool, by the last
 // known number of clients; without that, nothing.
@@ -27,14 +28,12 @@
 package redisbudget
 
 import (
+	"context"
 	_ "embed" // lease.lua
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,113 +49,97 @@ var script = redis.NewScript(source)
 // Fleet has pools on Redis. It is a [budget.Fleet], and safe for concurrent use.
 type Fleet struct {
 	client  redis.Scripter
-	logger  *slog.Logger
 	timeout time.Duration
-	changed func(budget.PoolState)
-	wrong   error          // with client or options
-	done    chan struct{}  // is closed with the Fleet
-	asking  sync.WaitGroup // requests that are on their way
-
-	mu     sync.Mutex // guards all below
-	closed bool
-	pools  map[string]*pool
 }
 
 var _ budget.Fleet = (*Fleet)(nil)
 
-// New makes a Fleet of pools on Redis. The client stays the caller's, who closes it after the Fleet. It must have
+// DefaultTimeout bounds a request to Redis.
+const DefaultTimeout = 500 * time.Millisecond
+
+// longestTimeout is the most that a Retrier waits for a request.
+const longestTimeout = 5 * time.Second
+
+// Option configures a Fleet.
+type Option func(*Fleet) error
+
+// WithTimeout bounds each request to Redis, [DefaultTimeout] without it: 1ms to 5s.
+func WithTimeout(d time.Duration) Option {
+	return func(f *Fleet) error {
+		if d < time.Millisecond || d > longestTimeout {
+			return fmt.Errorf("redisbudget: WithTimeout(%v): must be 1ms to %v", d, longestTimeout)
+		}
+		f.timeout = d
+		return nil
+	}
+}
+
+// New makes a Fleet of pools on Redis. The client stays the caller's, who closes it after the Retrier. It must have
 //
 //	&redis.Options{…, ContextTimeoutEnabled: true}
 //
 // or the same of a cluster, since only then a request ends in time. A Ring is refused: its shards would each have the pool.
-// Requests are sent once, whatever the client's MaxRetries, since a request that is sent again is granted again. What is
-// wrong with client or options says [Fleet.Lease], and so whoever makes or reloads a Retrier. A Redis that cannot be
-// reached is no error: it is logged, and asked again.
-func New(client redis.Scripter, options ...Option) *Fleet {
-	f := &Fleet{
-		client: onceOnly(client), timeout: DefaultTimeout, logger: slog.Default(), changed: func(budget.PoolState) {},
-		wrong: checkClient(client), done: make(chan struct{}), pools: map[string]*pool{},
-	}
+// Requests are sent once, whatever the client's MaxRetries, since a request that is sent again is granted again. The error
+// is what is wrong with client or options. A Redis that cannot be reached is none: it is asked again.
+func New(client redis.Scripter, options ...Option) (*Fleet, error) {
+	f := &Fleet{client: onceOnly(client), timeout: DefaultTimeout}
+	err := checkClient(client)
 	for i, option := range options {
 		if option == nil {
-			f.wrong = errors.Join(f.wrong, fmt.Errorf("redisbudget: New: option %d is nil", i))
+			err = errors.Join(err, fmt.Errorf("redisbudget: New: option %d is nil", i))
 			continue
 		}
-		f.wrong = errors.Join(f.wrong, option(f))
+		err = errors.Join(err, option(f))
 	}
-	return f
-}
-
-// Check implements [budget.Fleet].
-func (f *Fleet) Check(budget.FleetConfig) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.usable()
-}
-
-// usable says why nothing can be leased; nil if it can. It requires mu.
-func (f *Fleet) usable() error {
-	if f.closed {
-		return errors.New("redisbudget: the Fleet is closed")
-	}
-	return f.wrong
-}
-
-// Lease implements [budget.Fleet]. It starts the goroutine of the pool when it is named first.
-func (f *Fleet) Lease(c budget.FleetConfig) (budget.Lease, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.usable(); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	p := f.pools[c.Name]
-	if p == nil {
-		p = newPool(f, c)
-		f.pools[c.Name] = p
-		go p.run()
-	}
-	p.setRate(c.PerSecond)
-	return p.lease, nil
+	return f, nil
 }
 
-// Close ends the pools' goroutines. What is leased is spent no more, and ends by itself. It waits for a request that is
-// on its way, no longer than its timeout, and for no observer or logger: these may call it.
-func (f *Fleet) Close() {
-	f.mu.Lock()
-	if !f.closed {
-		f.closed = true
-		close(f.done)
+// checkClient refuses a client that goes on asking for longer than it is told to, and one that has several Redis for one
+// pool. A Scripter that is no client of go-redis is taken as it is.
+func checkClient(client redis.Scripter) error {
+	is, ends := client != nil, true
+	switch c := client.(type) {
+	case *redis.Client:
+		if is = c != nil; is {
+			ends = c.Options().ContextTimeoutEnabled
+		}
+	case *redis.ClusterClient:
+		if is = c != nil; is {
+			ends = c.Options().ContextTimeoutEnabled
+		}
+	case *redis.Ring:
+		return errors.New("redisbudget: New: the client is a Ring: while a shard is down, or seems so to some clients, a pool " +
+			"has a second life on another, and grants its rate twice; use redis.NewClient, NewFailoverClient (Sentinel) or NewClusterClient")
 	}
-	f.mu.Unlock()
-	f.asking.Wait()
-	for _, p := range f.all() {
-		p.lease.End()
+	switch {
+	case !is:
+		return errors.New("redisbudget: New(nil): must be a client of Redis")
+	case !ends:
+		return errors.New("redisbudget: New: the client's ContextTimeoutEnabled is false: must be true, so that requests end in time")
 	}
+	return nil
 }
 
-// begin has Close wait for a request that may follow; false if the Fleet is closed.
-func (f *Fleet) begin() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.closed {
-		f.asking.Add(1)
+// Draw implements [budget.Fleet], by one run of a script. The error says what to do about an answer of Redis.
+func (f *Fleet) Draw(ctx context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	key, rate := "stagger:{"+r.Pool+"}", int64(math.Round(r.PerSecond*1e6))
+	values, err := script.Run(ctx, f.client, []string{key}, rate, r.Tokens, r.Least, r.Covered.Milliseconds()).Slice()
+	if err != nil {
+		return 0, 0, explained(err, key)
 	}
-	return !f.closed
-}
-
-func (f *Fleet) all() []*pool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Collect(maps.Values(f.pools))
-}
-
-// Pools implements [budget.Fleet].
-func (f *Fleet) Pools() []budget.PoolState {
-	pools := f.all()
-	list := make([]budget.PoolState, len(pools))
-	for i, p := range pools {
-		list[i] = p.state()
+	if len(values) != 2 {
+		return 0, 0, fmt.Errorf("redisbudget: the script returned %d values; want 2", len(values))
 	}
-	slices.SortFunc(list, func(a, b budget.PoolState) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	tokens, isNumber := values[0].(int64)
+	text, _ := values[1].(string)
+	clients, err = strconv.ParseFloat(text, 64)
+	if err != nil || !isNumber {
+		return 0, 0, fmt.Errorf("redisbudget: the script returned %v", values)
+	}
+	return tokens, clients, nil
 }

@@ -4,13 +4,8 @@
 package redisbudget_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"log/slog"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,165 +17,64 @@ import (
 	"github.com/stagger-go/stagger/budget/redisbudget"
 )
 
-func TestMain(m *testing.M) {
-	if text := os.Getenv(partKey); text != "" {
-		var p part
-		if err := json.Unmarshal([]byte(text), &p); err != nil {
-			panic(err)
-		}
-		p.serve()
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// states collects what an observer is told.
-type states struct {
-	mu   sync.Mutex
-	list []budget.PoolState
-}
-
-func (s *states) add(state budget.PoolState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = append(s.list, state)
-}
-
-func (s *states) all() []budget.PoolState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]budget.PoolState(nil), s.list...)
-}
-
-// until waits for what happens in the background.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
-// start is a pool of 100 tokens a second on a server in memory.
-func start(t *testing.T, options ...redisbudget.Option) (*miniredis.Miniredis, *redisbudget.Fleet, budget.Lease) {
+// start is a fleet on a server in memory.
+func start(t *testing.T) (*miniredis.Miniredis, *redisbudget.Fleet) {
 	t.Helper()
 	server := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
-	fleet := redisbudget.New(client, append([]redisbudget.Option{redisbudget.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
-	t.Cleanup(fleet.Close)
-	lease, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 100})
+	fleet, err := redisbudget.New(client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the first report", func() bool { return fleet.Pools()[0].Requests > 0 })
-	return server, fleet, lease
+	return server, fleet
 }
 
-// A call is promised a token, which Redis grants in the background.
-func TestFleet(t *testing.T) {
-	server, fleet, lease := start(t)
-	requests := fleet.Pools()[0].Requests
-	d, ok := lease.Take(budget.Now(), 1e6)
-	if !ok || !d.Asked {
-		t.Fatalf("%+v, %v; want a promise", d, ok)
+var orders = budget.PoolRequest{Pool: "orders", PerSecond: 100, Tokens: 1e6, Least: 1e6}
+
+// A pool begins empty, and earns its rate. When Redis is back, it goes on.
+func TestFleet_Draw(t *testing.T) {
+	server, fleet := start(t)
+	now := time.Unix(1_000_000, 0)
+	draw := func() (int64, error) {
+		now = now.Add(time.Second)
+		server.SetTime(now)
+		tokens, _, err := fleet.Draw(t.Context(), orders)
+		return tokens, err
 	}
-	until(t, "the token is asked for", func() bool { return fleet.Pools()[0].Requests > requests })
-	until(t, "it is granted", func() bool {
-		if lease.Confirm(budget.Now(), d) {
-			return true
+	for i, want := range []int64{0, 1e6} {
+		if got, err := draw(); err != nil || got != want {
+			t.Errorf("second %d: %d, %v; want %d", i, got, err, want)
 		}
-		d, _ = lease.Take(budget.Now(), 1e6) // the answer was not there yet
-		return !d.Asked && d.Number != 0
-	})
-	if s := fleet.Pools()[0]; s.Name != "orders" || s.Err != nil {
-		t.Errorf("%+v", s)
+	}
+	server.Close()
+	if got, err := draw(); err == nil {
+		t.Errorf("%d without Redis; want an error", got)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := draw(); err != nil || got != 1e6 {
+		t.Errorf("%d, %v when Redis is back; want one token", got, err)
 	}
 	if names := server.Keys(); len(names) != 1 || names[0] != "stagger:{orders}" {
 		t.Errorf("keys %q", names)
 	}
-	before := fleet.Pools()[0].PerSecond
-	for _, name := range []string{"orders", "others"} {
-		if err := fleet.Check(budget.FleetConfig{Name: name, PerSecond: 7 * before}); err != nil {
-			t.Error(err)
-		}
-	}
-	if pools := fleet.Pools(); len(pools) != 1 || pools[0].PerSecond != before {
-		t.Errorf("Check changes the pools: %+v", pools)
-	}
-	fleet.Close()
-	if err := fleet.Check(budget.FleetConfig{Name: "orders", PerSecond: 1}); err == nil || !strings.Contains(err.Error(), "is closed") {
-		t.Errorf("Check of a closed Fleet: %v", err)
-	}
 }
 
-func TestFleet_Away(t *testing.T) {
-	var told states
-	var log bytes.Buffer
-	server, fleet, lease := start(t, redisbudget.WithObserver(told.add), redisbudget.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	server.Close()
-	until(t, "that Redis is away is seen", func() bool {
-		_, _ = lease.Take(budget.Now(), 1e6)
-		return fleet.Pools()[0].Err != nil
-	})
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "that it is back is seen", func() bool { return len(told.all()) == 2 && fleet.Pools()[0].Err == nil })
-	if list := told.all(); list[0].Err == nil || list[1].Err != nil {
-		t.Errorf("told of %+v", list)
-	}
-	fleet.Close()
-	if text := log.String(); strings.Count(text, "is away") != 1 || strings.Count(text, "is back") != 1 {
-		t.Errorf("logged\n%s", text)
-	}
-	if _, ok := lease.Take(budget.Now(), 1e6); ok {
-		t.Error("a closed fleet promises")
-	}
-	if _, err := fleet.Lease(budget.FleetConfig{Name: "others", PerSecond: 1}); err == nil {
-		t.Error("a closed fleet leases")
-	}
-}
-
-// An observer may close the Fleet that it is told of.
-func TestFleet_ClosedByItsObserver(t *testing.T) {
-	var fleet *redisbudget.Fleet
-	closed := make(chan struct{})
-	server, fleet, lease := start(t, redisbudget.WithObserver(func(budget.PoolState) {
-		fleet.Close()
-		close(closed)
-	}))
-	server.Close()
-	until(t, "that Redis is away is seen", func() bool {
-		_, _ = lease.Take(budget.Now(), 1e6)
-		return fleet.Pools()[0].Err != nil
-	})
-	select {
-	case <-closed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("Close waits for the observer that calls it")
-	}
-	if _, ok := lease.Take(budget.Now(), 1e6); ok {
-		t.Error("a closed fleet promises")
-	}
-}
-
-// What Redis says against the key is said once, with what to do about it.
+// What Redis says against the key is said with what to do about it.
 func TestFleet_WrongType(t *testing.T) {
-	var told states
-	server, fleet, lease := start(t, redisbudget.WithObserver(told.add))
-	server.Del("stagger:{orders}")
+	server, fleet := start(t)
 	if err := server.Set("stagger:{orders}", "a text"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the error is seen", func() bool {
-		_, _ = lease.Take(budget.Now(), 1e6)
-		return len(told.all()) > 0
-	})
-	err := fleet.Pools()[0].Err
-	if err == nil || !strings.Contains(err.Error(), "key stagger:{orders}: ") || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "the key holds something else") {
-		t.Errorf("%v; want the key, Redis' own error, and the advice", err)
+	_, _, err := fleet.Draw(t.Context(), orders)
+	for _, want := range []string{"key stagger:{orders}: ", "WRONGTYPE", "the key holds something else"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want the key, Redis' own error, and the advice", err)
+		}
 	}
 }
 
@@ -195,18 +89,28 @@ func (a answering) EvalSha(context.Context, string, []string, ...any) *redis.Cmd
 	return redis.NewCmdResult(a.values, nil)
 }
 
-// What the script has not returned is no answer: by a number of clients that somebody else has written there, this one
-// would ask all the time or never.
-func TestFleet_AbsurdAnswers(t *testing.T) {
-	for text, absurd := range map[string]bool{"0.000": false, "1000000000.000": false, "1e10": true, "inf": true, "nan": true, "-1": true, "": true} {
-		fleet := redisbudget.New(answering{values: []any{int64(0), text}}, redisbudget.WithLogger(slog.New(slog.DiscardHandler)))
-		if _, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 1}); err != nil {
+// hanging is a Redis that does not answer.
+type hanging struct{ redis.Scripter }
+
+func (hanging) EvalSha(ctx context.Context, _ string, _ []string, _ ...any) *redis.Cmd {
+	<-ctx.Done()
+	return redis.NewCmdResult(nil, ctx.Err())
+}
+
+// What the script cannot have returned is an error, and so is an answer that does not come in time.
+func TestFleet_NoAnswer(t *testing.T) {
+	for name, client := range map[string]redis.Scripter{
+		"no number of clients": answering{values: []any{int64(0), "some"}},
+		"no number of tokens":  answering{values: []any{"0", "1"}},
+		"one value":            answering{values: []any{int64(0)}},
+		"hangs":                hanging{},
+	} {
+		fleet, err := redisbudget.New(client, redisbudget.WithTimeout(time.Millisecond))
+		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the first report", func() bool { return fleet.Pools()[0].Requests > 0 })
-		fleet.Close()
-		if s := fleet.Pools()[0]; (s.Err != nil) != absurd {
-			t.Errorf("%q clients: %v; want an error: %v", text, s.Err, absurd)
+		if _, _, err := fleet.Draw(t.Context(), orders); err == nil {
+			t.Errorf("%s: no error", name)
 		}
 	}
 }
@@ -221,34 +125,23 @@ func TestNew_Wrong(t *testing.T) {
 	defer cluster.Close()
 	ring := redis.NewRing(&redis.RingOptions{ContextTimeoutEnabled: true})
 	defer ring.Close()
+	second := redisbudget.WithTimeout(time.Second)
 	for name, row := range map[string]struct {
 		client redis.Scripter
 		option redisbudget.Option
-		want   []string
+		want   string
 	}{
-		"no client":         {nil, redisbudget.WithTimeout(time.Second), []string{"New(nil): must be a client of Redis"}},
-		"a nil client":      {none, redisbudget.WithTimeout(time.Second), []string{"New(nil): must be a client of Redis"}},
-		"a client as it is": {plain, redisbudget.WithTimeout(time.Second), []string{"ContextTimeoutEnabled is false: must be true"}},
-		"a cluster":         {cluster, redisbudget.WithTimeout(time.Second), []string{"ContextTimeoutEnabled is false: must be true"}},
-		"a ring":            {ring, redisbudget.WithTimeout(time.Second), []string{"the client is a Ring", "use redis.NewClient, NewFailoverClient (Sentinel) or NewClusterClient"}},
-		"a nil option":      {good, nil, []string{"option 0 is nil"}},
-		"no time":           {good, redisbudget.WithTimeout(0), []string{"WithTimeout(0s): must be 1ms to 5s"}},
-		"too long a time":   {good, redisbudget.WithTimeout(6 * time.Second), []string{"WithTimeout(6s): must be 1ms to 5s"}},
-		"no logger":         {good, redisbudget.WithLogger(nil), []string{"WithLogger(nil)"}},
-		"no observer":       {good, redisbudget.WithObserver(nil), []string{"WithObserver(nil)"}},
+		"no client":         {nil, second, "New(nil): must be a client of Redis"},
+		"a nil client":      {none, second, "New(nil): must be a client of Redis"},
+		"a client as it is": {plain, second, "ContextTimeoutEnabled is false: must be true"},
+		"a cluster":         {cluster, second, "ContextTimeoutEnabled is false: must be true"},
+		"a ring":            {ring, second, "the client is a Ring: while a shard is down"},
+		"a nil option":      {good, nil, "option 0 is nil"},
+		"no time":           {good, redisbudget.WithTimeout(0), "WithTimeout(0s): must be 1ms to 5s"},
+		"too long a time":   {good, redisbudget.WithTimeout(6 * time.Second), "WithTimeout(6s): must be 1ms to 5s"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			fleet := redisbudget.New(row.client, row.option)
-			defer fleet.Close()
-			_, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 1})
-			for _, want := range row.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%v; want %q", err, want)
-				}
-			}
-			if n := len(fleet.Pools()); n > 0 {
-				t.Errorf("%d pools", n)
-			}
-		})
+		if fleet, err := redisbudget.New(row.client, row.option); err == nil || fleet != nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, %v; want %q", name, fleet, err, row.want)
+		}
 	}
 }

@@ -7,8 +7,6 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stagger-go/stagger v0.0.0
 	go.uber.org/goleak v1.3.0
-	google.golang.org/grpc v1.83.2
-	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -20,6 +18,8 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
+	google.golang.org/grpc v1.83.2 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace github.com/stagger-go/stagger => ../..

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -64,14 +63,13 @@ func TestFleet_AsksOnce(t *testing.T) {
 				return &lossy{Conn: conn, scripts: scripts}, err
 			})
 			defer client.Close()
-			fleet := redisbudget.New(client, redisbudget.WithLogger(slog.New(slog.DiscardHandler)))
-			if _, err := fleet.Lease(budget.FleetConfig{Name: "orders", PerSecond: 100}); err != nil {
+			fleet, err := redisbudget.New(client)
+			if err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the connection is lost", func() bool { return fleet.Pools()[0].Err != nil })
-			fleet.Close()
-			if got, asked := scripts.Load(), fleet.Pools()[0].Requests; got != int64(asked) {
-				t.Errorf("%d scripts were sent for %d requests", got, asked)
+			_, _, err = fleet.Draw(t.Context(), budget.PoolRequest{Pool: "orders", PerSecond: 100})
+			if got := scripts.Load(); err == nil || got != 1 {
+				t.Errorf("%d scripts were sent for a request that ended with %v", got, err)
 			}
 		})
 	}

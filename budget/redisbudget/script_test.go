@@ -11,15 +11,15 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/stagger-go/stagger/internal/lease"
+	"github.com/stagger-go/stagger/budget"
 )
 
 // room is a pool of 100 tokens a second on a server whose clock the test sets.
 type room struct {
 	*miniredis.Miniredis
 
-	pool *pool
-	now  time.Time
+	fleet *Fleet
+	now   time.Time
 }
 
 func newRoom(t *testing.T) *room {
@@ -27,7 +27,11 @@ func newRoom(t *testing.T) *room {
 	r := &room{Miniredis: miniredis.RunT(t), now: time.Unix(1_000_000, 0)}
 	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
-	r.pool = &pool{fleet: New(client), name: "orders", perSecond: 100}
+	fleet, err := New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.fleet = fleet
 	r.SetTime(r.now)
 	return r
 }
@@ -37,11 +41,19 @@ func (r *room) ask(t *testing.T, later time.Duration, tokens, least int64) int64
 	t.Helper()
 	r.now = r.now.Add(later)
 	r.SetTime(r.now)
-	a, err := r.pool.request(context.Background(), lease.Request{Tokens: tokens * 1e6, Least: least * 1e6})
+	granted, _ := r.draw(t, budget.PoolRequest{Tokens: tokens * 1e6, Least: least * 1e6})
+	return granted / 1e6
+}
+
+// draw asks now.
+func (r *room) draw(t *testing.T, request budget.PoolRequest) (tokens int64, clients float64) {
+	t.Helper()
+	request.Pool, request.PerSecond = "orders", 100
+	tokens, clients, err := r.fleet.Draw(context.Background(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Tokens / 1e6
+	return tokens, clients
 }
 
 func TestScript(t *testing.T) {
@@ -94,11 +106,8 @@ func TestScript_Clients(t *testing.T) {
 				for step := range steps {
 					r.now = r.now.Add(20 * time.Second / clients)
 					r.SetTime(r.now)
-					a, err := r.pool.request(context.Background(), lease.Request{Covered: 20 * time.Second})
-					if err != nil {
-						t.Fatal(err)
-					}
-					check(step, a.Clients)
+					_, clients := r.draw(t, budget.PoolRequest{Covered: 20 * time.Second})
+					check(step, clients)
 				}
 			}
 			known := func(step int, n float64) {

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -47,7 +47,7 @@ type Settings struct {
 	Uploads     bool          // an attempt is answered by a server only once Requested has said that it has the whole request
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
 	Facts       Facts
-	Budget      budget.Budget
+	Budget      balance.Budget
 	Slots       Slots
 	Breaker     Breaker
 	Method      Method

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -338,10 +338,10 @@ func (c *Call) conclude(at time.Duration) {
 	}
 	switch {
 	case failed:
-		c.ledger.finish(at, budget.EndFailed)
+		c.ledger.finish(at, balance.EndFailed)
 	case c.sent == 1:
-		c.ledger.finish(c.began, budget.EndAtOnce)
+		c.ledger.finish(c.began, balance.EndAtOnce)
 	default:
-		c.ledger.finish(at, budget.EndSucceeded)
+		c.ledger.finish(at, balance.EndSucceeded)
 	}
 }

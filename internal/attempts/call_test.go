@@ -90,11 +90,6 @@ var traces = []struct{ name, policy, options, trace, told string }{
 		"S F ( Wf C- ) E-",
 	},
 	{
-		"the budget cannot be asked whether the pool has granted the attempt", "retry", "promised=lost",
-		`0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → over budget_exhausted, = 1`,
-		"S F ( Wf ) R E-",
-	},
-	{
 		"an attempt waits longer than its backoff for a pool that takes longer", "retry", "promised=kept answers=80",
 		`0 start → send 1; 10 end 1 UNAV → (retry), wake 90; 90 wake → send 2; 100 end 2 OK → over succeeded, = 2`,
 		"S F ( Wf C+ ) + E+",

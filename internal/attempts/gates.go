@@ -6,7 +6,7 @@ package attempts
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -96,14 +96,14 @@ func (g *gates) Fail() { g.call.set.Budget.Fail(g.now.At) }
 // Withdraw implements [decision.Budget]. A budget pays for the requests that a server sees: an attempt that
 // never left this client hands its permit on, or, if it was the first, its free place.
 func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
-	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
+	charge := balance.Charge{Kind: balance.KindFailure, Factor: factor}
 	switch {
 	case out.TimedOut && g.call.set.Policy.Hedge() != nil:
-		charge.Kind = budget.KindHedge
+		charge.Kind = balance.KindHedge
 	case out.TimedOut:
-		charge.Kind = budget.KindTimeout
+		charge.Kind = balance.KindTimeout
 	case out.Unsent:
-		charge.Kind = budget.KindUnsent
+		charge.Kind = balance.KindUnsent
 	}
 	return g.call.ledger.withdraw(g.now.At, charge)
 }

@@ -6,7 +6,7 @@ package attempts
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 )
 
 // held is what an attempt holds, from when it is decided on until it has ended.
@@ -19,7 +19,7 @@ type held struct {
 
 // permit is a permit that may be there.
 type permit struct {
-	budget.Permit
+	balance.Permit
 
 	held bool
 }
@@ -33,7 +33,7 @@ type permit struct {
 //	           ├─► shadow: until the call is over, since it is observed ─┤
 //	           └─► given up ─────────────────────────────────────────────┘
 type ledger struct {
-	budget  budget.Budget
+	budget  balance.Budget
 	slots   Slots
 	breaker Breaker
 	method  Method
@@ -86,7 +86,7 @@ func (l *ledger) abort(at time.Duration, ended *held, running []attempt) {
 		drop(&running[i].held, outcome{err: errPanicked})
 	}
 	defer func() { _ = recover() }()
-	l.finish(at, budget.EndFailed)
+	l.finish(at, balance.EndFailed)
 }
 
 func (l *ledger) start(at time.Duration) {
@@ -94,7 +94,7 @@ func (l *ledger) start(at time.Duration) {
 	l.budget.Start(at)
 }
 
-func (l *ledger) finish(at time.Duration, how budget.End) {
+func (l *ledger) finish(at time.Duration, how balance.End) {
 	if l.started {
 		l.started = false
 		l.budget.Finish(at, how)
@@ -135,7 +135,7 @@ func (l *ledger) allow() (err error) {
 }
 
 // withdraw asks the budget for the pending attempt, unless one that was not sent has left its permit.
-func (l *ledger) withdraw(at time.Duration, charge budget.Charge) bool {
+func (l *ledger) withdraw(at time.Duration, charge balance.Charge) bool {
 	if l.spare.permit.held {
 		l.pending.permit, l.spare.permit = l.spare.permit, permit{}
 		return true
@@ -148,19 +148,15 @@ func (l *ledger) withdraw(at time.Duration, charge budget.Charge) bool {
 // confirm reports whether the pending attempt is paid for: a budget may have promised what it had to ask a pool for.
 func (l *ledger) confirm(at time.Duration) bool {
 	p := &l.pending.permit
-	if !p.held || !p.Asked {
+	if _, promised := balance.Promised(p.Permit); !p.held || !promised {
 		return true
-	}
-	confirmer, ok := l.budget.(budget.Confirmer)
-	if !ok { // as of a budget that is wrapped in another type: nobody knows, and the permit is given back
-		return false
 	}
 	paid := *p
 	*p = permit{} // one that is refused is neither returned nor settled
-	if !confirmer.Confirm(at, paid.Permit) {
+	if !l.budget.Confirm(at, paid.Permit) {
 		return false
 	}
-	paid.Asked = false
+	paid.Permit = balance.Confirmed(paid.Permit)
 	*p = paid
 	return true
 }

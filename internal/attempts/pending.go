@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -70,8 +71,8 @@ func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.De
 func (c *Call) schedule(d decision.Decision, now Now) {
 	c.pending.decided, c.pending.decision = true, d
 	c.pending.due = later(now.At, d.Delay)
-	if p := &c.ledger.pending.permit; p.Asked {
-		c.pending.due = max(c.pending.due, p.At)
+	if at, promised := balance.Promised(c.ledger.pending.permit.Permit); promised {
+		c.pending.due = max(c.pending.due, at)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -79,14 +79,14 @@ func (w *world) Off() policy.Reason { return w.off }
 
 func (w *world) Start(time.Duration) { w.tell("S") }
 func (w *world) Fail(time.Duration)  { w.tell("F") }
-func (w *world) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
-	if c.Kind != budget.KindUnsent && w.grants == 0 {
+func (w *world) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, bool) {
+	if c.Kind != balance.KindUnsent && w.grants == 0 {
 		w.tell("w")
-		return budget.Permit{}, false
+		return balance.Permit{}, false
 	}
 	w.permits++
 	w.open[w.permits] = true
-	if c.Kind == budget.KindUnsent {
+	if c.Kind == balance.KindUnsent {
 		w.free[w.permits] = true
 	} else {
 		w.grants--
@@ -94,13 +94,18 @@ func (w *world) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, boo
 		if c.Factor != 1 {
 			factor = fmt.Sprint("*", c.Factor)
 		}
-		w.tell("W%c%s", c.Kind.String()[0], factor)
+		w.tell("W%c%s", " fthu"[c.Kind], factor)
 	}
-	return budget.Permit{Kind: c.Kind, Cost: w.permits, Asked: w.promised != "", At: now + w.answers}, true
+	p := balance.Permit{}
+	if w.promised != "" {
+		p = balance.Promise(now + w.answers)
+	}
+	p.Cost = w.permits
+	return p, true
 }
 
 // Confirm keeps a promise, or not.
-func (w *world) Confirm(_ time.Duration, p budget.Permit) bool {
+func (w *world) Confirm(_ time.Duration, p balance.Permit) bool {
 	if w.promised == "kept" {
 		w.tell("C+")
 		return true
@@ -109,8 +114,8 @@ func (w *world) Confirm(_ time.Duration, p budget.Permit) bool {
 	return false
 }
 
-func (w *world) Return(_ time.Duration, p budget.Permit) { w.close(p, "R") }
-func (w *world) Settle(_ time.Duration, p budget.Permit, helped bool) {
+func (w *world) Return(_ time.Duration, p balance.Permit) { w.close(p, "R") }
+func (w *world) Settle(_ time.Duration, p balance.Permit, helped bool) {
 	if helped {
 		w.close(p, "+")
 		return
@@ -118,7 +123,7 @@ func (w *world) Settle(_ time.Duration, p budget.Permit, helped bool) {
 	w.close(p, "-")
 }
 
-func (w *world) close(p budget.Permit, how string) {
+func (w *world) close(p balance.Permit, how string) {
 	if !w.open[p.Cost] {
 		w.tell("TWICE")
 	}
@@ -128,9 +133,9 @@ func (w *world) close(p budget.Permit, how string) {
 	}
 }
 
-func (w *world) Finish(_ time.Duration, e budget.End) {
+func (w *world) Finish(_ time.Duration, e balance.End) {
 	w.finished++
-	w.tell("%s", map[budget.End]string{budget.EndAtOnce: "E1", budget.EndSucceeded: "E+", budget.EndFailed: "E-"}[e])
+	w.tell("%s", map[balance.End]string{balance.EndAtOnce: "E1", balance.EndSucceeded: "E+", balance.EndFailed: "E-"}[e])
 }
 func (w *world) Balance(time.Duration) float64  { return float64(w.grants) }
 func (w *world) Capacity(time.Duration) float64 { return float64(w.grants) }
@@ -448,9 +453,7 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 		case "grants":
 			w.grants = number(value)
 		case "promised":
-			if w.promised = value; value == "lost" {
-				pl.set.Budget = struct{ budget.Budget }{w}
-			}
+			w.promised = value
 		case "answers":
 			w.answers = at(number(value))
 		case "slots":

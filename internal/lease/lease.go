@@ -5,7 +5,7 @@
 // and what it may spend while the pool cannot be reached.
 //
 // A [Lease] does no I/O and starts no goroutine. Its driver sends what [Lease.Next] says to the pool, and reports
-// the answer. Module budget/redisbudget is one driver, the simulator another.
+// the answer: [Pools], or the simulator of lab/fleet.
 package lease
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 )
 
 // The numbers of the protocol.
@@ -52,7 +52,7 @@ type Answer struct {
 	Clients float64 // that share the pool; 0: not known
 }
 
-// Lease is the part of a pool that a process may spend. It is a [budget.Lease].
+// Lease is the part of a pool that a process may spend. It is a [balance.Lease].
 //
 //	       calls wait, tokens run out, a report is due
 //	idle ────────────────────────────────────────────► asking
@@ -86,6 +86,7 @@ type Lease struct {
 	away     bool          // the last request has failed
 	share    int64         // of this client's, unspent, while the pool is away
 	shareAt  time.Duration
+	ended    bool // for good
 	counts   Counts
 }
 
@@ -121,7 +122,7 @@ type ask struct {
 // ofShare is the number of what was drawn on a client's share while the pool was away.
 const ofShare = math.MaxUint64
 
-var _ budget.Lease = (*Lease)(nil)
+var _ balance.Lease = (*Lease)(nil)
 
 // New makes a lease of nothing. Wake is called, from any goroutine, when Next may have something to do earlier than
 // it said; it must not block. The clock may count from any moment.
@@ -138,8 +139,8 @@ func (l *Lease) SetRate(perSecond float64) {
 	l.rate = int64(math.Round(perSecond * 1e6))
 }
 
-// Take implements [budget.Lease].
-func (l *Lease) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
+// Take implements [balance.Lease].
+func (l *Lease) Take(now time.Duration, tokens int64) (balance.Draw, bool) {
 	d, ok, wake := l.take(now, tokens)
 	if wake {
 		l.wake()
@@ -147,13 +148,13 @@ func (l *Lease) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
 	return d, ok
 }
 
-func (l *Lease) take(now time.Duration, tokens int64) (d budget.Draw, ok, wake bool) {
+func (l *Lease) take(now time.Duration, tokens int64) (d balance.Draw, ok, wake bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
 	if tokens > max(l.rate, held) { // never granted: those who ask behind would wait in vain
 		l.counts.Denied++
-		return budget.Draw{}, false, false
+		return balance.Draw{}, false, false
 	}
 	l.use(now, tokens)
 	d.Tokens = tokens
@@ -162,11 +163,11 @@ func (l *Lease) take(now time.Duration, tokens int64) (d budget.Draw, ok, wake b
 		return d, true, !l.asking && l.low()
 	case l.away, now < l.empty && tokens >= l.lacks:
 		l.counts.Denied++
-		return budget.Draw{}, false, false
+		return balance.Draw{}, false, false
 	default:
 		l.number++
 		l.waiting = append(l.waiting, ask{l.number, tokens})
-		return budget.Draw{Number: l.number, Tokens: tokens, Asked: true, Wait: l.wait()}, true, !l.asking
+		return balance.Draw{Number: l.number, Tokens: tokens, Asked: true, Wait: l.wait()}, true, !l.asking
 	}
 }
 
@@ -219,8 +220,8 @@ func (l *Lease) earnShare(now time.Duration) {
 	l.shareAt = now
 }
 
-// Confirm implements [budget.Lease].
-func (l *Lease) Confirm(now time.Duration, d budget.Draw) bool {
+// Confirm implements [balance.Lease].
+func (l *Lease) Confirm(now time.Duration, d balance.Draw) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
@@ -241,8 +242,8 @@ func (l *Lease) forget(number uint64) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(a ask) bool { return a.number == number })
 }
 
-// Return implements [budget.Lease].
-func (l *Lease) Return(now time.Duration, d budget.Draw) {
+// Return implements [balance.Lease].
+func (l *Lease) Return(now time.Duration, d balance.Draw) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
@@ -265,7 +266,7 @@ func (l *Lease) Return(now time.Duration, d budget.Draw) {
 	p.left = min(p.left+d.Tokens, p.granted)
 }
 
-// Balance implements [budget.Lease].
+// Balance implements [balance.Lease].
 func (l *Lease) Balance(now time.Duration) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 )
 
 // asked lets the lease ask, and fails the test if it does not.
@@ -507,7 +507,7 @@ func TestLease_NeverOverspends(t *testing.T) {
 			request Request
 			pending bool
 			at      time.Duration
-			draws   []budget.Draw
+			draws   []balance.Draw
 			spent   int64 // net
 			granted int64
 			failed  bool

@@ -109,6 +109,9 @@ func whole(tokens float64) int64 { return int64(math.Ceil(tokens/token)) * token
 func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
 	l.expire(now)
 	if l.took = (3*l.took + now - l.askedAt) / 4; !l.known {
 		l.took = now - l.askedAt
@@ -155,7 +158,7 @@ func (l *Lease) Failed(now time.Duration) {
 func (l *Lease) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.parts, l.waiting, l.granted, l.away, l.clients, l.share = nil, nil, nil, true, 0, 0
+	l.ended, l.parts, l.waiting, l.granted, l.away, l.clients, l.share = true, nil, nil, nil, true, 0, 0
 }
 
 // Clients are how many share the pool, as it last said; 0: not known.

@@ -6,7 +6,7 @@ package main
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
@@ -40,23 +40,23 @@ func (b *batch) ask() {
 	w.pool.ask(r, &b.count.granted, func(a lease.Answer) { b.left, b.end, b.known = a.Tokens, end, a }, func() {})
 }
 
-// Take implements [budget.Lease].
-func (b *batch) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
+// Take implements [balance.Lease].
+func (b *batch) Take(now time.Duration, tokens int64) (balance.Draw, bool) {
 	if b.Balance(now) < tokens {
-		return budget.Draw{}, false
+		return balance.Draw{}, false
 	}
 	b.left -= tokens
 	b.count.spent += tokens
-	return budget.Draw{Number: 1, Tokens: tokens}, true
+	return balance.Draw{Number: 1, Tokens: tokens}, true
 }
 
-// Confirm implements [budget.Lease].
-func (*batch) Confirm(time.Duration, budget.Draw) bool { return true }
+// Confirm implements [balance.Lease].
+func (*batch) Confirm(time.Duration, balance.Draw) bool { return true }
 
-// Return implements [budget.Lease].
-func (b *batch) Return(_ time.Duration, d budget.Draw) { b.left += d.Tokens }
+// Return implements [balance.Lease].
+func (b *batch) Return(_ time.Duration, d balance.Draw) { b.left += d.Tokens }
 
-// Balance implements [budget.Lease].
+// Balance implements [balance.Lease].
 func (b *batch) Balance(now time.Duration) int64 {
 	if now >= b.end {
 		return 0

@@ -6,7 +6,7 @@ package main
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
@@ -24,23 +24,23 @@ func newIdeal(w *world) reserve {
 	return w.ideal
 }
 
-// Take implements [budget.Lease].
-func (p *ideal) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
+// Take implements [balance.Lease].
+func (p *ideal) Take(now time.Duration, tokens int64) (balance.Draw, bool) {
 	if p.back >= tokens {
 		p.back -= tokens
-		return budget.Draw{Number: 1, Tokens: tokens}, true
+		return balance.Draw{Number: 1, Tokens: tokens}, true
 	}
 	a := p.bucket.Answer(now, p.rate, lease.Request{Tokens: tokens, Least: tokens})
-	return budget.Draw{Number: 1, Tokens: tokens}, a.Tokens == tokens
+	return balance.Draw{Number: 1, Tokens: tokens}, a.Tokens == tokens
 }
 
-// Confirm implements [budget.Lease].
-func (*ideal) Confirm(time.Duration, budget.Draw) bool { return true }
+// Confirm implements [balance.Lease].
+func (*ideal) Confirm(time.Duration, balance.Draw) bool { return true }
 
-// Return implements [budget.Lease]. No more than a second of the pool lies there.
-func (p *ideal) Return(_ time.Duration, d budget.Draw) { p.back = min(p.back+d.Tokens, p.rate) }
+// Return implements [balance.Lease]. No more than a second of the pool lies there.
+func (p *ideal) Return(_ time.Duration, d balance.Draw) { p.back = min(p.back+d.Tokens, p.rate) }
 
-// Balance implements [budget.Lease].
+// Balance implements [balance.Lease].
 func (*ideal) Balance(time.Duration) int64 { return 0 }
 
 func (*ideal) tokens() *tokens { return &tokens{} }

@@ -6,7 +6,7 @@ package main
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
@@ -21,7 +21,7 @@ type onDemand struct {
 
 func newOnDemand(w *world) reserve {
 	d := &onDemand{world: w, next: lease.Never}
-	d.Lease = lease.New(w.config.Fleet.PerSecond, w.now, d.look)
+	d.Lease = lease.New(w.perSecond, w.now, d.look)
 	d.look()
 	return d
 }
@@ -55,8 +55,8 @@ func (d *onDemand) wait(at time.Duration) {
 	})
 }
 
-// Take implements [budget.Lease].
-func (d *onDemand) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
+// Take implements [balance.Lease].
+func (d *onDemand) Take(now time.Duration, tokens int64) (balance.Draw, bool) {
 	draw, ok := d.Lease.Take(now, tokens)
 	if ok && !draw.Asked {
 		d.count.spent += tokens
@@ -64,8 +64,8 @@ func (d *onDemand) Take(now time.Duration, tokens int64) (budget.Draw, bool) {
 	return draw, ok
 }
 
-// Confirm implements [budget.Lease].
-func (d *onDemand) Confirm(now time.Duration, draw budget.Draw) bool {
+// Confirm implements [balance.Lease].
+func (d *onDemand) Confirm(now time.Duration, draw balance.Draw) bool {
 	ok := d.Lease.Confirm(now, draw)
 	if ok {
 		d.count.spent += draw.Tokens

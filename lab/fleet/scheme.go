@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 )
 
 // scheme says where the reserve of a client's budget comes from.
@@ -23,7 +23,7 @@ type scheme struct {
 // schemes are what is compared.
 func schemes() []scheme {
 	const ms = time.Millisecond
-	local := budget.DefaultRatio().MinPerSecond
+	local := balance.DefaultRatio().MinPerSecond
 	return []scheme{
 		{name: fmt.Sprintf("local, %g a second each", local), perSecond: local},
 		{name: "none"},
@@ -37,7 +37,7 @@ func schemes() []scheme {
 
 // reserve is a client's part of the pool.
 type reserve interface {
-	budget.Lease
+	balance.Lease
 	tokens() *tokens
 }
 

@@ -10,7 +10,9 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -27,22 +29,23 @@ const (
 type world struct {
 	queue
 
-	scheme  scheme
-	policy  *decision.Policy
-	config  budget.RatioConfig
-	clients []client
-	part    func() float64 // of the requests that fails now; nil: none
-	into    func() *count  // where a call counts that begins now; nil: nowhere
-	pool    pool
-	ideal   *ideal // in place of the pool; made with the first client
+	scheme    scheme
+	policy    *decision.Policy
+	config    balance.Config
+	perSecond float64 // of the pool
+	clients   []client
+	part      func() float64 // of the requests that fails now; nil: none
+	into      func() *count  // where a call counts that begins now; nil: nowhere
+	pool      pool
+	ideal     *ideal // in place of the pool; made with the first client
 
 	arrivals, who, faults, jitter *rand.Rand
 }
 
 // client is one process.
 type client struct {
-	budget *budget.Ratio // made with its first call, as a Retrier does
-	lease  reserve       // nil: its reserve is its own
+	budget balance.Budget // made with its first call, as a Retrier does
+	lease  reserve        // nil: its reserve is its own
 }
 
 // newWorld makes a fleet, whose clients have not begun.
@@ -52,40 +55,35 @@ func newWorld(s scheme, clients int) (*world, error) {
 		return nil, err
 	}
 	w := &world{scheme: s, policy: decision.New(set.Lookup(method).Spec()), clients: make([]client, clients)}
-	w.config, _ = set.Config().Budgets[0].Config.(budget.RatioConfig)
+	ratio, _ := set.Config().Budgets[0].Config.(budget.RatioConfig)
+	w.perSecond = ratio.MinPerSecond
 	if s.reserve == nil {
-		w.config.Fleet, w.config.MinPerSecond = budget.FleetConfig{}, s.perSecond
+		ratio.Fleet, ratio.MinPerSecond = "", s.perSecond
 	}
 	for i, r := range []**rand.Rand{&w.arrivals, &w.who, &w.faults, &w.jitter, &w.pool.chance} {
 		*r = rand.New(rand.NewPCG(1, uint64(i)))
 	}
 	w.pool.world, w.pool.latency, w.pool.loss = w, s.latency, s.loss
-	w.pool.rate = int64(w.config.Fleet.PerSecond * 1e6)
-	if _, err := budget.NewFleetRatio(w.config, fleetOf{}); err != nil {
+	w.pool.rate = int64(w.perSecond * 1e6)
+	w.config = inside.Config(ratio)
+	if _, err := balance.New(w.config, leaseOf(nil)); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
 // budgetOf is what pays for a client's calls.
-func (w *world) budgetOf(c *client) *budget.Ratio {
+func (w *world) budgetOf(c *client) balance.Budget {
 	if c.budget == nil {
-		c.budget, _ = budget.NewFleetRatio(w.config, fleetOf{c.lease}) // it has been tried
+		c.budget, _ = balance.New(w.config, leaseOf(c.lease)) // it has been tried
 	}
 	return c.budget
 }
 
-// fleetOf is the fleet as one client sees it.
-type fleetOf struct{ lease budget.Lease }
-
-// Check implements [budget.Fleet].
-func (fleetOf) Check(budget.FleetConfig) error { return nil }
-
-// Lease implements [budget.Fleet].
-func (f fleetOf) Lease(budget.FleetConfig) (budget.Lease, error) { return f.lease, nil }
-
-// Pools implements [budget.Fleet]. Nobody reads them.
-func (fleetOf) Pools() []budget.PoolState { return nil }
+// leaseOf has one lease, whatever the pool.
+func leaseOf(l balance.Lease) balance.LeaseOf {
+	return func(string, float64) (balance.Lease, error) { return l, nil }
+}
 
 // call begins the next call, and so on.
 func (w *world) call() {

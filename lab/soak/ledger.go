@@ -21,21 +21,20 @@ type ledger struct {
 	running int
 }
 
-func (l *ledger) Start(now time.Duration) {
+func (l *ledger) Observe(now time.Time, e budget.Event) {
 	l.mu.Lock()
-	l.running++
+	switch e {
+	case budget.EventCallStarted:
+		l.running++
+	case budget.EventCallSucceeded, budget.EventCallRecovered, budget.EventCallFailed:
+		l.running--
+	default:
+	}
 	l.mu.Unlock()
-	l.Budget.Start(now)
+	l.Budget.Observe(now, e)
 }
 
-func (l *ledger) Finish(now time.Duration, e budget.End) {
-	l.mu.Lock()
-	l.running--
-	l.mu.Unlock()
-	l.Budget.Finish(now, e)
-}
-
-func (l *ledger) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+func (l *ledger) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
 	p, ok := l.Budget.Withdraw(now, c)
 	if !ok {
 		return p, false
@@ -44,13 +43,11 @@ func (l *ledger) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bo
 	defer l.mu.Unlock()
 	l.last++
 	l.open[l.last] = p
-	return budget.Permit{Kind: p.Kind, At: p.At, Cost: l.last}, true
+	return budget.Permit{Cost: l.last}, true
 }
 
-func (l *ledger) Return(now time.Duration, p budget.Permit) { l.Budget.Return(now, l.take(p)) }
-
-func (l *ledger) Settle(now time.Duration, p budget.Permit, helped bool) {
-	l.Budget.Settle(now, l.take(p), helped)
+func (l *ledger) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
+	l.Budget.Settle(now, l.take(p), o)
 }
 
 func (l *ledger) take(p budget.Permit) budget.Permit {

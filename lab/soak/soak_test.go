@@ -6,6 +6,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -44,8 +45,8 @@ func TestFaultsAreFound(t *testing.T) {
 		want string
 	}{
 		"a permit that is kept": {func(w *world) {
-			w.ledger.Start(budget.Now())
-			_, _ = w.ledger.Withdraw(budget.Now(), budget.Charge{})
+			w.ledger.Observe(time.Now(), budget.EventCallStarted)
+			_, _ = w.ledger.Withdraw(time.Now(), budget.Charge{})
 		}, "1 permits are out"},
 		"an event that is missing": {func(w *world) { w.begun.Add(1) }, "1 calls that began and 0 that ended"},
 	} {

@@ -55,7 +55,7 @@ const (
 
 // newWorld makes a world, whose policy file stands in a folder.
 func newWorld(folder string, seed uint64) (*world, error) {
-	ratio, err := budget.NewRatio(budget.RatioConfig{Percent: 50, MinPerSecond: 10, Window: 2 * time.Second, TimeoutCost: 2})
+	ratio, err := budget.New(budget.RatioConfig{Percent: 50, MinPerSecond: 10, Window: 2 * time.Second, TimeoutCost: 2})
 	if err != nil {
 		return nil, err
 	}

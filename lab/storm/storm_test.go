@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -120,7 +120,7 @@ func TestPolicyFile(t *testing.T) {
 	if c := set.Config(); len(c.Budgets) > 0 || c.Throttling != nil {
 		t.Error("the policies name a budget; want the default one, which the targets are for")
 	}
-	config := budget.Default()
+	config := balance.DefaultRatio() // but for its reserve
 	if got := config.Percent; got != 10 {
 		t.Errorf("the default budget is %v %%; want 10, which the targets are for", got)
 	}

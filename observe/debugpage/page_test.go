@@ -256,7 +256,7 @@ func TestPageWithoutRetrier(t *testing.T) {
 // ill is a budget of a program's own, which panics when it is read.
 type ill struct{ budget.Budget }
 
-func (ill) Balance(time.Duration) float64 { panic(`<b>ill</b>`) }
+func (ill) State(time.Time) budget.State { panic(`<b>ill</b>`) }
 
 func TestPageOfABudgetThatPanics(t *testing.T) {
 	t.Parallel()
@@ -317,7 +317,7 @@ func TestReadBudgetsOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%8 == 7 {
-			b.Withdraw(budget.Now(), budget.Charge{Kind: budget.KindFailure})
+			b.Withdraw(time.Now(), budget.Charge{})
 		}
 		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
 	}

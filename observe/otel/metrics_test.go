@@ -64,17 +64,28 @@ type scene struct {
 
 func play(t *testing.T, test func(t *testing.T, s scene), options ...otel.MetricsOption) {
 	t.Helper()
+	playFile(t, file, test, options...)
+}
+
+func playFile(t *testing.T, file string, test func(t *testing.T, s scene), options ...otel.MetricsOption) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
 		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
-		s.retrier = newRetrier(t, otel.Metrics(provider, options...))
+		s.retrier = retrierOf(t, file, otel.Metrics(provider, options...))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		defer s.retrier.Close() // it asks its pools
 		test(t, s)
 	})
 }
 
 func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrier {
+	t.Helper()
+	return retrierOf(t, file, options...)
+}
+
+func retrierOf(t *testing.T, file string, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
 	set, err := policy.Parse("etc/retry.yaml", []byte(file))
 	if err != nil {
@@ -87,14 +98,14 @@ func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrie
 	return r
 }
 
-// fleet has two pools: one that is used, and one that was never reached.
-type fleet struct{ budget.Fleet }
+// fleet has two pools: one that grants what it is asked for, and one that is never reached.
+type fleet struct{}
 
-func (fleet) Pools() []budget.PoolState {
-	return []budget.PoolState{
-		{Name: "orders", PerSecond: 100, Clients: 40, Balance: 2.5, Asked: 12, Leased: 7.5, Denied: 3, Requests: 9},
-		{Name: "spare", PerSecond: 1, Requests: 4, Err: errors.New("connection refused")},
+func (fleet) Draw(_ context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
+	if r.Pool == "spare" {
+		return 0, 0, errors.New("connection refused")
 	}
+	return r.Tokens, 40, nil
 }
 
 // call makes a call as generated code does.
@@ -288,15 +299,25 @@ func TestMetricsOfModes(t *testing.T) {
 }
 
 func TestMetricsOfPools(t *testing.T) {
-	play(t, func(t *testing.T, s scene) {
+	playFile(t, `
+budgets:
+- {name: orders, ratio: {percent: 0.01, fleet: {name: orders, perSecond: 100}}}
+- {name: spare, ratio: {fleet: {name: spare, perSecond: 1}}}
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 0.1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, budget: orders}
+`, func(t *testing.T, s scene) {
+		synctest.Wait() // for the first reports
+		s.On(method, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
+		s.call(t.Context(), method)
 		want(t, s.lines(t, "stagger.pool"),
-			"stagger.pool.asked{pool=orders} 12", "stagger.pool.asked{pool=spare} 0",
+			"stagger.pool.asked{pool=orders} 1", "stagger.pool.asked{pool=spare} 0",
 			"stagger.pool.away{pool=orders} 0", "stagger.pool.away{pool=spare} 1",
-			"stagger.pool.balance{pool=orders} 2.5", "stagger.pool.balance{pool=spare} 0",
+			"stagger.pool.balance{pool=orders} 1", "stagger.pool.balance{pool=spare} 0",
 			"stagger.pool.clients{pool=orders} 40",
-			"stagger.pool.denied{pool=orders} 3", "stagger.pool.denied{pool=spare} 0",
-			"stagger.pool.leased{pool=orders} 7.5", "stagger.pool.leased{pool=spare} 0",
-			"stagger.pool.requests{pool=orders} 9", "stagger.pool.requests{pool=spare} 4")
+			"stagger.pool.denied{pool=orders} 0", "stagger.pool.denied{pool=spare} 0",
+			"stagger.pool.leased{pool=orders} 1", "stagger.pool.leased{pool=spare} 0",
+			"stagger.pool.requests{pool=orders} 2", "stagger.pool.requests{pool=spare} 1")
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
 )
 
 // pools are the instruments of the pools that a fleet shares.
@@ -42,7 +42,7 @@ func (p *pools) all() []metric.Observable {
 	return []metric.Observable{p.away, p.balance, p.clients, p.asked, p.leased, p.denied, p.requests}
 }
 
-func (m *metrics) collectPools(o metric.Observer, list []budget.PoolState) {
+func (m *metrics) collectPools(o metric.Observer, list []interceptor.PoolState) {
 	for _, s := range list {
 		labels := m.with(attribute.String("pool", s.Name))
 		away := 0.0

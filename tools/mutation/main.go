@@ -29,7 +29,7 @@ type target struct {
 }
 
 var targets = []target{
-	{folder: "budget", tests: [][]string{{"./budget"}}},
+	{folder: "internal/balance", tests: [][]string{{"./internal/balance"}}},
 	{folder: "internal/admission", tests: [][]string{{"./internal/admission"}}},
 	{folder: "internal/latency", tests: [][]string{{"./internal/latency"}}},
 	{folder: "internal/lease", tests: [][]string{{"./internal/lease"}}},

@@ -45,8 +45,8 @@ func (a *Answer) Facts() []Fact {
 		}
 		list = append(list, Fact{"budget", a.Budget + empty})
 	}
-	if a.Pool.Name != "" {
-		list = append(list, Fact{"pool", fmt.Sprintf("%s: %v extra attempts a second for all processes together, beside what each one's calls earn", a.Pool.Name, a.Pool.PerSecond)})
+	if a.Pool != "" {
+		list = append(list, Fact{"pool", fmt.Sprintf("%s: %v extra attempts a second for all processes together, beside what each one's calls earn", a.Pool, a.PoolRate)})
 	}
 	if a.Down {
 		list = append(list, Fact{"down", a.down()})

@@ -35,12 +35,13 @@ type Effect struct {
 	Strategy Strategy
 	Attempts int
 	Safe     bool
-	Because  string             // who says so, or why nobody does
-	Budget   string             // "" without another attempt
-	Pool     budget.FleetConfig // that the budget leases its reserve from; the zero value if it has none
-	Alone    bool               // attempts never run in parallel: the client sends a stream
-	Denied   bool               // gRPC may not send a call once more by itself (transparentRetry)
-	Ignores  bool               // a server that says it did not process a call is not believed (refusedRetry)
+	Because  string  // who says so, or why nobody does
+	Budget   string  // "" without another attempt
+	Pool     string  // that the budget leases its reserve from; "" if it has none
+	PoolRate float64 // what the pool grants in a second
+	Alone    bool    // attempts never run in parallel: the client sends a stream
+	Denied   bool    // gRPC may not send a call once more by itself (transparentRetry)
+	Ignores  bool    // a server that says it did not process a call is not believed (refusedRetry)
 }
 
 // EffectOf is the effect on "/service/method", for a Retrier with a cap of attempts. The level is the idempotency_level
@@ -72,7 +73,8 @@ func EffectOf(set *decision.Set, level func(method string) string, method string
 	default:
 		e.Strategy = Retried
 	}
-	e.Budget, e.Pool = budgetName(set, e.Policy), poolOf(set, e.Policy)
+	e.Budget = budgetName(set, e.Policy)
+	e.Pool, e.PoolRate = poolOf(set, e.Policy)
 	return e
 }
 
@@ -154,13 +156,13 @@ func budgetName(set *decision.Set, p *decision.Policy) string {
 	}
 }
 
-func poolOf(set *decision.Set, p *decision.Policy) budget.FleetConfig {
+func poolOf(set *decision.Set, p *decision.Policy) (name string, perSecond float64) {
 	for _, b := range set.Config().Budgets {
-		if ratio, ok := b.Config.(budget.RatioConfig); ok && b.Name == p.Budget() {
-			return ratio.Fleet
+		if ratio, ok := b.Config.(budget.RatioConfig); ok && b.Name == p.Budget() && ratio.Fleet != "" {
+			return ratio.Fleet, ratio.MinPerSecond
 		}
 	}
-	return budget.FleetConfig{}
+	return "", 0
 }
 
 // Level is the idempotency_level of "/service/method", such as IDEMPOTENT, as the first of the descriptor sets that

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -224,7 +224,7 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	s := attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Safe, a.InRetry, off(a.Policy)}, Budget: budget.Unlimited, Slots: slots{},
+		Facts: facts{a.Safe, a.InRetry, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
 		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 		ConnectWait: a.Policy.MaxConnectionWait(), MaxOutage: attempts.MaxOutage(a.Policy.MaxConnectionWait()),
 	}
@@ -232,7 +232,7 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
 	}
 	if a.BudgetEmpty {
-		s.Budget = budget.Empty
+		s.Budget = balance.Empty
 	}
 	if a.BreakerOpen {
 		s.Breaker = breaker{}

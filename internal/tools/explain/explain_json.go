@@ -30,8 +30,8 @@ func (e *Effect) JSON(method string) MethodJSON {
 	m := MethodJSON{
 		Method: method, Strategy: e.Strategy, Attempts: e.Attempts, Safe: e.Safe, Because: e.Why(), Budget: e.Budget, Entry: e.Entry,
 	}
-	if e.Pool.Name != "" {
-		m.Pool = &PoolJSON{e.Pool.Name, e.Pool.PerSecond}
+	if e.Pool != "" {
+		m.Pool = &PoolJSON{e.Pool, e.PoolRate}
 	}
 	if p := e.Policy; p != nil {
 		m.Mode = p.Mode().String()

@@ -138,19 +138,21 @@ func (l *ledger) count(n int) {
 	}
 }
 
-func (l *ledger) Start(now time.Duration) {
-	l.count(1)
-	l.Budget.Start(now)
+func (l *ledger) Observe(now time.Time, e budget.Event) {
+	switch e {
+	case budget.EventCallStarted:
+		l.count(1)
+	case budget.EventCallSucceeded, budget.EventCallRecovered, budget.EventCallFailed:
+		l.count(-1)
+	default:
+		l.Budget.Observe(now, e)
+		return
+	}
+	l.Budget.Observe(now, e)
 	l.at(atBudget, false)
 }
 
-func (l *ledger) Finish(now time.Duration, e budget.End) {
-	l.count(-1)
-	l.Budget.Finish(now, e)
-	l.at(atBudget, false)
-}
-
-func (l *ledger) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
+func (l *ledger) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
 	l.at(atBudget, false)
 	p, ok := l.Budget.Withdraw(now, c)
 	if !ok {
@@ -160,16 +162,11 @@ func (l *ledger) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bo
 	defer l.book.Unlock()
 	l.permits++
 	l.open[l.permits] = p
-	return budget.Permit{Kind: p.Kind, At: p.At, Cost: l.permits}, true
+	return budget.Permit{Cost: l.permits}, true
 }
 
-func (l *ledger) Return(now time.Duration, p budget.Permit) {
-	l.Budget.Return(now, l.take(p))
-	l.at(atBudget, false)
-}
-
-func (l *ledger) Settle(now time.Duration, p budget.Permit, helped bool) {
-	l.Budget.Settle(now, l.take(p), helped)
+func (l *ledger) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
+	l.Budget.Settle(now, l.take(p), o)
 	l.at(atBudget, false)
 }
 

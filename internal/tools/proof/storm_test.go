@@ -108,13 +108,13 @@ func (s *storm) newBudget(t *testing.T) budget.Budget {
 	t.Helper()
 	switch s.budget {
 	case "ratio":
-		b, err := budget.NewRatio(budget.RatioConfig{Percent: 50, MinPerSecond: 100, Window: 10 * time.Second, TimeoutCost: 1})
+		b, err := budget.New(budget.RatioConfig{Percent: 50, MinPerSecond: 100, Window: 10 * time.Second, TimeoutCost: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	case "concurrent":
-		b, err := budget.NewConcurrent(budget.ConcurrentConfig{Percent: 50, Min: 5})
+		b, err := budget.New(budget.ConcurrentConfig{Percent: 50, Min: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -122,9 +122,8 @@ func (w *weather) check(t *testing.T) {
 			w.add("admission counts %d attempts", state.Running)
 		}
 	}
-	now := budget.Now()
-	if s := w.budget; s == "concurrent" && w.inner.Balance(now) != w.inner.Capacity(now) {
-		w.add("the concurrent budget has %v of %v", w.inner.Balance(now), w.inner.Capacity(now))
+	if b := w.inner.State(time.Now()); w.budget == "concurrent" && b.Balance != b.Capacity {
+		w.add("the concurrent budget has %v of %v", b.Balance, b.Capacity)
 	}
 	if !w.closes {
 		w.checkMemory()

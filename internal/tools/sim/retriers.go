@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -77,7 +78,7 @@ func (r *retriers) budget(p *decision.Policy, target, method string) (*budgets, 
 	if r.set == nil || name == policy.NoBudget || p.MaxAttempts() < 2 && r.set.Config().Throttling == nil {
 		return &budgets{unlimited: true}, nil
 	}
-	spec := policy.BudgetSpec{Config: budget.Default()}
+	spec := policy.BudgetSpec{}
 	if throttle := r.set.Config().Throttling; throttle != nil {
 		spec.Config = *throttle
 	}
@@ -94,27 +95,28 @@ func (r *retriers) budget(p *decision.Policy, target, method string) (*budgets, 
 		key.service, _, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	}
 	if r.budgets[key] == nil {
-		if _, err := budget.New(spec.Config); err != nil {
+		config := inside.Config(spec.Config)
+		if _, err := balance.New(config, nil); err != nil {
 			return nil, fmt.Errorf("sim: budget %q: %w", name, err)
 		}
-		r.budgets[key] = &budgets{config: spec.Config, list: make([]budget.Budget, len(r.slots))}
+		r.budgets[key] = &budgets{config: config, list: make([]balance.Budget, len(r.slots))}
 	}
 	return r.budgets[key], nil
 }
 
 // budgets are the balances of one budget: one for each process, made when that makes its first call.
 type budgets struct {
-	config    budget.Config
+	config    balance.Config
 	unlimited bool
-	list      []budget.Budget
+	list      []balance.Budget
 }
 
-func (b *budgets) of(client int) budget.Budget {
+func (b *budgets) of(client int) balance.Budget {
 	if b.unlimited {
-		return budget.Unlimited
+		return balance.Unlimited
 	}
 	if b.list[client] == nil {
-		b.list[client], _ = budget.New(b.config) // it has been tried
+		b.list[client], _ = balance.New(b.config, nil) // it has been tried
 	}
 	return b.list[client]
 }

@@ -1,0 +1,47 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"testing"
+	"time"
+)
+
+func TestBucket(t *testing.T) {
+	t.Parallel()
+	var b bucket
+	for i, c := range []struct {
+		do     func(n int64)
+		n      int64
+		tokens int64
+		full   bool
+	}{
+		{b.resize, 1000, 0, false},
+		{b.add, 2000, 1000, true},
+		{b.resize, 3000, 3000, true},
+		{b.add, -1, 2999, false},
+		{b.resize, 300, 299, false}, // rounded down
+		{b.add, -1000, 0, false},
+		{b.resize, 1e9, 0, false},
+		{b.add, 1e9, 1e9, true},
+	} {
+		c.do(c.n)
+		if b.tokens != c.tokens || b.full.Load() != c.full {
+			t.Errorf("step %d: %d tokens, full %v; want %d, %v", i, b.tokens, b.full.Load(), c.tokens, c.full)
+		}
+	}
+}
+
+// A call that succeeds finds a full bucket, and returns although another one has the lock.
+func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
+	t.Parallel()
+	th := made[*throttleBudget](t, ThrottleConfig{MaxTokens: 10, TokenRatio: 1})
+	f := made[*refundBudget](t, DefaultRefund())
+	for b, bucket := range map[Budget]*bucket{th: &th.bucket, f: &f.bucket} {
+		bucket.mu.Lock()
+		b.Start(0)
+		b.Finish(time.Second, EndAtOnce) // or the test never ends
+		bucket.mu.Unlock()
+	}
+}

@@ -1,0 +1,133 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// ConcurrentConfig is a [budget.ConcurrentConfig].
+type ConcurrentConfig struct {
+	Percent float64
+	Min     int
+}
+
+// DefaultConcurrent is 20 % and 3: Envoy's numbers.
+func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig{Percent: 20, Min: 3} }
+
+// Name implements [Config].
+func (ConcurrentConfig) Name() string { return "concurrent" }
+
+// Fields implements [Config].
+func (c ConcurrentConfig) Fields() []Field {
+	return []Field{
+		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
+		{Name: "Min", Value: float64(c.Min), Low: 0, High: 1e6},
+	}
+}
+
+// Check implements [Config].
+func (c ConcurrentConfig) Check() error { return check(c.Fields()) }
+
+func (c ConcurrentConfig) budget(LeaseOf) (Reloadable, error) { return newConcurrent(c), nil }
+
+// concurrentBudget bounds the extra attempts in flight. A call that needs none takes no lock, allocates nothing and seldom
+// writes to a cache line that another core uses.
+type concurrentBudget struct {
+	indifferent
+
+	calls counter // in flight
+	rates atomic.Pointer[concurrentRates]
+
+	_     [128]byte    // failing calls write below, all calls read above
+	extra atomic.Int64 // attempts in flight
+	tally
+}
+
+// concurrentRates are a ConcurrentConfig in millionths of an extra attempt.
+type concurrentRates struct{ share, least int64 }
+
+func newConcurrent(c ConcurrentConfig) *concurrentBudget {
+	b := &concurrentBudget{calls: newCounter()}
+	b.rates.Store(c.rates())
+	return b
+}
+
+func (c ConcurrentConfig) rates() *concurrentRates {
+	return &concurrentRates{share: micro(c.Percent) / 100, least: micro(float64(c.Min))}
+}
+
+// Reload changes the limits. What is in flight stays, and its permits end it as ever: if that is more than
+// the new limit, nothing is granted until enough has ended.
+func (b *concurrentBudget) Reload(_ time.Duration, c Config) error {
+	own, err := checked[ConcurrentConfig](c)
+	if err != nil {
+		return err
+	}
+	b.rates.Store(own.rates())
+	return nil
+}
+
+// Kind implements [Reloadable].
+func (*concurrentBudget) Kind() string { return ConcurrentConfig{}.Name() }
+
+// Drain does nothing: what is in flight is no balance.
+func (*concurrentBudget) Drain(time.Duration) {}
+
+// Fresh is true when nothing is in flight.
+func (b *concurrentBudget) Fresh(time.Duration) bool {
+	return b.extra.Load() == 0 && b.calls.sum() == 0
+}
+
+// Start counts the call.
+func (b *concurrentBudget) Start(now time.Duration) { b.calls.add(now, 1) }
+
+// Finish counts it no more.
+func (b *concurrentBudget) Finish(now time.Duration, _ End) { b.calls.add(now, -1) }
+
+// Withdraw grants if one more extra attempt is within the limit.
+func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
+	for {
+		extra := b.extra.Load()
+		if extra >= b.limit() {
+			b.denied.Add(1)
+			return Permit{}, false
+		}
+		if b.extra.CompareAndSwap(extra, extra+1) {
+			b.granted.Add(1)
+			return Permit{kind: c.Kind, at: now, Cost: 1}, true
+		}
+	}
+}
+
+// limit is how many extra attempts may be in flight now. It may be off by the share of calls that begin
+// and end while the counters are read, one after the other.
+func (b *concurrentBudget) limit() int64 {
+	r := b.rates.Load()
+	return max(b.calls.sum()*r.share, r.least) / micro(1)
+}
+
+// Return ends an extra attempt that was never sent.
+func (b *concurrentBudget) Return(time.Duration, Permit) { b.end() }
+
+// Settle ends an extra attempt.
+func (b *concurrentBudget) Settle(time.Duration, Permit, bool) { b.end() }
+
+func (b *concurrentBudget) end() {
+	for {
+		extra := b.extra.Load()
+		if extra == 0 || b.extra.CompareAndSwap(extra, extra-1) {
+			return
+		}
+	}
+}
+
+// Balance is how many more extra attempts may be in flight now.
+func (b *concurrentBudget) Balance(time.Duration) float64 {
+	return float64(max(b.limit()-b.extra.Load(), 0))
+}
+
+// Capacity is how many extra attempts may be in flight at a time, for the calls that are in flight now.
+func (b *concurrentBudget) Capacity(time.Duration) float64 { return float64(b.limit()) }

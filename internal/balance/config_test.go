@@ -1,0 +1,155 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+func configs() []Config {
+	return []Config{
+		DefaultRatio(), ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}, DefaultConcurrent(), DefaultRefund(),
+	}
+}
+
+// The error says which field, what stands there, and what may.
+func TestConfigCheck(t *testing.T) {
+	t.Parallel()
+	ratio := func(change func(*RatioConfig)) Config {
+		c := DefaultRatio()
+		change(&c)
+		return c
+	}
+	throttle := func(most int, ratio float64) Config {
+		return ThrottleConfig{MaxTokens: most, TokenRatio: ratio}
+	}
+	const tooSmall = ": must be at least 0.001, and finite"
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{ratio(func(c *RatioConfig) { c.Percent = 0 }), "budget: Percent 0: must be 0.0001 to 1000"},
+		{ratio(func(c *RatioConfig) { c.Percent = 1000.0001 }), "budget: Percent 1000.0001: must be 0.0001 to 1000"},
+		{ratio(func(c *RatioConfig) { c.Percent = math.NaN() }), "budget: Percent NaN: must be 0.0001 to 1000"},
+		{ratio(func(c *RatioConfig) { c.Percent = math.Inf(1) }), "budget: Percent +Inf: must be 0.0001 to 1000"},
+		{ratio(func(c *RatioConfig) { c.Percent = 33.33333 }), "budget: Percent 33.33333: must have at most 4 decimals, such as 33.3333"},
+		{ratio(func(c *RatioConfig) { c.MinPerSecond = -0.1 }), "budget: MinPerSecond -0.1: must be 0 to 1000000"},
+		{ratio(func(c *RatioConfig) { c.MinPerSecond = 1_000_001 }), "budget: MinPerSecond 1000001: must be 0 to 1000000"},
+		{ratio(func(c *RatioConfig) { c.Window = 0 }), "budget: Window 0s: must be 1s to 60s"},
+		{ratio(func(c *RatioConfig) { c.Window = time.Second - 1 }), "budget: Window 0.999999999s: must be 1s to 60s"},
+		{ratio(func(c *RatioConfig) { c.Window = time.Minute + 1 }), "budget: Window 60.000000001s: must be 1s to 60s"},
+		{ratio(func(c *RatioConfig) { c.TimeoutCost = 0.9999 }), "budget: TimeoutCost 0.9999: must be 1 to 1000"},
+		{ratio(func(c *RatioConfig) { c.HedgeCost = 0.9999 }), "budget: HedgeCost 0.9999: must be 1 to 1000"},
+		{ratio(func(c *RatioConfig) { c.TimeoutCost = 1001 }), "budget: TimeoutCost 1001: must be 1 to 1000"},
+		{ratio(func(c *RatioConfig) { c.TimeoutBonus = -1 }), "budget: TimeoutBonus -1: must be 0 to 1000"},
+		{ratio(func(c *RatioConfig) { c.TimeoutBonus = 2.00005 }), "budget: TimeoutBonus 2.00005: must have at most 4 decimals, such as 2.0001"},
+		{
+			RatioConfig{MinPerSecond: -1, TimeoutBonus: -1},
+			"budget: Percent 0: must be 0.0001 to 1000\n" +
+				"budget: MinPerSecond -1: must be 0 to 1000000\n" +
+				"budget: Window 0s: must be 1s to 60s\n" +
+				"budget: TimeoutCost 0: must be 1 to 1000\n" +
+				"budget: TimeoutBonus -1: must be 0 to 1000",
+		},
+		{throttle(0, 0.1), "budget: MaxTokens 0: must be a whole number from 1 to 1000"},
+		{throttle(-1, 0.1), "budget: MaxTokens -1: must be a whole number from 1 to 1000"},
+		{throttle(1001, 0.1), "budget: MaxTokens 1001: must be a whole number from 1 to 1000"},
+		{throttle(10, 0), "budget: TokenRatio 0" + tooSmall},
+		{throttle(10, -1), "budget: TokenRatio -1" + tooSmall},
+		{throttle(10, 0.0009), "budget: TokenRatio 0.0009" + tooSmall},
+		{throttle(10, math.NaN()), "budget: TokenRatio NaN" + tooSmall},
+		{throttle(10, math.Inf(1)), "budget: TokenRatio +Inf" + tooSmall},
+		{throttle(0, 0), "budget: MaxTokens 0: must be a whole number from 1 to 1000\nbudget: TokenRatio 0" + tooSmall},
+		{
+			ConcurrentConfig{Percent: math.NaN(), Min: -1},
+			"budget: Percent NaN: must be 0.0001 to 1000\nbudget: Min -1: must be a whole number from 0 to 1000000",
+		},
+		{ConcurrentConfig{Percent: 20, Min: 1_000_001}, "budget: Min 1000001: must be a whole number from 0 to 1000000"},
+		{
+			RefundConfig{Capacity: 10, RetryCost: 11, TimeoutCost: 0, Success: math.Inf(1)},
+			"budget: RetryCost 11: must be 0.001 to 10\nbudget: TimeoutCost 0: must be 0.001 to 10\nbudget: Success +Inf: must be 0 to 10",
+		},
+		{RefundConfig{Capacity: 1, RetryCost: 2, TimeoutCost: 1}, "budget: RetryCost 2: must be 0.001 to 1"},
+		{RefundConfig{Capacity: 0.5, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 0.5: must be 1 to 1000000"},
+		{RefundConfig{Capacity: 1.0001, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 1.0001: must have at most 3 decimals, such as 1"},
+	} {
+		b, err := New(c.config, nil)
+		if err == nil || b != nil {
+			t.Errorf("New(%+v) = %v, %v; want nil and an error", c.config, b, err)
+			continue
+		}
+		if err.Error() != c.want {
+			t.Errorf("error\n%v; want\n%v", err, c.want)
+		}
+		wrong, ok := errors.AsType[*FieldError](err)
+		if !ok || !reflect.ValueOf(c.config).FieldByName(wrong.Field).IsValid() {
+			t.Errorf("%+v names no field of the config", wrong)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	for _, c := range configs() {
+		b, err := New(c, nil)
+		if err != nil || b.Balance(t0) <= 0 {
+			t.Errorf("New(%+v): %v, %v", c, b, err)
+		}
+	}
+	var names []string
+	for _, c := range configs() {
+		names = append(names, c.Name())
+	}
+	if !slices.Equal(names, Names()) {
+		t.Errorf("configs of %q; want %q", names, Names())
+	}
+	for _, c := range []Config{RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}, RefundConfig{}} {
+		if b, err := New(c, nil); err == nil {
+			t.Errorf("%T: an empty config is taken, for %v", c, b)
+		}
+	}
+}
+
+// A config lists all of its fields, in order, and every value at a bound is taken.
+func TestConfigFields(t *testing.T) {
+	t.Parallel()
+	for _, c := range configs() {
+		fields, v := c.Fields(), reflect.ValueOf(c)
+		values := v.NumField()
+		if _, ok := c.(RatioConfig); ok {
+			values-- // the name of a pool is no value
+		}
+		if len(fields) != values {
+			t.Fatalf("%s lists %d fields of %d", c.Name(), len(fields), values)
+		}
+		for i, f := range fields {
+			if got := v.Type().Field(i).Name; got != f.Name {
+				t.Errorf("%s lists %s as %s", c.Name(), got, f.Name)
+			}
+			for _, bound := range []float64{f.Low, f.High} {
+				changed := reflect.New(v.Type()).Elem()
+				changed.Set(v)
+				switch field := changed.Field(i); field.Kind() {
+				case reflect.Float64:
+					field.SetFloat(bound)
+				case reflect.Int:
+					field.SetInt(int64(bound))
+				default:
+					field.SetInt(int64(bound * float64(time.Second)))
+				}
+				if c.Name() == "refund" && f.Name == "Capacity" && bound == f.Low {
+					continue // less than the costs
+				}
+				if err := changed.Interface().(Config).Check(); err != nil {
+					t.Errorf("%s: %v", c.Name(), err)
+				}
+			}
+		}
+	}
+}

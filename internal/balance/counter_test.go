@@ -1,0 +1,58 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Not parallel: beside other tests a goroutine has its processor to itself, and meets nobody.
+func TestCounterLosesNothing(t *testing.T) {
+	c := counter{make([]stripe, 1)}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200_000 {
+				c.add(0, 2)
+				c.add(0, -1)
+			}
+		})
+	}
+	wg.Wait()
+	if got := c.sum(); got != 1_600_000 {
+		t.Errorf("sum %d; want 1600000", got)
+	}
+}
+
+// Not parallel: it changes the number of processors.
+func TestNewCounter(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for processors, want := range map[int]int{1: 4, 2: 8, 3: 16, 15: 64, 16: 64, 17: 64} {
+		runtime.GOMAXPROCS(processors)
+		if got := len(newCounter().stripes); got != want {
+			t.Errorf("%d stripes for %d processors; want %d", got, processors, want)
+		}
+	}
+}
+
+// Whatever the clock's grain, no stripe has twice its part of the calls or less than half.
+func TestCounterIsSpreadEvenly(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 8, 64} {
+		for _, grain := range []time.Duration{1, 41, 100, time.Microsecond, time.Millisecond} {
+			c := counter{make([]stripe, n)}
+			for i := range 100 * n {
+				c.add(time.Duration(i)*grain, 1)
+			}
+			for i := range c.stripes {
+				if calls := c.stripes[i].n.Load(); calls < 50 || calls > 200 {
+					t.Errorf("grain %v: stripe %d of %d has %d calls; want about 100", grain, i, n, calls)
+				}
+			}
+		}
+	}
+}

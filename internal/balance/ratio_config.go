@@ -1,0 +1,120 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// RatioConfig is a [budget.RatioConfig].
+type RatioConfig struct {
+	Percent      float64
+	MinPerSecond float64
+	Window       time.Duration
+	TimeoutCost  float64
+	TimeoutBonus float64
+	HedgeCost    float64
+	Fleet        string
+}
+
+// ratioSettings are those of a ratio budget.
+type ratioSettings struct {
+	RatioConfig
+
+	bucket bool // the reserve is a bucket that calls fill, in place of MinPerSecond
+}
+
+// settingsOf checks a config.
+func settingsOf(c Config) (ratioSettings, error) {
+	if own, ok := c.(ratioSettings); ok {
+		return own, own.Check()
+	}
+	own, err := checked[RatioConfig](c)
+	return ratioSettings{RatioConfig: own}, err
+}
+
+// DefaultRatio is 10 %, 0.8 per second, a window of 5 s, and after timeouts a cost of 4 and a bonus of 3, which means
+// that these sustain themselves while more than four of seven succeed: well below the three of four that do while one server
+// of four hangs. What a client has without traffic, 4 in a window, pays for one attempt after a timeout. docs/overload.md shows what other numbers come to.
+func DefaultRatio() RatioConfig {
+	return RatioConfig{Percent: 10, MinPerSecond: 0.8, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3}
+}
+
+// Default is the budget of policies that name none: [DefaultRatio], but for its reserve. That is a bucket of 4, full at
+// the start. Each call adds at most 0.3, and all together at most 0.4 a second. What calls have earned is spent first.
+func Default() Config {
+	c := DefaultRatio()
+	c.MinPerSecond = 0
+	return ratioSettings{c, true}
+}
+
+// Name implements [Config].
+func (RatioConfig) Name() string { return "ratio" }
+
+// Fields implements [Config].
+func (c RatioConfig) Fields() []Field {
+	return []Field{
+		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
+		{Name: "MinPerSecond", Value: c.MinPerSecond, Low: 0, High: 1e6, Decimals: 4},
+		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
+		{Name: "TimeoutCost", Value: c.TimeoutCost, Low: 1, High: 1000, Decimals: 4},
+		{Name: "TimeoutBonus", Value: c.TimeoutBonus, Low: 0, High: 1000, Decimals: 4},
+		{Name: "HedgeCost", Value: cmp.Or(c.HedgeCost, c.TimeoutCost), Low: 1, High: 1000, Decimals: 4},
+	}
+}
+
+var poolName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// Check implements [Config].
+func (c RatioConfig) Check() error {
+	fields := c.Fields()
+	if c.HedgeCost == 0 { // else a bad TimeoutCost would be reported twice
+		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name == "HedgeCost" })
+	}
+	if c.Fleet == "" {
+		return check(fields)
+	}
+	fields[slices.IndexFunc(fields, func(f Field) bool { return f.Name == "MinPerSecond" })].Low = 0.0001
+	err := check(fields)
+	if !poolName.MatchString(c.Fleet) {
+		err = flat(err, &FieldError{
+			Field: "Fleet", Value: strconv.Quote(c.Fleet), Message: "must be 1 to 64 letters, digits, '-', '_' and '.'",
+		})
+	}
+	return err
+}
+
+func (c RatioConfig) budget(of LeaseOf) (Reloadable, error) {
+	return ratioSettings{RatioConfig: c}.budget(of)
+}
+
+// ratioRates are a RatioConfig in micro-tokens. One token is an extra attempt of cost 1.
+type ratioRates struct {
+	share, reserve int64
+	costs, bonuses prices
+}
+
+func (c RatioConfig) rates() ratioRates {
+	// 128 bits, since a million a second for a minute in nanoseconds is more than 64 hold.
+	perSecond := micro(c.MinPerSecond)
+	if c.Fleet != "" { // of the pool
+		perSecond = 0
+	}
+	high, low := bits.Mul64(uint64(perSecond), uint64(c.Window)) // neither is negative
+	reserve, _ := bits.Div64(high, low, uint64(time.Second))
+	hedge := cmp.Or(c.HedgeCost, c.TimeoutCost)
+	return ratioRates{
+		share: micro(c.Percent) / 100, reserve: int64(reserve), // at most 6e13
+		costs: prices{failure: micro(1), timeout: micro(c.TimeoutCost), hedge: micro(hedge)},
+		bonuses: prices{
+			timeout: micro(c.TimeoutBonus), hedge: int64(math.Round(float64(micro(c.TimeoutBonus)) * hedge / c.TimeoutCost)),
+		},
+	}
+}

@@ -1,0 +1,938 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// ratioConfig has the default costs.
+func ratioConfig(percent, minPerSecond float64, seconds int) RatioConfig {
+	return RatioConfig{
+		Percent: percent, MinPerSecond: minPerSecond, Window: time.Duration(seconds) * time.Second,
+		TimeoutCost: 5, TimeoutBonus: 2.5,
+	}
+}
+
+// ratio makes a budget of the default costs and window.
+func ratio(tb testing.TB, percent, minPerSecond float64) *ratioBudget {
+	tb.Helper()
+	return made[*ratioBudget](tb, ratioConfig(percent, minPerSecond, 10))
+}
+
+// Slots are 1 s wide.
+func TestRatio(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                  string
+		percent, minPerSecond float64
+		steps                 []step
+	}{
+		{"calls earn their share", 10, 0, []step{
+			{0, withdraw(failure), 0, false},
+			{0, start(9), 0.9, true},
+			{0, withdraw(failure), 0.9, false},
+			{0, start(1), 1, true},
+			{0, withdraw(failure), 0, true},
+			{0, withdraw(failure), 0, false},
+		}},
+		{"the reserve needs no calls", 10, 0.3, []step{
+			{0, look, 3, true},
+			{0, withdraw(failure), 2, true},
+			{1, withdraw(failure), 1, true},
+			{2, withdraw(failure), 0, true},
+			{9, withdraw(failure), 0, false},
+			{10, look, 1, true},
+			{11, look, 2, true},
+			{12, look, 3, true},
+			{500, look, 3, true},
+		}},
+		{"earnings last for ten slots", 100, 0, []step{
+			{0.5, start(5), 5, true},
+			{1.5, start(2), 7, true}, // slots begin with the first call, so this is slot 1
+			{10.4, look, 7, true},
+			{10.5, look, 2, true},
+			{11.4, look, 2, true},
+			{11.5, look, 0, true},
+			{11.5, withdraw(failure), 0, false},
+		}},
+		{"a slot used again has forgotten what it held", 100, 0, []step{
+			{0, start(5), 5, true},
+			{0, withdraw(failure), 4, true},
+			{10, start(1), 1, true},
+			{10, withdraw(failure), 0, true},
+			{20, start(1), 1, true},
+			{1000, start(2), 2, true},
+		}},
+		{"a debt left by a burst is not shown", 100, 0, []step{
+			{0, start(5), 5, true},
+			{9, withdraw(failure), 4, true},
+			{9, withdraw(failure), 3, true},
+			{10, look, 0, true},
+			{10, start(1), 0, true},
+			{10, withdraw(failure), 0, false},
+			{10, start(2), 1, true},
+			{10, withdraw(failure), 0, true},
+			{19, look, 2, true}, // the two of second 9 are gone, the three calls of second 10 are not
+		}},
+		{"after a timeout costs five", 10, 1, []step{
+			{0, withdraw(timeout), 5, true},
+			{0, withdraw(failure), 4, true},
+			{0, withdraw(timeout), 4, false},
+			{0, start(10), 5, true},
+			{0, withdraw(timeout), 0, true},
+		}},
+		{"a hedge costs what a timeout does", 10, 1, []step{
+			{0, withdraw(KindHedge), 5, true},
+			{0, settle(0, true), 12.5, true},
+			{0, withdraw(KindHedge), 7.5, true},
+			{0, settle(1, false), 7.5, true},
+		}},
+		{"an unknown kind costs what a timeout does", 10, 1, []step{
+			{0, withdraw(7), 5, true},
+			{0, settle(0, true), 12.5, true},
+		}},
+		{"Finish and Fail earn nothing", 10, 1, []step{
+			{0, finish(1, EndAtOnce), 10, true},
+			{0, finish(1, EndFailed), 10, true},
+			{0, fail, 10, true},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			play(t, ratio(t, c.percent, c.minPerSecond), c.steps)
+		})
+	}
+}
+
+// A cost of its own comes with its part of the bonus: 2.5 of 5 is 1 of 2.
+func TestRatio_HedgeCost(t *testing.T) {
+	t.Parallel()
+	c := ratioConfig(10, 1, 10)
+	c.HedgeCost = 2
+	b := made[*ratioBudget](t, c)
+	play(t, b, []step{
+		{0, withdraw(timeout), 5, true},
+		{0, withdraw(KindHedge), 3, true},
+		{0, settle(1, true), 6, true},
+		{0, settle(0, true), 13.5, true},
+	})
+}
+
+// What is given back goes where it came from, so that it never outlives the charge.
+func TestRatioSettle(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		steps []step
+	}{
+		{"an attempt that succeeds is free", []step{
+			{0, withdraw(failure), 9, true},
+			{3, settle(0, true), 10, true},
+			{9, look, 10, true},
+			{10, look, 10, true},
+			{12, look, 10, true},
+			{13, look, 10, true},
+		}},
+		{"after a timeout success earns a bonus, for one window from then", []step{
+			{0, withdraw(timeout), 5, true},
+			{3, settle(0, true), 12.5, true},
+			{10, look, 12.5, true},
+			{12, look, 12.5, true},
+			{13, look, 10, true},
+		}},
+		{"a permit returned brings no bonus", []step{
+			{0, withdraw(timeout), 5, true},
+			{3, giveBack(0), 10, true},
+			{0, withdraw(failure), 9, true},
+			{3, giveBack(1), 10, true},
+			{14, look, 10, true},
+		}},
+		{"a charge that has expired is not given back twice", []step{
+			{0, withdraw(timeout), 5, true},
+			{0, withdraw(timeout), 0, true},
+			{9, look, 0, true},
+			{10, look, 10, true},
+			{10, giveBack(0), 10, true},
+			{11, settle(1, true), 12.5, true}, // the bonus still counts
+			{20, look, 12.5, true},
+			{21, look, 10, true},
+		}},
+		{"an old permit leaves what its slot now holds alone", []step{
+			{0, withdraw(failure), 9, true},
+			{10, withdraw(failure), 9, true},
+			{10, settle(0, true), 9, true},
+			{10, giveBack(0), 9, true},
+			{10, settle(1, true), 10, true},
+		}},
+		{"a permit returned twice earns nothing", []step{
+			{0, withdraw(failure), 9, true},
+			{0, giveBack(0), 10, true},
+			{0, giveBack(0), 10, true},
+		}},
+		{"time that lags counts as the latest", []step{
+			{5, withdraw(failure), 9, true},
+			{8, withdraw(failure), 8, true},
+			{6, withdraw(failure), 7, true}, // charged to second 8
+			{14, look, 7, true},
+			{15, look, 8, true},
+			{17, look, 8, true},
+			{18, look, 10, true},
+		}},
+		{"a late permit is given back where it was charged", []step{
+			{0, withdraw(failure), 9, true},
+			{8, withdraw(failure), 8, true},
+			{6, withdraw(failure), 7, true},
+			{9, giveBack(2), 8, true},
+			{10, look, 9, true},
+			{18, look, 10, true},
+		}},
+		{"a bonus from a time that lags lasts from the latest", []step{
+			{0, withdraw(timeout), 5, true},
+			{8, withdraw(failure), 4, true},
+			{6, settle(0, true), 11.5, true},
+			{17, look, 11.5, true},
+			{18, look, 10, true},
+		}},
+		{"time before the first call counts as the first", []step{
+			{5, withdraw(failure), 9, true},
+			{-100, withdraw(failure), 8, true},
+			{-100, giveBack(1), 9, true},
+			{14, look, 9, true},
+			{15, look, 10, true},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			play(t, ratio(t, 10, 1), c.steps)
+		})
+	}
+}
+
+// A permit is a value: one that another budget gave, or nobody, cannot turn spending into earning.
+func TestRatioOfForgedPermits(t *testing.T) {
+	t.Parallel()
+	b := ratio(t, 10, 1)
+	b.Start(at(0))
+	for _, p := range []Permit{{}, {at: at(0)}, {at: at(1e6)}, {kind: timeout, at: at(3), Cost: 5}} {
+		b.Return(at(1), p)
+		if got := b.Balance(at(1)); got != 10.1 {
+			t.Errorf("after Return of %+v: balance %v; want 10.1", p, got)
+		}
+	}
+}
+
+// After finagle's test: of 10,000 calls that fail, as many are tried again as the share says. Shares
+// that other libraries round (60 % to 100 %, 30 % to 33 %) are kept.
+func TestRatioShare(t *testing.T) {
+	t.Parallel()
+	const calls = 10_000
+	for _, c := range []struct {
+		percent float64
+		want    int
+	}{
+		{0.0001, 0},
+		{0.0101, 1},
+		{0.07, 7},
+		{1, 100},
+		{3.1416, 314},
+		{10, 1000},
+		{29.9999, 2999},
+		{30, 3000},
+		{33.3333, 3333},
+		{50, 5000},
+		{60, 6000},
+		{66.6667, 6666},
+		{99.9999, 9999},
+		{100, 10_000},
+		{150, 15_000},
+		{1000, 100_000},
+	} {
+		t.Run(fmt.Sprintf("%v%%", c.percent), func(t *testing.T) {
+			t.Parallel()
+			b := ratio(t, c.percent, 0)
+			extra := 0
+			for i := range calls {
+				now := (t0 + time.Duration(i)*999*time.Microsecond) // all in one window
+				b.Start(now)
+				for granted(b, now) {
+					extra++
+				}
+			}
+			if extra != c.want {
+				t.Errorf("%d extra attempts; want %d", extra, c.want)
+			}
+		})
+	}
+}
+
+// An outage that lasts ten windows: no retry is lost or won when slots expire, but for the part of
+// a token that waits for the next call.
+func TestRatioShareWhileTheWindowSlides(t *testing.T) {
+	t.Parallel()
+	const calls = 10_000
+	for _, percent := range []float64{1, 10, 30, 33.3333, 60, 100, 250} {
+		t.Run(fmt.Sprintf("%v%%", percent), func(t *testing.T) {
+			t.Parallel()
+			b := ratio(t, percent, 0)
+			extra := 0
+			for i := range calls {
+				now := (t0 + time.Duration(i)*10*time.Millisecond)
+				b.Start(now)
+				for granted(b, now) {
+					extra++
+				}
+			}
+			want := percent / 100 * calls
+			if got := float64(extra); got < want-10 || got > want+1 {
+				t.Errorf("%v extra attempts; want %v", got, want)
+			}
+		})
+	}
+}
+
+// The reserve is a rate: one a second of ten seconds, whatever the demand.
+func TestRatioReserve(t *testing.T) {
+	t.Parallel()
+	b := ratio(t, 0.0001, 1)
+	extra := 0
+	for i := range 10_000 { // 100 s
+		if granted(b, (t0 + time.Duration(i)*10*time.Millisecond)) {
+			extra++
+		}
+	}
+	if extra != 100 {
+		t.Errorf("%d extra attempts in 100s; want 100", extra)
+	}
+}
+
+// Attempts after timeouts that succeed pay 7.5 for a cost of 5: they go on for ever if two thirds
+// succeed, and dry up if one in ten thousand fewer does.
+func TestRatioTimeoutsSustainThemselves(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		succeed, of int
+		sustained   bool
+	}{
+		{1, 2, false}, {6665, 10_000, false}, {6666, 10_000, false}, {2, 3, true}, {6667, 10_000, true}, {3, 4, true}, {1, 1, true},
+	} {
+		t.Run(fmt.Sprintf("%d of %d", c.succeed, c.of), func(t *testing.T) {
+			t.Parallel()
+			b := ratio(t, 0.0001, 1) // ten tokens to begin with, and no time that brings more
+			for i := range 40_000 {
+				p, ok := b.Withdraw(t0, charge(timeout))
+				if !ok {
+					if c.sustained {
+						t.Fatalf("attempt %d refused", i)
+					}
+					return
+				}
+				if (i+1)*c.succeed/c.of > i*c.succeed/c.of { // spread evenly
+					b.Settle(t0, p, true)
+				}
+			}
+			if !c.sustained {
+				t.Fatal("never refused")
+			}
+		})
+	}
+}
+
+// The same with time: an attempt each 100 ms times out, and its extra attempt answers after 300 ms.
+func TestRatioTimeoutsDryUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		succeed, of int
+		least, most int // of 1000 extra attempts
+	}{
+		{3, 4, 985, 1000}, // the first wait until answers have paid for them
+		{1, 2, 40, 120},   // the reserve of 1 a second pays 2.5 each: 40, and what bonuses bring
+		{0, 1, 20, 20},    // the reserve of 1 a second pays 5 each
+	} {
+		t.Run(fmt.Sprintf("%d of %d", c.succeed, c.of), func(t *testing.T) {
+			t.Parallel()
+			b := ratio(t, 0.0001, 1)
+			var waiting []Permit
+			extra := 0
+			for i := range 1000 {
+				now := (t0 + time.Duration(i)*100*time.Millisecond)
+				for len(waiting) > 0 && now-waiting[0].at >= 300*time.Millisecond {
+					b.Settle(now, waiting[0], true)
+					waiting = waiting[1:]
+				}
+				p, ok := b.Withdraw(now, charge(timeout))
+				if !ok {
+					continue
+				}
+				extra++
+				if extra*c.succeed/c.of > (extra-1)*c.succeed/c.of {
+					waiting = append(waiting, p)
+				}
+			}
+			if extra < c.least || extra > c.most {
+				t.Errorf("%d extra attempts; want %d to %d", extra, c.least, c.most)
+			}
+		})
+	}
+}
+
+// However calls and withdrawals interleave, what was granted in the end is what was earned.
+func TestRatioUnderStress(t *testing.T) {
+	const calls = 301
+	for range 5 {
+		b := ratio(t, 33.3333, 1)
+		var admitted, asked atomic.Int64
+		withdraw := func(now time.Duration) bool {
+			asked.Add(1)
+			ok := granted(b, now)
+			if ok {
+				admitted.Add(1)
+			}
+			return ok
+		}
+		together(func(g int) {
+			for i := range calls {
+				now := at(float64((g+i)%10) + 0.5) // clocks that disagree within the window
+				b.Start(now)
+				withdraw(now)
+			}
+		})
+		for withdraw(at(9.5)) { // what calls that came after the last refusal have earned
+		}
+		// 64 · 301 = 19,264 calls of 0.333333, and ten: 6,431.327
+		if got := admitted.Load(); got != 6431 {
+			t.Errorf("%d admitted; want 6431", got)
+		}
+		if got := admitted.Load() + int64(b.Denied()); got != asked.Load() {
+			t.Errorf("%d admitted and denied; want %d", got, asked.Load())
+		}
+	}
+}
+
+// All goroutines meet at the first call of each new slot: none is lost, and none counted in a slot
+// that is gone.
+func TestRatioUnderStressWhenSlotsTurnOver(t *testing.T) {
+	b := ratio(t, 100, 0)
+	for second := range 300 {
+		now := at(float64(second))
+		together(func(int) { b.Start(now) })
+		if got, want := b.Balance(now), float64(goroutines*min(second+1, 10)); got != want {
+			t.Fatalf("second %d: balance %v; want %v", second, got, want)
+		}
+	}
+}
+
+// Late clocks and early ones meet: the calls of the early ones count, and of the late ones those that come
+// after them.
+func TestRatioOfLateClocks(t *testing.T) {
+	b := ratio(t, 100, 0)
+	b.Start(t0)
+	for window := range 50 {
+		now := at(float64(10 * (window + 1)))
+		together(func(g int) {
+			if g%2 == 0 {
+				b.Start(now - 10*time.Second)
+			} else {
+				b.Start(now)
+			}
+		})
+		if got := b.Balance(now); got < goroutines/2 || got > goroutines {
+			t.Fatalf("window %d: balance %v; want %d to %d", window, got, goroutines/2, goroutines)
+		}
+	}
+}
+
+// Every permit that is given back can be had again, and no more than those.
+func TestRatioReturnUnderStress(t *testing.T) {
+	b := ratio(t, 10, 10) // 100 tokens, 20 of kind timeout
+	var out, grants atomic.Int64
+	together(func(g int) {
+		for i := range 200 {
+			p, ok := b.Withdraw(t0, charge(timeout))
+			if !ok {
+				continue
+			}
+			grants.Add(1)
+			if n := out.Add(1); n > 20 {
+				t.Errorf("%d permits are out; want at most 20", n)
+			}
+			out.Add(-1)
+			b.Return(at(float64((g+i)%9)), p)
+		}
+	})
+	if got := b.Balance(t0); got != 100 {
+		t.Errorf("balance %v; want 100", got)
+	}
+	if got := grants.Load() + int64(b.Denied()); got != 200*goroutines || grants.Load() < 20 {
+		t.Errorf("%d granted of %d; want at least 20 of %d", grants.Load(), got, 200*goroutines)
+	}
+}
+
+// What calls, reserve and bonuses have earned in the window is the capacity.
+func TestRatioCapacity(t *testing.T) {
+	t.Parallel()
+	b := ratio(t, 10, 1)
+	for range 20 {
+		b.Start(t0)
+	}
+	p, _ := b.Withdraw(t0, charge(timeout))
+	b.Settle(at(1), p, true) // 5 back, and 2.5 on top
+	spend(b, at(1), 4)
+	for seconds, want := range map[float64][2]float64{1: {10.5, 14.5}, 10.5: {8.5, 12.5}, 11.5: {10, 10}} {
+		if balance, capacity := b.Balance(at(seconds)), b.Capacity(at(seconds)); balance != want[0] || capacity != want[1] {
+			t.Errorf("after %v s: balance %v of %v; want %v of %v", seconds, balance, capacity, want[0], want[1])
+		}
+	}
+}
+
+// The balance keeps its part of what was earned; what was spent counts for a whole window from the reload.
+func TestRatioReload(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		steps []step
+	}{
+		{"a permit from before gives nothing back", []step{
+			{0, withdraw(timeout), 5, true},
+			{0, withdraw(failure), 4, true},
+			{1, reload(ratioConfig(10, 10, 10)), 40, true},
+			{1, settle(0, true), 40, true}, // and no bonus
+			{1, giveBack(1), 40, true},
+			{11, look, 100, true},
+		}},
+		{"a permit from after gives back, were its clock behind", []step{
+			{3, withdraw(failure), 9, true},
+			{3, reload(ratioConfig(10, 10, 10)), 90, true},
+			{2, withdraw(failure), 89, true},
+			{4, giveBack(1), 90, true},
+			{4, giveBack(0), 90, true},
+		}},
+		{"a debt leaves nothing, however much more is allowed", []step{
+			{0, start(10), 11, true},
+			{0, reload(ratioConfig(100, 0, 10)), 10, true}, // the reserve goes
+			{9, withdraw(timeout), 5, true},
+			{10, look, 0, true}, // the calls go, and five are owed
+			{10, reload(ratioConfig(10, 1, 10)), 0, true},
+			{11, reload(ratioConfig(10, 1e6, 10)), 0, true},
+			{11, start(10), 1, true}, // from there it earns
+			{20, look, 1, true},
+			{21, look, 1e7, true},
+		}},
+		{"calls count for no longer than a window, however often that changes", []step{
+			{0, start(100), 20, true},
+			{5, reload(ratioConfig(10, 1, 20)), 30, true},
+			{15, reload(ratioConfig(10, 1, 10)), 10, true},
+			{16, reload(ratioConfig(10, 1, 20)), 20, true},
+		}},
+		{"a longer window keeps what calls of the old one have earned", []step{
+			{0, start(100), 20, true},
+			{5, reload(ratioConfig(10, 1, 20)), 30, true},
+			{18, look, 30, true},
+			{19, look, 20, true}, // slots are 2 s wide now
+		}},
+		{"what was spent counts for a whole window", []step{
+			{0, withdraw(timeout), 5, true},
+			{5, reload(ratioConfig(10, 1, 20)), 10, true},
+			{24, look, 10, true},
+			{25, look, 20, true},
+		}},
+		{"a clock that is behind counts as the latest time", []step{
+			{8, start(100), 20, true},
+			{8, withdraw(failure), 19, true},
+			{6, reload(ratioConfig(10, 1, 20)), 28.5, true},
+			{8, giveBack(0), 28.5, true},
+		}},
+		{"two reloads in one instant", []step{
+			{0, withdraw(failure), 9, true},
+			{1, reload(ratioConfig(10, 1, 20)), 18, true},
+			{1, reload(ratioConfig(10, 10, 20)), 180, true},
+			{1, giveBack(0), 180, true},
+		}},
+		{"bonuses beyond what was spent end", []step{
+			{0, withdraw(timeout), 5, true},
+			{1, settle(0, true), 12.5, true},
+			{2, withdraw(failure), 11.5, true},
+			{5, reload(ratioConfig(10, 2, 10)), 20, true},
+		}},
+		{"bonuses make up for what was spent", []step{
+			{0, withdraw(timeout), 5, true},
+			{0, withdraw(timeout), 0, true},
+			{1, settle(0, true), 7.5, true},
+			{2, reload(ratioConfig(10, 2, 10)), 15, true},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			play(t, ratio(t, 10, 1), c.steps)
+		})
+	}
+}
+
+// A call has earned a token, and two million are owed: scaled by what is allowed then, that is more than 64
+// bits hold.
+func TestRatioReloadNeverOverflows(t *testing.T) {
+	t.Parallel()
+	b := made[*ratioBudget](t, RatioConfig{Percent: 100, Window: 10 * time.Second, TimeoutCost: 1000})
+	for range 2_000_000 {
+		b.Start(t0)
+	}
+	for i := range 20 {
+		if _, ok := b.Withdraw(at(float64(8+i%2)), Charge{Kind: timeout, Factor: 100}); !ok {
+			t.Fatal("refused")
+		}
+	}
+	b.Start(at(10))
+	mustReload(t, b, at(10), ratioConfig(100, 1e6, 10))
+	if got := b.Balance(at(10)); got != 0 {
+		t.Errorf("balance %v; want 0", got)
+	}
+}
+
+// A clock counts from any moment, and may be before it.
+func TestRatioBeforeTheClockIsZero(t *testing.T) {
+	t.Parallel()
+	b := ratio(t, 10, 1)
+	for range 100 {
+		b.Start(-time.Hour)
+	}
+	mustReload(t, b, -time.Hour, ratioConfig(20, 1, 10))
+	if got := b.Balance(-time.Hour); got != 30 {
+		t.Errorf("balance %v; want 30", got)
+	}
+}
+
+func drawRatio(t *rapid.T) Config {
+	number := func(low, high int, label string) float64 { // in ten-thousandths
+		return float64(rapid.IntRange(low, high).Draw(t, label)) / 1e4
+	}
+	c := ratioSettings{RatioConfig: DefaultRatio()}
+	if rapid.Bool().Draw(t, "default") {
+		c = Default().(ratioSettings)
+	} else {
+		c.MinPerSecond = number(0, 20_000, "per second")
+	}
+	c.Percent = number(1, 3_000_000, "percent")
+	c.Window = time.Duration(rapid.SampledFrom([]int{1, 3, 10, 60}).Draw(t, "window")) * time.Second
+	c.TimeoutCost, c.TimeoutBonus = number(10_000, 80_000, "cost"), number(0, 40_000, "bonus")
+	c.HedgeCost = rapid.SampledFrom([]float64{0, 1, 2.5, 7.0001}).Draw(t, "hedge")
+	return c
+}
+
+// ratioModel notes every call, charge and bonus with the time from which it counts: the beginning of a slot.
+type ratioModel struct {
+	config                        ratioSettings
+	width                         time.Duration // of a slot
+	newest                        time.Duration // the beginning of the newest slot; -1 before the first time
+	share, reserve, dear, premium int64         // in micro-tokens
+	hedge, hedgeBonus             int64         // the same
+	bucket                        bucketModel
+	calls, bonuses                []entry
+	charges                       []*entry
+	open                          []*entry // by withdrawal; nil if a reload came after it
+	kinds                         []Kind
+}
+
+type entry struct {
+	from time.Duration
+	n    int64
+}
+
+// bucketModel is the reserve of the default budget, in micro-tokens.
+type bucketModel struct {
+	there  bool
+	tokens int64
+	since  int64 // calls since it was filled
+	at     time.Duration
+}
+
+func (b *bucketModel) fill(now time.Duration) {
+	switch age := now - b.at; {
+	case !b.there:
+	case age >= 10*time.Minute:
+		b.tokens, b.at, b.since = 4e6, now, 0
+	case b.since > 0 && age > 0:
+		b.tokens = min(b.tokens+min(int64(age)*400_000/1e9, b.since*300_000), 4e6)
+		b.at, b.since = now, 0
+	}
+}
+
+func newRatioModel(c Config) model {
+	m := &ratioModel{newest: -1}
+	m.configure(c)
+	m.bucket = newBucketModel(c)
+	return m
+}
+
+func newBucketModel(c Config) bucketModel {
+	return bucketModel{there: c.(ratioSettings).bucket, tokens: 4e6}
+}
+
+func (m *ratioModel) configure(c Config) {
+	m.config = c.(ratioSettings)
+	m.width = m.config.Window / 10
+	m.share = int64(math.Round(m.config.Percent * 1e4))
+	m.reserve = int64(math.Round(m.config.MinPerSecond*1e4)) * 100 * int64(m.config.Window/time.Second)
+	m.dear, m.premium = int64(math.Round(m.config.TimeoutCost*1e6)), int64(math.Round(m.config.TimeoutBonus*1e6))
+	m.hedge, m.hedgeBonus = m.dear, m.premium
+	if own := m.config.HedgeCost; own > 0 {
+		m.hedge = int64(math.Round(own * 1e6))
+		m.hedgeBonus = int64(math.Round(float64(m.premium) * own / m.config.TimeoutCost))
+	}
+}
+
+// slot is the beginning of the newest slot at now.
+func (m *ratioModel) slot(now time.Duration) time.Duration {
+	if m.newest < 0 {
+		return now
+	}
+	passed := max(now-m.newest, 0)
+	return m.newest + passed - passed%m.width
+}
+
+func (m *ratioModel) advance(now time.Duration) {
+	if m.newest < 0 {
+		m.bucket.at = now
+	}
+	m.bucket.fill(now)
+	m.newest = m.slot(now)
+}
+
+// totals are what was earned and spent as of the slot.
+func (m *ratioModel) totals(slot time.Duration) (earned, spent int64) {
+	counts := func(e entry) int64 {
+		if slot-e.from >= 10*m.width {
+			return 0
+		}
+		return e.n
+	}
+	earned = m.reserve
+	for _, e := range m.calls {
+		earned += counts(e) * m.share
+	}
+	for _, e := range m.charges {
+		spent += max(counts(*e), 0)
+	}
+	for _, e := range m.bonuses {
+		spent -= counts(e)
+	}
+	return earned, spent
+}
+
+func (m *ratioModel) start(now time.Duration) {
+	if m.slot(now) != m.newest { // calls seldom move it on
+		m.advance(now)
+	}
+	m.bucket.since++
+	m.calls = append(m.calls, entry{m.newest, 1})
+}
+
+func (*ratioModel) fail()      {}
+func (*ratioModel) finish(End) {}
+
+func (m *ratioModel) withdraw(now time.Duration, c Charge) (int64, bool) {
+	m.advance(now)
+	cost := int64(0)
+	switch c.Kind {
+	case KindUnsent:
+	case failure:
+		cost = int64(math.Round(1e6 * c.Factor))
+	case KindHedge:
+		cost = int64(math.Round(float64(m.hedge) * c.Factor))
+	default:
+		cost = int64(math.Round(float64(m.dear) * c.Factor))
+	}
+	earned, spent := m.totals(m.newest)
+	e := &entry{m.newest, cost}
+	switch {
+	case cost == 0 || cost <= earned-spent:
+	case m.bucket.there && cost <= m.bucket.tokens:
+		m.bucket.tokens -= cost
+		e.n = -cost // which is not of the window
+	default:
+		return 0, false
+	}
+	m.charges, m.open, m.kinds = append(m.charges, e), append(m.open, e), append(m.kinds, c.Kind)
+	return cost, true
+}
+
+func (m *ratioModel) giveBack(n int) {
+	e := m.open[n]
+	switch {
+	case e == nil:
+	case e.n < 0:
+		m.bucket.tokens = min(m.bucket.tokens-e.n, 4e6)
+	}
+	if e != nil {
+		e.n = 0
+	}
+}
+
+func (m *ratioModel) settle(now time.Duration, n int, helped bool) {
+	if !helped || m.open[n] == nil {
+		return
+	}
+	m.giveBack(n)
+	m.advance(now)
+	switch m.kinds[n] {
+	case timeout, 255:
+		m.bonuses = append(m.bonuses, entry{m.newest, m.premium})
+	case KindHedge:
+		m.bonuses = append(m.bonuses, entry{m.newest, m.hedgeBonus})
+	}
+}
+
+func (m *ratioModel) reload(now time.Duration, c Config) {
+	if c == m.config {
+		return
+	}
+	m.advance(now)
+	earned, spent := m.totals(m.newest)
+	if m.bucket.there {
+		earned, spent = earned+4e6, max(spent, 0)+4e6-m.bucket.tokens
+	}
+	part := 0.0
+	switch {
+	case spent >= earned && spent > 0:
+		part = 1
+	case spent > 0:
+		part = float64(spent) / float64(earned)
+	}
+	old := m.width
+	m.configure(c)
+	m.bucket = newBucketModel(c)
+	m.bucket.at, m.bucket.tokens = now, int64(4e6*(1-part))
+	calls := m.calls
+	m.calls = nil
+	for _, e := range calls {
+		if age := m.newest - e.from; age < 10*old {
+			age += m.width - 1
+			m.calls = append(m.calls, entry{m.newest - age + age%m.width, e.n})
+		}
+	}
+	m.advance(now)
+	clear(m.open)
+	m.bonuses = nil
+	earned, _ = m.totals(m.newest)
+	m.charges = []*entry{{m.newest, int64(math.Ceil(float64(earned) * part))}}
+}
+
+func (m *ratioModel) balance(now time.Duration) float64 {
+	earned, spent := m.totals(m.slot(now))
+	b := m.bucket
+	if m.newest >= 0 {
+		b.fill(now)
+	}
+	if !b.there {
+		b.tokens = 0
+	}
+	return float64(max(earned-spent, 0)+b.tokens) / 1e6
+}
+
+// The reserve of the default budget is what calls bring: at most 0.3 each, and at most 0.4 a second.
+func TestRatio_Reserve(t *testing.T) {
+	t.Parallel()
+	reserve := func() Budget {
+		c := Default().(ratioSettings)
+		c.Percent = 0.0001
+		b, err := New(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, row := range map[string]struct {
+		calls int
+		every time.Duration
+		least float64 // extra attempts that are granted, in all
+		most  float64
+	}{
+		"one call in ten seconds":  {100, 10 * time.Second, 4 + 29, 4 + 30},
+		"one call in two seconds":  {100, 2 * time.Second, 4 + 29, 4 + 30},
+		"one call a second":        {100, time.Second, 4 + 29, 4 + 30},
+		"ten calls a second":       {1000, 100 * time.Millisecond, 4 + 39, 4 + 40},
+		"no call":                  {0, 0, 4, 4},
+		"a hundred at once":        {100, 0, 4, 4},
+		"one call in five minutes": {100, 5 * time.Minute, 4 + 29, 4 + 30},
+	} {
+		b, now, granted := reserve(), time.Duration(0), 0
+		for spend := true; spend; {
+			if _, spend = b.Withdraw(now, Charge{}); spend {
+				granted++
+			}
+		}
+		for range row.calls {
+			now += row.every
+			b.Start(now)
+			for spend := true; spend; {
+				if _, spend = b.Withdraw(now, Charge{}); spend {
+					granted++
+				}
+			}
+		}
+		if got := float64(granted); got < row.least || got > row.most {
+			t.Errorf("%s: %d extra attempts for %d calls; want %v to %v", name, granted, row.calls, row.least, row.most)
+		}
+	}
+}
+
+// What calls have earned is spent first, and what the reserve has paid goes back to it.
+func TestRatio_ReserveIsLast(t *testing.T) {
+	t.Parallel()
+	b := made[*ratioBudget](t, Default())
+	play(t, b, []step{
+		{0, look, 4, true},
+		{0, start(10), 5, true},
+		{0, withdraw(failure), 4, true}, // 1 is earned
+		{0, withdraw(timeout), 0, true}, // 4 is the reserve
+		{0, withdraw(failure), 0, false},
+		{8, look, 3, true},            // ten calls bring 3 by then
+		{8, settle(1, true), 7, true}, // 4 come back, of which there is room for 1, and 3 are the bonus
+		{8, withdraw(timeout), 3, true},
+		{8, finish(1, EndFailed), 3, true},
+	})
+}
+
+// A client that was silent for ten minutes begins anew.
+func TestRatio_ReserveForgets(t *testing.T) {
+	t.Parallel()
+	b := made[*ratioBudget](t, Default())
+	play(t, b, []step{
+		{0, start(1), 4.1, true},
+		{0, withdraw(timeout), 0.1, true},
+		{300, look, 0.3, true},
+	})
+	if b.Fresh(t0 + 10*time.Minute - 1) {
+		t.Error("what is missing is forgotten before ten minutes")
+	}
+	if later := t0 + 10*time.Minute; !b.Fresh(later) || b.Balance(later) != 4 {
+		t.Errorf("balance %v after ten minutes; want 4, as of a new budget", b.Balance(later))
+	}
+}
+
+// The balance before any call is the reserve: exact at both ends of each bound.
+func TestRatioConfigIsExact(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		config  RatioConfig
+		balance float64 // after one call
+	}{
+		{RatioConfig{Percent: 0.0001, MinPerSecond: 0, Window: time.Second, TimeoutCost: 1, TimeoutBonus: 0}, 0.000001},
+		{RatioConfig{Percent: 1000, MinPerSecond: 1e6, Window: time.Minute, TimeoutCost: 1000, TimeoutBonus: 1000}, 60_000_010},
+		{RatioConfig{Percent: 33.3333, MinPerSecond: 0.0001, Window: 10 * time.Second, TimeoutCost: 1}, 0.334333},
+		{RatioConfig{Percent: 0.57, MinPerSecond: 0.2999, Window: 1500 * time.Millisecond, TimeoutCost: 1}, 0.45555},
+		{DefaultRatio(), 4.1},
+	} {
+		b := made[*ratioBudget](t, c.config)
+		b.Start(at(0))
+		if got := b.Balance(at(0)); got != c.balance {
+			t.Errorf("%+v: balance %v; want %v", c.config, got, c.balance)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import "time"
+
+// RefundConfig is a [budget.RefundConfig].
+type RefundConfig struct{ Capacity, RetryCost, TimeoutCost, Success float64 }
+
+// DefaultRefund is 500, 5, 10 and 1: the numbers of the AWS SDKs.
+func DefaultRefund() RefundConfig {
+	return RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
+}
+
+// Name implements [Config].
+func (RefundConfig) Name() string { return "refund" }
+
+// Fields implements [Config].
+func (c RefundConfig) Fields() []Field {
+	capacity := Field{Name: "Capacity", Value: c.Capacity, Low: 1, High: 1e6, Decimals: 3}
+	most := c.Capacity
+	if !(most >= capacity.Low && most <= capacity.High) {
+		most = capacity.High // the capacity itself is reported
+	}
+	return []Field{
+		capacity,
+		{Name: "RetryCost", Value: c.RetryCost, Low: 0.001, High: most, Decimals: 3},
+		{Name: "TimeoutCost", Value: c.TimeoutCost, Low: 0.001, High: most, Decimals: 3},
+		{Name: "Success", Value: c.Success, Low: 0, High: most, Decimals: 3},
+	}
+}
+
+// Check implements [Config].
+func (c RefundConfig) Check() error { return check(c.Fields()) }
+
+func (c RefundConfig) budget(LeaseOf) (Reloadable, error) { return newRefund(c), nil }
+
+// refundBudget is the token bucket of the AWS SDKs. With a bucket that is full, a call that succeeds only reads.
+type refundBudget struct {
+	indifferent
+	tally
+
+	bucket     bucket
+	config     RefundConfig // guarded by the bucket's mu, as is the next
+	generation uint32
+}
+
+func newRefund(c RefundConfig) *refundBudget {
+	b := &refundBudget{config: c}
+	b.bucket.resize(milli(c.Capacity))
+	b.bucket.add(b.bucket.capacity)
+	return b
+}
+
+// Reload changes the config. The bucket stays as full as it is, in parts of its capacity.
+func (b *refundBudget) Reload(_ time.Duration, c Config) error {
+	own, err := checked[RefundConfig](c)
+	if err != nil {
+		return err
+	}
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	if own == b.config {
+		return nil
+	}
+	b.config = own
+	b.generation++
+	b.bucket.resize(milli(own.Capacity))
+	return nil
+}
+
+// Kind implements [Reloadable].
+func (*refundBudget) Kind() string { return RefundConfig{}.Name() }
+
+// Drain leaves nothing in the bucket.
+func (b *refundBudget) Drain(time.Duration) {
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	b.bucket.add(-b.bucket.tokens)
+}
+
+// Fresh is true when the bucket is full.
+func (b *refundBudget) Fresh(time.Duration) bool { return b.bucket.full.Load() }
+
+// prices are what extra attempts cost.
+func (c RefundConfig) prices() prices {
+	retry := milli(c.RetryCost)
+	return prices{failure: retry, timeout: milli(c.TimeoutCost), hedge: retry}
+}
+
+// Withdraw takes the cost of c, if the bucket holds it.
+func (b *refundBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	cost := c.cost(b.config.prices())
+	if b.bucket.tokens < cost {
+		b.denied.Add(1)
+		return Permit{}, false
+	}
+	b.bucket.add(-cost)
+	b.granted.Add(1)
+	return Permit{kind: c.Kind, generation: b.generation, at: now, Cost: cost}, true
+}
+
+// Return gives the cost back, unless the config has changed since.
+func (b *refundBudget) Return(_ time.Duration, p Permit) {
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	if p.generation == b.generation {
+		b.bucket.add(min(max(p.Cost, 0), b.bucket.capacity))
+	}
+}
+
+// Settle gives the cost back if the attempt helped, as Return does.
+func (b *refundBudget) Settle(now time.Duration, p Permit, helped bool) {
+	if helped {
+		b.Return(now, p)
+	}
+}
+
+// Finish adds Success for a call that succeeded at once.
+func (b *refundBudget) Finish(_ time.Duration, e End) {
+	if e != EndAtOnce || b.bucket.full.Load() {
+		return
+	}
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	b.bucket.add(milli(b.config.Success))
+}
+
+// Balance is how many extra attempts [KindFailure] the bucket pays for, with fractions.
+func (b *refundBudget) Balance(time.Duration) float64 {
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	return float64(b.bucket.tokens) / float64(milli(b.config.RetryCost))
+}
+
+// Capacity is how many extra attempts [KindFailure] a full bucket pays for.
+func (b *refundBudget) Capacity(time.Duration) float64 {
+	b.bucket.mu.Lock()
+	defer b.bucket.mu.Unlock()
+	return float64(b.bucket.capacity) / float64(milli(b.config.RetryCost))
+}

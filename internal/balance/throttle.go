@@ -1,0 +1,128 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"math"
+	"time"
+)
+
+// ThrottleConfig is a [budget.ThrottleConfig].
+type ThrottleConfig struct {
+	MaxTokens  int
+	TokenRatio float64
+}
+
+// Name implements [Config].
+func (ThrottleConfig) Name() string { return "throttle" }
+
+// Fields implements [Config].
+func (c ThrottleConfig) Fields() []Field {
+	return []Field{
+		{Name: "MaxTokens", Value: float64(c.MaxTokens), Low: 1, High: 1000},
+		{Name: "TokenRatio", Value: c.TokenRatio, Low: 0.001, High: math.MaxFloat64, Decimals: -1},
+	}
+}
+
+// Check implements [Config].
+func (c ThrottleConfig) Check() error { return check(c.Fields()) }
+
+func (c ThrottleConfig) budget(LeaseOf) (Reloadable, error) { return newThrottle(c), nil }
+
+// success is what a call that succeeds adds, in thousandths. No call adds more than the bucket holds. To
+// multiply and truncate would take one from numbers whose product falls short of a whole, such as 1.001.
+func (c ThrottleConfig) success() int64 {
+	ratio := min(c.TokenRatio, float64(c.MaxTokens))
+	n := milli(ratio)
+	if float64(n)/1000 > ratio {
+		n--
+	}
+	return n
+}
+
+// throttleBudget is the token bucket of gRFC A6. With a bucket that is full, a call that succeeds only reads.
+type throttleBudget struct {
+	indifferent
+	tally
+
+	bucket  bucket
+	success int64 // guarded by the bucket's mu
+}
+
+func newThrottle(c ThrottleConfig) *throttleBudget {
+	t := new(throttleBudget)
+	t.configure(c)
+	t.bucket.add(t.bucket.capacity)
+	return t
+}
+
+func (t *throttleBudget) configure(c ThrottleConfig) {
+	t.success = c.success()
+	t.bucket.resize(int64(c.MaxTokens) * 1000)
+}
+
+// Reload changes the config. The bucket stays as full as it is, in parts of MaxTokens.
+func (t *throttleBudget) Reload(_ time.Duration, c Config) error {
+	own, err := checked[ThrottleConfig](c)
+	if err != nil {
+		return err
+	}
+	t.bucket.mu.Lock()
+	defer t.bucket.mu.Unlock()
+	t.configure(own)
+	return nil
+}
+
+// Kind implements [Reloadable].
+func (*throttleBudget) Kind() string { return ThrottleConfig{}.Name() }
+
+// Drain leaves half of the tokens, at which nothing is granted, or what there is if that is less.
+func (t *throttleBudget) Drain(time.Duration) {
+	t.bucket.mu.Lock()
+	defer t.bucket.mu.Unlock()
+	t.bucket.add(min(t.bucket.capacity/2-t.bucket.tokens, 0))
+}
+
+// Fresh is true when the bucket is full.
+func (t *throttleBudget) Fresh(time.Duration) bool { return t.bucket.full.Load() }
+
+// Fail takes one token.
+func (t *throttleBudget) Fail(time.Duration) {
+	t.bucket.mu.Lock()
+	defer t.bucket.mu.Unlock()
+	t.bucket.add(-1000)
+}
+
+// Withdraw grants while more than half of the tokens are left, and [KindUnsent] always.
+func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
+	if tokens, capacity := t.bucket.read(); 2*tokens <= capacity && c.Kind != KindUnsent {
+		t.denied.Add(1)
+		return Permit{}, false
+	}
+	t.granted.Add(1)
+	return Permit{kind: c.Kind, at: now}, true
+}
+
+// Finish adds TokenRatio if the call succeeded.
+func (t *throttleBudget) Finish(_ time.Duration, e End) {
+	if e == EndFailed || t.bucket.full.Load() {
+		return
+	}
+	t.bucket.mu.Lock()
+	defer t.bucket.mu.Unlock()
+	t.bucket.add(t.success)
+}
+
+// Balance is what is left above half of the bucket: how many failures it can take before it grants
+// no more.
+func (t *throttleBudget) Balance(time.Duration) float64 {
+	tokens, capacity := t.bucket.read()
+	return float64(max(2*tokens-capacity, 0)) / 2000
+}
+
+// Capacity is the balance of a full bucket: half of MaxTokens.
+func (t *throttleBudget) Capacity(time.Duration) float64 {
+	_, capacity := t.bucket.read()
+	return float64(capacity) / 2000
+}

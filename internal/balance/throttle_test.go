@@ -1,0 +1,215 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func throttle(tb testing.TB, maxTokens int, tokenRatio float64) *throttleBudget {
+	tb.Helper()
+	return made[*throttleBudget](tb, ThrottleConfig{MaxTokens: maxTokens, TokenRatio: tokenRatio})
+}
+
+// failing and succeeding are n attempts that failed, and n calls that ended well.
+func failing(n int) func(*throttleBudget) {
+	return func(b *throttleBudget) {
+		for range n {
+			b.Fail(t0)
+		}
+	}
+}
+
+func succeeding(n int) func(*throttleBudget) {
+	return func(b *throttleBudget) {
+		for range n {
+			b.Finish(t0, EndAtOnce)
+		}
+	}
+}
+
+// Each row is a sentence of gRFC A6 (“Throttling retry attempts and hedged RPCs”).
+func TestThrottle(t *testing.T) {
+	t.Parallel()
+	type line struct {
+		do     func(*throttleBudget)
+		tokens float64
+		ok     bool // of a withdrawal afterwards
+	}
+	none := failing(0)
+	for _, c := range []struct {
+		name      string
+		maxTokens int
+		ratio     float64
+		steps     []line
+	}{
+		{"it starts full", 10, 0.1, []line{{none, 10, true}}},
+		{"success cannot fill it further", 10, 0.1, []line{{succeeding(5), 10, true}, {failing(1), 9, true}, {succeeding(11), 10, true}}},
+		{"a failure takes one", 10, 0.1, []line{{failing(1), 9, true}, {failing(3), 6, true}}},
+		{"exactly half is not more than half", 10, 0.1, []line{{failing(5), 5, false}, {succeeding(1), 5.1, true}}},
+		{"half of an odd number is not rounded", 5, 0.001, []line{
+			{failing(2), 3, true},
+			{failing(1), 2, false},
+			{succeeding(500), 2.5, false},
+			{succeeding(1), 2.501, true},
+		}},
+		{"nothing goes below zero", 3, 0.5, []line{{failing(100), 0, false}, {succeeding(3), 1.5, false}, {succeeding(1), 2, true}}},
+		{"the smallest bucket stops at its first failure", 1, 1, []line{{failing(1), 0, false}, {succeeding(1), 1, true}}},
+		{"the largest bucket", 1000, 1, []line{{failing(499), 501, true}, {failing(1), 500, false}, {succeeding(1), 501, true}}},
+		{"0.5466 is 0.546", 10, 0.5466, []line{{failing(10), 0, false}, {succeeding(1), 0.546, false}, {succeeding(9), 5.46, true}}},
+		{"0.5469999 is 0.546", 10, 0.5469999, []line{{failing(10), 0, false}, {succeeding(1), 0.546, false}}},
+		{"1.001 is 1.001, though 1.001 · 1000 falls short in floating point", 10, 1.001, []line{
+			{failing(10), 0, false},
+			{succeeding(1), 1.001, false},
+		}},
+		{"0.001 a thousand times is 1", 10, 0.001, []line{{failing(10), 0, false}, {succeeding(1000), 1, false}}},
+		{"0.1 ten times is 1", 10, 0.1, []line{{failing(10), 0, false}, {succeeding(10), 1, false}}},
+		{"a ratio above one", 10, 2.5, []line{{failing(10), 0, false}, {succeeding(2), 5, false}, {succeeding(1), 7.5, true}}},
+		{"a ratio above the bucket fills it", 10, 1e300, []line{{failing(10), 0, false}, {succeeding(1), 10, true}}},
+		{"a call that ends badly is counted by Fail alone", 10, 1, []line{
+			{func(b *throttleBudget) { b.Finish(t0, EndFailed) }, 10, true},
+			{failing(3), 7, true},
+			{func(b *throttleBudget) { b.Finish(t0, EndFailed) }, 7, true},
+		}},
+		{"a call begins for nothing", 10, 1, []line{{failing(5), 5, false}, {func(b *throttleBudget) { b.Start(t0) }, 5, false}}},
+		{"permits are free, and nothing comes of them", 10, 1, []line{{func(b *throttleBudget) {
+			b.Fail(t0)
+			for _, k := range []Kind{failure, timeout} {
+				p, _ := b.Withdraw(t0, charge(k))
+				b.Settle(t0, p, true)
+				b.Return(t0, p)
+			}
+		}, 9, true}}},
+		{"time heals nothing", 10, 1, []line{
+			{failing(5), 5, false},
+			{func(b *throttleBudget) { b.Start((t0 + time.Hour)) }, 5, false},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := throttle(t, c.maxTokens, c.ratio)
+			for i, s := range c.steps {
+				s.do(b)
+				if got := tokens(&b.bucket); got != s.tokens {
+					t.Fatalf("step %d: %v tokens; want %v", i, got, s.tokens)
+				}
+				for _, k := range []Kind{failure, timeout} {
+					if _, ok := b.Withdraw(t0, charge(k)); ok != s.ok {
+						t.Errorf("step %d: after %v granted %v; want %v", i, k, ok, s.ok)
+					}
+				}
+				if got, want := b.Balance(t0), max(s.tokens-float64(c.maxTokens)/2, 0); math.Abs(got-want) > 1e-9 {
+					t.Errorf("step %d: balance %v; want %v", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// The balance says how many failures it takes until nothing is granted.
+func TestThrottleBalanceCountsFailures(t *testing.T) {
+	t.Parallel()
+	for most := 1; most <= 1000; most++ {
+		b := throttle(t, most, 1)
+		want, failures := math.Ceil(b.Balance(t0)), 0
+		for granted(b, t0) {
+			b.Fail(t0)
+			failures++
+		}
+		if float64(failures) != want {
+			t.Fatalf("bucket of %d: %d failures; want %v", most, failures, want)
+		}
+	}
+}
+
+func TestThrottleDrainLeavesWhatIsLessThanHalf(t *testing.T) {
+	t.Parallel()
+	b := throttle(t, 10, 1)
+	failing(8)(b)
+	b.Drain(t0)
+	if got := tokens(&b.bucket); got != 2 {
+		t.Errorf("%v tokens; want the 2 that were left", got)
+	}
+}
+
+// Failures and successes that never meet a bound add up to the milli-token.
+func TestThrottleAddsUpUnderStress(t *testing.T) {
+	b := throttle(t, 1000, 0.125)
+	failing(500)(b)
+	together(func(int) {
+		for range 4000 {
+			b.Fail(t0)
+			succeeding(8)(b)
+			b.Withdraw(t0, charge(failure))
+			b.Finish(t0, EndFailed)
+		}
+		b.Finish(t0, EndAtOnce)
+	})
+	if got := tokens(&b.bucket); got != 508 { // 500 + 64 · 0.125
+		t.Errorf("%v tokens; want 508", got)
+	}
+}
+
+// No order of failures and successes leaves the bounds.
+func TestThrottleKeepsItsBoundsUnderStress(t *testing.T) {
+	b := throttle(t, 3, 0.7)
+	together(func(g int) {
+		for i := range 500 {
+			if (g+i/50)%2 == 0 {
+				b.Fail(t0)
+			} else {
+				b.Finish(t0, EndAtOnce)
+			}
+			if got := tokens(&b.bucket); got < 0 || got > 3 {
+				t.Errorf("%v tokens; want 0 to 3", got)
+			}
+		}
+	})
+}
+
+func drawThrottle(t *rapid.T) Config {
+	return ThrottleConfig{
+		MaxTokens:  rapid.IntRange(1, 1000).Draw(t, "tokens"),
+		TokenRatio: float64(rapid.IntRange(1, 3000).Draw(t, "ratio")) / 1000,
+	}
+}
+
+// throttleModel counts in thousandths of a token.
+type throttleModel struct{ tokens, most, success int }
+
+func newThrottleModel(c Config) model {
+	m := &throttleModel{most: 1}
+	m.tokens = m.most
+	m.reload(t0, c)
+	return m
+}
+
+func (m *throttleModel) reload(_ time.Duration, c Config) {
+	config := c.(ThrottleConfig)
+	most := config.MaxTokens * 1000
+	m.tokens, m.most, m.success = m.tokens*most/m.most, most, int(math.Round(config.TokenRatio*1000))
+}
+
+func (*throttleModel) start(time.Duration)             {}
+func (*throttleModel) giveBack(int)                    {}
+func (*throttleModel) settle(time.Duration, int, bool) {}
+func (m *throttleModel) fail()                         { m.tokens = max(m.tokens-1000, 0) }
+
+func (m *throttleModel) withdraw(_ time.Duration, c Charge) (int64, bool) {
+	return 0, 2*m.tokens > m.most || c.Kind == KindUnsent
+}
+
+func (m *throttleModel) finish(e End) {
+	if e != EndFailed {
+		m.tokens = min(m.tokens+m.success, m.most)
+	}
+}
+
+func (m *throttleModel) balance(time.Duration) float64 {
+	return max(float64(2*m.tokens-m.most)/2000, 0)
+}

@@ -1,0 +1,101 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inside turns what users write with package budget into what the engine uses: package balance.
+package inside
+
+import (
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
+)
+
+// Config is the inside of a config; nil of a pointer to one.
+func Config(c budget.Config) balance.Config {
+	switch c := c.(type) {
+	case nil:
+		return balance.Default()
+	case budget.RatioConfig:
+		return balance.RatioConfig(c)
+	case budget.ThrottleConfig:
+		return balance.ThrottleConfig(c)
+	case budget.ConcurrentConfig:
+		return balance.ConcurrentConfig(c)
+	case budget.RefundConfig:
+		return balance.RefundConfig(c)
+	default:
+		return nil
+	}
+}
+
+// Budget is the inside of a budget. One of package budget has it; any other is called as its interface says.
+func Budget(b budget.Budget) balance.Budget {
+	if own, ok := b.(interface{ Inner() balance.Budget }); ok { // no other type can have this method
+		return own.Inner()
+	}
+	return foreign{b}
+}
+
+// foreign is a budget that a user has implemented.
+type foreign struct{ budget budget.Budget }
+
+// Start implements [balance.Budget].
+func (f foreign) Start(now time.Duration) {
+	f.budget.Observe(clock.Time(now), budget.EventCallStarted)
+}
+
+// Fail implements [balance.Budget].
+func (f foreign) Fail(now time.Duration) {
+	f.budget.Observe(clock.Time(now), budget.EventAttemptFailed)
+}
+
+// Finish implements [balance.Budget].
+func (f foreign) Finish(now time.Duration, e balance.End) {
+	event := budget.EventCallFailed
+	switch e {
+	case balance.EndAtOnce:
+		event = budget.EventCallSucceeded
+	case balance.EndSucceeded:
+		event = budget.EventCallRecovered
+	case balance.EndFailed:
+	}
+	f.budget.Observe(clock.Time(now), event)
+}
+
+// Withdraw implements [balance.Budget]. It needs no Confirm, whatever budget the user's may wrap.
+func (f foreign) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, bool) {
+	return f.budget.Withdraw(clock.Time(now), budget.Charge{Kind: budget.Kind(c.Kind), Factor: c.Factor})
+}
+
+// Confirm implements [balance.Budget].
+func (foreign) Confirm(time.Duration, balance.Permit) bool { return true }
+
+// Return implements [balance.Budget].
+func (f foreign) Return(now time.Duration, p balance.Permit) {
+	f.budget.Settle(clock.Time(now), p, budget.OutcomeUnsent)
+}
+
+// Settle implements [balance.Budget].
+func (f foreign) Settle(now time.Duration, p balance.Permit, helped bool) {
+	outcome := budget.OutcomeFailed
+	if helped {
+		outcome = budget.OutcomeHelped
+	}
+	f.budget.Settle(clock.Time(now), p, outcome)
+}
+
+// Balance implements [balance.Budget].
+func (f foreign) Balance(now time.Duration) float64 { return f.state(now).Balance }
+
+// Capacity implements [balance.Budget].
+func (f foreign) Capacity(now time.Duration) float64 { return f.state(now).Capacity }
+
+// Granted implements [balance.Budget].
+func (f foreign) Granted() uint64 { return f.state(clock.Now()).Granted }
+
+// Denied implements [balance.Budget].
+func (f foreign) Denied() uint64 { return f.state(clock.Now()).Denied }
+
+func (f foreign) state(now time.Duration) budget.State { return f.budget.State(clock.Time(now)) }

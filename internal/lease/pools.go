@@ -1,0 +1,187 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
+)
+
+// longestRequest bounds a request. It leaves half of its time to a lease that comes late.
+const longestRequest = Length / 2
+
+// mostClients is more than there are: by a number that somebody else has written there, clients would ask all the time
+// or never.
+const mostClients = 1e9
+
+// Pools are the leases of one client, and ask a fleet for what they need. Its methods are safe for concurrent use.
+type Pools struct {
+	fleet   budget.Fleet
+	changed func(State)
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+
+	mu    sync.Mutex // guards pools
+	pools map[string]*pool
+}
+
+// State is a reading of a pool, as one client sees it. What it counts are extra attempts of cost 1.
+type State struct {
+	Name      string
+	PerSecond float64
+	Clients   float64
+	Balance   float64
+	Asked     float64
+	Leased    float64
+	Denied    uint64
+	Requests  uint64
+	Err       error
+}
+
+// NewPools makes leases of nothing. Changed is called in a goroutine of a pool when that cannot be used any more, and when
+// it can again.
+func NewPools(fleet budget.Fleet, changed func(State)) *Pools {
+	p := &Pools{fleet: fleet, changed: changed, pools: map[string]*pool{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// Lease returns the lease of a pool, and sets its rate. It starts the goroutine of the pool when it is named first.
+func (p *Pools) Lease(name string, perSecond float64) (balance.Lease, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.pools[name]
+	if one == nil {
+		one = newPool(p, name)
+		p.pools[name] = one
+		go one.run()
+	}
+	one.setRate(perSecond)
+	return one.lease, nil
+}
+
+// Close ends the goroutines. What is leased is spent no more, and ends by itself.
+func (p *Pools) Close() {
+	p.cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.pools {
+		one.lease.End()
+	}
+}
+
+// States reads the pools, by name.
+func (p *Pools) States() []State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]State, 0, len(p.pools))
+	for _, one := range p.pools {
+		list = append(list, one.state())
+	}
+	slices.SortFunc(list, func(a, b State) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// pool asks the fleet for what a lease needs, in a goroutine of its own.
+type pool struct {
+	of    *Pools
+	name  string
+	lease *Lease
+	woken chan struct{}
+
+	mu        sync.Mutex // guards all below
+	perSecond float64
+	err       error // of the last request
+}
+
+func newPool(of *Pools, name string) *pool {
+	p := &pool{of: of, name: name, woken: make(chan struct{}, 1)}
+	p.lease = New(0, clock.Now(), func() {
+		select {
+		case p.woken <- struct{}{}:
+		default: // it will look anyway
+		}
+	})
+	return p
+}
+
+func (p *pool) setRate(perSecond float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.perSecond = perSecond
+	p.lease.SetRate(perSecond)
+}
+
+// run asks until the Pools are closed.
+func (p *pool) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for p.of.ctx.Err() == nil {
+		r, at, ok := p.lease.Next(clock.Now())
+		if ok {
+			p.exchange(r)
+			continue
+		}
+		timer.Reset(at - clock.Now())
+		select {
+		case <-timer.C:
+		case <-p.woken:
+		case <-p.of.ctx.Done():
+		}
+	}
+}
+
+// exchange makes one request, and tells the lease. What has changed by it is told once.
+func (p *pool) exchange(r Request) {
+	ctx, cancel := context.WithTimeout(p.of.ctx, longestRequest)
+	defer cancel()
+	a, err := p.draw(ctx, r)
+	switch {
+	case p.of.ctx.Err() != nil:
+		return // closed meanwhile
+	case err != nil:
+		p.lease.Failed(clock.Now())
+	default:
+		p.lease.Answered(clock.Now(), r, a)
+	}
+	p.mu.Lock()
+	before := p.err
+	p.err = err
+	p.mu.Unlock()
+	if (err == nil) != (before == nil) {
+		p.of.changed(p.state())
+	}
+}
+
+// draw makes the request. What no pool can answer is an error.
+func (p *pool) draw(ctx context.Context, r Request) (Answer, error) {
+	p.mu.Lock()
+	perSecond := p.perSecond
+	p.mu.Unlock()
+	tokens, clients, err := p.of.fleet.Draw(ctx, budget.PoolRequest{
+		Pool: p.name, PerSecond: perSecond, Tokens: r.Tokens, Least: r.Least, Covered: r.Covered,
+	})
+	if err == nil && (tokens < 0 || tokens > max(r.Tokens, 0) || !(clients >= 0 && clients <= mostClients)) { // NaN too
+		err = fmt.Errorf("budget: the fleet answered %d tokens of %d, and %v clients", tokens, r.Tokens, clients)
+	}
+	return Answer{Tokens: tokens, Clients: clients}, err
+}
+
+func (p *pool) state() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counts := p.lease.Counts()
+	return State{
+		Name: p.name, PerSecond: p.perSecond, Clients: p.lease.Clients(), Balance: float64(p.lease.Balance(clock.Now())) / token,
+		Asked: float64(counts.Asked) / token, Leased: float64(counts.Leased) / token, Denied: counts.Denied, Requests: counts.Requests, Err: p.err,
+	}
+}

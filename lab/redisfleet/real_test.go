@@ -1,0 +1,345 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redisfleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/budget/redisbudget"
+	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/lease"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const (
+	poolKey   = "stagger:{orders}"
+	rate      = 100.0 // of the pool, a second
+	processes = 8
+	clients   = 200
+)
+
+// start starts the processes of the group, which has so many clients in all.
+func (g *group) start(t *testing.T, n int, p part) (kills []func()) {
+	t.Helper()
+	g.rate, g.began, p.Rate = rate, unix(), rate
+	p.Clients = n / processes
+	for i := range processes {
+		p.First = i * p.Clients
+		kills = append(kills, g.add(t, p))
+	}
+	return kills
+}
+
+// TestRedis lets 200 clients in 8 processes, who all want ten times what there is, live through what may happen to a
+// Redis, its clock, its network and the processes. Whatever it is, they are granted no more than the rate in any
+// window of time, but for what the pool holds, and none spends what it was not granted.
+func TestRedis(t *testing.T) {
+	required(t)
+	var (
+		g       = new(group)
+		primary = newServer(t)
+		replica = newServer(t, "--replicaof", strings.Replace(primary.addr, ":", " ", 1))
+		network = newProxy(t, primary.addr)
+		kills   = g.start(t, clients, part{Addrs: []string{network.lis.Addr().String()}, Clients: 0, Spends: 1})
+		marks   []mark
+	)
+	phase := func(name string, d time.Duration, happens func()) {
+		happens()
+		from := unix() - g.began
+		pass(d)
+		marks = append(marks, mark{name, from, unix() - g.began})
+	}
+	nothing := func() {}
+	clock := func(by int) func() { // Redis' time is only compared with that of earlier requests, so that these may jump in its place
+		return func() {
+			err := replica.client(t).Eval(t.Context(), `for _, f in ipairs({'at', 'slot'}) do redis.call('HINCRBY', KEYS[1], f, ARGV[1]) end`, []string{poolKey}, -by).Err()
+			if err != nil && err.Error() != "redis: nil" {
+				t.Error(err)
+			}
+		}
+	}
+
+	phase("start", 6*time.Second, nothing)
+	phase("SIGSTOP, a young pool", 4*time.Second, func() { primary.signal(t, syscall.SIGSTOP) })
+	phase("SIGCONT", 5*time.Second, func() { primary.signal(t, syscall.SIGCONT) })
+	phase("kill -9 of 50 clients", 4*time.Second, func() { kills[0](); kills[1]() })
+	phase("50 others", 15*time.Second, func() {
+		for i := range 2 {
+			g.add(t, part{Addrs: []string{network.lis.Addr().String()}, First: clients + i*25, Clients: 25, Rate: rate, Spends: 1})
+		}
+	})
+	phase("kill -9 of Redis", 6*time.Second, primary.kill)
+	phase("it is back, and empty", 5*time.Second, func() { primary.start(t) })
+	until(t, "the replica follows", func() bool {
+		info := replica.client(t).Info(t.Context(), "replication").Val()
+		return strings.Contains(info, "master_link_status:up") && replica.client(t).Exists(t.Context(), poolKey).Val() == 1
+	})
+	phase("kill -9, then failover", 5*time.Second, func() {
+		primary.kill()
+		pass(2 * time.Second)
+		if err := replica.client(t).ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
+			t.Error(err)
+		}
+		network.to(replica.addr)
+	})
+	phase("Redis takes 300 ms", 5*time.Second, func() { network.delay.Store(int64(300 * time.Millisecond)) })
+	phase("Redis takes 800 ms", 5*time.Second, func() { network.delay.Store(int64(800 * time.Millisecond)) })
+	phase("fast again", 3*time.Second, func() { network.delay.Store(0) })
+	phase("clock + 1 h", 3*time.Second, clock(3_600_000))
+	phase("clock - 1 h", 3*time.Second, clock(-3_600_000))
+	phase("FLUSHALL", 4*time.Second, func() {
+		if err := replica.client(t).FlushAll(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, kill := range kills {
+		kill()
+	}
+	list := g.all()
+	report(t, list, marks)
+
+	const (
+		late  = 0.5  // s, that an answer may take
+		holds = rate // that the pool grants at once
+		jump  = rate // more, after the clock has gone forward
+	)
+	over, outstanding := overdrawn(list)
+	granted := excess(list, rate, knownAt, leased)
+	used := excess(list, rate, spentAt, spent, shared)
+	t.Logf("granted: at most %.0f more than the rate, in any window; spent: %.0f more; leased and not spent: %.0f at most; spent and not leased: %.0f", granted, used, outstanding, over)
+	if most := holds + jump + rate*late; granted > most {
+		t.Errorf("%.0f more than the rate were granted in a window; want at most %.0f", granted, most)
+	}
+	if over > 0 {
+		t.Errorf("%.0f were spent that were not leased, or whose lease had ended", over)
+	}
+	// Of its share each client may save up one attempt, and it hears within two seconds that Redis is back.
+	if most := holds + jump + outstanding + clients + 2*rate; used > most {
+		t.Errorf("%.0f more than the rate were spent in a window; want at most %.0f", used, most)
+	}
+	for _, name := range []string{"start", "50 others", "FLUSHALL"} {
+		if m := find(t, marks, name); m.rate(list, spent) < rate/2 {
+			t.Errorf("%s: %.1f a second are spent; want some, or the test shows nothing", name, m.rate(list, spent))
+		}
+	}
+	if m := find(t, marks, "kill -9 of Redis"); m.rate(list, shared) < rate/5 || m.rate(list, shared) > rate*1.1 {
+		t.Errorf("%.1f a second of their shares, while Redis is away; want up to %v", m.rate(list, shared), rate)
+	}
+	if m := find(t, marks, "SIGSTOP, a young pool"); m.rate(list, shared) > 0 {
+		t.Errorf("%.1f a second of their shares, before anybody knows how many there are", m.rate(list, shared))
+	}
+}
+
+// mark is what happened in a part of the time.
+type mark struct {
+	name     string
+	from, to time.Duration
+}
+
+func (m mark) rate(list []entry, kinds ...string) (perSecond float64) {
+	for _, e := range list {
+		for _, kind := range kinds {
+			if e.kind == kind && e.at >= m.from && e.at < m.to {
+				perSecond += max(e.tokens, 0)
+			}
+		}
+	}
+	return perSecond / (m.to - m.from).Seconds()
+}
+
+func find(t *testing.T, marks []mark, name string) mark {
+	t.Helper()
+	for _, m := range marks {
+		if m.name == name {
+			return m
+		}
+	}
+	t.Fatalf("no %q", name)
+	return mark{}
+}
+
+func report(t *testing.T, list []entry, marks []mark) {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n| what happens | s | leased/s | spent/s | of shares/s | requests/s |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, m := range marks {
+		requests := 0.0
+		for _, e := range list {
+			if (e.kind == leased || e.kind == asked) && e.at >= m.from && e.at < m.to {
+				requests++
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %.0f | %.0f | %.0f |\n", m.name, (m.to - m.from).Seconds(), m.rate(list, leased),
+			m.rate(list, spent), m.rate(list, shared), requests/(m.to-m.from).Seconds())
+	}
+	t.Log(b.String())
+}
+
+// The checks of TestRedis see clients that spend each token three times, and a fleet that is split over two Redis.
+func TestRedis_Overspending(t *testing.T) {
+	required(t)
+	for name, tt := range map[string]struct {
+		servers, spends int
+	}{
+		"three times": {1, 3},
+		"two Redis":   {2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, p := new(group), part{Spends: tt.spends}
+			for range tt.servers {
+				p.Addrs = append(p.Addrs, newServer(t).addr)
+			}
+			kills := g.start(t, 80, p)
+			pass(6 * time.Second)
+			for _, kill := range kills {
+				kill()
+			}
+			over, _ := overdrawn(g.all())
+			granted := excess(g.all(), rate, knownAt, leased)
+			t.Logf("granted: at most %.0f more than the rate; spent and not leased: %.0f", granted, over)
+			if tt.spends > 1 && over < rate {
+				t.Errorf("%.0f were spent that were not leased; want what these clients spend", over)
+			}
+			if tt.servers > 1 && granted < 2.5*rate {
+				t.Errorf("%.0f more than the rate were granted; want what a second Redis grants", granted)
+			}
+		})
+	}
+}
+
+// A user of Redis needs what the documentation says, and no less. Redis itself says what is missing, once.
+func TestRedis_Permissions(t *testing.T) {
+	required(t)
+	s := newServer(t)
+	admin := s.client(t)
+	all := []string{"+eval", "+evalsha", "+time", "+hmget", "+hset", "+pexpire"}
+	for i := range len(all) + 2 {
+		name := "all of them"
+		rules := []any{"ACL", "SETUSER", "user" + strconv.Itoa(i), "on", ">secret", "~stagger:*"}
+		for j, rule := range all {
+			if i == j {
+				name = "without " + rule
+				continue
+			}
+			rules = append(rules, rule)
+		}
+		if i == len(all)+1 {
+			name, rules[5] = "another key", "~others:*"
+		}
+		t.Run(name, func(t *testing.T) {
+			if err := admin.ScriptFlush(t.Context()).Err(); err != nil { // so that EVAL is needed
+				t.Fatal(err)
+			}
+			if err := admin.Do(t.Context(), rules...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "user" + strconv.Itoa(i), Password: "secret", MaxRetries: -1, ContextTimeoutEnabled: true})
+			defer client.Close()
+			told := make(chan lease.State, 10)
+			pools := lease.NewPools(newFleet(t, client), func(s lease.State) { told <- s })
+			defer pools.Close()
+			_, _ = pools.Lease("orders", rate)
+			if name == "all of them" {
+				until(t, "a report is answered", func() bool { return pools.States()[0].Requests > 0 && admin.Exists(t.Context(), poolKey).Val() == 1 })
+				if err := pools.States()[0].Err; err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			until(t, "the pool is away", func() bool { return len(told) > 0 })
+			state := <-told
+			if text := state.Err.Error(); !strings.Contains(text, "+eval +evalsha +time +hmget +hset +pexpire") || !strings.Contains(text, poolKey) {
+				t.Errorf("%v; want the permissions, and the key", text)
+			}
+			until(t, "it asks again", func() bool { return pools.States()[0].Requests > 1 })
+			if len(told) > 0 {
+				t.Errorf("told again: %+v", <-told)
+			}
+		})
+	}
+}
+
+// A key that holds something else is said, and once that is gone the pool is back, and empty.
+func TestRedis_WrongType(t *testing.T) {
+	required(t)
+	admin := newServer(t).client(t)
+	if err := admin.LPush(t.Context(), poolKey, "something else").Err(); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan lease.State, 10)
+	pools := lease.NewPools(newFleet(t, admin), func(s lease.State) { told <- s })
+	defer pools.Close()
+	own, _ := pools.Lease("orders", rate)
+	if err := (<-told).Err; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "give the pool another name") {
+		t.Errorf("%v; want Redis' own error, and the advice", err)
+	}
+	if _, ok := own.Take(clock.Now(), 1e6); ok {
+		t.Error("spends, though nobody knows how many share the pool")
+	}
+	if err := admin.Del(t.Context(), poolKey).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-told; s.Err != nil || s.Balance > 0 {
+		t.Errorf("%+v; want nothing leased", s)
+	}
+}
+
+// The times of calls are those of their backoff, also while Redis hangs for longer.
+func TestRedis_Calls(t *testing.T) {
+	required(t)
+	s := newServer(t)
+	l := &link{Scripter: s.client(t)}
+	fleet := newFleet(t, through{l})
+	backend := testserver.Start(t)
+	backend.On(method, testserver.Fail(codes.Unavailable, "down"))
+	conn := dial(t, backend, fleet, "0.002s")
+	play := func() (times []time.Duration) {
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+			began := time.Now()
+			_ = conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
+			times = append(times, time.Since(began))
+		}
+		return times
+	}
+	before := play()
+	s.signal(t, syscall.SIGSTOP)
+	during := play()
+	s.signal(t, syscall.SIGCONT)
+	t.Logf("p99 of %d calls %v, of %d while Redis hangs %v; %d requests, %d of them by calls", len(before), quantile(before, 0.99),
+		len(during), quantile(during, 0.99), l.uses.Load(), l.byCalls.Load())
+	if p99 := quantile(during, 0.99); p99 > redisbudget.DefaultTimeout/2 {
+		t.Errorf("p99 is %v while Redis hangs: calls wait for it", p99)
+	}
+	if l.uses.Load() < 3 || l.byCalls.Load() != 0 {
+		t.Errorf("%d of %d requests were made by calls; want none", l.byCalls.Load(), l.uses.Load())
+	}
+}
+
+// through is a link that leads to a Redis.
+type through struct{ *link }
+
+func (r through) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	r.count()
+	return r.Scripter.EvalSha(ctx, sha, keys, args...)
+}
+
+// quantile sorts the times.
+func quantile(list []time.Duration, q float64) time.Duration {
+	slices.Sort(list)
+	return list[int(q*float64(len(list)-1))]
+}

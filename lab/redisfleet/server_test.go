@@ -1,0 +1,194 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redisfleet
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// required skips a test of a real Redis unless `make redis` runs it.
+func required(t *testing.T) {
+	t.Helper()
+	if os.Getenv("STAGGER_REDIS") == "" {
+		t.Skip("it needs redis-server, and a minute and a half in all; `make redis` installs that and runs it")
+	}
+}
+
+// server is a real Redis on loopback, which keeps nothing on disk.
+type server struct {
+	addr string
+	args []string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+func newServer(t *testing.T, args ...string) *server {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := lis.Addr().(*net.TCPAddr)
+	lis.Close()
+	s := &server{addr: addr.String(), args: append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(addr.Port), "--save", "", "--appendonly", "no"}, args...)}
+	s.start(t)
+	t.Cleanup(s.kill)
+	return s
+}
+
+// start starts it, again on its port after a kill.
+func (s *server) start(t *testing.T) {
+	t.Helper()
+	s.cmd, s.done = run(t, "redis-server", s.args, nil, io.Discard)
+	client := s.client(t)
+	until(t, "Redis starts", func() bool { return client.Ping(t.Context()).Err() == nil })
+}
+
+// kill is kill -9.
+func (s *server) kill() { end(s.cmd, s.done) }
+
+func (s *server) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) client(t *testing.T) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// run starts a program that ends with the test at the latest, also if this process is killed.
+func run(t *testing.T, name string, args, env []string, out io.Writer) (*exec.Cmd, chan struct{}) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env, cmd.Dir, cmd.Stdout = append(os.Environ(), env...), t.TempDir(), out
+	stderr := new(bytes.Buffer)
+	cmd.Stderr = stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is seen by what it did
+		close(done)
+	}()
+	t.Cleanup(func() {
+		end(cmd, done)
+		if t.Failed() && stderr.Len() > 0 {
+			t.Logf("%s said:\n%s", name, stderr)
+		}
+	})
+	return cmd, done
+}
+
+func end(cmd *exec.Cmd, done chan struct{}) {
+	_ = cmd.Process.Kill() // it may have ended
+	<-done
+}
+
+// proxy stands between clients and a Redis, which may be another one later, and may be slow.
+type proxy struct {
+	lis    net.Listener
+	target atomic.Pointer[string]
+	delay  atomic.Int64 // of what Redis says
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex // guards conns
+	conns map[net.Conn]bool
+}
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{lis: lis, conns: map[net.Conn]bool{}}
+	p.target.Store(&target)
+	p.wg.Go(func() {
+		for {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			p.wg.Go(func() { p.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		lis.Close()
+		p.cut()
+		p.wg.Wait()
+	})
+	return p
+}
+
+// to sends clients to another Redis.
+func (p *proxy) to(target string) {
+	p.target.Store(&target)
+	p.cut()
+}
+
+// cut closes all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+func (p *proxy) keep(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		p.conns[c] = true
+	}
+}
+
+func (p *proxy) serve(client net.Conn) {
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", *p.target.Load())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	p.keep(client, server)
+	p.wg.Go(func() {
+		_, _ = io.Copy(server, client)
+		server.Close()
+	})
+	buffer := make([]byte, 4096)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		pass(time.Duration(p.delay.Load()))
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
