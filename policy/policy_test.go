@@ -4,8 +4,10 @@
 package policy_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -36,5 +38,43 @@ func TestCodes_Sorted(t *testing.T) {
 	}
 	if retry.Codes[0] != codes.Unavailable {
 		t.Errorf("New has sorted the caller's own: %v", retry.Codes)
+	}
+}
+
+func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
+	t.Parallel()
+	retry := policy.DefaultRetry()
+	retry.PerAttemptTimeout, retry.CommitOnHeaders = time.Second, true
+	_, err := policy.New(policy.Spec{Retry: &retry})
+	const want = "retryPolicy.perAttemptTimeout: 1s: must not stand beside commitOn HEADERS: " +
+		"an attempt whose headers have arrived could be given up; leave one of them out"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v; want %s", err, want)
+	}
+}
+
+func TestCommitOn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"SEEN": false, "HEADERS": true} {
+		set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+  - name: [{service: a.B, method: C}]
+    retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], commitOn: `+text+`}
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := set.Lookup("/a.B/C"); p.Spec().Retry.CommitOnHeaders != want {
+			t.Errorf("commitOn %s is read as %v", text, p.Spec().Retry.CommitOnHeaders)
+		}
+	}
+}
+
+func TestDiagnosticInJSON(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal([]policy.Diagnostic{{Severity: policy.SeverityNote, File: "f", Line: 1, Column: 2, Field: "a", Value: "b", Message: "c"}, {}})
+	const want = `[{"severity":"note","file":"f","line":1,"column":2,"field":"a","value":"b","message":"c"},{"severity":"error","file":"","message":""}]`
+	if err != nil || string(text) != want {
+		t.Errorf("got %s, %v; want %s", text, err, want)
 	}
 }
