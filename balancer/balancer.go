@@ -40,10 +40,12 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/balancer"
+
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // Name is the policy's name in a service config.
-const Name = "stagger_retry_elsewhere"
+const Name = tried.Balancer
 
 func init() { balancer.Register(builder{}) }
 

@@ -27,13 +27,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestRetryElsewhereName(t *testing.T) {
-	t.Parallel()
-	if policy.RetryElsewhere != balancer.Name {
-		t.Errorf("policy files name %s, and the policy is %s", policy.RetryElsewhere, balancer.Name)
-	}
-}
-
 const (
 	elsewhere  = `[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]`
 	leastElse  = `[{"stagger_retry_elsewhere": {"childPolicy": [{"least_request_experimental": {}}]}}]`

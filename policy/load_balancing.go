@@ -9,13 +9,10 @@ import (
 	"slices"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// RetryElsewhere is the load balancing policy that sends a retry to another backend, as a loadBalancingConfig names it
-// (package balancer).
-const RetryElsewhere = "stagger_retry_elsewhere"
-
-// LoadBalancing is the loadBalancingConfig of the file as JSON, if it names [RetryElsewhere] at any depth, and where it
+// LoadBalancing is the loadBalancingConfig of the file as JSON, if it names the policy of package balancer at any depth, and where it
 // stands: a Retrier brings it to the connections that are made with its DialOptions. Else config is "", and the key is
 // for gRPC alone.
 func (s *Set) LoadBalancing() (config string, at Diagnostic) {
@@ -35,7 +32,7 @@ func namesElsewhere(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
-			if key == RetryElsewhere || namesElsewhere(inner) {
+			if key == tried.Balancer || namesElsewhere(inner) {
 				return true
 			}
 		}
@@ -51,7 +48,7 @@ func checkElsewhere(report *document.Report, field string, value any) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			inside := document.Under(field, key)
-			if key == RetryElsewhere {
+			if key == tried.Balancer {
 				checkChild(report, inside, v[key])
 			}
 			checkElsewhere(report, inside, v[key])
@@ -90,7 +87,7 @@ func lintElsewhere(report *document.Report, c Config) {
 		entry, _ := one.(map[string]any)
 		for name := range entry {
 			if known := name == "round_robin" || name == "pick_first"; known && namesElsewhere(list[i+1:]) {
-				report.Warnf(document.Item(balancingKey, i), name, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", RetryElsewhere)
+				report.Warnf(document.Item(balancingKey, i), name, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", tried.Balancer)
 				return
 			}
 		}
@@ -108,7 +105,7 @@ func (c *Config) needsElsewhere() bool {
 func lintFirstRetry(report *document.Report, path string, r RetrySpec, c Config) {
 	if r.FirstRetryAtOnce && c.balancing() == "" {
 		report.Warnf(path+".firstRetry", nil, "a retry at once may go to the backend that has just failed; "+
-			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or take it out", RetryElsewhere)
+			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or take it out", tried.Balancer)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
@@ -84,7 +84,7 @@ func TestExportLoadBalancing(t *testing.T) {
 		"loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]": 1,
 	} {
 		_, notes := mustParse(t, "f", text).ServiceConfig(false)
-		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Message, "list {round_robin: {}} behind "+policy.RetryElsewhere) {
+		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Message, "list {round_robin: {}} behind "+tried.Balancer) {
 			t.Errorf("%s: %v; want %d notes", text, notes, want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // ServiceConfig returns the set as a plain gRPC service config, in JSON with only the keys that gRPC
@@ -37,7 +38,7 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 	}
 	var n configNotes
 	if s.config.needsElsewhere() {
-		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+RetryElsewhere)
+		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+tried.Balancer)
 	}
 	n.transparent("transparentRetry", s.config.TransparentRetry)
 	for i, m := range s.entries() {

@@ -5,7 +5,7 @@ package main
 
 import (
 	"github.com/stagger-go/stagger/internal/balance"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // stringOrNull takes a text, or what gRPC takes for none.
@@ -95,7 +95,7 @@ func onePolicyEach(s *schema) {
 		return &schema{Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject}}
 	}
 	s.Items = entry()
-	s.Items.Properties = map[string]*schema{policy.RetryElsewhere: {
+	s.Items.Properties = map[string]*schema{tried.Balancer: {
 		Type: typeObject, Required: []string{"childPolicy"},
 		Properties: map[string]*schema{"childPolicy": {Type: typeArray, MinItems: new(1), Items: entry()}},
 	}}

@@ -11,6 +11,9 @@ import (
 	"sync"
 )
 
+// Balancer is the load balancing policy of package balancer, as a loadBalancingConfig names it.
+const Balancer = "stagger_retry_elsewhere"
+
 const (
 	// MaxBackends bounds what a call remembers. One that goes to more forgets the backend that it used longest ago, which
 	// is next anyway when all were tried.

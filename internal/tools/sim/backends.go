@@ -9,7 +9,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tried"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // pick chooses the backend of the call's next attempt: its connection's next. Where retries go to another backend, it
@@ -37,7 +36,7 @@ func retriesElsewhere(set *decision.Set) (bool, error) {
 		return false, nil
 	}
 	refuse := func(what string) (bool, error) {
-		at.Message = fmt.Sprintf("the simulator plays round_robin, and %s around it; %s", policy.RetryElsewhere, what)
+		at.Message = fmt.Sprintf("the simulator plays round_robin, and %s around it; %s", tried.Balancer, what)
 		return false, fmt.Errorf("sim: %s", at)
 	}
 	type entry map[string]struct{ ChildPolicy []map[string]any }
@@ -50,7 +49,7 @@ func retriesElsewhere(set *decision.Set) (bool, error) {
 			switch name {
 			case roundRobin:
 				return false, nil
-			case policy.RetryElsewhere:
+			case tried.Balancer:
 				for _, child := range inside.ChildPolicy {
 					if _, plays := child[roundRobin]; plays {
 						return true, nil
