@@ -4,13 +4,12 @@
 package policy
 
 import (
-	"github.com/stagger-go/stagger/internal/balance"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
-
 	"fmt"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/document"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // poolOf is the pool that a budget leases its reserve from, and its rate; "" if it has none.

@@ -20,7 +20,7 @@ func (s *Set) LoadBalancing() (config string, at Diagnostic) {
 }
 
 // balancing is what [Set.LoadBalancing] returns as the config.
-func (c *Config) balancing() string {
+func (c Config) balancing() string {
 	if !namesElsewhere(c.balancers()) {
 		return ""
 	}
@@ -96,7 +96,7 @@ func lintElsewhere(report *document.Report, c Config) {
 
 // needsElsewhere reports whether a client that lacks package balancer finds no policy in the list, and so refuses the
 // whole config.
-func (c *Config) needsElsewhere() bool {
+func (c Config) needsElsewhere() bool {
 	list := c.balancers()
 	return len(list) > 0 && !slices.ContainsFunc(list, func(entry any) bool { return !namesElsewhere(entry) })
 }

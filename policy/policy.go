@@ -111,7 +111,7 @@ func (s Spec) clone() Spec {
 }
 
 // budget is the name of the budget that pays; "" is the default one.
-func (s *Spec) budget() string {
+func (s Spec) budget() string {
 	switch {
 	case s.Retry != nil:
 		return s.Retry.Budget

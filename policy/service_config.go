@@ -111,7 +111,7 @@ func jsonText[T []any | map[string]any](v T) string {
 }
 
 // balancers is the loadBalancingConfig; nil if it is no list.
-func (c *Config) balancers() (list []any) {
+func (c Config) balancers() (list []any) {
 	_ = json.Unmarshal([]byte(c.LoadBalancingConfig), &list) // which checkChannel reports
 	return list
 }

@@ -13,7 +13,12 @@ import (
 )
 
 // Of is the name of a code, or its number if gRPC does not define it.
-func Of(c codes.Code) string { return code.Code(c).String() }
+func Of(c codes.Code) string {
+	if c > codes.Unauthenticated {
+		return strconv.FormatUint(uint64(c), 10)
+	}
+	return code.Code(c).String()
+}
 
 // List is the names of codes: "RESOURCE_EXHAUSTED, UNAVAILABLE".
 func List(list []codes.Code) string {

@@ -26,7 +26,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if got := codename.List([]codes.Code{codes.Canceled, codes.OK, 17, 1<<32 - 14}); got != "CANCELLED, OK, 17, -14" {
+	if got := codename.List([]codes.Code{codes.Canceled, codes.OK, 17, 1<<32 - 14}); got != "CANCELLED, OK, 17, 4294967282" {
 		t.Errorf("List = %s", got)
 	}
 	for _, text := range []string{"", "OK", "0", "17", "-1", "014", "UNAVAILABLE "} {
