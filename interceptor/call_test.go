@@ -170,7 +170,7 @@ func TestConnectionWait_OneTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		retry := plain()
 		retry.Backoff.Initial, retry.Backoff.Multiplier = 10*ms, 1
-		r := mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithMaxWaiting(10))
+		r := mustNew(t, mustSet(t, waiting(config(retry), 10)), quiet)
 		dead := testserver.Start(t)
 		dead.Down()
 		conn := dead.Dial(t, r.DialOptions()...)

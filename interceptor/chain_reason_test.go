@@ -103,7 +103,7 @@ func endings() []ending {
 			t.Cleanup(s.gather(t, 3).leave)
 		}), policy.ReasonOverloaded, true},
 		{"delay of 2 s", limited, nil, answering(unavailable.Pushback("2000")), policy.ReasonDeadlineTooClose, true},
-		{"no slot", retries, []interceptor.Option{interceptor.WithMaxWaiting(1)}, calls(func(t *testing.T, s scene) {
+		{"no slot", waiting(retries, 1), nil, calls(func(t *testing.T, s scene) {
 			s.On(get, unavailable)
 			go func() { _, _ = s.call(t.Context(), get) }()
 			synctest.Wait()

@@ -114,17 +114,6 @@ func ExampleWithMaxAttempts() {
 	// Output: <nil>
 }
 
-func ExampleWithMaxWaiting() {
-	// A program of many short calls: no more than a hundred of them wait for a next attempt at once.
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxWaiting(100))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(retrier.State().Waiting)
-	// Output: 0
-}
-
 func ExampleWithMaxReplayBytes() {
 	// All streams together keep at most 1 MiB for another attempt; beyond that they are committed.
 	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxReplayBytes(1<<20))

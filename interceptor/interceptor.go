@@ -43,7 +43,6 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -67,7 +66,6 @@ type Retrier struct {
 	maxReplayed    int64        // bytes that all streams may keep for replay
 	replayed       atomic.Int64 // bytes that they keep now
 	waitLimit      waitLimit
-	ownMaxWaiting  bool // whatever the files say
 	methods        methods.Table
 	breaker        func(target, method string) attempts.Breaker                           // nil: none
 	classifier     func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
@@ -95,7 +93,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())
-	r.waitLimit.slots.Store(defaults.MaxWaiting)
 	for i, option := range options {
 		if option == nil {
 			return nil, fmt.Errorf("interceptor: New: option %d is nil", i)

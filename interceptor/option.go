@@ -115,20 +115,6 @@ func WithNewReply(newReply func(method string, reply any) func() any) Option {
 	}
 }
 
-// WithMaxWaiting sets how many calls of the Retrier may wait in a backoff at a time, in place of the
-// policy file's maxWaiting; over it a call ends with its error, and the reason too_many_waiting. Calls to one
-// target take at most half of n, so that a dead one does not starve the others. n is at least 1; the default is 10,000.
-func WithMaxWaiting(n int) Option {
-	return func(r *Retrier) error {
-		if n < 1 {
-			return fmt.Errorf("interceptor: WithMaxWaiting(%d): must be at least 1", n)
-		}
-		r.waitLimit.slots.Store(int64(n))
-		r.ownMaxWaiting = true
-		return nil
-	}
-}
-
 // WithRandom makes random the source of all jitter: uniform in [0, 1), and safe for concurrent use.
 // The default is rand.Float64 of math/rand/v2. For tests and simulations that must repeat.
 func WithRandom(random func() float64) Option {

@@ -55,9 +55,7 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 func (r *Retrier) follow(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	if !r.ownMaxWaiting {
-		r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))
-	}
+	r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))
 	r.budgets.lease(fresh.budgets)
 	r.budgets.reload(fresh.budgets)
 	fresh.since = time.Now()

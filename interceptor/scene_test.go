@@ -103,6 +103,12 @@ func (j *journal) observer() interceptor.Observer {
 	}
 }
 
+// waiting is c, with so many calls that may wait.
+func waiting(c policy.Config, n int) policy.Config {
+	c.MaxWaiting = n
+	return c
+}
+
 // inUse are the balances of a Retrier that are not gone.
 func inUse(r *interceptor.Retrier) []interceptor.BudgetState {
 	return slices.DeleteFunc(r.State().Budgets, func(b interceptor.BudgetState) bool { return b.Gone })

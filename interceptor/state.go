@@ -28,11 +28,10 @@ type State struct {
 	Mode     policy.Mode // of all calls: the strictest of the set's and of those that are set by hand; entries may have a stricter one
 	Switches []Switch    // the modes that are set by hand: that of all calls, then those of services by their names
 
-	Waiting    int // how many calls wait between attempts now
-	MaxWaiting int // how many may
-	Budgets    []BudgetState
-	Pools      []PoolState      // that budgets lease from ([WithFleet]), by name
-	Admission  []AdmissionState // of each method that has it and that calls have used so far, by target and method
+	Waiting   int // how many calls wait between attempts now; the policies say how many may (maxWaiting)
+	Budgets   []BudgetState
+	Pools     []PoolState      // that budgets lease from ([WithFleet]), by name
+	Admission []AdmissionState // of each method that has it and that calls have used so far, by target and method
 }
 
 // State reads the Retrier. It is safe for concurrent use.
@@ -41,8 +40,7 @@ func (r *Retrier) State() State {
 	s := State{
 		Policies: rules.set.Set, Since: rules.since, MaxAttempts: r.attemptLimit(), Warnings: r.warnings(),
 		Mode: max(rules.set.Mode(), switches.all.Mode), Switches: switches.list(),
-		Waiting: r.waitLimit.count(), MaxWaiting: int(r.waitLimit.slots.Load()),
-		Pools: r.pools(), Admission: r.admissions(),
+		Waiting: r.waitLimit.count(), Pools: r.pools(), Admission: r.admissions(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err

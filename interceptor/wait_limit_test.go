@@ -24,7 +24,7 @@ func TestWaitLimit(t *testing.T) {
 	purse := &purse{grants: 1 << 30}
 	retry := plain()
 	retry.Budget, retry.MaxAttempts = "", 2
-	play(t, config(retry), func(t *testing.T, s scene) {
+	play(t, waiting(config(retry), 6), func(t *testing.T, s scene) {
 		s.On(get, down())
 		var (
 			wg      sync.WaitGroup
@@ -51,7 +51,7 @@ func TestWaitLimit(t *testing.T) {
 		if refused.Load() != 7 || s.retrier.State().Waiting != 0 || len(purse.asked) != 3 {
 			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.State().Waiting, len(purse.asked))
 		}
-	}, interceptor.WithMaxWaiting(6), interceptor.WithBudget("", purse))
+	}, interceptor.WithBudget("", purse))
 }
 
 func TestWaitLimit_Reload(t *testing.T) {
@@ -115,7 +115,7 @@ func TestWaitLimit_SlotsComeBack(t *testing.T) {
 func TestWaitLimit_Outage(t *testing.T) {
 	retry := plain()
 	retry.Backoff.Initial, retry.MaxAttempts = 10*time.Second, 3
-	play(t, config(retry), func(t *testing.T, s scene) {
+	play(t, waiting(config(retry), 100), func(t *testing.T, s scene) {
 		s.Down()
 		var wg sync.WaitGroup
 		most := 0
@@ -128,7 +128,7 @@ func TestWaitLimit_Outage(t *testing.T) {
 			t.Errorf("%d calls wait; want at most 100", most)
 		}
 		wg.Wait()
-	}, interceptor.WithMaxWaiting(100))
+	})
 }
 
 // The server fails, hangs, or answers late; every call is cancelled at another time, some of them while they
@@ -138,7 +138,7 @@ func TestWaitLimit_NothingLost(t *testing.T) {
 		paid(c)
 		t.Run(name, func(t *testing.T) {
 			f, b := &fuse{limit: 1 << 30}, &till{purse: &purse{grants: 1 << 30}}
-			play(t, c, func(t *testing.T, s scene) {
+			play(t, waiting(c, 50), func(t *testing.T, s scene) {
 				s.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 					switch a.Number % 3 {
 					case 0:
@@ -167,7 +167,7 @@ func TestWaitLimit_NothingLost(t *testing.T) {
 				if len(b.asked) == 0 || b.ok == 0 || refused == (name == "hedges") { // those do not wait
 					t.Errorf("%d permits asked for, %d calls succeed, some refused: %v", len(b.asked), b.ok, refused)
 				}
-			}, withFuse(f), interceptor.WithBudget("", b), interceptor.WithMaxWaiting(50))
+			}, withFuse(f), interceptor.WithBudget("", b))
 		})
 	}
 }

@@ -42,6 +42,7 @@ var entries = []string{
 var budgetNames = []string{"ledger", "ratio", "throttle", "concurrent", "refund", "NONE"}
 
 const budgets = `
+maxWaiting: 50
 budgets:
   - {name: ledger, ratio: {percent: 50}}
   - {name: ratio, ratio: {percent: %d, minPerSecond: 5, window: 2s}}

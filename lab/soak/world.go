@@ -82,7 +82,7 @@ func newWorld(folder string, seed uint64) (*world, error) {
 func (w *world) replaceRetrier() error {
 	ctx, stop := context.WithCancel(context.Background())
 	w.loads.Lock()
-	r, err := interceptor.Watch(ctx, w.file, interceptor.WithBudget("ledger", w.ledger), interceptor.WithMaxWaiting(50),
+	r, err := interceptor.Watch(ctx, w.file, interceptor.WithBudget("ledger", w.ledger),
 		interceptor.WithMaxReplayBytes(64<<10), interceptor.WithObserver(w.observer()))
 	w.loads.Unlock()
 	if err != nil {

@@ -119,7 +119,7 @@ func (p *page) state(i int, method string) retrierState {
 			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: is.Since.UTC(),
 			Mode: is.Mode.String(), SetMode: is.Switches[0].Mode.String(), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
-		Waiting:   waitingState{is.Waiting, is.MaxWaiting},
+		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Budgets:   []budgetState{},
 		Admission: admissions(is.Admission),
 		Counts:    p.logs[i].countList(method),

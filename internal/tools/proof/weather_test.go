@@ -55,7 +55,7 @@ func (s *storm) start(t *testing.T) *weather {
 	}
 	w.most = decision.New(p.Spec()).MaxAttempts()
 	w.retrier, err = interceptor.New(s.set(t, s.spec),
-		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", w.ledger), interceptor.WithMaxWaiting(10), interceptor.WithMaxReplayBytes(kept),
+		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", w.ledger), interceptor.WithMaxReplayBytes(kept),
 		interceptor.WithBreaker(func(string, string) interceptor.Breaker { return w.circuit }),
 		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
 			faults.at(atClassifier, false)

@@ -992,7 +992,6 @@ type PolicyFile struct {
 	// stagger. The most calls of a Retrier that may wait in a backoff at a time, so that an outage
 	// cannot pile them up; over it, a call ends with its error. Calls to one target take at most half of
 	// it. At least 1; 10000 when absent.
-	// interceptor.WithMaxWaiting wins.
 	MaxWaiting *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
 	// stagger. Whether gRPC may send calls of methods that nobody declared safe once more by itself, for every entry
 	// that does not say so itself, and for methods without an entry. ALLOW when absent.
