@@ -155,8 +155,10 @@ const balancingKey = "loadBalancingConfig"
 // warnNotDone says what of a config has no effect here.
 func warnNotDone(report *document.Report, c Config) {
 	for _, said := range [][2]string{
-		{"loadBalancingPolicy", c.LoadBalancingPolicy}, {balancingKey, c.LoadBalancingConfig},
-		{"healthCheckConfig", c.HealthCheckConfig}, {"connectionScaling", c.ConnectionScaling},
+		{"loadBalancingPolicy", c.LoadBalancingPolicy},
+		{balancingKey, c.LoadBalancingConfig},
+		{"healthCheckConfig", c.HealthCheckConfig},
+		{"connectionScaling", c.ConnectionScaling},
 	} {
 		if key := said[0]; said[1] != "" && (key != balancingKey || c.balancing() == "") {
 			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
