@@ -38,6 +38,11 @@ type Budget interface {
 	// Finish says how a call ended, after its permits are settled. For a call that succeeded at once, now may be as old as
 	// its start.
 	Finish(now time.Duration, e End)
+	Reading
+}
+
+// Reading is what a budget says of itself.
+type Reading interface {
 	// Balance is how many extra attempts of cost 1 would be granted now.
 	Balance(now time.Duration) float64
 	// Capacity is what Balance would be if nothing were spent or in flight.

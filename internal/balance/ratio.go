@@ -201,7 +201,6 @@ func (r *ratioBudget) Reload(now time.Duration, c Config) error {
 func (r *ratioBudget) leased(c ratioSettings) (lease Lease, err error) {
 	switch {
 	case c.Fleet == "":
-		return nil, nil
 	case r.leaseOf == nil:
 		err = errors.New("only a Retrier has pools: see interceptor.WithFleet")
 	default:

@@ -27,7 +27,7 @@ const mostClients = 1e9
 type Pools struct {
 	fleet   budget.Fleet
 	changed func(State)
-	ctx     context.Context // ends with Close
+	start   func(*pool) // its goroutine, until Close
 	cancel  context.CancelFunc
 
 	mu    sync.Mutex // guards pools
@@ -51,7 +51,8 @@ type State struct {
 // it can again.
 func NewPools(fleet budget.Fleet, changed func(State)) *Pools {
 	p := &Pools{fleet: fleet, changed: changed, pools: map[string]*pool{}}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	p.start, p.cancel = func(one *pool) { go one.run(ctx) }, cancel
 	return p
 }
 
@@ -63,7 +64,7 @@ func (p *Pools) Lease(name string, perSecond float64) (balance.Lease, error) {
 	if one == nil {
 		one = newPool(p, name)
 		p.pools[name] = one
-		go one.run()
+		p.start(one)
 	}
 	one.setRate(perSecond)
 	return one.lease, nil
@@ -122,31 +123,29 @@ func (p *pool) setRate(perSecond float64) {
 }
 
 // run asks until the Pools are closed.
-func (p *pool) run() {
+func (p *pool) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for p.of.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		r, at, ok := p.lease.Next(clock.Now())
 		if ok {
-			p.exchange(r)
+			p.exchange(ctx, r)
 			continue
 		}
 		timer.Reset(at - clock.Now())
 		select {
 		case <-timer.C:
 		case <-p.woken:
-		case <-p.of.ctx.Done():
+		case <-ctx.Done():
 		}
 	}
 }
 
 // exchange makes one request, and tells the lease. What has changed by it is told once.
-func (p *pool) exchange(r Request) {
-	ctx, cancel := context.WithTimeout(p.of.ctx, longestRequest)
-	defer cancel()
+func (p *pool) exchange(ctx context.Context, r Request) {
 	a, err := p.draw(ctx, r)
 	switch {
-	case p.of.ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return // closed meanwhile
 	case err != nil:
 		p.lease.Failed(clock.Now())
@@ -164,6 +163,8 @@ func (p *pool) exchange(r Request) {
 
 // draw makes the request. What no pool can answer is an error.
 func (p *pool) draw(ctx context.Context, r Request) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, longestRequest)
+	defer cancel()
 	p.mu.Lock()
 	perSecond := p.perSecond
 	p.mu.Unlock()

@@ -134,7 +134,7 @@ func TestPools_AbsurdAnswers(t *testing.T) {
 // Close ends a request, and what is leased. A Retrier may be closed when its pool is away.
 func TestPools_Close(t *testing.T) {
 	t.Parallel()
-	for name, close := range map[string]func(p *Pools){
+	for name, end := range map[string]func(p *Pools){
 		"while it asks":    func(p *Pools) { p.Close() },
 		"by who is told":   func(*Pools) { time.Sleep(longestRequest) },
 		"and closed again": func(p *Pools) { p.Close(); p.Close() },
@@ -152,7 +152,7 @@ func TestPools_Close(t *testing.T) {
 				}, func(State) { pools.Close() })
 				d, _ := l.Take(clock.Now(), token)
 				synctest.Wait()
-				close(pools)
+				end(pools)
 				synctest.Wait()
 				if l.Confirm(clock.Now(), d) {
 					t.Error("a promise is kept after the end")
