@@ -4,12 +4,14 @@
 package streams
 
 import (
+	"io"
 	"slices"
 	"testing"
 
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // started is a call of the given kind that has begun, with one of the model's policies.
@@ -107,5 +109,42 @@ func TestUnsendableShowsTheAttemptThatFailed(t *testing.T) {
 	}
 	if o := c.Ask(receiver); o.Do != Return || o.Returns != Final {
 		t.Errorf("RecvMsg: %+v; want the end of the call", o)
+	}
+}
+
+// RecvMsg does not return the end while somebody else still reports it: the application may ask for the trailer next.
+func TestEndIsReportedBeforeRecvMsgReturns(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]Settings{
+		"io.EOF":        {ClientStreams: true, ServerStreams: true},
+		"the one reply": {ClientStreams: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := started(t, set, 0)
+			opener, header, receiver := &Task{Kind: NewStream}, &Task{Kind: Header}, &Task{Kind: RecvMsg}
+			want(t, c, opener, Open, 1)
+			c.Done(opener, Result{})
+			want(t, c, header, GetHeader, 1)
+			c.Done(header, Result{Headers: true})
+			want(t, c, header, Return, 1)
+			c.Finish(1, nil)
+			c.Enter(c.now, policy.ReasonClosed)
+			ends := slices.Clone(c.Exit().Report)
+			want(t, c, receiver, Receive, 1)
+			var brought error
+			if set.ServerStreams {
+				brought = io.EOF
+			}
+			c.Done(receiver, Result{Err: brought})
+			want(t, c, receiver, Wait, 0)
+			for _, e := range ends {
+				c.Ended(e, attempts.Result{Err: errGivenUp, Local: true}, false)
+			}
+			want(t, c, receiver, Return, 0)
+			if !c.Over() || c.Answer() != 1 {
+				t.Errorf("over %v, with attempt %d; want attempt 1", c.Over(), c.Answer())
+			}
+		})
 	}
 }

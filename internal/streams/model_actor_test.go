@@ -335,6 +335,9 @@ func (m *model) returned(a *actor, o Order) {
 			err = io.EOF
 		}
 	}
+	if a.task.Kind == RecvMsg && (err != nil || !m.set.ServerStreams) && !m.call.Over() {
+		m.failf("5: RecvMsg returns the end, and there is no trailer yet")
+	}
 	switch a.task.Kind {
 	case NewStream:
 		m.usable = err == nil

@@ -11,6 +11,8 @@ import (
 
 func (c *Call) askRecvMsg(t *Task) Order {
 	switch a := c.committed; {
+	case c.eof && !c.over:
+		return Order{Do: Wait} // somebody else reports the end, and the application may ask for the trailer next
 	case t.over:
 		return Order{Do: Return, Returns: t.returns}
 	case c.eof:
