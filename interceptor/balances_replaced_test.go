@@ -66,7 +66,7 @@ func TestServiceConfig_BudgetsBesideEachOther(t *testing.T) {
 				_, _ = l.call(t.Context(), get)
 				kinds := map[string]bool{}
 				for _, b := range inUse(s.retrier) {
-					kinds[b.Kind+" of "+string(b.Source)] = true
+					kinds[b.Kind+" of "+b.Source] = true
 				}
 				if len(kinds) != 2 || !kinds["ratio of policies"] || !kinds["throttle of service_config"] {
 					t.Errorf("%v; want one of the file and one of the service config", kinds)

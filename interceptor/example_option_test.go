@@ -276,13 +276,22 @@ func ExampleWithNewReply() {
 	// Output: true <nil>
 }
 
+// ample is a fleet whose pools have whatever is asked of them.
+type ample struct{}
+
+func (ample) Draw(_ context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
+	return r.Tokens, 1, nil
+}
+
 // The pools that the file's ratio budgets name.
 func ExampleWithFleet() {
-	var fleet budget.Fleet // redisbudget.New(client), of module budget/redisbudget
+	fleet := ample{} // in a real program: redisbudget.New(client), of module budget/redisbudget
 	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithFleet(fleet))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer retrier.Close()
+	fmt.Println(retrier != nil, err)
+	// Output: true <nil>
 }

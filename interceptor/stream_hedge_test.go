@@ -186,7 +186,7 @@ func TestStreamHedge_CommitsToOldest(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(string(why), func(t *testing.T) {
+		t.Run(why, func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, down().Delay(30*ms), down().Delay(time.Second), testserver.Hang())
 				stream := s.open(t, t.Context(), serverStream)
@@ -195,7 +195,7 @@ func TestStreamHedge_CommitsToOldest(t *testing.T) {
 				time.AfterFunc(500*ms, func() { commit(t, s, stream) }) // the first has failed, the second and the third run
 				_, err := receive(stream)
 				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != string(why) || s.Count(get) != 3 {
+				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != why || s.Count(get) != 3 {
 					t.Fatalf("%v, %+v", err, e)
 				}
 				if time.Since(start) != 1030*ms || s.ends() != "[1  2 lost 3 cancelled]" {

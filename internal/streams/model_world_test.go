@@ -56,7 +56,7 @@ func (w *accounts) Off() policy.Reason { return "" }
 
 func (w *accounts) Start(time.Duration) { w.started++ }
 func (w *accounts) Fail(time.Duration)  {}
-func (w *accounts) Withdraw(_ time.Duration, c balance.Charge) (balance.Permit, bool) {
+func (w *accounts) Withdraw(time.Duration, balance.Charge) (balance.Permit, bool) {
 	w.permits++
 	w.open[w.permits] = true
 	return balance.Permit{Cost: w.permits}, true

@@ -254,7 +254,9 @@ func TestExportedPolicy(t *testing.T) {
 				ask(t, http.MethodPost, faults+"/reset", "")
 				ask(t, http.MethodPut, faults+"/scripts", script)
 				answers := c.call(t, order{address(server), service + row.method, kind, row.before + 1})
-				var list struct{ Count int }
+				var list struct {
+					Count int `json:"count"`
+				}
 				if err := json.Unmarshal(ask(t, http.MethodGet, faults+"/attempts", ""), &list); err != nil {
 					t.Fatal(err)
 				}
