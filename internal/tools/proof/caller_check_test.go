@@ -4,19 +4,31 @@
 package proof_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"slices"
 	"strings"
+	"testing"
+	"testing/synctest"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // check looks at a call that is over.
 func (c *caller) check() {
+	if c.refused && c.story.single && len(c.finished) == toldOfRefusal() {
+		c.finished = slices.CompactFunc(c.finished, errors.Is)
+	}
 	if c.story.ended > 1 || len(c.finished) > 1 {
 		c.add("%s: the end was told %d times, OnFinish %d times", c.name, c.story.ended, len(c.finished))
 	}
@@ -65,6 +77,24 @@ func (c *caller) check() {
 	}
 }
 
+// toldOfRefusal is how often OnFinish is told of a stream that ends before it has an attempt, since its context or its
+// channel has: by gRPC itself twice before v1.85, and once since. A stream of one attempt is gRPC's own.
+func toldOfRefusal(opts ...grpc.DialOption) (times int) {
+	unreachable := func(context.Context, string) (net.Conn, error) { return nil, errors.New("unreachable") }
+	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(unreachable))
+	conn, err := grpc.NewClient("passthrough:///server", opts...)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = conn.Close() }()
+	empty := new(emptypb.Empty)
+	_ = conn.Invoke(context.Background(), method, empty, empty) // a stream that waits for addresses ends sooner, once
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = conn.NewStream(ctx, serverStream.desc(), method, grpc.OnFinish(func(error) { times++ }))
+	return times
+}
+
 // checkMessages sees that messages are those of one attempt, whole and in order, and what is echoed what was sent,
 // stamped once. It returns the attempt.
 func (c *caller) checkMessages() (by string) {
@@ -92,4 +122,26 @@ func (c *caller) checkMessages() (by string) {
 		c.add("%s brings %v", c.name, c.got)
 	}
 	return by
+}
+
+// Without a policy, OnFinish is told of a stream that cannot be opened as often as by gRPC itself; with one, once.
+func TestToldOfRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for config, want := range map[string]int{
+			`{}`: toldOfRefusal(),
+			(&script{most: 2, retryable: []codes.Code{codes.Unavailable}}).retries(""): 1,
+		} {
+			set, err := policy.Parse("policy.json", []byte(config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			retrier, err := interceptor.New(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := toldOfRefusal(retrier.DialOptions()...); got != want {
+				t.Errorf("OnFinish was told %d times; want %d\n%s", got, want, config)
+			}
+		}
+	})
 }
