@@ -26,7 +26,7 @@ import (
 
 // check looks at a call that is over.
 func (c *caller) check() {
-	if c.refused && c.story.single && len(c.finished) == toldOfRefusal() {
+	if !c.opened && c.kind != unary && c.story.single && len(c.finished) == toldOfRefusal() {
 		c.finished = slices.CompactFunc(c.finished, errors.Is)
 	}
 	if c.story.ended > 1 || len(c.finished) > 1 {

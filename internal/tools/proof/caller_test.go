@@ -34,7 +34,7 @@ type caller struct {
 	leaves  bool // nobody receives to the end
 	drained bool // it received when its context was over: what had come is handed out, and the end is the context's
 	large   bool // a message that no attempt can send was taken
-	refused bool // NewStream has failed
+	opened  bool // NewStream has returned a stream
 
 	header, trailer metadata.MD // by options
 	peer            peer.Peer
@@ -159,9 +159,9 @@ func (c *caller) stream(ctx context.Context, cancel context.CancelFunc) {
 		stream, err = c.conns[c.below(3)].NewStream(ctx, c.kind.desc(), method, c.options()...)
 		return err
 	}); c.end != nil {
-		c.refused = true
 		return
 	}
+	c.opened = true
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if c.of(0.5) {
