@@ -249,7 +249,7 @@ func (c *call) notifyEnd(err error) {
 	if c.known.WouldRefuse() {
 		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
 	}
-	if c.retrier.observers.Load().calls {
+	if all := c.retrier.observers.Load(); all.calls || err != nil && all.failures {
 		c.notifyCall(end, err)
 	}
 	c.options.finished(err)

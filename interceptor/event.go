@@ -36,6 +36,8 @@ type Observer struct {
 	Sent func(context.Context, Event)
 	// Call is told of every call when it has ended.
 	Call func(context.Context, Event)
+	// Failure is told of every call that has failed, with the event of Call. A call that succeeds at once makes no event for it.
+	Failure func(context.Context, Event)
 	// Reload is told of every change of the policies, and of every one that was refused, with why: then the policies from
 	// before hold. The set is nil if the file could not be read or has mistakes. The changes are such as "policy
 	// /orders/Get changed"; there are none if the file differs in comments or spelling only. It runs in the goroutine that reloads.

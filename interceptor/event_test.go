@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -231,6 +233,92 @@ func TestWithStatsHandler(t *testing.T) {
 }
 
 // What observers hear of as sent is what the server sees, of calls of all kinds.
+func TestObserverFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls, failures []string
+		note := func(list *[]string) func(context.Context, interceptor.Event) {
+			return func(_ context.Context, e interceptor.Event) {
+				*list = append(*list, fmt.Sprint(e.Attempt, e.Reason, e.Codes, e.Err))
+			}
+		}
+		invoke := func(result error) grpc.UnaryInvoker {
+			return func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return result }
+		}
+		for _, observers := range [][]interceptor.Observer{
+			{{Failure: note(&failures)}},
+			{{Failure: note(&failures)}, {Call: note(&calls)}},
+		} {
+			calls, failures = nil, nil
+			retrier := mustNew(t, mustSet(t, config(plain())), quiet)
+			for _, o := range observers {
+				retrier.Observe(o)
+			}
+			for _, result := range []error{nil, status.Error(codes.NotFound, "no"), status.Error(codes.Unavailable, "down")} {
+				_ = retrier.Unary()(t.Context(), get, nil, nil, nil, invoke(result))
+			}
+			if len(failures) != 2 || !strings.HasPrefix(failures[0], "1non_retryable[NotFound]") || !strings.HasPrefix(failures[1], "4attempts_exhausted") {
+				t.Errorf("%q; want the two calls that have failed", failures)
+			}
+			if len(observers) > 1 && (len(calls) != 3 || !slices.Equal(calls[1:], failures)) {
+				t.Errorf("Call is told %q, Failure %q", calls, failures)
+			}
+		}
+	})
+}
+
+// Observers come and go while calls run, whose own observers hear all of them.
+func TestRetrier_ObserveConcurrently(t *testing.T) {
+	t.Parallel()
+	type worker struct{}
+	var always atomic.Int64
+	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
+	retrier.Observe(interceptor.Observer{Call: func(context.Context, interceptor.Event) { always.Add(1) }})
+	unary := retrier.Unary()
+	const workers, rounds = 8, 100
+	var all sync.WaitGroup
+	for number := range workers {
+		all.Go(func() {
+			ctx := context.WithValue(t.Context(), worker{}, number)
+			heard := ""
+			tell := func(what string) func(context.Context, interceptor.Event) {
+				return func(ctx context.Context, _ interceptor.Event) {
+					if ctx.Value(worker{}) == number {
+						heard += what
+					}
+				}
+			}
+			start := tell("start ")
+			o := interceptor.Observer{
+				CallStart: func(ctx context.Context, e interceptor.Event) context.Context { start(ctx, e); return ctx },
+				Attempt:   tell("attempt "), Decision: tell("decision "), Call: tell("call "), Failure: tell("failure "),
+			}
+			call := func() string {
+				heard = ""
+				_ = unary(ctx, get, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					return status.Error(codes.NotFound, "no")
+				})
+				return heard
+			}
+			for range rounds {
+				stop := retrier.Observe(o)
+				if got := call(); got != "start decision attempt call failure " && got != "start attempt decision call failure " {
+					t.Errorf("an observer hears %q", got)
+				}
+				stop()
+				if got := call(); got != "" {
+					t.Errorf("after stop has returned, an observer hears %q", got)
+				}
+				stop() // does nothing more
+			}
+		})
+	}
+	all.Wait()
+	if got := always.Load(); got != 2*workers*rounds {
+		t.Errorf("the observer that stays hears %d calls; want %d", got, 2*workers*rounds)
+	}
+}
+
 func TestObserverSent(t *testing.T) {
 	for name, row := range map[string]struct {
 		config policy.Config

@@ -22,8 +22,8 @@ import (
 
 // observers are those of a Retrier, and what any of them is to be told. They never change; others take their place.
 type observers struct {
-	list                           []*Observer
-	starts, attempts, calls, sents bool
+	list                                     []*Observer
+	starts, attempts, calls, failures, sents bool
 }
 
 func newObservers(list []*Observer) *observers {
@@ -32,6 +32,7 @@ func newObservers(list []*Observer) *observers {
 		all.starts = all.starts || o.CallStart != nil
 		all.attempts = all.attempts || o.Attempt != nil
 		all.calls = all.calls || o.Call != nil
+		all.failures = all.failures || o.Failure != nil
 		all.sents = all.sents || o.Sent != nil
 	}
 	return all
@@ -41,7 +42,8 @@ func newObservers(list []*Observer) *observers {
 func (o *observers) any() bool { return len(o.list) > 0 }
 
 // Observe tells o what happens to calls from now on, as [WithObserver] does from the start, until stop is called. Its Attach
-// is not called. Of a call that runs at either time, o may be told in part. It is safe for concurrent use.
+// is not called. Of a call that runs at either time, o may be told in part: what it is being told when stop is called may
+// reach it after stop has returned, but nothing that happens later. Both are safe for concurrent use.
 func (r *Retrier) Observe(o Observer) (stop func()) {
 	own := &o
 	r.observe(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
@@ -99,6 +101,7 @@ func tellAttempt(o *Observer) func(context.Context, Event)  { return o.Attempt }
 func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision }
 func tellSent(o *Observer) func(context.Context, Event)     { return o.Sent }
 func tellCall(o *Observer) func(context.Context, Event)     { return o.Call }
+func tellFailure(o *Observer) func(context.Context, Event)  { return o.Failure }
 
 // notifyAttempt tells observers of attempt a, which has ended.
 func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
@@ -184,6 +187,9 @@ func (c *call) notifyCall(end attempts.End, err error) {
 		e.Codes = nil
 	}
 	c.retrier.notify(c.ctx, e, tellCall)
+	if err != nil {
+		c.retrier.notify(c.ctx, e, tellFailure)
+	}
 }
 
 // notifySuccess tells of a call whose first attempt has succeeded, in the fast path.

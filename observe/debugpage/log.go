@@ -38,8 +38,8 @@ type decisionLog struct {
 func (l *decisionLog) observer() interceptor.Observer {
 	return interceptor.Observer{
 		Decision: func(_ context.Context, e interceptor.Event) { l.add(e) },
-		Call: func(_ context.Context, e interceptor.Event) {
-			if e.Err != nil && !e.Decided {
+		Failure: func(_ context.Context, e interceptor.Event) {
+			if !e.Decided {
 				l.add(e)
 			}
 		},

@@ -6,6 +6,7 @@ package debugpage
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -68,6 +71,29 @@ func TestDecisionLog(t *testing.T) {
 			t.Errorf("%d decisions; want none of a success, nor of what came after the end", got)
 		}
 	})
+}
+
+// A page costs calls that succeed at once nothing.
+func TestPage_SuccessAllocatesNothing(t *testing.T) {
+	retrier := newRetrier(t)
+	p := newPage(Config{}, []*interceptor.Retrier{retrier})
+	if o := p.logs[0].observer(); o.CallStart != nil || o.Attempt != nil || o.Call != nil {
+		t.Error("each call makes events for the page")
+	}
+	unary, ctx, opts := retrier.Unary(), t.Context(), []grpc.CallOption{grpc.StaticMethod()}
+	result := status.Error(codes.NotFound, "no")
+	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return result }
+	call := func() { _ = unary(ctx, create, nil, nil, nil, invoke, opts...) }
+	call()
+	if got := logged(p.logs[0]); len(got) != 1 {
+		t.Errorf("%q; want the call that has failed", got)
+	}
+	result = nil
+	call()
+	if n := testing.AllocsPerRun(1000, call); n != 0 {
+		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
+	}
+	runtime.KeepAlive(p)
 }
 
 func TestDecisionLog_Bounded(t *testing.T) {
