@@ -101,6 +101,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		c.CancelOnTimeout = r.GetOnAttemptTimeout() != policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE
 	}
 	overrides := path + ".codeOverrides"
+	c.Overrides = slices.Grow(c.Overrides, len(r.GetCodeOverrides()))
 	for i, o := range r.GetCodeOverrides() {
 		c.Overrides = append(c.Overrides, convertOverride(report, overrides, i, o))
 	}
