@@ -125,7 +125,7 @@ var permissions = []permission{
 		by:   "law 1; contract of streams, R13",
 		allows: func(c *comparison, d difference) bool {
 			failed := strings.HasPrefix(d.wanted.call, "RecvMsg") && strings.Contains(d.wanted.got, "(") || strings.Contains(d.wanted.call, "Msg") && d.wanted.got == "EOF" || d.wanted.call == "RecvMsg again"
-			return failed && d.sameTime() && slices.Equal(c.got.finished, []string{d.gotten.got}) && (c.got.cutShort() || slices.Equal(c.want.finished, c.got.finished))
+			return failed && c.inTime(d) && slices.Equal(c.got.finished, []string{d.gotten.got}) && (c.got.cutShort() || slices.Equal(c.want.finished, c.got.finished))
 		},
 	},
 	{
@@ -133,7 +133,7 @@ var permissions = []permission{
 		by:   "law 1",
 		allows: func(c *comparison, d difference) bool {
 			const tooLarge = "received message larger than max"
-			again := d.wanted.call == "RecvMsg again" && d.gotten.call == d.wanted.call && d.sameTime()
+			again := d.wanted.call == "RecvMsg again" && d.gotten.call == d.wanted.call && c.inTime(d)
 			return again && strings.Contains(d.wanted.got, tooLarge) && strings.Contains(d.gotten.got, tooLarge) && c.got.ends(d.gotten.got)
 		},
 	},
@@ -153,7 +153,7 @@ var permissions = []permission{
 			gone := c.script.leaves && c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent]) &&
 				slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
 			taken := d.gotten.got == "ok" && d.wanted.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") // the attempt had not ended yet
-			return gone || c.cutInBackoff() || c.sooner() && (d.alike() || taken) && d.gotten.at < d.wanted.at
+			return gone || c.cutInBackoff() || (d.alike() || taken) && c.early(d)
 		},
 	},
 	{
@@ -202,6 +202,12 @@ func (c *comparison) sooner() bool {
 	}
 	return false
 }
+
+// early reports whether a call has come back sooner than gRPC's, since SendMsg before it has.
+func (c *comparison) early(d difference) bool { return c.sooner() && d.gotten.at < d.wanted.at }
+
+// inTime reports whether a call has come back when gRPC's has, or sooner since SendMsg before it has.
+func (c *comparison) inTime(d difference) bool { return d.sameTime() || c.early(d) }
 
 // cutInBackoff reports whether the call was cut short while SendMsg, by gRPC, waited for a backoff, and told of that
 // where ours had come back before.
