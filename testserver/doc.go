@@ -23,7 +23,7 @@
 //
 // A script is a sequence of steps: the k-th attempt of a method carries out step k, and the last
 // step repeats forever. A [Step] is built by a word that says how it ends ([OK], [Fail], [Hang],
-// [Drop], [Random], [Overload], [Func]) and refined by methods that say what comes before. Streams
+// [Drop], [Random], [Func]) and refined by methods that say what comes before. Streams
 // are scripted move by move with [Play]:
 //
 //	srv.On("/acme.orders.v1.OrderService/Watch",

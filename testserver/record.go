@@ -61,7 +61,7 @@ func (r *record) last() []*Attempt {
 }
 
 // Attempts returns what the server has seen since it was started, or since [Server.Reset], in order
-// of arrival: all of it, or what [Keep] and [NoRecord] leave. Attempts that still run are included.
+// of arrival: all of it, or what [Keep] leaves. Attempts that still run are included.
 func (s *Server) Attempts() []Attempt {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()
