@@ -99,7 +99,7 @@ storms: ## Play storms, hedges and rollouts beside peers, and compare the fleet'
 .PHONY: random
 random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts ./internal/streams -args -many $(MANY)
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestResume$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestResume$$|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestEffect|OfManyTargets|EveryOrder|TwoSpeeds' ./interceptor -args -many $(MANY)
 
 .PHONY: count
