@@ -167,7 +167,8 @@ var write = flag.Bool("write", false, "write what is generated into the pages")
 // TestReasonPages compares the reasons of the pages with the table of internal/tools/explain; with -write it writes them.
 func TestReasonPages(t *testing.T) {
 	t.Parallel()
-	questions := "| question | the *no* | it means |\n| --- | --- | --- |\n"
+	var questions strings.Builder
+	questions.WriteString("| question | the *no* | it means |\n| --- | --- | --- |\n")
 	others := "| name | it means |\n| --- | --- |\n"
 	var entries strings.Builder
 	var names []policy.Reason
@@ -175,7 +176,7 @@ func TestReasonPages(t *testing.T) {
 		names = append(names, m.Reason)
 		link := fmt.Sprintf("[`%s`](runbook.md#%[1]s)", m.Reason)
 		if m.Question != "" {
-			questions += fmt.Sprintf("| %s | %s | %s |\n", m.Question, link, m.Means)
+			questions.WriteString(fmt.Sprintf("| %s | %s | %s |\n", m.Question, link, m.Means))
 		} else {
 			others += fmt.Sprintf("| %s | %s |\n", link, m.Means)
 		}
@@ -189,7 +190,7 @@ func TestReasonPages(t *testing.T) {
 	if !slices.Equal(names, policy.Reasons()) {
 		t.Errorf("the table has %q; want %q", names, policy.Reasons())
 	}
-	wantSection(t, "docs/reasons.md", "questions", "\n"+questions+"\n")
+	wantSection(t, "docs/reasons.md", "questions", "\n"+questions.String()+"\n")
 	wantSection(t, "docs/reasons.md", "others", "\n"+others+"\n")
 	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")
 }
