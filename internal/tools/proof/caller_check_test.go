@@ -78,7 +78,7 @@ func (c *caller) check() {
 }
 
 // toldOfRefusal is how often OnFinish is told of a stream that ends before it has an attempt, since its context or its
-// channel has: by gRPC itself twice before v1.85, and once since. A stream of one attempt is gRPC's own.
+// channel has: by gRPC itself twice before v1.84, and once since. A stream of one attempt is gRPC's own.
 func toldOfRefusal(opts ...grpc.DialOption) (times int) {
 	unreachable := func(context.Context, string) (net.Conn, error) { return nil, errors.New("unreachable") }
 	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(unreachable))
