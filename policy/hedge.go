@@ -54,7 +54,7 @@ func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	if h.Delay < 0 {
 		report.Errorf(prefix+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts at once")
 	}
-	if h.NonFatal != nil {
+	if len(h.NonFatal) > 0 {
 		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatal)
 	}
 	checkPositive(report, prefix+"maxPushback", h.MaxPushback)

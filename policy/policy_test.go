@@ -78,3 +78,11 @@ func TestDiagnosticInJSON(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", text, err, want)
 	}
 }
+
+// A list of codes that need not be there may be empty, too.
+func TestNew_EmptyNonFatal(t *testing.T) {
+	t.Parallel()
+	if _, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, NonFatal: []codes.Code{}}}); err != nil {
+		t.Error(err)
+	}
+}
