@@ -355,3 +355,23 @@ func TestSetMode_Race(t *testing.T) {
 		}
 	})
 }
+
+// A policy that was made of the file's during a trial is followed when the trial is over.
+func TestMode_DerivedPolicy(t *testing.T) {
+	trial := config(minutely())
+	trial.Mode = policy.ModeObserve
+	play(t, trial, func(t *testing.T, s scene) {
+		derived, err := s.retrier.State().Policies.Lookup(get).Derive(func(*policy.Spec) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{1, 2} {
+			s.On(get, restarting, text("2"))
+			before := s.Count(get)
+			if _, err := s.call(t.Context(), get, interceptor.Policy(derived)); s.Count(get)-before != want {
+				t.Errorf("%d attempts, %v; want %d", s.Count(get)-before, err, want)
+			}
+			s.reload(t, config(minutely()))
+		}
+	})
+}

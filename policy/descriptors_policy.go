@@ -100,7 +100,7 @@ func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.M
 	a.errors = append(a.errors, o.rename(diagnosed(o.report.Errors()))...)
 	a.warnings = append(a.warnings, o.rename(diagnosed(o.report.Warnings()))...)
 	if len(a.errors) == 0 {
-		p := newPolicy(name, a.set.resolved(Spec{Retry: &spec, Idempotency: resolve(a.set.config.Idempotency, said, name)}, name))
+		p := a.set.newPolicy(name, Spec{Retry: &spec, Idempotency: resolve(a.set.config.Idempotency, said, name)})
 		a.policies = append(a.policies, p)
 	}
 }

@@ -23,7 +23,8 @@ import (
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
 type Policy struct {
 	spec Spec
-	name Name // the name in the config that leads here; empty for a policy on its own
+	name Name  // the name in the config that leads here; empty for a policy on its own
+	own  reach // of the entry alone; zero for a policy on its own
 }
 
 // New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
@@ -56,11 +57,15 @@ func (p *Policy) Spec() Spec { return p.spec.clone() }
 // Name is the name that leads to the policy in its set; empty for everything, or without a set.
 func (p *Policy) Name() Name { return p.name }
 
-// Derive makes a policy that says what p says, with changes: change gets a copy of the [Spec] ([Policy.Spec]). The error
-// is an [*Error] with all that is wrong. The new policy is in no set, so that a change of the policy file does not
+// Derive makes a policy that says what p says, with changes: change gets a copy of the [Spec] ([Policy.Spec]), but of mode
+// and percentage what the entry alone says, since those of the file hold for all calls of a Retrier as they are then. The
+// error is an [*Error] with all that is wrong. The new policy is in no set, so that a change of the policy file does not
 // change it.
 func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
 	s := p.spec.clone()
+	if p.own != (reach{}) {
+		s.Mode, s.Percent = p.own.said()
+	}
 	change(&s)
 	return New(s)
 }

@@ -60,7 +60,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
-			p := newPolicy(name, s.resolved(m.Spec, name))
+			p := s.newPolicy(name, m.Spec)
 			s.policies = append(s.policies, p)
 			s.byEntry.Put(name.String(), p)
 		}
@@ -69,6 +69,13 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	s.pending, s.wide = pendingWarnings(report, c), wideNames(report, c)
 	s.warnings, s.undeclared = s.currentWarnings(), s.noteUndeclared()
 	return s, nil
+}
+
+// newPolicy makes the policy of a name from what a checked entry says.
+func (s *Set) newPolicy(name Name, spec Spec) *Policy {
+	p := newPolicy(name, s.resolved(spec, name))
+	p.own = reachOf(spec.Mode, spec.Percent)
+	return p
 }
 
 // resolved fills in what a spec leaves to a name and to the config.
