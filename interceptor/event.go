@@ -88,6 +88,6 @@ type Event struct {
 	Reason        policy.Reason
 	Delay         time.Duration // in Call, of all its waits together, with no attempt running
 	TimedOut      bool          // the per-attempt timeout or hedging delay is over; without a retry the attempt goes on
-	Pushback      string        // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "RetryInfo", "retry-after"
+	Pushback      string        // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
 	Decided       bool          // in Call: a Decision has told the reason
 }

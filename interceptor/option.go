@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/lease"
 	"github.com/stagger-go/stagger/policy"
@@ -32,8 +33,11 @@ func WithMaxAttempts(n int) Option {
 }
 
 // attemptLimit is the cap over the policies' maxAttempts, whatever source they come from.
-func (r *Retrier) attemptLimit() int {
-	return cmp.Or(r.maxAttempts, r.rules.Load().set.Config().MaxAttemptsLimit)
+func (r *Retrier) attemptLimit() int { return r.limitOf(r.rules.Load().set) }
+
+// limitOf is the attemptLimit while the Retrier follows a set.
+func (r *Retrier) limitOf(set *decision.Set) int {
+	return cmp.Or(r.maxAttempts, set.Config().MaxAttemptsLimit)
 }
 
 // WithObserver tells o what happens to calls. It may be given more than once; observers are told

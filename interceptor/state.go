@@ -38,7 +38,7 @@ type State struct {
 func (r *Retrier) State() State {
 	rules, switches := r.rules.Load(), r.switches.Load()
 	s := State{
-		Policies: rules.set.Set, Since: rules.since, MaxAttempts: r.attemptLimit(), Warnings: r.warnings(),
+		Policies: rules.set.Set, Since: rules.since, MaxAttempts: r.limitOf(rules.set), Warnings: r.warnings(rules.set),
 		Mode: max(rules.set.Mode(), switches.all.Mode), Switches: switches.list(),
 		Waiting: r.waitLimit.count(), Pools: r.pools(), Admission: r.admissions(),
 	}

@@ -5,6 +5,8 @@ package interceptor_test
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,4 +81,34 @@ type counted struct{ *purse }
 
 func (counted) State(time.Time) budget.State {
 	return budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}
+}
+
+// What a reading says of the policies is all of the same ones, though they change meanwhile.
+func TestState_Reload(t *testing.T) {
+	var sets []*policy.Set
+	for _, n := range []int{3, 7} {
+		set, err := policy.NewSet(policy.Config{MaxAttemptsLimit: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, set)
+	}
+	r, err := interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reloads sync.WaitGroup
+	defer reloads.Wait()
+	var over atomic.Bool
+	reloads.Go(func() {
+		for i := range 3000 {
+			_ = r.Reload(sets[i%2])
+		}
+		over.Store(true)
+	})
+	for !over.Load() {
+		if s := r.State(); s.MaxAttempts != s.Policies.Config().MaxAttemptsLimit {
+			t.Fatalf("%d attempts, but the policies say %d", s.MaxAttempts, s.Policies.Config().MaxAttemptsLimit)
+		}
+	}
 }

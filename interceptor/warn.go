@@ -113,16 +113,15 @@ const (
 	allowsMore = "maxAttemptsLimit in the policy file, or interceptor.WithMaxAttempts, allows more"
 )
 
-// warnings are those of the set.
-func (r *Retrier) warnings() []policy.Diagnostic {
-	set := r.rules.Load().set
+// warnings are those of a set that the Retrier follows.
+func (r *Retrier) warnings(set *decision.Set) []policy.Diagnostic {
 	return append(set.Warnings(), r.cuts(set)...)
 }
 
 // cuts are the warnings about policies that want more attempts than the Retrier allows.
 func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 	for _, p := range set.Policies() {
-		if most := r.attemptLimit(); p.MaxAttempts() > most {
+		if most := r.limitOf(set); p.MaxAttempts() > most {
 			warnings = append(warnings, policy.Diagnostic{
 				Severity: policy.SeverityWarning,
 
@@ -156,7 +155,7 @@ func (r *Retrier) note(d policy.Diagnostic) {
 
 // reportWarnings gives the observers the warnings and notes of the set.
 func (r *Retrier) reportWarnings() {
-	for _, d := range r.warnings() {
+	for _, d := range r.warnings(r.rules.Load().set) {
 		if d.Severity == policy.SeverityNote {
 			r.note(d)
 		} else {
