@@ -6,6 +6,7 @@ package budget_test
 import (
 	"fmt"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
@@ -36,14 +37,14 @@ func (b *perMinute) Withdraw(now time.Time, _ budget.Charge) (budget.Permit, boo
 	}
 	b.spent++
 	b.state.Granted++
-	return budget.Permit{}, true
+	return budget.Permit{Cost: b.minute.Unix()}, true // the minute that has paid
 }
 
-// Settle gives back what was not sent.
-func (b *perMinute) Settle(_ time.Time, _ budget.Permit, o budget.Outcome) {
+// Settle gives back what was not sent, to the minute that has paid for it.
+func (b *perMinute) Settle(_ time.Time, p budget.Permit, o budget.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if o == budget.OutcomeUnsent && b.spent > 0 {
+	if o == budget.OutcomeUnsent && p.Cost == b.minute.Unix() {
 		b.spent--
 	}
 }
@@ -57,6 +58,21 @@ func (b *perMinute) State(now time.Time) budget.State {
 		s.Balance -= float64(b.spent)
 	}
 	return s
+}
+
+// What was not sent is given back to the minute that has paid for it, and not to the next one.
+func TestPerMinute(t *testing.T) {
+	t.Parallel()
+	b, now := &perMinute{limit: 1}, time.Now()
+	old, _ := b.Withdraw(now, budget.Charge{})
+	now = now.Add(time.Minute)
+	if _, ok := b.Withdraw(now, budget.Charge{}); !ok {
+		t.Fatal("the next minute pays for nothing")
+	}
+	b.Settle(now, old, budget.OutcomeUnsent)
+	if _, ok := b.Withdraw(now, budget.Charge{}); ok {
+		t.Error("two in a minute")
+	}
 }
 
 // A program gives it to its Retrier: interceptor.WithBudget("orders", b), for the policies that name orders.

@@ -57,7 +57,7 @@ func (r *Retrier) State() State {
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
-	Kind    string // ratio, throttle, concurrent or refund; "" for one of your own from [WithBudget]
+	Kind    string // ratio, throttle, concurrent or refund; "" for budget.Unlimited, budget.Empty and one of your own
 	Source  string // who describes it, for two may have one name: "policies", "service_config" (a resolver), "option" ([WithBudget])
 	Target  string // whose calls share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that nothing but calls name
@@ -67,7 +67,8 @@ type BudgetState struct {
 
 	Balance  float64 // extra attempts of the usual cost that would be granted now
 	Capacity float64 // what the balance would be if nothing were spent
-	// Granted and Denied are the withdrawals since the Retrier was made. They never fall: where no call holds a balance and it
+	// Granted and Denied are the withdrawals since the Retrier was made; of a budget from [WithBudget] those of all that share
+	// it, since that was made. They never fall: where no call holds a balance and it
 	// has nothing to remember, as of a target that is gone, its counts stay, and Gone says so. Of targets and services beyond
 	// the first thousand, the balance of target "other" counts, which is always gone.
 	Granted, Denied uint64

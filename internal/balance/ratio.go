@@ -35,6 +35,7 @@ type ratioBudget struct {
 	reserve    reserve // of the default budget
 	leaseOf    LeaseOf // nil: no pool can be leased from
 	lease      Lease   // the reserve; nil: there is none but the config's
+	leaseSince uint32  // the generation that lease came with
 }
 
 func (c ratioSettings) budget(of LeaseOf) (_ Reloadable, err error) {
@@ -116,12 +117,17 @@ func (r *ratioBudget) Confirm(now time.Duration, p Permit) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lease != nil && p.generation == r.generation && r.lease.Confirm(now, p.drawn()) {
+	if r.confirm(now, p) && p.generation == r.generation {
 		r.granted.Add(1)
 		return true
 	}
 	r.denied.Add(1)
 	return false
+}
+
+// confirm has the lease keep its promise, or forget it. It requires mu.
+func (r *ratioBudget) confirm(now time.Duration, p Permit) bool {
+	return r.lease != nil && p.generation >= r.leaseSince && r.lease.Confirm(now, p.drawn())
 }
 
 // Return gives the cost back in the part of the window in which it was charged: were it given back
@@ -136,8 +142,11 @@ func (r *ratioBudget) Return(now time.Duration, p Permit) {
 // giveBack requires mu. A permit that was not charged here cannot turn spending into earning.
 func (r *ratioBudget) giveBack(now time.Duration, p Permit) {
 	if p.lease != 0 {
-		if r.lease != nil && p.generation == r.generation {
+		switch {
+		case r.lease != nil && p.generation == r.generation:
 			r.lease.Return(now, p.drawn())
+		case p.promised:
+			r.confirm(now, p) // a promise from before a reload, which nobody asks for any more
 		}
 		return
 	}
@@ -185,6 +194,9 @@ func (r *ratioBudget) Reload(now time.Duration, c Config) error {
 	}
 	r.advance(now)
 	part := r.spentPart()
+	if lease != r.lease {
+		r.leaseSince = r.generation + 1
+	}
 	r.config, r.rates, r.lease = own, own.rates(), lease
 	r.reserve = newReserve(own.bucket)
 	r.reserve.at, r.reserve.calls = now, r.calls.sum()

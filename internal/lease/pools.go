@@ -60,13 +60,15 @@ func NewPools(fleet budget.Fleet, changed func(State)) *Pools {
 func (p *Pools) Lease(name string, perSecond float64) (balance.Lease, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.pools[name]
-	if one == nil {
+	one, known := p.pools[name]
+	if !known {
 		one = newPool(p, name)
 		p.pools[name] = one
-		p.start(one)
 	}
 	one.setRate(perSecond)
+	if !known { // after the rate, since a request that says 0 would cut the pool to what the smallest can hold
+		p.start(one)
+	}
 	return one.lease, nil
 }
 
@@ -161,8 +163,13 @@ func (p *pool) exchange(ctx context.Context, r Request) {
 	}
 }
 
-// draw makes the request. What no pool can answer is an error.
-func (p *pool) draw(ctx context.Context, r Request) (Answer, error) {
+// draw makes the request. What no pool can answer is an error, and so is a panic, which nobody else could catch.
+func (p *pool) draw(ctx context.Context, r Request) (_ Answer, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("budget: the fleet panics: %v", v)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, longestRequest)
 	defer cancel()
 	p.mu.Lock()
@@ -171,8 +178,8 @@ func (p *pool) draw(ctx context.Context, r Request) (Answer, error) {
 	tokens, clients, err := p.of.fleet.Draw(ctx, budget.PoolRequest{
 		Pool: p.name, PerSecond: perSecond, Tokens: r.Tokens, Least: r.Least, Covered: r.Covered,
 	})
-	if err == nil && (tokens < 0 || tokens > max(r.Tokens, 0) || !(clients >= 0 && clients <= mostClients)) { // NaN too
-		err = fmt.Errorf("budget: the fleet answered %d tokens of %d, and %v clients", tokens, r.Tokens, clients)
+	if err == nil && (tokens < 0 || tokens > 0 && tokens < r.Least || tokens > max(r.Tokens, 0) || !(clients >= 0 && clients <= mostClients)) { // NaN too
+		err = fmt.Errorf("budget: the fleet answered %d tokens of %d, at least %d, and %v clients", tokens, r.Tokens, r.Least, clients)
 	}
 	return Answer{Tokens: tokens, Clients: clients}, err
 }

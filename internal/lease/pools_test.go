@@ -164,3 +164,56 @@ func TestPools_Close(t *testing.T) {
 		})
 	}
 }
+
+// The goroutine of a pool may run before Lease returns.
+func TestPools_RateOfTheFirstRequest(t *testing.T) {
+	t.Parallel()
+	var got float64
+	p := NewPools(fleet(func(_ context.Context, r budget.PoolRequest) (int64, float64, error) {
+		got = r.PerSecond
+		return 0, 0, nil
+	}), func(State) {})
+	defer p.Close()
+	p.start = func(one *pool) {
+		if r, _, ok := one.lease.Next(clock.Now()); ok {
+			one.exchange(context.Background(), r)
+		}
+	}
+	if _, err := p.Lease("orders", 100); err != nil || got != 100 {
+		t.Errorf("the first request says %v a second, %v; want 100", got, err)
+	}
+}
+
+// A fleet that grants less than is of use is asked no more often than another.
+func TestPools_LessThanLeast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		_, l := opened(t, func(_ context.Context, r budget.PoolRequest) (int64, float64, error) {
+			if n++; n > 1000 {
+				time.Sleep(time.Second)
+			}
+			return min(r.Tokens, 1), 1, nil
+		}, func(State) {})
+		d, ok := l.Take(clock.Now(), token)
+		synctest.Wait()
+		if !ok || !d.Asked || n > 10 {
+			t.Errorf("%+v, %v: %d requests at once", d, ok, n)
+		}
+		l.Return(clock.Now(), d)
+		time.Sleep(3 * time.Second)
+	})
+}
+
+// A fleet that panics is away.
+func TestPools_Panic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pools, _ := opened(t, func(context.Context, budget.PoolRequest) (int64, float64, error) {
+			panic("boom")
+		}, func(State) {})
+		if s := pools.States()[0]; s.Err == nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -150,6 +150,39 @@ func TestFleetRatio_Reload(t *testing.T) {
 	}
 }
 
+// Nobody pays for a promise that a reload has ended.
+func TestFleetRatio_ReloadForgets(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(balance.Budget, balance.Permit){
+		"confirmed": func(b balance.Budget, p balance.Permit) { b.Confirm(0, p) },
+		"returned":  func(b balance.Budget, p balance.Permit) { b.Return(0, p) },
+	} {
+		fleet := pools{}
+		b, err := balance.New(fleetConfig(), fleet.lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet.answer("orders", 0, 0)
+		p, ok := b.Withdraw(0, balance.Charge{})
+		if !ok || !promised(p) {
+			t.Fatal(p, ok)
+		}
+		c := fleetConfig()
+		c.Percent = 20
+		if err := b.Reload(0, c); err != nil {
+			t.Fatal(err)
+		}
+		end(b, p)
+		l := fleet["orders"]
+		waiting := len(l.waiting)
+		fleet.answer("orders", 0, 100)
+		l.Balance(time.Hour)
+		if waiting != 0 || len(l.granted) != 0 {
+			t.Errorf("%s: %d wait, and %d grants are remembered for ever", name, waiting, len(l.granted))
+		}
+	}
+}
+
 func TestFleetConfig(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*balance.RatioConfig){
