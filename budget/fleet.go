@@ -12,9 +12,9 @@ import (
 // Redis. Give it to interceptor.WithFleet. No call waits for it: a Retrier asks in the background, one request a pool at
 // a time. Its method is safe for concurrent use.
 type Fleet interface {
-	// Draw asks a pool for tokens. It returns when ctx ends, which is after five seconds: as long as it runs, the Retrier asks
-	// nothing else of the pool, and takes it for neither away nor empty. It is one atomic step, and is not repeated: a request that is made twice is granted
-	// twice. A pool earns PerSecond, starts empty, and holds one second of that or ten tokens, whichever is more. It grants all
+	// Draw asks a pool for tokens. It must return when ctx ends, which is after five seconds: while it runs, the Retrier asks
+	// the pool for nothing else. It is one atomic step, and is not repeated: a request that is made twice is granted twice.
+	// A pool earns PerSecond, starts empty, and holds one second of that or ten tokens, whichever is more. It grants all
 	// that it has, in whole tokens, up to Tokens; or nothing, if it has less than Least. The second result is how many
 	// clients share the pool, by the time that their reports of the last half minute cover; 0 if that isn't known yet.
 	Draw(ctx context.Context, r PoolRequest) (tokens int64, clients float64, err error)

@@ -146,7 +146,7 @@ func (r *ratioBudget) giveBack(now time.Duration, p Permit) {
 		case r.lease != nil && p.generation == r.generation:
 			r.lease.Return(now, p.drawn())
 		case p.promised:
-			r.confirm(now, p) // a promise from before a reload, which nobody asks for any more
+			r.confirm(now, p) // a promise from before a reload: the lease forgets it
 		}
 		return
 	}

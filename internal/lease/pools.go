@@ -163,7 +163,7 @@ func (p *pool) exchange(ctx context.Context, r Request) {
 	}
 }
 
-// draw makes the request. What no pool can answer is an error, and so is a panic, which nobody else could catch.
+// draw makes the request. What no pool can answer is an error, and so is a panic, which would end the process.
 func (p *pool) draw(ctx context.Context, r Request) (_ Answer, err error) {
 	defer func() {
 		if v := recover(); v != nil {
