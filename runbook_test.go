@@ -167,18 +167,17 @@ var write = flag.Bool("write", false, "write what is generated into the pages")
 // TestReasonPages compares the reasons of the pages with the table of internal/tools/explain; with -write it writes them.
 func TestReasonPages(t *testing.T) {
 	t.Parallel()
-	var questions strings.Builder
+	var questions, others, entries strings.Builder
 	questions.WriteString("| question | the *no* | it means |\n| --- | --- | --- |\n")
-	others := "| name | it means |\n| --- | --- |\n"
-	var entries strings.Builder
+	others.WriteString("| name | it means |\n| --- | --- |\n")
 	var names []policy.Reason
 	for _, m := range explain.Meanings() {
 		names = append(names, m.Reason)
 		link := fmt.Sprintf("[`%s`](runbook.md#%[1]s)", m.Reason)
 		if m.Question != "" {
-			questions.WriteString(fmt.Sprintf("| %s | %s | %s |\n", m.Question, link, m.Means))
+			fmt.Fprintf(&questions, "| %s | %s | %s |\n", m.Question, link, m.Means)
 		} else {
-			others += fmt.Sprintf("| %s | %s |\n", link, m.Means)
+			fmt.Fprintf(&others, "| %s | %s |\n", link, m.Means)
 		}
 		fmt.Fprintf(&entries, "\n### `%s`\n\n", m.Reason)
 		for _, line := range [][2]string{{"Means", m.Means}, {"Look at", m.LookAt}, {"Change", m.Change}, {"Do not", m.DoNot}} {
@@ -191,7 +190,7 @@ func TestReasonPages(t *testing.T) {
 		t.Errorf("the table has %q; want %q", names, policy.Reasons())
 	}
 	wantSection(t, "docs/reasons.md", "questions", "\n"+questions.String()+"\n")
-	wantSection(t, "docs/reasons.md", "others", "\n"+others+"\n")
+	wantSection(t, "docs/reasons.md", "others", "\n"+others.String()+"\n")
 	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")
 }
 
