@@ -46,7 +46,8 @@ import (
 //	                             └─► EventAttemptFailed ─► Withdraw ─┬─► false ► EventCall…
 //	                                                                 └─► true ─► Settle, once
 //
-// The times of a budget come from one monotonic clock. They may lag behind each other a little, as times read by
+// The times of a budget come from one monotonic clock, which no step of the wall clock moves: compare them with each
+// other only. They may lag behind each other a little, as times read by
 // different goroutines do, and for a call that succeeds at once its end has the time of its start.
 type Budget interface {
 	// Observe reports an event of a call. Ignore events that you don't know.

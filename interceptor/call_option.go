@@ -22,7 +22,7 @@ type policyOption struct {
 // method. A policy on its own ([policy.New]) that says nothing of idempotency leaves it to the
 // method's descriptor; one that differs from the policy file's in some points, and keeps its idempotency,
 // comes from [policy.Policy.Derive]. A policy that wants more attempts than the Retrier allows is cut, with a warning. A
-// nil policy means no retries.
+// nil policy means no retries. Make the option once and keep it: each call of Policy prepares the policy anew.
 func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {
 		return policyOption{}

@@ -45,13 +45,13 @@ type Observer struct {
 	// Mode is told of every change by [Retrier.SetMode] and [Retrier.Switch], of one service or of all, in the goroutine that
 	// makes it. Without any Mode function, changes go to [slog.Default].
 	Mode func(from, to Switch)
-	// Warning is told what is not wrong but may surprise: once for each warning of the policy file
-	// when the Retrier is made, and once for each misuse that only calls can show, the first thousand. Of severity
+	// Warning is told what is not wrong but may surprise: the warnings of the policies when the
+	// Retrier is made and at each reload, and once each misuse that only calls can show, the first thousand. Of severity
 	// error, it is told that the file that [Watch] follows is refused, and then of each error in it. Without any
 	// Warning function, all this goes to [slog.Default].
 	Warning func(policy.Diagnostic)
-	// Note is told what is worth knowing, once, when the Retrier is made. Without any Note function, notes go to
-	// [slog.Default], at level info.
+	// Note is told what is worth knowing of the policies when the Retrier is made and at each reload, and when a pool
+	// answers again. Without any Note function, notes go to [slog.Default], at level info.
 	Note func(policy.Diagnostic)
 }
 

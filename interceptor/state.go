@@ -22,7 +22,7 @@ type State struct {
 	MaxAttempts int         // the cap over the policies' maxAttempts (maxAttemptsLimit, [WithMaxAttempts])
 	// Warnings are what is not wrong but may surprise: those of the set, and policies that want more attempts than the Retrier
 	// allows; then the problems of service configs that connections have received ([WithServiceConfig]), the first thousand,
-	// and budgets that cannot be read.
+	// and budgets that cannot be read. Notes are among them: their severity tells.
 	Warnings []policy.Diagnostic
 
 	Mode     policy.Mode // of all calls: the strictest of the set's and of those that are set by hand; entries may have a stricter one
