@@ -85,7 +85,7 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 }
 
 // quiet hears the warnings of the policy, so that they do not go to the default logger.
-var quiet = interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}
+var quiet = interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}
 
 func (s scene) call(ctx context.Context, method string, opts ...grpc.CallOption) error {
 	return s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, opts...)

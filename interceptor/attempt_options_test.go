@@ -268,7 +268,7 @@ func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
 		}
 	}
 	first := mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(interceptor.Observer{
-		Warning: func(policy.Diagnostic) { warned++ },
+		Diagnostic: func(policy.Diagnostic) { warned++ },
 	}))
 	warned = 0
 	off := config(plain())

@@ -225,7 +225,7 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 				if again := inUse(s.retrier); len(again) != 1 {
 					t.Errorf("budgets %+v after another call; want one", again)
 				}
-			}, interceptor.WithObserver(interceptor.Observer{Warning: func(d policy.Diagnostic) {
+			}, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
 				if d.Field == "call option" {
 					reload()
 				}

@@ -65,13 +65,13 @@ func (m *meddler) observer() interceptor.Observer {
 			m.meddle("CallStart")
 			return ctx
 		},
-		Attempt:  func(context.Context, interceptor.Event) { m.meddle("Attempt") },
-		Decision: func(context.Context, interceptor.Event) { m.meddle("Decision") },
-		Sent:     func(context.Context, interceptor.Event) { m.meddle("Sent") },
-		Call:     func(context.Context, interceptor.Event) { m.meddle("Call") },
-		Reload:   func(*policy.Set, []string, error) { m.meddle("Reload") },
-		Mode:     func(_, _ interceptor.Switch) { m.meddle("Mode") },
-		Warning:  func(d policy.Diagnostic) { m.meddle("Warning " + strings.SplitN(d.Message, ",", 2)[0]) },
+		Attempt:    func(context.Context, interceptor.Event) { m.meddle("Attempt") },
+		Decision:   func(context.Context, interceptor.Event) { m.meddle("Decision") },
+		Sent:       func(context.Context, interceptor.Event) { m.meddle("Sent") },
+		Call:       func(context.Context, interceptor.Event) { m.meddle("Call") },
+		Reload:     func(*policy.Set, []string, error) { m.meddle("Reload") },
+		Mode:       func(_, _ interceptor.Switch) { m.meddle("Mode") },
+		Diagnostic: func(d policy.Diagnostic) { m.meddle("Diagnostic " + strings.SplitN(d.Message, ",", 2)[0]) },
 	}
 }
 
@@ -114,7 +114,7 @@ func TestCallbacksMayUseTheRetrier_DeliveredBudget(t *testing.T) {
 		warning string
 	}{
 		"warning": {func(m *meddler) interceptor.Option {
-			return interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) { m.meddle("Warning") }})
+			return interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { m.meddle("Diagnostic") }})
 		}, "cannot be used, so its calls get no other attempt: "},
 		"fleet": {func(m *meddler) interceptor.Option {
 			return interceptor.WithFleet(&distant{left: 5, meddle: m.meddle})

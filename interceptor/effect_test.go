@@ -213,7 +213,7 @@ func TestEffect_Network(t *testing.T) {
 		srv := testserver.Start(t, testserver.Keep(0))
 		srv.Default(e.serve(faults()))
 		r := mustNew(t, mustSet(t, eager()), interceptor.WithObserver(interceptor.Observer{
-			Warning: func(policy.Diagnostic) {},
+			Diagnostic: func(policy.Diagnostic) {},
 			Call: func(_ context.Context, e interceptor.Event) {
 				if e.Attempt > 1 && e.Err == nil {
 					again.Add(1)

@@ -20,9 +20,6 @@ import (
 // in a timer's goroutine, where nobody can recover it. What they are given holds nothing that changes
 // later. They may use the Retrier, to reload it or to set its mode, and make calls: no lock of the Retrier is held.
 type Observer struct {
-	// Attach is given the Retrier when that is made: its reading ([Retrier.State]) is there for
-	// whoever shows it.
-	Attach func(*Retrier)
 	// CallStart is told of every call when it begins. The call has the context that it returns: the given one, or one
 	// made of it. Attempts and later events have it too. Call follows, unless an inner interceptor panics.
 	CallStart func(context.Context, Event) context.Context
@@ -45,14 +42,11 @@ type Observer struct {
 	// Mode is told of every change by [Retrier.SetMode] and [Retrier.Switch], of one service or of all, in the goroutine that
 	// makes it. Without any Mode function, changes go to [slog.Default].
 	Mode func(from, to Switch)
-	// Warning is told what is not wrong but may surprise: the warnings of the policies when the
-	// Retrier is made and at each reload, and once each misuse that only calls can show, the first thousand. Of severity
-	// error, it is told that the file that [Watch] follows is refused, and then of each error in it. Without any
-	// Warning function, all this goes to [slog.Default].
-	Warning func(policy.Diagnostic)
-	// Note is told what is worth knowing of the policies when the Retrier is made and at each reload, and when a pool
-	// answers again. Without any Note function, notes go to [slog.Default], at level info.
-	Note func(policy.Diagnostic)
+	// Diagnostic is told what is wrong, may surprise or is worth knowing, by its severity. Warnings and notes about the policies
+	// come when the Retrier is made and at each reload; a warning comes once for each misuse that only calls can show, the first
+	// thousand; a note when a pool answers again. An error says that the file that [Watch] follows is refused, and one more
+	// each mistake in it. Without any Diagnostic function, all this goes to [slog.Default].
+	Diagnostic func(policy.Diagnostic)
 }
 
 // Event is what an [Observer] is told of a call, or of one of its attempts. A field that a function does not name has

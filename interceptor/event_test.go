@@ -51,9 +51,9 @@ func (j *journal) history() string {
 
 // scribbling is an observer that appends to what it is told, which must not show in another's events.
 var scribbling = interceptor.WithObserver(interceptor.Observer{
-	Decision: func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
-	Call:     func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
-	Warning:  func(policy.Diagnostic) {},
+	Decision:   func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
+	Call:       func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
+	Diagnostic: func(policy.Diagnostic) {},
 })
 
 func TestEvent_History(t *testing.T) {

@@ -154,7 +154,7 @@ func ExampleWithObserver() {
 		Call: func(_ context.Context, e interceptor.Event) {
 			fmt.Printf("%d attempts: %v: %s\n", e.Attempt, e.Code, e.Reason)
 		},
-		Warning: func(policy.Diagnostic) {},
+		Diagnostic: func(policy.Diagnostic) {},
 	}))
 	if err != nil {
 		fmt.Println(err)

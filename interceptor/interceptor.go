@@ -115,11 +115,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r.follow(fresh)
 	r.watched = r.breaker != nil || r.classifier != nil
 	r.reportWarnings()
-	for _, o := range r.observers.Load().list {
-		if o.Attach != nil {
-			o.Attach(r)
-		}
-	}
 	return r, nil
 }
 

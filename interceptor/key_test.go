@@ -191,7 +191,7 @@ func TestKey_DeliveredLateToAStream(t *testing.T) {
 }
 
 // callsOnly is an observer for which nothing of an attempt is noted.
-var callsOnly = interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}})
+var callsOnly = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
 
 // An attempt that never left this client needs no key: those that follow carry one.
 func TestKey_DeliveredLateUnsent(t *testing.T) {

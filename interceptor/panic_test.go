@@ -127,9 +127,9 @@ func (p *panics) options(watched bool) []interceptor.Option {
 	options := []interceptor.Option{
 		interceptor.WithBudget("", panickingBudget{p.till, p}),
 		interceptor.WithObserver(interceptor.Observer{
-			Decision: func(context.Context, interceptor.Event) { p.blame("decisions") },
-			Call:     func(context.Context, interceptor.Event) { p.blame("calls") },
-			Warning:  func(policy.Diagnostic) {},
+			Decision:   func(context.Context, interceptor.Event) { p.blame("decisions") },
+			Call:       func(context.Context, interceptor.Event) { p.blame("calls") },
+			Diagnostic: func(policy.Diagnostic) {},
 		}),
 	}
 	if !watched {

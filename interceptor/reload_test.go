@@ -135,7 +135,7 @@ func TestReload_WarnsUnlocked(t *testing.T) {
 		if calls == 0 {
 			t.Error("no warning")
 		}
-	}, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {
+	}, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {
 		if warned != nil {
 			warned()
 		}

@@ -98,8 +98,13 @@ func (j *journal) observer() interceptor.Observer {
 		Attempt:  func(_ context.Context, e interceptor.Event) { add(j, &j.attempts, e) },
 		Decision: func(_ context.Context, e interceptor.Event) { add(j, &j.decisions, e) },
 		Call:     func(_ context.Context, e interceptor.Event) { add(j, &j.calls, e) },
-		Warning:  func(p policy.Diagnostic) { add(j, &j.warnings, p.String()) },
-		Note:     func(p policy.Diagnostic) { add(j, &j.notes, p.String()) },
+		Diagnostic: func(p policy.Diagnostic) {
+			if p.Severity == policy.SeverityNote {
+				add(j, &j.notes, p.String())
+			} else {
+				add(j, &j.warnings, p.String())
+			}
+		},
 	}
 }
 
@@ -174,7 +179,7 @@ func (s scene) waits() string {
 }
 
 // quiet hears the warnings of a policy, so that they do not go to the default logger.
-var quiet = interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}})
+var quiet = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
 
 func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s)) }
 

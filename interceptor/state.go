@@ -34,9 +34,12 @@ type State struct {
 	Admission []AdmissionState // of each method that has it and that calls have used so far, by target and method
 }
 
-// State reads the Retrier. It is safe for concurrent use.
+// State reads the Retrier. To an [Option] that asks before the Retrier is made, it is the zero State. It is safe for concurrent use.
 func (r *Retrier) State() State {
 	rules, switches := r.rules.Load(), r.switches.Load()
+	if rules == nil {
+		return State{}
+	}
 	s := State{
 		Policies: rules.set.Set, Since: rules.since, MaxAttempts: r.limitOf(rules.set), Warnings: r.warnings(rules.set),
 		Mode: max(rules.set.Mode(), switches.all.Mode), Switches: switches.list(),

@@ -67,13 +67,20 @@ func TestState_OrderOfNames(t *testing.T) {
 	}, interceptor.WithBudget("mine", counted{new(purse)}))
 }
 
-func TestObserverAttach(t *testing.T) {
-	var attached *interceptor.Retrier
+// An option keeps the Retrier, to read it later.
+func TestState_HalfMade(t *testing.T) {
+	var given *interceptor.Retrier
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		if attached != s.retrier {
-			t.Error("an observer is not given the Retrier")
+		if given != s.retrier || given.State().Policies == nil {
+			t.Error("an option is given another Retrier")
 		}
-	}, interceptor.WithObserver(interceptor.Observer{Attach: func(r *interceptor.Retrier) { attached = r }}))
+	}, func(r *interceptor.Retrier) error {
+		given = r
+		if s := r.State(); s.Policies != nil || s.Switches != nil {
+			t.Errorf("before it is made: %+v", s)
+		}
+		return nil
+	})
 }
 
 // counted is a budget with readings.
@@ -93,7 +100,7 @@ func TestState_Reload(t *testing.T) {
 		}
 		sets = append(sets, set)
 	}
-	r, err := interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+	r, err := interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,24 +134,14 @@ func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 	return warnings
 }
 
-// warn tells the observers, or the default logger if none of them listens: a warning that nobody
-// asked for must still be seen.
-func (r *Retrier) warn(d policy.Diagnostic) {
-	d.Severity = policy.SeverityWarning // what is wrong with a config that was delivered stops nobody
-	r.diagnose(d, func(o Observer) func(policy.Diagnostic) { return o.Warning })
-}
+// warn tells of what may surprise. What is wrong with a service config is a warning too, since it stops no call.
+func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(policy.SeverityWarning, d) }
 
-// refuse is warn for what is wrong with the file that the Retrier follows.
-func (r *Retrier) refuse(d policy.Diagnostic) {
-	d.Severity = policy.SeverityError
-	r.diagnose(d, func(o Observer) func(policy.Diagnostic) { return o.Warning })
-}
+// refuse tells of what is wrong with the file that the Retrier follows.
+func (r *Retrier) refuse(d policy.Diagnostic) { r.diagnose(policy.SeverityError, d) }
 
-// note is warn for what is worth knowing.
-func (r *Retrier) note(d policy.Diagnostic) {
-	d.Severity = policy.SeverityNote
-	r.diagnose(d, func(o Observer) func(policy.Diagnostic) { return o.Note })
-}
+// note tells of what is worth knowing.
+func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(policy.SeverityNote, d) }
 
 // reportWarnings gives the observers the warnings and notes of the set.
 func (r *Retrier) reportWarnings() {
@@ -164,12 +154,14 @@ func (r *Retrier) reportWarnings() {
 	}
 }
 
-// diagnose gives a diagnostic to the functions of observers that of returns, or to the default logger if there are none.
-func (r *Retrier) diagnose(d policy.Diagnostic, of func(Observer) func(policy.Diagnostic)) {
+// diagnose gives a diagnostic to the observers, or to the default logger if none of them listens: a warning that no
+// observer asks for must still be seen.
+func (r *Retrier) diagnose(severity policy.Severity, d policy.Diagnostic) {
+	d.Severity = severity
 	heard := false
 	for _, o := range r.observers.Load().list {
-		if tell := of(*o); tell != nil {
-			tell(d)
+		if o.Diagnostic != nil {
+			o.Diagnostic(d)
 			heard = true
 		}
 	}

@@ -115,7 +115,7 @@ func TestLimitOfNothing(t *testing.T) {
 		for range 3 {
 			o.Call(context.Background(), interceptor.Event{Attempt: 2, Reason: policy.ReasonSucceeded})
 			o.Reload(set, nil, nil)
-			o.Warning(policy.Diagnostic{})
+			o.Diagnostic(policy.Diagnostic{})
 		}
 		if got := strings.Count(out.take(), "\n"); got != 6 {
 			t.Errorf("%d lines; want 6", got)

@@ -61,7 +61,7 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 		Sent:     l.sent,
 		Call:     l.call,
 		Reload: func(set *policy.Set, changes []string, err error) {
-			if err == nil { // else Warning is told of each error in a file, or the program has the error
+			if err == nil { // else Diagnostic is told of each error in a file, or the program has the error
 				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", strings.Join(changes, ", "))
 			}
 		},
@@ -76,15 +76,16 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 			}
 			l.write(context.Background(), level, "stagger: mode set", fields...)
 		},
-		Warning: func(d policy.Diagnostic) {
-			if d.Severity == policy.SeverityError {
-				l.write(context.Background(), slog.LevelError, "stagger: policy error", "error", d.String())
-				return
+		Diagnostic: func(d policy.Diagnostic) {
+			level := slog.LevelError
+			switch d.Severity {
+			case policy.SeverityWarning:
+				level = slog.LevelWarn
+			case policy.SeverityNote:
+				level = slog.LevelInfo
 			}
-			l.write(context.Background(), slog.LevelWarn, "stagger: policy warning", "warning", d.String())
-		},
-		Note: func(d policy.Diagnostic) {
-			l.write(context.Background(), slog.LevelInfo, "stagger: policy note", "note", d.String())
+			severity := d.Severity.String()
+			l.write(context.Background(), level, "stagger: policy "+severity, severity, d.String())
 		},
 	}
 }

@@ -195,13 +195,13 @@ func TestSlogTellsOfWarnings(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	observer := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-	observer.Warning(policy.Diagnostic{File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
+	observer.Diagnostic(policy.Diagnostic{Severity: policy.SeverityWarning, File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
 	if !strings.Contains(out.String(), "retry.yaml:3:5: no policy names this budget") {
 		t.Errorf("logged %q", &out)
 	}
 	out.Reset()
-	observer.Note(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityNote, Message: "not followed"})
-	observer.Warning(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityError, Message: "is refused"})
+	observer.Diagnostic(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityNote, Message: "not followed"})
+	observer.Diagnostic(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityError, Message: "is refused"})
 	for _, want := range []string{`level=INFO msg="stagger: policy note" note="retry.yaml: not followed"`, `level=ERROR msg="stagger: policy error" error="retry.yaml: is refused"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("logged %q; want %s", &out, want)

@@ -45,7 +45,7 @@ func newScene(t *testing.T) scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	retrier, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Note: func(policy.Diagnostic) {}}))
+	retrier, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 	if err != nil {
 		t.Fatal(err)
 	}

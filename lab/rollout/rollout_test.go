@@ -89,7 +89,7 @@ func denies(tb testing.TB) []grpc.DialOption {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}))
+	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (w *world) observer() interceptor.Observer {
 				w.events[eventReload].Add(1)
 			}
 		},
-		Warning: func(policy.Diagnostic) {},
+		Diagnostic: func(policy.Diagnostic) {},
 	}
 }
 

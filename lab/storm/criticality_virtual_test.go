@@ -109,7 +109,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 		var conns []*grpc.ClientConn
 		var server *testserver.Server
 		for range m.processes {
-			retrier, err := interceptor.New(set, interceptor.WithRandom(random.part), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}}))
+			retrier, err := interceptor.New(set, interceptor.WithRandom(random.part), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 			if err != nil {
 				t.Fatal(err)
 			}

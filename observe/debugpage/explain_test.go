@@ -61,7 +61,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}))
+	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestExplainManyAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for most, want := range map[int]string{5: "attempts_exhausted (5 attempts)", 7: "attempts_exhausted (7 attempts)", 1000: "attempts_exhausted (7 attempts)"} {
-		r, err := interceptor.New(set, interceptor.WithMaxAttempts(most), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}))
+		r, err := interceptor.New(set, interceptor.WithMaxAttempts(most), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestExplainManyAttempts(t *testing.T) {
 	if set, err = policy.Parse("retry.yaml", []byte(strings.ReplaceAll(file, "maxAttempts: 4", "maxAttempts: 900"))); err != nil {
 		t.Fatal(err)
 	}
-	r, err := interceptor.New(set, interceptor.WithMaxAttempts(1000), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}))
+	r, err := interceptor.New(set, interceptor.WithMaxAttempts(1000), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func TestPageRefusedFile(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		refused := make(chan struct{}, 1)
-		r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) { refused <- struct{}{} }}))
+		r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { refused <- struct{}{} }}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrie
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent := interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}})
+	silent := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
 	r, err := interceptor.New(set, append(options, silent)...)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"math"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -52,7 +51,6 @@ func Metrics(provider metric.MeterProvider, options ...MetricsOption) intercepto
 		}
 		runtime.AddCleanup(r, func(callback metric.Registration) { _ = callback.Unregister() }, callback)
 		return interceptor.WithObserver(interceptor.Observer{
-			Attach:   func(*interceptor.Retrier) { m.made.Store(true) },
 			Decision: m.decision,
 			Call:     m.call,
 			Reload:   m.reload,
@@ -109,7 +107,6 @@ func Attributes(attributes ...attribute.KeyValue) MetricsOption {
 // metrics records what happens to the calls of one Retrier.
 type metrics struct {
 	retrier    weak.Pointer[interceptor.Retrier] // the provider holds the callback that reads it
-	made       atomic.Bool                       // the Retrier is
 	grpcNames  bool
 	named      func(method string) bool
 	target     func(target string) string
@@ -179,10 +176,13 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 // are the first to a target.
 func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	r := m.retrier.Value()
-	if r == nil || !m.made.Load() {
+	if r == nil {
 		return nil
 	}
 	s := r.State()
+	if s.Policies == nil { // it is being made
+		return nil
+	}
 	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
 	m.collectBudgets(o, s.Budgets)
 	m.collectPools(o, s.Pools)

@@ -442,7 +442,7 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 		}
 		refused := make(chan string, 1)
 		_, err := interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
-			Warning: func(d policy.Diagnostic) { refused <- d.String() },
+			Diagnostic: func(d policy.Diagnostic) { refused <- d.String() },
 		}))
 		if err != nil {
 			t.Fatal(err)

@@ -268,7 +268,7 @@ func listener(f *faults) interceptor.Observer {
 				}
 			})
 		},
-		Warning: func(policy.Diagnostic) {},
-		Mode:    func(_, _ interceptor.Switch) {},
+		Diagnostic: func(policy.Diagnostic) {},
+		Mode:       func(_, _ interceptor.Switch) {},
 	}
 }

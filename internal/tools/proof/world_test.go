@@ -99,8 +99,8 @@ func (e *ends) observer() interceptor.Option {
 				e.faults = append(e.faults, fmt.Sprintf("the call ends after %d attempts, and %d were told of", c.Attempt, e.attempts))
 			}
 		},
-		Warning: func(policy.Diagnostic) {},
-		Mode:    func(_, _ interceptor.Switch) {},
+		Diagnostic: func(policy.Diagnostic) {},
+		Mode:       func(_, _ interceptor.Switch) {},
 	})
 }
 

@@ -79,7 +79,7 @@ func (r *reasons) observer() interceptor.Observer {
 			}
 		},
 		// The policy's warnings have their place in "stagger lint"; here they would break the screen.
-		Warning: func(policy.Diagnostic) {},
+		Diagnostic: func(policy.Diagnostic) {},
 	}
 }
 

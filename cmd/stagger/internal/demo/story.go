@@ -123,10 +123,10 @@ type trace struct {
 // observer needs no lock: the Retrier says one thing at a time of a call.
 func (t *trace) observer() interceptor.Observer {
 	return interceptor.Observer{
-		Attempt:  t.attempt,
-		Decision: t.decision,
-		Call:     t.call,
-		Warning:  func(policy.Diagnostic) {},
+		Attempt:    t.attempt,
+		Decision:   t.decision,
+		Call:       t.call,
+		Diagnostic: func(policy.Diagnostic) {},
 	}
 }
 

@@ -68,7 +68,7 @@ func TestExplainDown(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
-				retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}))
+				retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -49,7 +49,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := testserver.Start(t)
 			chance := func() float64 { return random[min(max(len(srv.Attempts()), 1), len(random))-1] } // as many as have failed
-			retrier, err := interceptor.New(set, interceptor.WithRandom(chance), interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}))
+			retrier, err := interceptor.New(set, interceptor.WithRandom(chance), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := testserver.Start(t)
 			retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }),
-				interceptor.WithObserver(interceptor.Observer{Warning: func(policy.Diagnostic) {}, Note: func(policy.Diagnostic) {}}))
+				interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
 			if err != nil {
 				t.Fatal(err)
 			}
