@@ -149,7 +149,7 @@ release: ## Make a release of all modules in a clone, and do with it what the RE
 	@.ci/release
 
 .PHONY: lint
-lint: vet golangci arrows buf-lint ## Check Go code, the import arrows and the schema
+lint: vet golangci arrows buf-lint prose ## Check Go code, the import arrows, the schema and the English of pages
 
 .PHONY: vet
 vet:
@@ -168,6 +168,13 @@ buf-lint:
 	@$(TOOL) buf lint
 	@$(TOOL) buf format -d --exit-code
 	@.ci/breaking env $(TOOL) buf
+
+# Pages that are written by the rules of plain English.
+PROSE := README.md docs/adopting.md docs/faq.md
+
+.PHONY: prose
+prose:
+	@pages=$$(realpath $(PROSE)); cd tools && $(OFF) go test ./prose && $(OFF) go run ./prose $$pages
 
 .PHONY: fmt
 fmt: ## Format Go and proto files
