@@ -301,7 +301,7 @@ func TestAdmission_Mode(t *testing.T) {
 			play(t, admitting(), func(t *testing.T, s scene) {
 				c := s.gather(t, 3)
 				defer c.leave()
-				if err := s.retrier.SetMode(mode); err != nil {
+				if err := s.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
 					t.Fatal(err)
 				}
 				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
@@ -319,7 +319,7 @@ func TestAdmission_Mode(t *testing.T) {
 				if told != 1 == (mode == policy.ModeObserve) {
 					t.Errorf("%+v; want one decision in mode OBSERVE, that the call would be refused", s.decisions)
 				}
-				if err := s.retrier.SetMode(policy.ModeEnforce); err != nil {
+				if err := s.retrier.Switch(interceptor.Switch{Mode: policy.ModeEnforce}); err != nil {
 					t.Fatal(err)
 				}
 				if refused, err := s.refused(t, 1100*ms); !refused {

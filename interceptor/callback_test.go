@@ -46,8 +46,8 @@ func (m *meddler) meddle(from string) {
 	}
 	_ = r.Reload(nil)
 	for _, mode := range []policy.Mode{policy.ModeOff, policy.ModeEnforce} {
-		if err := r.SetMode(mode); err != nil {
-			m.t.Errorf("SetMode in %s: %v", from, err)
+		if err := r.Switch(interceptor.Switch{Mode: mode}); err != nil {
+			m.t.Errorf("Switch in %s: %v", from, err)
 		}
 	}
 	_ = r.State()
@@ -92,7 +92,7 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		}))
 		send(t, stream, "order 7")
 		_, _ = receive(stream)
-		if err := s.retrier.SetMode(policy.ModeObserve); err != nil {
+		if err := s.retrier.Switch(interceptor.Switch{Mode: policy.ModeObserve}); err != nil {
 			t.Error(err)
 		}
 		for _, from := range []string{"CallStart", "Attempt", "Decision", "Call", "Reload", "Mode", "Fleet.Draw", "classifier", "Resume", "Sent"} {

@@ -79,7 +79,6 @@ func endings() []ending {
 		{"another code", retries, nil, answering(testserver.Fail(codes.NotFound)), policy.ReasonNonRetryable, false},
 		{"a cut stream", retries, nil, cutStream, policy.ReasonCommitted, false},
 		{"after 4 attempts", retries, nil, answering(unavailable), policy.ReasonAttemptsExhausted, true},
-		{"of one attempt", retries, []interceptor.Option{interceptor.WithMaxAttempts(1)}, answering(unavailable), policy.ReasonAttemptsExhausted, false},
 		{"of one attempt, by the caller", retries, nil, calls(func(_ *testing.T, s scene) { s.On(get, unavailable) }, interceptor.MaxAttempts(1)), policy.ReasonAttemptsExhausted, false},
 		{"no policy", none, nil, answering(unavailable), policy.ReasonNonRetryable, false},
 		{"nobody declares it safe", retries, nil, func(ctx context.Context, _ *testing.T, s scene) error {
@@ -134,7 +133,7 @@ func endings() []ending {
 
 func mustSetMode(t *testing.T, r *interceptor.Retrier, m policy.Mode) {
 	t.Helper()
-	if err := r.SetMode(m); err != nil {
+	if err := r.Switch(interceptor.Switch{Mode: m}); err != nil {
 		t.Error(err)
 	}
 }

@@ -147,11 +147,11 @@ func TestChain_OneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lower := testserver.Start(t, testserver.Name("lower"))
 		lower.Default(down())
-		once := mustNew(t, mustSet(t, config(plain())), quiet, interceptor.WithMaxAttempts(1))
+		once := mustNew(t, mustSet(t, config(plain())), quiet)
 		conn := lower.Dial(t, once.DialOptions()...)
 		upper := testserver.Start(t, testserver.Name("upper"), testserver.ServerOptions(grpc.ChainStreamInterceptor(once.StreamServer())))
 		upper.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
-			err := conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{})
+			err := conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.MaxAttempts(1))
 			return testserver.FailStatus(status.Convert(err))
 		}))
 		var trailer metadata.MD

@@ -105,9 +105,9 @@ func TestDescriptors_Warnings(t *testing.T) {
 func TestDescriptors_OptionOrder(t *testing.T) {
 	t.Parallel()
 	described := interceptor.WithDescriptors(parcels)
-	others := []interceptor.Option{quiet, interceptor.WithMaxAttempts(4), interceptor.WithRandom(func() float64 { return 0 })}
+	others := []interceptor.Option{quiet, interceptor.WithRandom(func() float64 { return 0 })}
 	for at := range len(others) + 1 {
-		r := mustNew(t, mustSet(t, policy.Config{}), slices.Insert(slices.Clone(others), at, described)...)
+		r := mustNew(t, mustSet(t, policy.Config{MaxAttemptsLimit: 4}), slices.Insert(slices.Clone(others), at, described)...)
 		cut := slices.ContainsFunc(r.State().Warnings, func(p policy.Diagnostic) bool { return p.Field == "maxAttempts of "+getParcel })
 		if !cut {
 			t.Errorf("as option %d, a policy of the API with 5 attempts is not cut to 4", at)

@@ -39,7 +39,7 @@ type Observer struct {
 	// before hold. The set is nil if the file could not be read or has mistakes. The changes are such as "policy
 	// /orders/Get changed"; there are none if the file differs in comments or spelling only. It runs in the goroutine that reloads.
 	Reload func(set *policy.Set, changes []string, err error)
-	// Mode is told of every change by [Retrier.SetMode] and [Retrier.Switch], of one service or of all, in the goroutine that
+	// Mode is told of every change by [Retrier.Switch], of one service or of all, in the goroutine that
 	// makes it. Without any Mode function, changes go to [slog.Default].
 	Mode func(from, to Switch)
 	// Diagnostic is told what is wrong, may surprise or is worth knowing, by its severity. Warnings and notes about the policies

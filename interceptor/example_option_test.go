@@ -91,29 +91,6 @@ func ExampleMaxAttempts() {
 	// Output: Unavailable after 2 attempts: attempts_exhausted
 }
 
-func ExampleWithMaxAttempts() {
-	retry := policy.DefaultRetry()
-	retry.MaxAttempts = 8          // without the option, 5 are made, and a warning says so
-	retry.Budget = policy.NoBudget // the default one has four extra attempts for a client without traffic
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
-		Spec:  policy.Spec{Retry: &retry},
-	}}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	retrier, err := interceptor.New(set, interceptor.WithMaxAttempts(10))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	conn, end := dial(7, retrier.DialOptions()...)
-	defer end()
-	fmt.Println(read(conn))
-	// Output: <nil>
-}
-
 func ExampleWithMaxReplayBytes() {
 	// All streams together keep at most 1 MiB for another attempt; beyond that they are committed.
 	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxReplayBytes(1<<20))

@@ -58,18 +58,13 @@ func Example() {
 }
 
 // At 3 a.m., an operator's handler turns all retries off.
-func ExampleRetrier_SetMode() {
+func ExampleRetrier_Switch() {
 	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	off := func() error {
-		if err := retrier.SetMode(policy.ModeOff); err != nil {
-			return err
-		}
-		return nil
-	}
+	off := func() error { return retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}) }
 	conn, end := dial(2, retrier.DialOptions()...)
 	defer end()
 

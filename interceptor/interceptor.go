@@ -60,7 +60,6 @@ type Retrier struct {
 	observers      atomic.Pointer[observers]
 	stats          []stats.Handler
 	watched        bool // somebody has a say in every attempt
-	maxAttempts    int  // of [WithMaxAttempts]; 0: the file's maxAttemptsLimit
 	random         func() float64
 	warned         once
 	maxReplayed    int64        // bytes that all streams may keep for replay

@@ -12,18 +12,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// SetMode sets what becomes of the extra attempts of all calls, beside what the policy file says: of this, the file's
-// mode and that of a method's entry the strictest holds. It begins with [policy.ModeEnforce], and no reload changes it.
-// The error is that m is none of the modes. It is safe for concurrent use. [Retrier.Switch] does so for a part of the calls.
-//
-//	retrier.SetMode(policy.ModeOff) // at 3 a.m.
-//
-// A stricter mode holds from the next decision on. With [policy.ModeOff] calls that wait for their next attempt end at
-// once, with the error of the last one and [policy.ReasonModeOff]; attempts that run go on. With [policy.ModeObserve]
-// such calls, which have begun as enforced ones, end in the same way. A laxer mode holds for the calls that begin after
-// it.
-func (r *Retrier) SetMode(m policy.Mode) error { return r.Switch(Switch{Mode: m, Percent: 100}) }
-
 // modeOf is the mode of a call that begins with a policy, which may belong to rules.
 func (r *Retrier) modeOf(of *rules, p *decision.Policy, method string, d *draw) policy.Mode {
 	mode, percent := p.Mode(), p.Percent()

@@ -17,9 +17,9 @@ import (
 
 // Switch is a mode that is set by hand while the program runs, for all calls of a Retrier or for those of a service.
 type Switch struct {
-	Service string // such as "acme.orders.v1.OrderService"; "" for all calls
-	Mode    policy.Mode
-	Percent float64 // of the calls, that the mode is for, 0 to 100; the others are OFF
+	Service string      // such as "acme.orders.v1.OrderService"; "" for all calls
+	Mode    policy.Mode // 0 is [policy.ModeEnforce]
+	Percent float64     // of the calls, that the mode is for, up to 100; the others are OFF. 0 is 100
 }
 
 // String is such as "OFF", or "ENFORCE for 5 %". It leaves out the service.
@@ -34,10 +34,17 @@ func (s Switch) String() string {
 const maxSwitches = 1000
 
 // Switch sets the mode of all calls, or of a service's, beside what the policy file says: of all these modes the strictest
-// holds, and of their percentages the smallest. No reload changes it: it holds until it is set again, with ENFORCE and 100
-// for nothing. See [Retrier.SetMode] for when it holds; a percentage holds for calls that begin after it. The error says
-// what is wrong with to. It is safe for concurrent use.
+// holds, and of their percentages the smallest. No reload changes it: it holds until it is set again, the zero Switch
+// undoing it. The error says what is wrong with to. It is safe for concurrent use.
+//
+//	retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}) // at 3 a.m.
+//
+// A stricter mode holds from the next decision on. With [policy.ModeOff] calls that wait for their next attempt end at
+// once, with the error of the last one and [policy.ReasonModeOff]; attempts that run go on. With [policy.ModeObserve]
+// such calls, which have begun as enforced ones, end in the same way. A laxer mode and a percentage hold for the calls that
+// begin after it.
 func (r *Retrier) Switch(to Switch) error {
+	to.Mode, to.Percent = cmp.Or(to.Mode, policy.ModeEnforce), cmp.Or(to.Percent, 100)
 	if err := to.check(); err != nil {
 		return err
 	}
@@ -60,10 +67,10 @@ func (r *Retrier) Switch(to Switch) error {
 
 func (s Switch) check() error {
 	switch {
-	case s.Mode < policy.ModeEnforce || s.Mode > policy.ModeOff:
+	case s.Mode > policy.ModeOff:
 		return fmt.Errorf("interceptor: mode %d: must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff", s.Mode)
 	case !(s.Percent >= 0 && s.Percent <= 100): // NaN is neither
-		return fmt.Errorf("interceptor: percent %v: must be 0 to 100", s.Percent)
+		return fmt.Errorf("interceptor: percent %v: must be 0 to 100, and 0 is 100; for no calls set policy.ModeOff", s.Percent)
 	case strings.ContainsAny(s.Service, "/* \t\r\n"):
 		return fmt.Errorf("interceptor: service %q: must be a full name such as acme.orders.v1.OrderService; for all calls leave it out", s.Service)
 	}

@@ -31,7 +31,7 @@ func minutely() policy.RetrySpec {
 
 func (s scene) setMode(t *testing.T, m policy.Mode) {
 	t.Helper()
-	if err := s.retrier.SetMode(m); err != nil {
+	if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -56,7 +56,7 @@ func (s scene) ended(t *testing.T, desc *grpc.StreamDesc) (err error) {
 var restarting = testserver.Fail(codes.Unavailable, "restarting")
 
 // What a mode ends that is set after 1 s.
-func TestSetMode_CallsThatWait(t *testing.T) {
+func TestMode_CallsThatWait(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeOff, policy.ModeObserve} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "server": serverStream, "client": clientStream, "bidi": bidiStream} {
 			t.Run(fmt.Sprint(kind, ", ", mode), func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestSetMode_CallsThatWait(t *testing.T) {
 	}
 }
 
-func TestSetMode_LaterCalls(t *testing.T) {
+func TestMode_LaterCalls(t *testing.T) {
 	play(t, config(minutely()), func(t *testing.T, s scene) {
 		s.setMode(t, policy.ModeOff)
 		for _, row := range []struct {
@@ -126,7 +126,7 @@ func TestSetMode_LaterCalls(t *testing.T) {
 	})
 }
 
-func TestSetMode_Hedges(t *testing.T) {
+func TestMode_Hedges(t *testing.T) {
 	for name, row := range map[string]struct {
 		after    time.Duration
 		attempts int
@@ -155,7 +155,7 @@ func TestSetMode_Hedges(t *testing.T) {
 }
 
 // A stream whose attempt fails after 2 s, before or after a message; OFF comes after 1 s.
-func TestSetMode_Streams(t *testing.T) {
+func TestMode_Streams(t *testing.T) {
 	for name, row := range map[string]struct {
 		script testserver.Step
 		opts   []grpc.CallOption
@@ -209,7 +209,7 @@ func TestSetMode_Streams(t *testing.T) {
 }
 
 // A laxer mode holds for calls that begin after it.
-func TestSetMode_Laxer(t *testing.T) {
+func TestMode_Laxer(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.setMode(t, policy.ModeOff)
 		s.On(get, down().Delay(time.Second), down(), text("2"))
@@ -224,7 +224,7 @@ func TestSetMode_Laxer(t *testing.T) {
 }
 
 // What holds besides retries stays: a timeout, the limit of messages and the idempotency key.
-func TestSetMode_OthersStay(t *testing.T) {
+func TestMode_OthersStay(t *testing.T) {
 	retry := minutely()
 	c := policy.Config{Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: policy.Spec{
 		Retry: &retry, Timeout: 10 * time.Second, IdempotencyKey: "x-key", MaxResponseBytes: new(3),
@@ -247,7 +247,7 @@ func TestSetMode_OthersStay(t *testing.T) {
 	})
 }
 
-func TestSetMode_Reload(t *testing.T) {
+func TestMode_Reload(t *testing.T) {
 	mode := func(file, entry policy.Mode) policy.Config {
 		c := config(minutely())
 		c.Mode, c.Methods[0].Mode = file, entry
@@ -259,7 +259,7 @@ func TestSetMode_Reload(t *testing.T) {
 		attempts int // of a call that waits when both come
 		reading  policy.Mode
 	}{
-		"a reload does not undo SetMode":         {policy.ModeOff, mode(policy.ModeEnforce, 0), 1, policy.ModeOff},
+		"a reload does not undo a switch":        {policy.ModeOff, mode(policy.ModeEnforce, 0), 1, policy.ModeOff},
 		"the file's mode":                        {policy.ModeEnforce, mode(policy.ModeOff, 0), 1, policy.ModeOff},
 		"an entry's mode":                        {policy.ModeEnforce, mode(policy.ModeEnforce, policy.ModeOff), 1, policy.ModeEnforce},
 		"a trial, and calls that were no trial":  {policy.ModeEnforce, mode(policy.ModeObserve, 0), 1, policy.ModeObserve},
@@ -281,7 +281,7 @@ func TestSetMode_Reload(t *testing.T) {
 				if took := time.Since(start); s.Count(get) != row.attempts || row.attempts == 1 && (took != time.Second || reasonOf(err) != policy.ReasonModeOff) {
 					t.Errorf("%d attempts, %v, %s after %v; want %d", s.Count(get), err, reasonOf(err), took, row.attempts)
 				}
-				synctest.Wait() // SetMode alone may have ended the call, before the reload
+				synctest.Wait() // the switch alone may have ended the call, before the reload
 				if p := s.retrier.State(); p.Mode != row.reading || p.Switches[0].Mode != row.set {
 					t.Errorf("%+v; want %v", p, row.reading)
 				}
@@ -290,13 +290,13 @@ func TestSetMode_Reload(t *testing.T) {
 	}
 }
 
-func TestSetMode_Errors(t *testing.T) {
+func TestMode_Errors(t *testing.T) {
 	type change struct{ from, to interceptor.Switch }
 	var told []change
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		for _, m := range []policy.Mode{0, 4, 255} {
-			if err := s.retrier.SetMode(m); err == nil || !strings.Contains(err.Error(), "must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff") {
-				t.Errorf("SetMode(%d) = %v", uint8(m), err)
+		for _, m := range []policy.Mode{4, 255} {
+			if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err == nil || !strings.Contains(err.Error(), "must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff") {
+				t.Errorf("Switch(%d) = %v", uint8(m), err)
 			}
 		}
 		for _, m := range []policy.Mode{policy.ModeEnforce, policy.ModeOff, policy.ModeOff, policy.ModeObserve} {
@@ -311,7 +311,7 @@ func TestSetMode_Errors(t *testing.T) {
 }
 
 // Modes and files change while calls of all kinds run. When it is over, OFF holds.
-func TestSetMode_Race(t *testing.T) {
+func TestMode_Race(t *testing.T) {
 	again := plain()
 	again.Budget, again.PerAttemptTimeout = "", 30*ms
 	play(t, config(again), func(t *testing.T, s scene) {

@@ -4,14 +4,12 @@
 package interceptor
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/stats"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/lease"
 	"github.com/stagger-go/stagger/policy"
@@ -20,25 +18,8 @@ import (
 // Option configures a [Retrier].
 type Option func(*Retrier) error
 
-// WithMaxAttempts sets the cap over the policies' maxAttempts, in place of the policy file's maxAttemptsLimit. A policy
-// that wants more is cut to it, with a warning. n is at least 1, which switches retries off; the default is 5.
-func WithMaxAttempts(n int) Option {
-	return func(r *Retrier) error {
-		if n < 1 {
-			return fmt.Errorf("interceptor: WithMaxAttempts(%d): must be at least 1", n)
-		}
-		r.maxAttempts = n
-		return nil
-	}
-}
-
 // attemptLimit is the cap over the policies' maxAttempts, whatever source they come from.
-func (r *Retrier) attemptLimit() int { return r.limitOf(r.rules.Load().set) }
-
-// limitOf is the attemptLimit while the Retrier follows a set.
-func (r *Retrier) limitOf(set *decision.Set) int {
-	return cmp.Or(r.maxAttempts, set.Config().MaxAttemptsLimit)
-}
+func (r *Retrier) attemptLimit() int { return r.rules.Load().set.Config().MaxAttemptsLimit }
 
 // WithObserver tells o what happens to calls. It may be given more than once; observers are told
 // in the order in which they were given. [Retrier.Observe] adds more later.

@@ -129,7 +129,7 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
-func TestWithMaxAttempts(t *testing.T) {
+func TestMaxAttemptsLimit(t *testing.T) {
 	eight := plain()
 	eight.MaxAttempts = 8
 	play(t, config(eight), func(t *testing.T, s scene) {
@@ -142,16 +142,7 @@ func TestWithMaxAttempts(t *testing.T) {
 			t.Errorf("warnings %v; want one of the cut", got)
 		}
 	})
-	t.Run("WithMaxAttempts", func(t *testing.T) {
-		play(t, config(eight), func(t *testing.T, s scene) {
-			s.On(get, down())
-			_, _ = s.call(t.Context(), get)
-			if got := s.Count(get); got != 8 || strings.Contains(strings.Join(texts(s.retrier.State().Warnings), ""), "cut") {
-				t.Errorf("%d attempts, warnings %v; want 8 and none of a cut", got, s.retrier.State().Warnings)
-			}
-		}, interceptor.WithMaxAttempts(10))
-	})
-	t.Run("maxAttemptsLimit", func(t *testing.T) {
+	t.Run("in the file", func(t *testing.T) {
 		limited := config(eight)
 		limited.MaxAttemptsLimit = 6
 		play(t, limited, func(t *testing.T, s scene) {
@@ -163,17 +154,6 @@ func TestWithMaxAttempts(t *testing.T) {
 				t.Errorf("%d attempts; want 6, and after a reload 5", got)
 			}
 		})
-	})
-	t.Run("both", func(t *testing.T) {
-		limited := config(eight)
-		limited.MaxAttemptsLimit = 6
-		play(t, limited, func(t *testing.T, s scene) {
-			s.On(get, down())
-			_, _ = s.call(t.Context(), get)
-			if got := s.Count(get); got != 7 || s.retrier.State().MaxAttempts != 7 {
-				t.Errorf("%d attempts, limit %d; want the option's 7", got, s.retrier.State().MaxAttempts)
-			}
-		}, interceptor.WithMaxAttempts(7))
 	})
 }
 
@@ -189,7 +169,6 @@ func TestOption_BadInput(t *testing.T) {
 	t.Parallel()
 	set := mustSet(t, policy.Config{})
 	for want, option := range map[string]interceptor.Option{
-		"interceptor: WithMaxAttempts(0): must be at least 1":                                          interceptor.WithMaxAttempts(0),
 		"interceptor: WithRandom(nil): must be a function":                                             interceptor.WithRandom(nil),
 		`interceptor: WithBudget("orders", nil): must be a budget; for no limit give budget.Unlimited`: interceptor.WithBudget("orders", nil),
 	} {

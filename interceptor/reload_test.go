@@ -156,7 +156,7 @@ func TestReload_Event(t *testing.T) {
 		if p := got.Policies.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
 			t.Errorf("%+v", got.Policies.Policies())
 		}
-		if got.Since != time.Now() || got.MaxAttempts != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
+		if got.Since != time.Now() || got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
 			got.Mode != policy.ModeEnforce || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}

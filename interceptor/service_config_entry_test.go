@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -31,7 +30,7 @@ func TestServiceConfigEntry_ListsOK(t *testing.T) {
 }
 
 func TestServiceConfigEntry_MaxAttempts(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playLive(t, mustSet(t, policy.Config{MaxAttemptsLimit: 3}), func(t *testing.T, s scene) {
 		s.Default(down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
@@ -39,5 +38,5 @@ func TestServiceConfigEntry_MaxAttempts(t *testing.T) {
 		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "4: maxAttempts is cut to 3") {
 			t.Errorf("warned: %s", s.warnings)
 		}
-	}, interceptor.WithMaxAttempts(3))
+	})
 }

@@ -93,8 +93,8 @@ func (counted) State(time.Time) budget.State {
 // What a reading says of the policies is all of the same ones, though they change meanwhile.
 func TestState_Reload(t *testing.T) {
 	var sets []*policy.Set
-	for _, n := range []int{3, 7} {
-		set, err := policy.NewSet(policy.Config{MaxAttemptsLimit: n})
+	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve} {
+		set, err := policy.NewSet(policy.Config{Mode: mode})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,8 +114,8 @@ func TestState_Reload(t *testing.T) {
 		over.Store(true)
 	})
 	for !over.Load() {
-		if s := r.State(); s.MaxAttempts != s.Policies.Config().MaxAttemptsLimit {
-			t.Fatalf("%d attempts, but the policies say %d", s.MaxAttempts, s.Policies.Config().MaxAttemptsLimit)
+		if s := r.State(); s.Mode != s.Policies.Config().Mode {
+			t.Fatalf("%v, but the policies say %v", s.Mode, s.Policies.Config().Mode)
 		}
 	}
 }

@@ -26,9 +26,6 @@ import (
 func singles() map[string]func() (policy.Config, []interceptor.Option) {
 	return map[string]func() (policy.Config, []interceptor.Option){
 		"no policy": func() (policy.Config, []interceptor.Option) { return policy.Config{}, nil },
-		"by the Retrier": func() (policy.Config, []interceptor.Option) {
-			return config(plain()), []interceptor.Option{interceptor.WithMaxAttempts(1)}
-		},
 		"mode OFF": func() (policy.Config, []interceptor.Option) {
 			c := config(plain())
 			c.Mode = policy.ModeOff

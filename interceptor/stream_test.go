@@ -483,7 +483,7 @@ func failing() testserver.Step { return testserver.Play(testserver.Receive(1)).T
 
 // Nothing is kept where nothing may follow, but that is not why nothing follows.
 func TestStream_OneAttemptExhausted(t *testing.T) {
-	for name, options := range map[string][]interceptor.Option{"by policy": nil, "by the Retrier": {interceptor.WithMaxAttempts(1)}} {
+	for name, options := range map[string][]grpc.CallOption{"by policy": nil, "by the call": {interceptor.MaxAttempts(1)}} {
 		t.Run(name, func(t *testing.T) {
 			c := policy.Config{}
 			if options != nil {
@@ -491,7 +491,7 @@ func TestStream_OneAttemptExhausted(t *testing.T) {
 			}
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
-				stream := s.open(t, t.Context(), bidiStream)
+				stream := s.open(t, t.Context(), bidiStream, options...)
 				send(t, stream, "a")
 				if got := s.retrier.Replayed(); got != 0 {
 					t.Errorf("%d bytes are kept", got)
@@ -501,7 +501,7 @@ func TestStream_OneAttemptExhausted(t *testing.T) {
 				if e == nil || e.Reason == policy.ReasonCommitted || e.Commit != "" || status.Code(err) != codes.Unavailable {
 					t.Errorf("%v, %+v", err, e)
 				}
-			}, options...)
+			})
 		})
 	}
 }

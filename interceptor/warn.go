@@ -110,7 +110,7 @@ const (
 	inSequence = "attempts don't run in parallel: stagger doesn't know how to make " +
 		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
 	// allowsMore says how to raise the cap over maxAttempts.
-	allowsMore = "maxAttemptsLimit in the policy file, or interceptor.WithMaxAttempts, allows more"
+	allowsMore = "maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"
 )
 
 // warnings are those of a set that the Retrier follows.
@@ -121,7 +121,7 @@ func (r *Retrier) warnings(set *decision.Set) []policy.Diagnostic {
 // cuts are the warnings about policies that want more attempts than the Retrier allows.
 func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 	for _, p := range set.Policies() {
-		if most := r.limitOf(set); p.MaxAttempts() > most {
+		if most := set.Config().MaxAttemptsLimit; p.MaxAttempts() > most {
 			warnings = append(warnings, policy.Diagnostic{
 				Severity: policy.SeverityWarning,
 

@@ -63,7 +63,7 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := retrier.SetMode(mode); err != nil {
+		if err := retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
 			t.Fatal(err)
 		}
 		srv := testserver.Start(t)

@@ -24,9 +24,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// maxExplained is how many attempts of a call are explained.
-const maxExplained = 100
-
 // form is what is asked, as it was typed.
 type form struct {
 	Retrier, Method, Code, Latency, Deadline, Pushback, Succeed, Cancel, Close string
@@ -105,11 +102,8 @@ func (p *page) answer(q url.Values) (explain.Answer, error) {
 		return explain.Answer{}, requestError{err}
 	}
 	is := p.retriers[r].State()
-	question.MaxAttempts = min(is.MaxAttempts, maxExplained)
+	question.MaxAttempts = is.Policies.Config().MaxAttemptsLimit
 	set := decision.Compile(is.Policies)
-	if entry := set.Lookup(question.Method); entry != nil && min(entry.MaxAttempts(), is.MaxAttempts) > maxExplained {
-		return explain.Answer{}, fmt.Errorf("%s may have %d attempts; at most %d are explained", question.Method, min(entry.MaxAttempts(), is.MaxAttempts), maxExplained)
-	}
 	level := func(method string) string { return explain.Level(method, protoregistry.GlobalFiles) }
 	return explain.Explain(set, level, question, explain.Draw(1)), nil
 }

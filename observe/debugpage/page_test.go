@@ -65,11 +65,11 @@ func TestPageModes(t *testing.T) {
 		h := Handler(s.retrier)
 		s.Default(down())
 		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
-			if err := s.retrier.SetMode(mode); err != nil {
+			if err := s.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
 				t.Fatal(err)
 			}
 			_ = s.call(t, getOrder)
-			wants(t, get(h, "").Body.String(), "<dd>"+mode.String()+"; Retrier.SetMode has set "+mode.String()+"</dd>")
+			wants(t, get(h, "").Body.String(), "<dd>"+mode.String()+"; Retrier.Switch has set "+mode.String()+"</dd>")
 		}
 		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE<", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
@@ -120,13 +120,13 @@ func TestPageJSON(t *testing.T) {
 	})
 }
 
-// The page says what the file, its entries and SetMode say of the mode.
+// The page says what the file, its entries and Retrier.Switch say of the mode.
 func TestPagePolicyModes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
 		h := Handler(s.retrier)
-		if page := get(h, "").Body.String(); strings.Contains(page, "SetMode") || strings.Contains(page, "of the calls") {
+		if page := get(h, "").Body.String(); strings.Contains(page, "Switch has") || strings.Contains(page, "of the calls") {
 			t.Errorf("all is as usual:\n%s", page)
 		}
 		observing := strings.Replace("mode: OBSERVE\npercent: 50\n"+file, "retryPolicy: {maxAttempts: 3", "mode: OFF\n  retryPolicy: {maxAttempts: 3", 1)
@@ -138,10 +138,10 @@ func TestPagePolicyModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		wants(t, get(h, "").Body.String(), "<dd>OBSERVE; the file's is for 50 % of the calls</dd>", "<dd>/acme.orders.v1.OrderService/: OFF, 50 %</dd>")
-		if err := s.retrier.SetMode(policy.ModeOff); err != nil {
+		if err := s.retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}); err != nil {
 			t.Fatal(err)
 		}
-		wants(t, get(h, "").Body.String(), "<dd>OFF; Retrier.SetMode has set OFF; ")
+		wants(t, get(h, "").Body.String(), "<dd>OFF; Retrier.Switch has set OFF; ")
 	})
 }
 

@@ -39,7 +39,7 @@ type policyState struct {
 	Hash     string    `json:"hash"`
 	Since    time.Time `json:"since"`
 	Mode     string    `json:"mode"`
-	SetMode  string    `json:"setMode"` // what Retrier.SetMode has set; the mode is the stricter of this and the file's
+	SetMode  string    `json:"setMode"` // what Retrier.Switch has set; the mode is the stricter of this and the file's
 	Percent  float64   `json:"percent"` // of the calls, that the file's mode is for; the others are OFF
 	Entries  []string  `json:"entries"` // whose mode or percentage is another than the file's, and services and percentages set by hand
 	Warnings []string  `json:"warnings"`

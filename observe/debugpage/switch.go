@@ -128,6 +128,9 @@ func switchOf(form url.Values) (interceptor.Switch, error) {
 		if to.Percent, err = strconv.ParseFloat(percent, 64); err != nil {
 			return to, fmt.Errorf("percent %.100q: must be 0 to 100", percent)
 		}
+		if to.Percent == 0 { // which stands for 100 in Go
+			to.Mode = policy.ModeOff
+		}
 	}
 	to.Service = strings.TrimSpace(form.Get("service"))
 	return to, nil

@@ -54,6 +54,8 @@ func TestSwitch(t *testing.T) {
 		{"mode=enforce&percent=5&service=", "[ENFORCE for 5 %]", " from OFF to ENFORCE for 5 %"},
 		{"mode=OBSERVE&service=acme.Orders", "[ENFORCE for 5 % OBSERVE]", "acme.Orders from ENFORCE to OBSERVE"},
 		{"mode=ENFORCE", "[ENFORCE OBSERVE]", " from ENFORCE for 5 % to ENFORCE"},
+		{"mode=ENFORCE&percent=0", "[OFF OBSERVE]", " from ENFORCE to OFF"},
+		{"mode=ENFORCE", "[ENFORCE OBSERVE]", " from OFF to ENFORCE"},
 		{"mode=ENFORCE&percent=100&service=acme.Orders", "[ENFORCE]", "acme.Orders from OBSERVE to ENFORCE"},
 	} {
 		told = nil
@@ -96,7 +98,7 @@ func TestSwitch_Reload(t *testing.T) {
 	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 5}); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, get(Handler(r), "").Body.String(), "Retrier.SetMode has set OFF", "<dd>acme.Orders: ENFORCE for 5 %, set by hand</dd>")
+	wants(t, get(Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.Orders: ENFORCE for 5 %, set by hand</dd>")
 	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 100}); err != nil {
 		t.Fatal(err)
 	}

@@ -276,7 +276,7 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 func TestMetricsOfModes(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		set := func(m policy.Mode) {
-			if err := s.retrier.SetMode(m); err != nil {
+			if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err != nil {
 				t.Fatal(err)
 			}
 		}

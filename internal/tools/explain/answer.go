@@ -210,7 +210,7 @@ func (a *Answer) attempts() string {
 	case n == 1:
 		return "1: the entry has no retryPolicy or hedgingPolicy"
 	case n > a.MaxAttempts:
-		return fmt.Sprintf("%d, cut to %d; maxAttemptsLimit or interceptor.WithMaxAttempts allows more", n, a.MaxAttempts)
+		return fmt.Sprintf("%d, cut to %d; maxAttemptsLimit allows more", n, a.MaxAttempts)
 	case a.Policy.Hedge() != nil && a.Alone:
 		return fmt.Sprintf("%d, one after the other: calls whose client sends a stream are not hedged", n)
 	case a.Policy.Hedge() != nil:

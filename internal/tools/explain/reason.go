@@ -173,7 +173,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonModeOff,
 			Means:  "The [mode](modes.md) of the Retrier, the policy file or the method's entry lets no other attempt be sent, or a percentage leaves the call out. With `mode=\"OBSERVE\"`, another attempt would have followed.",
 			LookAt: "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: who switched retries off, and why. `stagger explain` shows the modes of the file.",
-			Change: "`mode` and `percent` in the policy file, or what `Retrier.SetMode` set. The strictest of all these applies.",
+			Change: "`mode` and `percent` in the policy file, or what `Retrier.Switch` set. The strictest of all these applies.",
 			DoNot:  "Switch back on at full rate after a long outage: begin with a `percent`.",
 		},
 	})

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -130,7 +131,7 @@ func (s *storm) play(t *testing.T) string {
 	var found []string
 	synctest.Test(t, func(t *testing.T) {
 		w := s.start(t)
-		if err := w.retrier.SetMode(s.mode); err != nil {
+		if err := w.retrier.Switch(interceptor.Switch{Mode: s.mode}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // then calls that hang are found

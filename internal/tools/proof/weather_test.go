@@ -91,7 +91,7 @@ func (w *weather) rage(ctx context.Context, t *testing.T) {
 			w.add("reload: %v", err)
 		}
 		mode := []policy.Mode{w.mode, policy.ModeObserve, w.mode, policy.ModeOff}[round%4]
-		if err := w.retrier.SetMode(mode); err != nil {
+		if err := w.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
 			w.add("mode: %v", err)
 		}
 		select {
@@ -132,7 +132,7 @@ func (w *weather) check(t *testing.T) {
 
 // checkMemory sees that all memory for replay has been given back: a stream that needs nearly all of it is retried.
 func (w *weather) checkMemory() {
-	if err := w.retrier.SetMode(policy.ModeEnforce); err != nil {
+	if err := w.retrier.Switch(interceptor.Switch{Mode: policy.ModeEnforce}); err != nil {
 		w.add("mode: %v", err)
 	}
 	p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{

@@ -145,7 +145,7 @@ func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *buf
 		if retrier, err = interceptor.New(set, options...); err != nil {
 			t.Fatal(err)
 		}
-		if err := retrier.SetMode(w.mode); err != nil {
+		if err := retrier.Switch(interceptor.Switch{Mode: w.mode}); err != nil {
 			t.Fatal(err)
 		}
 		opts, builder = append(opts, retrier.DialOptions()...), retrier.Resolver

@@ -96,7 +96,7 @@ type Call struct {
 	Work        float64 // a worker takes so many times the service's time; 0: 1
 	Connections int     // of each process, each of which goes round the backends; 0: 1
 	Clients     int     // of a service: processes that share budgets; 0: one for each backend
-	Attempts    int     // cap over the policies' maxAttempts, as interceptor.WithMaxAttempts; 0: the file's maxAttemptsLimit
+	Attempts    int     // cap over the policies' maxAttempts, as maxAttemptsLimit; 0: the file's maxAttemptsLimit
 	Delay       *Distribution
 	Loss        float64 // part of the messages that never arrive
 }

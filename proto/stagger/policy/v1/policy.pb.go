@@ -997,13 +997,12 @@ type PolicyFile struct {
 	// that does not say so itself, and for methods without an entry. ALLOW when absent.
 	TransparentRetry TransparentRetry `protobuf:"varint,1004,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
 	// stagger. What becomes of the extra attempts that policies decide on, from any source: this file, APIs, service
-	// configs and calls. Of this, an entry's own mode and Retrier.SetMode the strictest holds.
+	// configs and calls. Of this, an entry's own mode and Retrier.Switch the strictest holds.
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The share of the calls that the mode is for, in percent, drawn for each call; the others are OFF, and earn
 	// nothing. Of this and an entry's own the smaller holds. 0 to 100, at most four decimals; 100 when absent.
 	Percent *float64 `protobuf:"fixed64,1006,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. The cap over maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
-	// interceptor.WithMaxAttempts wins.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
 	// stagger. Policies that entries refer to by their names, so that thirty services share one text. Clients that don't
 	// know them make one attempt for such entries.
@@ -1280,7 +1279,7 @@ type MethodConfig struct {
 	// stagger. Whether gRPC may send calls of these methods once more by itself, as far as nobody declared them
 	// safe. Absent: as the file says at its top.
 	TransparentRetry TransparentRetry `protobuf:"varint,1003,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
-	// stagger. What becomes of the extra attempts of these methods. Of this, the file's mode and Retrier.SetMode the
+	// stagger. What becomes of the extra attempts of these methods. Of this, the file's mode and Retrier.Switch the
 	// strictest holds, for calls with a policy of their own (interceptor.Policy) too.
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The share of the calls that the mode is for, as at the top of the file.
