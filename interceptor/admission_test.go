@@ -276,7 +276,7 @@ func TestAdmission_Chain(t *testing.T) {
 	play(t, admitting(), func(t *testing.T, s scene) {
 		c := s.gather(t, 3)
 		defer c.leave()
-		middle := testserver.Start(t, testserver.ServerOptions(grpc.ChainStreamInterceptor(s.retrier.StreamServer())))
+		middle := testserver.Start(t, testserver.ServerOptions(s.retrier.ServerOptions()...))
 		middle.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 			_, err := s.call(ctx, get)
 			return testserver.Fail(status.Code(err), status.Convert(err).Message())

@@ -24,14 +24,21 @@ type inboundCall struct {
 
 type inboundKey struct{}
 
-// UnaryServer returns the interceptor for the server of a service that is also a client: when a call
-// that was made in the context of an incoming one has given up after its retries, or since it cannot connect, and the
-// incoming one fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6). Every gRPC
-// client then leaves its own retries, so that the layers of a chain do not multiply.
+// ServerOptions returns what grpc.NewServer needs for a service that is also a client, as [Retrier.DialOptions] does for
+// clients: when a call that was made in the context of an incoming one has given up after its retries, or since it cannot
+// connect, and the incoming one fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6).
+// Every gRPC client then leaves its own retries, so that the layers of a chain do not multiply.
 //
-// It serves the calls of any Retrier, and costs one value in the context. Options have it refuse calls, and read their
-// criticality.
-func (r *Retrier) UnaryServer(options ...ServerOption) grpc.UnaryServerInterceptor {
+//	grpc.NewServer(retrier.ServerOptions()...)
+//
+// They serve the calls of any Retrier, and cost one value in the context. Options have them refuse calls, and read their
+// criticality. They are chained: interceptors of options before these run before them, those of options after these
+// after them.
+func (r *Retrier) ServerOptions(options ...ServerOption) []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unaryServer(options)), grpc.ChainStreamInterceptor(r.streamServer(options))}
+}
+
+func (r *Retrier) unaryServer(options []ServerOption) grpc.UnaryServerInterceptor {
 	s := newServer(options)
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
 		in := new(inboundCall)
@@ -49,16 +56,7 @@ func (r *Retrier) UnaryServer(options ...ServerOption) grpc.UnaryServerIntercept
 	}
 }
 
-// ServerOptions returns what grpc.NewServer needs, as [Retrier.DialOptions] does for clients: [Retrier.UnaryServer] and
-// [Retrier.StreamServer], which are chained with the interceptors of other options.
-//
-//	grpc.NewServer(retrier.ServerOptions()...)
-func (r *Retrier) ServerOptions(options ...ServerOption) []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(r.UnaryServer(options...)), grpc.ChainStreamInterceptor(r.StreamServer(options...))}
-}
-
-// StreamServer is [Retrier.UnaryServer] for streams.
-func (r *Retrier) StreamServer(options ...ServerOption) grpc.StreamServerInterceptor {
+func (r *Retrier) streamServer(options []ServerOption) grpc.StreamServerInterceptor {
 	s := newServer(options)
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		in := new(inboundCall)

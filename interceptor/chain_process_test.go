@@ -98,7 +98,7 @@ func startMiddle(t *testing.T, last string, guard bool) *testserver.Server {
 		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, checked) }),
 	}
 	if guard {
-		options = append(options, testserver.ServerOptions(grpc.ChainUnaryInterceptor(r.UnaryServer())))
+		options = append(options, testserver.ServerOptions(r.ServerOptions()...))
 	}
 	return testserver.Start(t, options...)
 }

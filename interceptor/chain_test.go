@@ -149,7 +149,7 @@ func TestChain_OneAttempt(t *testing.T) {
 		lower.Default(down())
 		once := mustNew(t, mustSet(t, config(plain())), quiet)
 		conn := lower.Dial(t, once.DialOptions()...)
-		upper := testserver.Start(t, testserver.Name("upper"), testserver.ServerOptions(grpc.ChainStreamInterceptor(once.StreamServer())))
+		upper := testserver.Start(t, testserver.Name("upper"), testserver.ServerOptions(once.ServerOptions()...))
 		upper.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 			err := conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.MaxAttempts(1))
 			return testserver.FailStatus(status.Convert(err))
@@ -211,14 +211,11 @@ func (c chain) dial(t *testing.T, name string, to *testserver.Server) *grpc.Clie
 // serve starts a service that answers every call with what the next one answers.
 func (c chain) serve(t *testing.T, name string, next *grpc.ClientConn) *testserver.Server {
 	t.Helper()
-	var guard grpc.ServerOption = grpc.EmptyServerOption{}
 	options := []testserver.Option{testserver.Name(name + " of " + t.Name())}
 	if strings.Contains(c.guards, name) {
 		r := mustNew(t, mustSet(t, policy.Config{}))
-		guard = grpc.ChainUnaryInterceptor(r.UnaryServer())
-		options = append(options, testserver.ServerOptions(grpc.ChainStreamInterceptor(r.StreamServer())))
+		options = append(options, testserver.ServerOptions(r.ServerOptions()...))
 	}
-	options = append(options, testserver.ServerOptions(guard))
 	if c.unary {
 		return testserver.Start(t, append(options, testserver.Register(unaryOrders(func(ctx context.Context) error {
 			return ask(ctx, next, true)
@@ -427,7 +424,7 @@ func TestChain_BudgetsAlone(t *testing.T) {
 func TestChain_LeftToCaller(t *testing.T) {
 	play(t, config(three(policy.ChainSuppress)), func(t *testing.T, s scene) {
 		s.On(get, down())
-		srv := testserver.Start(t, testserver.ServerOptions(grpc.ChainStreamInterceptor(s.retrier.StreamServer())))
+		srv := testserver.Start(t, testserver.ServerOptions(s.retrier.ServerOptions()...))
 		srv.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 			return answer(ask(ctx, s.conn, false))
 		}))

@@ -171,7 +171,7 @@ func TestCriticality_Chain(t *testing.T) {
 				if row.reads {
 					options = append(options, interceptor.IncomingCriticality(0))
 				}
-				middle := testserver.Start(t, testserver.Name("middle of "+t.Name()), testserver.ServerOptions(grpc.ChainStreamInterceptor(s.retrier.StreamServer(options...))))
+				middle := testserver.Start(t, testserver.Name("middle of "+t.Name()), testserver.ServerOptions(s.retrier.ServerOptions(options...)...))
 				middle.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 					if row.copies {
 						md, _ := metadata.FromIncomingContext(ctx)

@@ -64,7 +64,12 @@ func ExampleRetrier_Switch() {
 		fmt.Println(err)
 		return
 	}
-	off := func() error { return retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}) }
+	off := func() error {
+		if err := retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}); err != nil {
+			return err
+		}
+		return nil
+	}
 	conn, end := dial(2, retrier.DialOptions()...)
 	defer end()
 

@@ -49,3 +49,6 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}
 }
+
+// UnaryServer is the interceptor of ServerOptions for unary calls.
+func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return r.unaryServer(nil) }

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -66,7 +65,7 @@ func (r *inboundRestart) play(t *testing.T, share float64, deadline, away time.D
 	retrier := mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet)
 	retrier.SetInboundShare(share)
 	below := last.Dial(t, retrier.DialOptions()...)
-	middle := testserver.Start(t, testserver.Name("middle"), testserver.ServerOptions(grpc.ChainUnaryInterceptor(retrier.UnaryServer())),
+	middle := testserver.Start(t, testserver.Name("middle"), testserver.ServerOptions(retrier.ServerOptions()...),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, below, true) })))
 	conn := middle.Dial(t)
 	below.Connect()

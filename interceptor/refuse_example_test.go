@@ -47,8 +47,8 @@ func ExampleRefuse() {
 	}
 	w := make(workers, 2)
 	w <- struct{}{} // one of them is busy
-	server, err := testserver.New(testserver.ServerOptions(grpc.ChainStreamInterceptor(
-		retrier.StreamServer(interceptor.IncomingCriticality(policy.CriticalityDefault), interceptor.Refuse(w.take)))))
+	options := retrier.ServerOptions(interceptor.IncomingCriticality(policy.CriticalityDefault), interceptor.Refuse(w.take))
+	server, err := testserver.New(testserver.ServerOptions(options...))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -116,7 +116,7 @@ func TestRefuse_Search(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				f := &fates{seed: seed, ran: map[string]int{}}
 				server := testserver.Start(t, testserver.Name("fates of "+t.Name()), testserver.ServerOptions(
-					grpc.ChainStreamInterceptor(s.retrier.StreamServer(interceptor.Refuse(f.take)))))
+					s.retrier.ServerOptions(interceptor.Refuse(f.take))...))
 				server.Default(testserver.Func(f.handle))
 				conn := server.Dial(t, s.retrier.DialOptions()...)
 				var running sync.WaitGroup

@@ -276,7 +276,7 @@ func TestRefuse_ProxyThatRetries(t *testing.T) {
 					return nil, nil
 				}
 				server := testserver.Start(t, testserver.Name("server of "+t.Name()), testserver.ServerOptions(
-					grpc.ChainStreamInterceptor(s.retrier.StreamServer(interceptor.Refuse(take)))))
+					s.retrier.ServerOptions(interceptor.Refuse(take))...))
 				server.Default(testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					charged.Add(1)
 					return down()

@@ -69,7 +69,7 @@ func serveOrders(stock string) error {
 	if err != nil {
 		return err
 	}
-	server, err := testserver.New(testserver.TCP(), testserver.Keep(0), testserver.ServerOptions(grpc.ChainStreamInterceptor(c.retrier.StreamServer())))
+	server, err := testserver.New(testserver.TCP(), testserver.Keep(0), testserver.ServerOptions(c.retrier.ServerOptions()...))
 	if err != nil {
 		return err
 	}

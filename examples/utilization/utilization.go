@@ -8,6 +8,7 @@ package utilization
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -61,8 +62,9 @@ func (w *Workers) report(ctx context.Context, request any, _ *grpc.UnaryServerIn
 // call has its worker when its report is made. Callers are believed that their calls are CRITICAL up to highest; strangers
 // should be up to policy.CriticalityDefault.
 func (w *Workers) ServerOptions(r *interceptor.Retrier, highest policy.Criticality) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		orca.CallMetricsServerOption(nil),
-		grpc.ChainUnaryInterceptor(r.UnaryServer(interceptor.IncomingCriticality(highest), interceptor.Refuse(w.take)), w.report),
-	}
+	return slices.Concat(
+		[]grpc.ServerOption{orca.CallMetricsServerOption(nil)},
+		r.ServerOptions(interceptor.IncomingCriticality(highest), interceptor.Refuse(w.take)),
+		[]grpc.ServerOption{grpc.ChainUnaryInterceptor(w.report)},
+	)
 }

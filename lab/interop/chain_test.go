@@ -55,7 +55,7 @@ func TestChain(t *testing.T) {
 				below := dial(t, bottom.address, r.DialOptions()...)
 				var opts []grpc.ServerOption
 				if guarded {
-					opts = append(opts, grpc.StreamInterceptor(r.StreamServer()))
+					opts = r.ServerOptions()
 				}
 				middle := startHop(t, func(stream grpc.ServerStream) error {
 					m := new(emptypb.Empty)
@@ -77,7 +77,7 @@ func TestChain(t *testing.T) {
 				}
 				guard := "none"
 				if guarded {
-					guard = "`Retrier.StreamServer`"
+					guard = "`Retrier.ServerOptions`"
 				}
 				shown.rows = append(shown.rows, []string{
 					c.name, guard, strconv.FormatInt(middle.requests.Load(), 10), strconv.FormatInt(bottom.requests.Load(), 10),

@@ -106,7 +106,7 @@ func admitting(s storm, seed uint64, refused *atomic.Int64, more ...string) (out
 	if err != nil {
 		return outage.Options{}, err
 	}
-	return outage.Options{Dial: retrier.DialOptions(), Server: []grpc.ServerOption{grpc.ChainStreamInterceptor(retrier.StreamServer())}}, nil
+	return outage.Options{Dial: retrier.DialOptions(), Server: retrier.ServerOptions()}, nil
 }
 
 // admissionStorms are the storms with the targets of admission. In those that are no overload, it refuses next to nothing.

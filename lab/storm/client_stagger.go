@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/outage"
@@ -44,7 +43,7 @@ func stagger(s storm, retries where, seed uint64) (outage.Options, error) {
 		return outage.Options{}, err
 	}
 	// The testserver serves its methods as streams.
-	return outage.Options{Dial: retrier.DialOptions(), Server: []grpc.ServerOption{grpc.ChainStreamInterceptor(retrier.StreamServer())}}, nil
+	return outage.Options{Dial: retrier.DialOptions(), Server: retrier.ServerOptions()}, nil
 }
 
 // seeded is a source of jitter that repeats, as far as the calls come in the same order. Each process has its own.

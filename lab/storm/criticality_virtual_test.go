@@ -114,8 +114,8 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 				t.Fatal(err)
 			}
 			if server == nil {
-				server = testserver.Start(t, testserver.Keep(0), testserver.ServerOptions(grpc.ChainStreamInterceptor(retrier.StreamServer(
-					interceptor.IncomingCriticality(policy.CriticalityCritical), interceptor.Refuse(make(floor, mixedWorkers).take(m.sheds, requests))))))
+				server = testserver.Start(t, testserver.Keep(0), testserver.ServerOptions(retrier.ServerOptions(
+					interceptor.IncomingCriticality(policy.CriticalityCritical), interceptor.Refuse(make(floor, mixedWorkers).take(m.sheds, requests)))...))
 				server.Default(testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					return testserver.OK(&emptypb.Empty{}).Delay(random.around(float64(mixedTime)))
 				}))
