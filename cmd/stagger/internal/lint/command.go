@@ -28,18 +28,25 @@ advice about methods that gRPC clients without stagger would retry, and stagger 
 not. With --depth lint also shows how often a chain of so many services, each with this
 policy, may call the last of them.
 
+With --against OLD, lint also warns of what became laxer than in an older file: more
+attempts, more codes, shorter waits, hedges, methods declared safe, a budget that is
+larger or gone. OLD is that file, or a folder that has the old files by the same paths,
+such as a checkout of the main branch. What became stricter is not listed.
+
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.
 
 A file that cannot be read is one more error, and does not hide those of the others.
 
-The exit code is 0 if all files can be used, 1 if one has errors or cannot be read
-(or, with --strict, if there is advice), 2 if the command itself was not understood.`
+The exit code is 0 if all files can be used, 1 if one has errors or cannot be read (or,
+with --strict, if there is advice; with --against, if something became laxer), 2 if the
+command itself was not understood.`
 
 const examples = `  stagger lint retry.yaml
   stagger lint --strict --format github deploy/*.yaml   # in a workflow: marks the lines
   stagger lint --depth 3 retry.yaml                     # worst case of three layers
   stagger lint --descriptors image.binpb retry.yaml     # names the methods that are not safe
+  stagger lint --against main/retry.yaml retry.yaml     # what this change makes laxer
   kubectl get configmap retry -o jsonpath='{.data.retry\.yaml}' | stagger lint -`
 
 // Command is "stagger lint".
@@ -49,6 +56,7 @@ func Command() *cobra.Command {
 		strict bool
 		others bool
 		depth  int
+		old    string
 		images []string
 	)
 	c := &cobra.Command{
@@ -69,6 +77,11 @@ func Command() *cobra.Command {
 			}
 			for _, file := range files {
 				r := check(c, file, known, others)
+				if old != "" {
+					if err := r.against(c, old, file, len(files), known); err != nil {
+						return err
+					}
+				}
 				r.amplify(depth)
 				reports = append(reports, r)
 			}
@@ -82,6 +95,7 @@ func Command() *cobra.Command {
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
 	c.Flags().BoolVar(&others, "other-clients", false, "advise on gRPC clients without stagger that are given the file as it is")
 	c.Flags().IntVar(&depth, "depth", 0, "show what a chain of so many `layers` with this policy may do, 1 to 10")
+	c.Flags().StringVar(&old, "against", "", "fail if something is laxer than in this older `file`, or in the file of the same path in this folder")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.NoFileCompletions) // the flag is there
 	cli.DescriptorsFlag(c, &images)
 	return c
@@ -92,11 +106,19 @@ func judge(reports []report, strict bool) error {
 	for _, d := range all(reports) {
 		found[d.Severity]++
 	}
+	laxer := 0
+	for _, r := range reports {
+		laxer += r.laxer
+	}
 	switch errs := found[policy.SeverityError]; {
 	case errs == 1:
 		return errors.New("1 error")
 	case errs > 0:
 		return fmt.Errorf("%d errors", errs)
+	case laxer == 1:
+		return errors.New("1 change makes the policy laxer")
+	case laxer > 1:
+		return fmt.Errorf("%d changes make the policy laxer", laxer)
 	case strict && found[policy.SeverityWarning] > 0:
 		return errors.New("there is advice, and --strict is set")
 	default:

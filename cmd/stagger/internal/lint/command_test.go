@@ -48,14 +48,19 @@ func run(t *testing.T, text string, args ...string) (string, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	got, err := lintFiles(append(args, file)...)
+	return strings.ReplaceAll(got, file, "retry.yaml"), err
+}
+
+func lintFiles(args ...string) (string, error) {
 	var out strings.Builder
 	c := lint.Command()
-	c.SetArgs(append(args, file))
+	c.SetArgs(args)
 	c.SetOut(&out)
 	c.SetErr(&out)
 	c.SilenceUsage, c.SilenceErrors = true, true
 	err := c.Execute()
-	return strings.ReplaceAll(out.String(), file, "retry.yaml"), err
+	return out.String(), err
 }
 
 func TestLint(t *testing.T) {

@@ -21,6 +21,8 @@ type report struct {
 	file        string
 	diagnostics []policy.Diagnostic
 	set         *policy.Set // nil if it is refused
+	data        []byte
+	laxer       int // how many of the diagnostics say what became laxer
 }
 
 // check lints a file for the services of known, whatever is linked into this program.
@@ -31,6 +33,7 @@ func check(c *cobra.Command, file string, known cli.API, otherClients bool) repo
 		r.diagnostics = unreadable(err)
 		return r
 	}
+	r.data = data
 	r.diagnostics = policy.Lint(r.file, data, policy.LintOptions{Descriptors: known.Files(), OnlyDescriptors: true, OtherClients: otherClients})
 	if set, err := policy.Parse(r.file, data); err == nil {
 		r.set, _ = known.Join(set) // the diagnostics say what is wrong

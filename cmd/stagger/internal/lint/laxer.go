@@ -1,0 +1,324 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// terms is what a file allows the calls of a method.
+type terms struct {
+	set    *decision.Set
+	method string           // "/service/method", or a name of the file such as "/service/"
+	policy *decision.Policy // one attempt, if the file says nothing of the method
+}
+
+func termsOf(set *decision.Set, method string) terms {
+	t := terms{set, method, set.Lookup(method)}
+	if t.policy == nil {
+		t.policy = decision.New(policy.Spec{})
+	}
+	return t
+}
+
+func (t terms) attempts() int { return min(t.policy.MaxAttempts(), t.set.Config().MaxAttemptsLimit) }
+
+// enforced is of how many calls the extra attempts are sent, in percent.
+func (t terms) enforced() float64 { return enforced(t.policy) }
+
+func enforced(of interface {
+	Mode() policy.Mode
+	Percent() float64
+}) float64 {
+	if of.Mode() > policy.ModeEnforce {
+		return 0
+	}
+	return of.Percent()
+}
+
+// safety ranks who may declare a call safe to repeat: the key that says so, and what it says.
+func (t terms) safety() (rank int, key, text string) {
+	spec := t.policy.Spec()
+	switch {
+	case t.set.Safe(t.policy, t.method) && t.policy.Name().Method != "":
+		return 3, "name", "safe to repeat"
+	case t.set.Safe(t.policy, t.method):
+		return 3, "idempotency", "safe to repeat"
+	case spec.IdempotencyKey != "":
+		return 2, "idempotencyKey", "safe to repeat with a key"
+	case spec.Idempotency == policy.IdempotencyNone:
+		return 0, "idempotency", "not safe to repeat"
+	default:
+		return 1, "idempotency", "safe to repeat if the .proto says so"
+	}
+}
+
+// loosening is something that a policy allows now and did not before.
+type loosening struct {
+	key      string // under the entry: "retryPolicy.maxAttempts"
+	now, was string
+}
+
+// comparison collects what has become laxer for a method. What became stricter is passed over.
+type comparison struct {
+	was, now terms
+	found    []loosening
+}
+
+func (c *comparison) add(key string, now, was any) {
+	c.found = append(c.found, loosening{key, fmt.Sprint(now), fmt.Sprint(was)})
+}
+
+// more finds a number that has grown.
+func more[T cmp.Ordered](c *comparison, key string, was, now T) {
+	if now > was {
+		c.add(key, now, was)
+	}
+}
+
+// less finds a number that has shrunk.
+func less[T cmp.Ordered](c *comparison, key string, was, now T) {
+	if now < was {
+		c.add(key, now, was)
+	}
+}
+
+// longer finds a limit of time that has grown; 0 is none.
+func (c *comparison) longer(key string, was, now time.Duration) {
+	if was != 0 && (now == 0 || now > was) {
+		c.add(key, limit(now), limit(was))
+	}
+}
+
+// sooner finds a time after which attempts follow, and that has shrunk; 0 is never.
+func (c *comparison) sooner(key string, was, now time.Duration) {
+	if now != 0 && (was == 0 || now < was) {
+		c.add(key, limit(now), limit(was))
+	}
+}
+
+func limit(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return d.String()
+}
+
+// laxer compares what two files allow the calls of a method.
+func laxer(was, now terms) []loosening {
+	c := &comparison{was: was, now: now}
+	c.calls()
+	switch {
+	case now.attempts() < 2 || now.enforced() == 0:
+		return c.found
+	case was.attempts() < 2:
+		c.add(c.strategy(), "up to "+strconv.Itoa(now.attempts())+" attempts", "1 attempt")
+		return c.found
+	}
+	if was.enforced() < now.enforced() {
+		key := "mode"
+		if enforced(was.set) < enforced(now.set) {
+			key = inFile + key
+		}
+		c.add(key, percent(now.enforced()), percent(was.enforced()))
+	}
+	before, _, wasText := was.safety()
+	if after, key, text := now.safety(); after > before {
+		c.add(key, text, wasText)
+	}
+	c.attempts()
+	c.retries()
+	c.hedges()
+	c.budgets()
+	return c.found
+}
+
+func percent(p float64) string {
+	return "sent for " + strconv.FormatFloat(p, 'f', -1, 64) + " % of the calls"
+}
+
+// strategy is the key of the policy that sends attempts.
+func (c *comparison) strategy() string {
+	if c.now.policy.Hedge() != nil {
+		return "hedgingPolicy"
+	}
+	return "retryPolicy"
+}
+
+// calls compares what holds with and without retries.
+func (c *comparison) calls() {
+	was, now := c.was.policy, c.now.policy
+	c.longer("timeout", was.Spec().Timeout, now.Spec().Timeout)
+	switch strict := map[policy.Admission]int{policy.AdmissionRefuse: 2, policy.AdmissionAuto: 1}; {
+	case strict[now.Admission()] < strict[was.Admission()]:
+		c.add("admission", now.Admission(), was.Admission())
+	}
+	safe := c.now.set.Safe(now, c.now.method) || now.IdempotencyKey() != ""
+	if c.was.set.DeniesTransparentRetry(was, c.was.method) && !c.now.set.DeniesTransparentRetry(now, c.now.method) && !safe {
+		c.add("transparentRetry", policy.Allow, policy.Deny)
+	}
+	if c.was.set.DeniesRefusedRetry(was) && !c.now.set.DeniesRefusedRetry(now) && !safe {
+		c.add("refusedRetry", policy.Allow, policy.Deny)
+	}
+}
+
+// attempts compares what retries and hedges have in common.
+func (c *comparison) attempts() {
+	key, was, now := c.strategy()+".", c.was.policy, c.now.policy
+	more(c, key+"maxAttempts", c.was.attempts(), c.now.attempts())
+	more(c, key+"maxPushback", maxPushback(was), maxPushback(now))
+	less(c, key+"minAttemptTime", was.MinAttemptTime(), now.MinAttemptTime())
+	more(c, key+"maxConnectionWait", was.MaxConnectionWait(), now.MaxConnectionWait())
+	codesKey := key + "retryableStatusCodes"
+	if now.Hedge() != nil {
+		codesKey = key + "nonFatalStatusCodes"
+	}
+	if added := without(retried(now), retried(was)); len(added) > 0 {
+		c.add(codesKey, codename.List(added), "not listed")
+	}
+}
+
+func maxPushback(p *decision.Policy) time.Duration {
+	if h := p.Hedge(); h != nil {
+		return cmp.Or(h.MaxPushback, defaults.MaxPushback)
+	}
+	return cmp.Or(p.Spec().Retry.MaxPushback, defaults.MaxPushback)
+}
+
+func retried(p *decision.Policy) []codes.Code {
+	if p.Hedge() != nil {
+		return p.Hedge().NonFatal
+	}
+	return p.Spec().Retry.Codes
+}
+
+func without[T comparable](list, others []T) (rest []T) {
+	for _, v := range list {
+		if !slices.Contains(others, v) {
+			rest = append(rest, v)
+		}
+	}
+	return rest
+}
+
+// retries compares two policies that both retry.
+func (c *comparison) retries() {
+	was, now := c.was.policy.Spec().Retry, c.now.policy.Spec().Retry
+	if was == nil || now == nil {
+		return
+	}
+	const key = "retryPolicy."
+	c.backoff(key, was.Backoff, now.Backoff)
+	c.sooner(key+"perAttemptTimeout", was.PerAttemptTimeout, now.PerAttemptTimeout)
+	if was.CancelOnTimeout && !now.CancelOnTimeout && now.PerAttemptTimeout > 0 {
+		c.add(key+"onAttemptTimeout", "HEDGE", "RETRY")
+	}
+	if now.FirstRetryAtOnce && !was.FirstRetryAtOnce {
+		c.add(key+"firstRetry", "at once", "after its backoff")
+	}
+	if was.CommitOnHeaders && !now.CommitOnHeaders {
+		c.add(key+"commitOn", "SEEN", "HEADERS")
+	}
+	if max(now.Chain, policy.ChainAllow) < max(was.Chain, policy.ChainAllow) {
+		c.add(key+"chain", now.Chain, was.Chain)
+	}
+	for _, o := range now.Overrides {
+		if slices.Contains(now.Codes, o.As) && !slices.ContainsFunc(was.Overrides, func(old policy.CodeOverride) bool {
+			return old.As == o.As && old.Contains == o.Contains && old.Info == o.Info && len(without(o.Codes, old.Codes)) == 0
+		}) {
+			c.add(key+"codeOverrides", codename.List(o.Codes)+" counts as "+codename.Of(o.As), "not retried as that")
+		}
+	}
+	c.perCode(*was, *now)
+}
+
+func (c *comparison) backoff(key string, was, now policy.Backoff) {
+	less(c, key+"initialBackoff", was.Initial, now.Initial)
+	less(c, key+"maxBackoff", was.Max, now.Max)
+	less(c, key+"backoffMultiplier", was.Multiplier, now.Multiplier)
+	if now.Jitter == policy.JitterNone && was.Jitter != policy.JitterNone {
+		c.add(key+"jitter", now.Jitter, was.Jitter)
+	}
+}
+
+// perCode compares what holds after a code, whether the files name it in perCode or not.
+func (c *comparison) perCode(was, now policy.RetrySpec) {
+	type failure struct {
+		code codes.Code
+		info policy.ErrorInfo
+	}
+	var failures []failure
+	for _, r := range []policy.RetrySpec{was, now} {
+		for _, own := range r.PerCode {
+			for _, code := range own.Codes {
+				if f := (failure{code, own.Info}); slices.Contains(now.Codes, code) && !slices.Contains(failures, f) {
+					failures = append(failures, f)
+				}
+			}
+		}
+	}
+	for _, f := range failures {
+		before, after := after(was, f.code, f.info), after(now, f.code, f.info)
+		key := "retryPolicy.perCode"
+		sub := &comparison{}
+		more(sub, "maxAttempts", min(before.MaxAttempts, c.was.attempts()), min(after.MaxAttempts, c.now.attempts()))
+		less(sub, "costFactor", before.CostFactor, after.CostFactor)
+		sub.backoff("", *before.Backoff, *after.Backoff)
+		if after.NotProcessed && !before.NotProcessed {
+			sub.add("processed", "NO", "not said")
+		}
+		if before.OnlyWithServerDelay && !after.OnlyWithServerDelay {
+			sub.add("onlyWithServerDelay", false, true)
+		}
+		for _, l := range sub.found {
+			if !slices.ContainsFunc(c.found, func(whole loosening) bool { return whole == loosening{"retryPolicy." + l.key, l.now, l.was} }) {
+				c.add(key, fmt.Sprintf("%s %s after %s", l.key, l.now, codename.Of(f.code)), l.was)
+			}
+		}
+	}
+}
+
+// after is what a policy does after a failure, with all that it leaves to the policy filled in.
+func after(r policy.RetrySpec, code codes.Code, info policy.ErrorInfo) policy.CodeSpec {
+	spec := policy.CodeSpec{}
+	if i := slices.IndexFunc(r.PerCode, func(own policy.CodeSpec) bool { return own.Info == info && slices.Contains(own.Codes, code) }); i >= 0 {
+		spec = r.PerCode[i]
+	}
+	spec.MaxAttempts, spec.CostFactor = cmp.Or(spec.MaxAttempts, r.MaxAttempts), cmp.Or(spec.CostFactor, 1)
+	spec.Backoff = cmp.Or(spec.Backoff, &r.Backoff)
+	return spec
+}
+
+// hedges compares policies of which the newer one hedges.
+func (c *comparison) hedges() {
+	was, now := c.was.policy.Hedge(), c.now.policy.Hedge()
+	switch {
+	case now == nil:
+		return
+	case was == nil:
+		c.add("hedgingPolicy", "attempts in parallel", "retries")
+		return
+	}
+	const key = "hedgingPolicy."
+	less(c, key+"hedgingDelay", was.Delay, now.Delay)
+	switch {
+	case was.Quantile == nil: // hedges wait for the slow answers alone now
+	case now.Quantile == nil:
+		c.add(key+"hedgingQuantile", "none", was.Quantile.Quantile)
+	default:
+		less(c, key+"hedgingQuantile.quantile", was.Quantile.Quantile, now.Quantile.Quantile)
+		less(c, key+"hedgingQuantile.min", was.Quantile.Min, now.Quantile.Min)
+	}
+}
