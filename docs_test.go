@@ -25,12 +25,16 @@ import (
 // pages are the README and the pages below docs, by their paths.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob("docs/*.md")
-	if err != nil || len(paths) < 10 {
-		t.Fatalf("%d pages: %v", len(paths), err)
+	guides, err := filepath.Glob("docs/*.md")
+	if err != nil || len(guides) < 10 {
+		t.Fatalf("%d pages: %v", len(guides), err)
+	}
+	evidence, err := filepath.Glob("docs/evidence/*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
 	texts := map[string]string{}
-	for _, path := range append(paths, "README.md") {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md"}) {
 		texts[path] = read(t, path)
 	}
 	return texts

@@ -26,7 +26,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// messageRow is a row of the table in docs/hedging.md: messages of an application, and what is done with them. These
+// messageRow is a row of the table in docs/evidence/messages.md: messages of an application, and what is done with them. These
 // stand for types of other libraries, with what matters of them here; module interop has the libraries themselves.
 type messageRow struct {
 	codec   grpc.CallOption // nil: gRPC's own
@@ -113,7 +113,7 @@ func TestMessage(t *testing.T) {
 	for name, row := range messageRows() {
 		yes := map[bool]string{true: "yes", false: "no"}
 		if got, want := documented[name], yes[row.unary]+yes[row.stream]+"no"+yes[row.replay]+yes[row.observed]; got != want {
-			t.Errorf("docs/hedging.md says %q of %s; want %q", got, name, want)
+			t.Errorf("docs/evidence/messages.md says %q of %s; want %q", got, name, want)
 		}
 		delete(documented, name)
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -125,19 +125,19 @@ func TestMessage(t *testing.T) {
 		})
 	}
 	for name := range documented {
-		t.Errorf("docs/hedging.md has a row without a test: %s", name)
+		t.Errorf("docs/evidence/messages.md has a row without a test: %s", name)
 	}
 }
 
-// messageTable returns the answers of the table in docs/hedging.md.
+// messageTable returns the answers of the table in docs/evidence/messages.md.
 func messageTable(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/hedging.md")
+	page, err := os.ReadFile("../docs/evidence/messages.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string]string{}
-	_, section, _ := strings.Cut(string(page), "## Whose messages")
+	_, section, _ := strings.Cut(string(page), "# Evidence: messages and codecs")
 	_, section, _ = strings.Cut(section, "| --- | --- | --- | --- | --- | --- |\n")
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, " | ")

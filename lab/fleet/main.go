@@ -5,7 +5,7 @@
 // reserve of their budgets can come from: from each client itself, from nowhere, or from a pool that they lease it from,
 // in two ways. Engine, budget and lease are those of production, and Redis answers by the arithmetic of its script.
 //
-// usage: make fleet, or in lab: go run ./fleet [-clients 100,10000] [-write ../docs/fleet.md]
+// usage: make fleet, or in lab: go run ./fleet [-clients 100,10000] [-write ../docs/evidence/fleet.md]
 package main
 
 import (

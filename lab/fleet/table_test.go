@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// What docs/fleet.md says of small fleets is what they do, and the scheme that is built reaches the target, where others
+// What docs/evidence/fleet.md says of small fleets is what they do, and the scheme that is built reaches the target, where others
 // do not.
 func TestTables(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
-	page, err := os.ReadFile("../../docs/fleet.md")
+	page, err := os.ReadFile("../../docs/evidence/fleet.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestTables(t *testing.T) {
 			want := documented(string(page), table.Title, row[0])
 			for k, cell := range row[1:] {
 				if k >= len(want) || !alike(cell, want[k], off[i]) {
-					t.Errorf("%s, %s, %s: docs/fleet.md has %q, of fleets that are larger too, and it was %s; write it anew: make fleet FLEET='-write ../docs/fleet.md'",
+					t.Errorf("%s, %s, %s: docs/evidence/fleet.md has %q, of fleets that are larger too, and it was %s; write it anew: make fleet FLEET='-write ../docs/evidence/fleet.md'",
 						table.Title, row[0], table.Columns[k+1], want, cell)
 				}
 			}

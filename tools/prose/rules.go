@@ -17,7 +17,7 @@ var rules = []struct {
 	{`(^|[;:] )[Ww]hat\b`, ``, "a clause is the subject: use a noun"},
 	{`(^|[;:] )([Ww]ho|[Ww]hoever|[Ww]hose)\b`, ``, "address the reader: If you …"},
 	{`(?i)\bno( \w+)? more\b( than)?`, `than$`, "negate the verb: not … any more, nothing else"},
-	{`(?i)\b(is|are|was|were|does|do|have|has|makes?) no\b( longer| more than)?`, `longer$|than$`, "negate the verb: isn't a, doesn't have a"},
+	{`(?i)\b(is|are|was|were|does|do) no\b( longer| more than)?`, `longer$|than$`, "negate the verb: isn't a, doesn't have a"},
 	{`(?i)\bin mid-`, ``, "say during, in the middle of"},
 	{`(?i)\b(server|caller|backend|peer|client)'s( own)? word\b|\bleave to (send|spend|go)\b`, ``, "use the field's term: pushback, permission"},
 	{`(?i)\bbeside\b`, ``, "say next to, in parallel with, compared with"},

@@ -53,7 +53,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonNotIdempotent,
 			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
 			LookAt: "Whether the method is idempotent: what happens if the server runs it twice?",
-			Change: "If it is, name service and method in an entry, or set `idempotency_level` in the `.proto`. If it is not, an [idempotency key](idempotency.md#idempotency-keys) makes it so, with a server that heeds it. A server that refuses calls before it works on them can [say so](idempotency.md#what-a-server-has-not-processed) (`interceptor.Refuse`).",
+			Change: "If it is, name service and method in an entry, or set `idempotency_level` in the `.proto`. If it is not, an [idempotency key](idempotency.md#idempotency-keys) makes it so, with a server that heeds it. A server that refuses calls before it works on them can [say so](idempotency.md#calls-that-the-server-did-not-process) (`interceptor.Refuse`).",
 			DoNot:  "Write `idempotency: ASSUME` over a whole service to be rid of the reason.",
 		},
 		{
