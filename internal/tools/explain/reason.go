@@ -24,7 +24,7 @@ type Meaning struct {
 	DoNot    string        `json:"doNot,omitempty"`
 }
 
-// Meanings returns those of all reasons, in their order. docs/reasons.md, the runbook, the debug page and
+// Meanings returns those of all reasons, in their order. docs/runbook.md, the debug page and
 // stagger explain --reason show them: `make generate` writes the pages.
 func Meanings() []Meaning {
 	return withQuestions([]Meaning{
@@ -53,14 +53,14 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonNotIdempotent,
 			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
 			LookAt: "Whether the method is idempotent: what happens if the server runs it twice?",
-			Change: "If it is, name service and method in an entry, or set `idempotency_level` in the `.proto`. If it is not, an [idempotency key](idempotency.md#idempotency-keys) makes it so, with a server that heeds it. A server that refuses calls before it works on them can [say so](idempotency.md#calls-that-the-server-did-not-process) (`interceptor.Refuse`).",
-			DoNot:  "Write `idempotency: ASSUME` over a whole service to be rid of the reason.",
+			Change: "If it is, name service and method in an entry, or set `idempotency_level` in the `.proto`. If it is not, an [idempotency key](idempotency.md#idempotency-keys) makes it so, with a server that deduplicates. A server that refuses calls before it works on them can [report it](idempotency.md#calls-that-the-server-did-not-process) (`interceptor.Refuse`).",
+			DoNot:  "Write `idempotency: ASSUME` over a whole service to get rid of the reason.",
 		},
 		{
 			Reason: policy.ReasonPushbackStop,
 			Means:  "The server forbade another attempt, or asked for a longer delay than `maxPushback`.",
 			LookAt: "Which server said so: the service itself, or one below it that has given up ([chains](chains.md)).",
-			Change: "What failed there. Raise `maxPushback` if long delays are meant and callers can wait.",
+			Change: "Fix the failure there. Raise `maxPushback` if long delays are meant and callers can wait.",
 			DoNot:  "Filter the trailer out. It keeps the attempts of several layers from multiplying.",
 		},
 		{
@@ -128,7 +128,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonRetry,
 			Means:  "Every answer was yes: another attempt follows. With `mode=\"OBSERVE\"` it would have followed.",
 			LookAt: "Its rate against that of the calls. A few percent are short faults; more hide a lasting one.",
-			Change: "What fails.",
+			Change: "Fix the failure.",
 			DoNot:  "Alert on single retries.",
 		},
 		{
@@ -152,7 +152,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonCancelled,
 			Means:  "The caller has cancelled the call.",
-			LookAt: "Who cancels: a user who left, or a caller of yours that has given up.",
+			LookAt: "The caller: a user has left, or a service above has given up.",
 			DoNot:  "Go on with the work in a fresh context, unless it must be done.",
 		},
 		{
@@ -171,9 +171,9 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonModeOff,
-			Means:  "The [mode](modes.md) of the Retrier, the policy file or the method's entry lets no other attempt be sent, or a percentage leaves the call out. With `mode=\"OBSERVE\"`, another attempt would have followed.",
-			LookAt: "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: who switched retries off, and why. `stagger explain` shows the modes of the file.",
-			Change: "`mode` and `percent` in the policy file, or what `Retrier.Switch` set. The strictest of all these applies.",
+			Means:  "The [mode](modes.md) of the Retrier, the policy file or the method's entry prevents another attempt, or a percentage excludes the call. With `mode=\"OBSERVE\"`, another attempt would have followed.",
+			LookAt: "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`, for when and why retries were turned off. `stagger explain` shows the modes of the file.",
+			Change: "`mode` and `percent` in the policy file, or the settings of `Retrier.Switch`. The strictest of all these applies.",
 			DoNot:  "Switch back on at full rate after a long outage: begin with a `percent`.",
 		},
 	})
