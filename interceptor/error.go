@@ -38,6 +38,14 @@ type Error struct {
 	// that did not fit into the replay buffer, "prepared_message", a grpc.PreparedMsg, or "unsendable", a message that no attempt
 	// could send.
 	Commit string
+	// RetryAfter is how long to wait before you make the call again, from when it has returned. It is the server's delay, if the
+	// server has named one, else half to all of the policy's maxBackoff; and no less than a ratio budget needs, by estimate, to
+	// pay for a retry again. All this has jitter, so that many loops don't come back together.
+	//
+	// It is 0 if a loop must not make the call again: the call may have taken effect and isn't declared idempotent, the server
+	// forbids it, the policy doesn't list the code, the caller has cancelled it, retries are switched off or belong to a
+	// caller further up. docs/loops.md has it for each Reason.
+	RetryAfter time.Duration
 
 	err  error // what the caller gets
 	last error // the last that a server said, if that is another one; nil: there is none
@@ -117,7 +125,7 @@ func (c *call) failure(end attempts.End) *Error {
 	}
 	return &Error{
 		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
-		err: err, last: end.Last,
+		RetryAfter: end.RetryAfter, err: err, last: end.Last,
 	}
 }
 

@@ -167,7 +167,9 @@ type End struct {
 	Attempts int
 	Hedges   int           // of the attempts, those that were sent beside others
 	Waited   time.Duration // with no attempt running
-	Panicked bool          // Answer is an attempt that has panicked; the driver panics on
+	// RetryAfter is how long to wait before the call, which has failed, is made again; 0: it must not be.
+	RetryAfter time.Duration
+	Panicked   bool // Answer is an attempt that has panicked; the driver panics on
 }
 
 // GaveUp reports whether a call that has failed has given up: it was retried, could not connect, or was kept from that by

@@ -51,6 +51,8 @@ type Call struct {
 	reason  policy.Reason   // why no attempt follows, as it stands
 	commit  decision.Commit // with ReasonCommitted
 	let     policy.Reason   // why a slow attempt was let go on alone
+	worked  bool            // a server may have worked on an attempt that has ended
+	stopped bool            // a server has forbidden another call, too, and not only named a delay that is too long for this one
 	said    answer          // the last that a server said before the answer
 	panics  bool            // the call ends with a panic
 	end     End
@@ -179,6 +181,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if !r.accepted() {
 		is = c.set.Policy.Classify(&r.Outcome, now.Wall)
 	}
+	c.worked = c.worked || is.Worked()
 	c.learn(a, &r, is, lost, now.At)
 	switch {
 	case r.Panicked:
@@ -310,7 +313,7 @@ func (c *Call) finish(step Step, now Now) Step {
 	switch {
 	case c.phase == over:
 	case len(c.running) == 0 && !c.pending.decided:
-		c.conclude(now.At)
+		c.conclude(now)
 		step.Over = true
 	case c.phase == open:
 		step.Wake, step.Watch, step.Slow = c.wake()
@@ -319,15 +322,17 @@ func (c *Call) finish(step Step, now Now) Step {
 }
 
 // conclude ends the call, and tells the budget.
-func (c *Call) conclude(at time.Duration) {
+func (c *Call) conclude(now Now) {
+	at := now.At
 	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
 		c.reason = c.let // what let a slow attempt run into the deadline
 	}
+	retryAfter := c.retryAfter(now) // first, since what it asks may panic
 	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
 	c.phase = over
 	c.end = End{
 		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
-		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, Panicked: c.panics,
+		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, RetryAfter: retryAfter, Panicked: c.panics,
 	}
 	if c.idle != Never {
 		c.end.Waited += at - c.idle

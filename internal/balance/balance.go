@@ -71,6 +71,9 @@ type Reloadable interface {
 	// Fresh reports whether one that is made anew, with the same config, could not be told from it: nothing of what
 	// it has seen counts any more. Only its Granted and Denied would be lost.
 	Fresh(now time.Duration) bool
+	// Refill estimates how long it takes until an extra attempt is paid for, by time alone: 0 if it would be now, or if that
+	// depends on other things than time.
+	Refill(now time.Duration, c Charge) time.Duration
 }
 
 // End is how a call ended.

@@ -38,8 +38,8 @@ func (p *Policy) Classify(out *Outcome, now time.Time) Class {
 	return is
 }
 
-// worked reports whether the server may have worked on the attempt.
-func (is *Class) worked() bool { return !is.Unsent && !is.NotProcessed }
+// Worked reports whether the server may have worked on the attempt.
+func (is *Class) Worked() bool { return !is.Unsent && !is.NotProcessed }
 
 // saysNotProcessed reports whether the policy knows by code and ErrorInfo that the server has not worked on the attempt.
 func (is *Class) saysNotProcessed() bool {

@@ -105,7 +105,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return Decision{Reason: policy.ReasonCommitted, Commit: commit, Pushback: is.Pushback}
 	case c.exhausted(limit):
 		return no(policy.ReasonAttemptsExhausted)
-	case !c.Safe && is.worked():
+	case !c.Safe && is.Worked():
 		return no(policy.ReasonNotIdempotent)
 	case c.Stopped, p.Forbids(is.Pushback):
 		return no(policy.ReasonPushbackStop)
