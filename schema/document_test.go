@@ -6,8 +6,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -117,4 +120,109 @@ func scalar(n *yaml.Node) any {
 		return json.Number("1e999") // .inf, .nan
 	}
 	return n.Value
+}
+
+// document is policy/testdata/good/all.yaml, which has every key, with some values changed.
+type document struct {
+	root any
+}
+
+func whole(t testing.TB) document {
+	t.Helper()
+	v, ok := fromFile(read(t, "../policy/testdata/good/all.yaml"))
+	if !ok {
+		t.Fatal("all.yaml cannot be read")
+	}
+	return document{v}
+}
+
+// place is that of a value, a list or a map.
+type place struct {
+	path []any // of keys and indices
+	now  any
+}
+
+func (p place) String() string { return fmt.Sprint(p.path) }
+
+func (d document) places() []place {
+	var list []place
+	var walk func(at []any, v any)
+	walk = func(at []any, v any) {
+		if len(at) > 0 {
+			list = append(list, place{slices.Clone(at), v})
+		}
+		switch v := v.(type) {
+		case object:
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				walk(append(at, k), v[k])
+			}
+		case []any:
+			for i := range v {
+				walk(append(at, i), v[i])
+			}
+		}
+	}
+	walk(nil, d.root)
+	return list
+}
+
+// around is a small document with the place in it: budgets have only names then, and other entries.
+func (d document) around(t testing.TB, p place) document {
+	all, _ := d.root.(object)
+	key, _ := p.path[0].(string)
+	if key != "methodConfig" || len(p.path) == 1 {
+		return document{object{key: all[key]}}
+	}
+	small := object{"budgets": fromJSON(t, []byte(`[{"name": "shared", "ratio": {}}, {"name": "bucket", "ratio": {}}]`))}
+	entries, _ := all[key].([]any)
+	var list []any
+	for i, e := range entries {
+		if entry, _ := e.(object); i != p.path[1] {
+			e = object{"name": entry["name"]}
+		}
+		list = append(list, e)
+	}
+	small[key] = list
+	return document{small}
+}
+
+// with is the document with another value at a path; gone takes the key away. It is the same if there is no
+// such path any more.
+func (d document) with(path []any, v any) document { return document{put(d.root, path, v)} }
+
+type gone struct{}
+
+func put(in any, path []any, v any) any {
+	if len(path) == 0 {
+		return v
+	}
+	switch in := in.(type) {
+	case object:
+		k, ok := path[0].(string)
+		if old, there := in[k]; ok && there {
+			m := maps.Clone(in)
+			if m[k] = put(old, path[1:], v); m[k] == (gone{}) {
+				delete(m, k)
+			}
+			return m
+		}
+	case []any:
+		i, ok := path[0].(int)
+		if ok && i < len(in) {
+			l := slices.Clone(in)
+			if l[i] = put(in[i], path[1:], v); l[i] == (gone{}) {
+				l = slices.Delete(l, i, i+1)
+			}
+			return l
+		}
+	}
+	return in
+}
+
+func (d document) text(t interface{ Fatal(args ...any) }) []byte {
+	data, err := json.Marshal(d.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

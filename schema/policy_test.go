@@ -99,3 +99,98 @@ func describe(t *testing.T, path string, m protoreflect.MessageDescriptor, schem
 	}
 	return keys
 }
+
+// unsayable are the files of policy/testdata/bad in which an editor sees nothing wrong: what depends on other
+// entries, decimals, and how a number is written.
+var unsayable = []string{
+	"budgets/a budget nobody declared",
+	"budgets/the name for no budget in small letters",
+	"budgets/two of one name",
+	"budgets/a ratio with too many decimals",
+	"budgets/a pool with two rates",
+	"channel/a merge where any key is taken",
+	"durations/longer than Go can count",
+	"hedging/a longest delay below the shortest",
+	"json/a number with a point where a whole one belongs",
+	"json/a number that a double would round to 0",
+	"names/the same name in one entry",
+	"names/the same name in two entries",
+	"names/everything, twice, in all its forms",
+	"refused/an ErrorInfo that stands behind one that fits more",
+	"refused/not processed, of methods that are not named",
+	"refused/not processed, by a policy that two entries share",
+	"retry/codes of their own that are not retryable",
+	"retry/codes in two settings",
+	"retry/more attempts after a code than the policy has",
+	"retry/a growth of its own does not go with the policy's multiplier",
+	"retry/a code's own multiplier does not go with the policy's growth",
+	"yaml/two documents",
+	"yaml/a tag",
+	"yaml/a tag of the file's own",
+	"yaml/an infinity where any value is taken",
+	"yaml/a tag that says what is so anyway",
+	"yaml/a key with a tag without a name",
+	"yaml/a tag without a name before a list",
+	"yaml/a binary value",
+	"yaml/a set",
+	"yaml/a tag on a key",
+	"yaml/another such line",
+	"yaml/a second document that is none",
+}
+
+// TestSchemaRefusesBadFiles compares every bad file that is YAML or JSON at all.
+func TestSchemaRefusesBadFiles(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t)
+	refused := 0
+	var accepted []string
+	for _, f := range badFiles(t) {
+		v, ok := fromFile([]byte(f.text))
+		if !ok {
+			continue
+		}
+		if schema.Validate(v) == nil {
+			accepted = append(accepted, f.name)
+			continue
+		}
+		refused++
+	}
+	for _, name := range accepted {
+		if !slices.Contains(unsayable, name) {
+			t.Errorf("%q: valid in editors; should it be?", name)
+		}
+	}
+	for _, name := range unsayable {
+		if !slices.Contains(accepted, name) {
+			t.Errorf("%q: an editor sees what is wrong, or the file is gone", name)
+		}
+	}
+	t.Logf("%d bad files refused, %d not", refused, len(accepted))
+	if refused < 4*len(accepted) {
+		t.Errorf("%d bad files refused, %d not; want four fifths refused", refused, len(accepted))
+	}
+}
+
+type badFile struct{ name, text string }
+
+// badFiles reads "=== name", the file, "---", the problems.
+func badFiles(t *testing.T) []badFile {
+	t.Helper()
+	paths, err := filepath.Glob("../policy/testdata/bad/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no bad files: %v", err)
+	}
+	var files []badFile
+	for _, path := range paths {
+		topic := strings.TrimSuffix(filepath.Base(path), ".txt")
+		for part := range strings.SplitSeq(strings.TrimPrefix(string(read(t, path)), "=== "), "\n=== ") {
+			name, rest, _ := strings.Cut(part, "\n")
+			text, _, ok := strings.Cut("\n"+rest, "\n---\n")
+			if !ok {
+				t.Fatalf("%s: %s: no line ---", path, name)
+			}
+			files = append(files, badFile{topic + "/" + name, strings.TrimPrefix(text+"\n", "\n")})
+		}
+	}
+	return files
+}

@@ -19,9 +19,24 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats/opentelemetry"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/debugpage"
+	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -68,4 +83,102 @@ func run(listen string) (err error) {
 		return err
 	}
 	return <-played
+}
+
+// phase is how the server answers for a while.
+type phase struct {
+	length time.Duration
+	answer testserver.Step
+}
+
+// day is what the server goes through, over and over.
+var day = []phase{
+	{5 * time.Second, testserver.OK()},
+	{10 * time.Second, testserver.Random(1, 0.05, testserver.Fail(codes.Unavailable, "restarting"))}, // retries help
+	{5 * time.Second, testserver.Random(2, 0.05, testserver.OK().Delay(300*time.Millisecond))},       // so do hedges
+	{10 * time.Second, testserver.Fail(codes.Unavailable, "down")},                                   // nothing helps
+}
+
+// One call every 10 ms, of which one in 20 creates an order.
+const (
+	between     = 10 * time.Millisecond
+	createEvery = 20
+)
+
+// play takes the server through the phases until ctx ends, while calls are made. It returns when all have ended.
+func play(ctx context.Context, server *testserver.Server, conn *grpc.ClientConn, phases []phase) error {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	tick := time.NewTicker(between)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		now := phases[i%len(phases)]
+		if err := server.Set("*", now.answer); err != nil {
+			return err
+		}
+		for n := range int(now.length / between) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+			method := orders.GetOrder
+			if n%createEvery == 0 {
+				method = orders.CreateOrder
+			}
+			calls.Go(func() {
+				// How the call ends is what the metrics show.
+				_ = conn.Invoke(context.WithoutCancel(ctx), method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
+			})
+		}
+	}
+}
+
+// client is a client of the order service, and its metrics.
+type client struct {
+	conn     *grpc.ClientConn
+	retrier  *interceptor.Retrier
+	provider *sdk.MeterProvider
+	registry *prometheus.Registry
+}
+
+// newClient is a client of a server in this program, with the policy of the order service.
+func newClient(server *testserver.Server) (*client, error) {
+	set, err := policy.Parse(orders.File, orders.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return dial(server.Target(), set, server.DialOptions()...)
+}
+
+// dial records the calls by gRPC's own metrics, and what stagger makes of them by stagger's.
+func dial(target string, set *policy.Set, options ...grpc.DialOption) (*client, error) {
+	registry := prometheus.NewRegistry()
+	reader, err := exporter.New(exporter.WithRegisterer(registry))
+	if err != nil {
+		return nil, err
+	}
+	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
+	retrier, err := interceptor.New(set, otel.Metrics(provider))
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient(target, slices.Concat(
+		[]grpc.DialOption{opentelemetry.DialOption(opentelemetry.Options{ // before the Retrier's options: it counts calls
+			MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: provider},
+		})},
+		retrier.DialOptions(), options)...)
+	if err != nil {
+		return nil, err
+	}
+	return &client{conn, retrier, provider, registry}, nil
+}
+
+// metrics serves what Prometheus scrapes.
+func (c *client) metrics() http.Handler {
+	return promhttp.HandlerFor(c.registry, promhttp.HandlerOpts{})
+}
+
+func (c *client) close() error {
+	return errors.Join(c.conn.Close(), c.provider.Shutdown(context.Background()))
 }

@@ -165,3 +165,72 @@ func TestDeduplicateErrors(t *testing.T) {
 		want(t, "a key just short enough", b.send(t.Context(), 250, strings.Repeat("k", 255)), "2[]")
 	})
 }
+
+func TestAnswersExpire(t *testing.T) {
+	open(t, time.Minute, 2, func(t *testing.T, b bank) {
+		want(t, "a", b.send(t.Context(), 1, "a"), "1[]")
+		time.Sleep(30 * time.Second)
+		want(t, "b", b.send(t.Context(), 2, "b"), "2[]")
+		time.Sleep(30*time.Second - time.Nanosecond)
+		want(t, "no room", b.send(t.Context(), 3, "c"), "ResourceExhausted")
+		want(t, "a is kept", b.send(t.Context(), 1, "a"), "1[true]")
+		time.Sleep(time.Nanosecond)
+		want(t, "a has expired, and makes room", b.send(t.Context(), 3, "c"), "3[]")
+		want(t, "b is kept", b.send(t.Context(), 2, "b"), "2[true]")
+		want(t, "kept", fmt.Sprint(b.answers.Len()), "2")
+		time.Sleep(time.Minute)
+		want(t, "kept after all have expired", fmt.Sprint(b.answers.Len()), "0")
+	})
+}
+
+func TestNewAnswersErrors(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		keep time.Duration
+		room int
+	}{{0, 1}, {-1, 1}, {1, 0}, {1, -1}} {
+		if a, err := payments.NewAnswers(row.keep, row.room); err == nil || a != nil {
+			t.Errorf("NewAnswers(%v, %d) = %v, %v", row.keep, row.room, a, err)
+		}
+	}
+}
+
+// service is acme.payments.v1.PaymentService, as generated code would have it: Pay takes an amount, and
+// returns the number of the payment.
+type service struct {
+	pay func(ctx context.Context, amount int64) error // may fail or panic; nil: no failure
+
+	mu   sync.Mutex
+	made []int64
+}
+
+func (s *service) Pay(ctx context.Context, amount *wrapperspb.Int64Value) (*wrapperspb.Int64Value, error) {
+	if s.pay != nil {
+		if err := s.pay(ctx, amount.GetValue()); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made = append(s.made, amount.GetValue())
+	return wrapperspb.Int64(int64(len(s.made))), nil
+}
+
+// register is what generated code does.
+func (s *service) register(r grpc.ServiceRegistrar) {
+	r.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "acme.payments.v1.PaymentService",
+		HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{
+			MethodName: "Pay",
+			Handler: func(_ any, ctx context.Context, dec func(any) error, icpt grpc.UnaryServerInterceptor) (any, error) {
+				amount := new(wrapperspb.Int64Value)
+				if err := dec(amount); err != nil {
+					return nil, err
+				}
+				return icpt(ctx, amount, &grpc.UnaryServerInfo{Server: s, FullMethod: payments.Pay},
+					func(ctx context.Context, req any) (any, error) { return s.Pay(ctx, req.(*wrapperspb.Int64Value)) })
+			},
+		}},
+	}, s)
+}

@@ -4,11 +4,13 @@
 package document
 
 import (
+	"cmp"
 	"encoding/base64"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -108,4 +110,130 @@ func (d Decoder) bytes(field string, n *Node) ([]byte, bool) {
 		return nil, false
 	}
 	return b, true
+}
+
+// protoDuration is the JSON form of google.protobuf.Duration.
+var protoDuration = regexp.MustCompile(`^(-?)([0-9]+)(?:\.([0-9]{1,9}))?s$`)
+
+func (d Decoder) duration(field string, n *Node) (time.Duration, bool) {
+	const form = `must be seconds with at most nine decimals and an "s", such as "0.05s"`
+	if n.Kind == Number && jsonNumber.MatchString(n.Text) {
+		d.Report.Misread(field, n, `must have its unit: "%ss"`, Shorten(n.Text))
+		return 0, false
+	}
+	if n.Kind != Text {
+		d.Report.Misfit(field, n, form)
+		return 0, false
+	}
+	parts := protoDuration.FindStringSubmatch(n.Text)
+	if parts == nil {
+		d.Report.Misread(field, n, "%s", cmp.Or(meant(n.Text), form))
+		return 0, false
+	}
+	t, ok := seconds(parts[2], parts[3])
+	if !ok {
+		d.Report.Misread(field, n, "must be at most %ds, 292 years", MaxSeconds)
+		return 0, false
+	}
+	if parts[1] != "" {
+		t = -t
+	}
+	return t, true
+}
+
+// MaxSeconds is what a time.Duration can hold with any fraction; a protobuf Duration holds more.
+const MaxSeconds = math.MaxInt64/int64(time.Second) - 1
+
+// seconds joins the digits on both sides of the point.
+func seconds(whole, fraction string) (time.Duration, bool) {
+	s, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || s > MaxSeconds {
+		return 0, false
+	}
+	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	return time.Duration(s)*time.Second + time.Duration(nanos), err == nil
+}
+
+// tooFine is what Go would round to nanoseconds.
+var tooFine = regexp.MustCompile(`\.[0-9]{10}`)
+
+// meant is what to write for a duration in Go's form; "" if text is none.
+func meant(text string) string {
+	d, err := time.ParseDuration(text)
+	if err != nil || d == 0 || tooFine.MatchString(text) {
+		return ""
+	}
+	return `must be in seconds: "` + FormatDuration(d) + `"`
+}
+
+// FormatDuration writes a duration as a document does.
+func FormatDuration(d time.Duration) string {
+	sign := ""
+	u := uint64(d)
+	if d < 0 {
+		sign, u = "-", -u
+	}
+	s := strconv.FormatUint(u/1e9, 10)
+	if nanos := u % 1e9; nanos > 0 {
+		s += "." + strings.TrimRight(strconv.FormatUint(1e9+nanos, 10)[1:], "0")
+	}
+	return sign + s + "s"
+}
+
+// enum reads the name of a value, in upper or lower case.
+func (d Decoder) enum(field string, n *Node, ed protoreflect.EnumDescriptor) protoreflect.Value {
+	if n.Kind != Text {
+		d.Report.Misfit(field, n, "must be "+OneOf(EnumNames(ed)))
+		return protoreflect.Value{}
+	}
+	if v, ok := EnumNumber(ed, n.Text); ok {
+		return protoreflect.ValueOfEnum(v)
+	}
+	d.Report.Misread(field, n, "%s", Lazy(func() string { return Suggest(enumWord(ed, n.Text), EnumNames(ed)) }))
+	return protoreflect.Value{}
+}
+
+// EnumNames are the names that a document may use: without prefix, all but the one for "not said".
+func EnumNames(ed protoreflect.EnumDescriptor) []string {
+	var names []string
+	for i := range ed.Values().Len() {
+		if v := ed.Values().Get(i); v.Number() != 0 {
+			names = append(names, strings.TrimPrefix(string(v.Name()), enumPrefix(ed)))
+		}
+	}
+	return names
+}
+
+// EnumName is the name that a document uses for a value; "" if it has none.
+func EnumName(e protoreflect.Enum) string {
+	v := e.Descriptor().Values().ByNumber(e.Number())
+	if v == nil || e.Number() == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(string(v.Name()), enumPrefix(e.Descriptor()))
+}
+
+// EnumNumber is the number of a name that a document may use, in upper or lower case.
+func EnumNumber(ed protoreflect.EnumDescriptor, name string) (protoreflect.EnumNumber, bool) {
+	for _, known := range EnumNames(ed) {
+		if strings.EqualFold(known, name) {
+			return ed.Values().ByName(protoreflect.Name(enumPrefix(ed) + known)).Number(), true
+		}
+	}
+	return 0, false
+}
+
+// EnumNearest is the name that was probably meant by a word; "" if none is near.
+func EnumNearest(ed protoreflect.EnumDescriptor, word string) string {
+	return Nearest(enumWord(ed, word), EnumNames(ed))
+}
+
+// enumWord is a word without the prefix, which does not belong into a document.
+func enumWord(ed protoreflect.EnumDescriptor, word string) string {
+	return strings.TrimPrefix(strings.ToUpper(Shorten(word)), enumPrefix(ed))
+}
+
+// enumPrefix is what protobuf's rules put before each value: JITTER_ of JITTER_UNSPECIFIED.
+func enumPrefix(ed protoreflect.EnumDescriptor) string {
+	return strings.TrimSuffix(string(ed.Values().Get(0).Name()), "UNSPECIFIED")
 }

@@ -7,18 +7,26 @@ package lbtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -116,4 +124,118 @@ func (b *Backends) Settle(tb testing.TB, call func() error) {
 		}
 	}
 	tb.Fatalf("after 1000 calls only backends %v were visited", seen)
+}
+
+const churnMethod = "/stagger.lbtest.Churn/Call"
+
+// Churn plays some seconds of virtual time in which calls retry and hedge while backends come and go, fail, and break
+// their connections, and while the resolver fails and delivers one config or the other. Each call gets a context from
+// newContext, and the connection has the options too. All is closed when Churn returns.
+func Churn(t *testing.T, config, other string, newContext func(context.Context) context.Context, options ...grpc.DialOption) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		params := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1}}
+		b := Start(t, 5, config, append(options, grpc.WithConnectParams(params))...)
+		for i, s := range b.Servers {
+			s.Default(testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+				chance := rand.New(rand.NewPCG(uint64(i), uint64(a.Serial)))
+				delay := time.Duration(chance.IntN(int(5 * time.Millisecond)))
+				switch p := chance.Float64(); {
+				case p < 0.01:
+					return testserver.Drop()
+				case p < 0.2:
+					return testserver.Fail(codes.Unavailable).Delay(delay)
+				}
+				return testserver.OK().Delay(delay)
+			}))
+		}
+		over := make(chan struct{})
+		var churn, load sync.WaitGroup
+		churn.Go(func() { b.churn(over, config, other) })
+		var good, bad atomic.Int64
+		for worker := range 6 {
+			load.Go(func() {
+				for i := range 100 {
+					if b.call(t.Context(), newContext, (worker+i)%3 == 0) == nil {
+						good.Add(1)
+					} else {
+						bad.Add(1)
+					}
+				}
+			})
+		}
+		load.Wait()
+		close(over)
+		churn.Wait()
+		if good.Load() < 4*bad.Load() {
+			t.Errorf("%d calls succeeded, %d failed; want few failures with three attempts each", good.Load(), bad.Load())
+		}
+		if err := b.Conn.Close(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+}
+
+// call makes up to three attempts, all at once if it hedges.
+func (b *Backends) call(ctx context.Context, newContext func(context.Context) context.Context, hedge bool) error {
+	ctx, cancel := context.WithTimeout(newContext(ctx), time.Second)
+	defer cancel()
+	attempt := func() error { return b.Conn.Invoke(ctx, churnMethod, &emptypb.Empty{}, &emptypb.Empty{}) }
+	var err error
+	if !hedge {
+		for range 3 {
+			if err = attempt(); err == nil {
+				return nil
+			}
+		}
+		return err
+	}
+	errs := make(chan error, 3)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range cap(errs) {
+		wg.Go(func() { errs <- attempt() })
+	}
+	for range cap(errs) {
+		if err = <-errs; err == nil {
+			cancel()
+			return nil
+		}
+	}
+	return err
+}
+
+// churn changes something every other millisecond. Backend 0 always stays.
+func (b *Backends) churn(over <-chan struct{}, config, other string) {
+	chance := rand.New(rand.NewPCG(1, 2))
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		backends := []int{0}
+		for i := 1; i < len(b.Servers); i++ {
+			if chance.IntN(2) == 0 {
+				backends = append(backends, i)
+			}
+		}
+		one := b.Servers[1+chance.IntN(len(b.Servers)-1)]
+		switch chance.IntN(8) {
+		case 0:
+			b.Resolve(other, backends...)
+		case 1:
+			b.Resolve(config, backends...)
+		case 2:
+			b.ReportError(errors.New("no such host"))
+		case 3:
+			one.Down()
+			one.Up()
+		default:
+			b.Resolve("", backends...)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -128,4 +129,78 @@ func TestPlayEndsAtOnce(t *testing.T) {
 
 func badDial() (Options, error) {
 	return Options{Dial: []grpc.DialOption{grpc.WithDefaultServiceConfig("{")}}, nil
+}
+
+func TestArrivals(t *testing.T) {
+	t.Parallel()
+	s := pulse()
+	one, again, other := Arrivals(s, 7), Arrivals(s, 7), Arrivals(s, 8)
+	if !slices.Equal(one, again) {
+		t.Error("the calls of one seed differ")
+	}
+	if slices.Equal(one, other) {
+		t.Error("the calls of two seeds are the same")
+	}
+	s.Fleets[0].Rate = 10_000 // many, so that chance evens out
+	calls := Arrivals(s, 1)
+	counts := make([]int, len(s.Phases))
+	for i, c := range calls {
+		if i > 0 && c.At < calls[i-1].At || c.Method != method {
+			t.Fatalf("call %d is %+v, after %+v", i, c, calls[i-1])
+		}
+		counts[c.At/time.Second]++
+	}
+	for i, want := range []int{5000, 15_000, 5000} {
+		if got := counts[i]; got < want-400 || got > want+400 { // more than three standard deviations
+			t.Errorf("%d calls in phase %d; want about %d", got, i, want)
+		}
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	ms     = time.Millisecond
+	method = "/acme.shop.v1.Shop/Get"
+)
+
+// pulse is a scenario that is easy to reckon with: a second of each kind, and a capacity of 1000 requests a second.
+func pulse() *sim.Scenario {
+	return &sim.Scenario{
+		Title: "pulse", Bucket: 200 * ms, Recovery: sim.Recovery{Success: 0.99, Window: 250 * ms},
+		Services: []sim.Service{service1("shop")},
+		Fleets:   []sim.Fleet{{Name: "users", Clients: 1, Rate: 1000, Calls: []sim.Call{{Service: "shop", Method: method, Deadline: time.Second}}}},
+		Phases: []sim.Phase{
+			{Name: "calm", Kind: sim.KindLead, Length: time.Second, Load: 0.5},
+			{Name: "pulse", Length: time.Second, Load: 1.5},
+			{Name: "after", Kind: sim.KindAfter, Length: time.Second, Load: 0.5},
+		},
+	}
+}
+
+func service1(name string, calls ...sim.Call) sim.Service {
+	return sim.Service{
+		Name: name, Backends: 4, Workers: 5, Queue: 375, Time: &sim.Distribution{A: 20 * ms},
+		Refuse: codes.ResourceExhausted, Calls: calls,
+	}
+}
+
+// chain is three services that call each other, of which the last has a fault.
+func chain(fault ...sim.Fault) *sim.Scenario {
+	s := pulse()
+	s.Services = []sim.Service{
+		service1("front", sim.Call{Service: "orders", Method: method}),
+		service1("orders", sim.Call{Service: "shop", Method: method}),
+		service1("shop"),
+	}
+	s.Fleets[0].Calls[0].Service = "front"
+	s.Phases = []sim.Phase{{Name: "trouble", Length: time.Second, Load: 1, Faults: fault}}
+	return s
+}
+
+// plain makes one attempt a call.
+func plain() Client {
+	return Client{Name: "no retries", Options: func() (Options, error) {
+		return Options{Dial: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
+	}}
 }

@@ -1,14 +1,18 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package report writes what a measurement found as one self-contained HTML page with plots and
+// tables, and its figures as CSV. The page loads nothing from anywhere and needs no scripts.
 package report
 
 import (
 	"bytes"
 	_ "embed"
+	"encoding/csv"
 	"fmt"
 	"html/template"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -112,4 +116,109 @@ func (p *Plot) figures() Table {
 		t.Rows = append(t.Rows, cells[2:])
 	}
 	return t
+}
+
+// WriteCSV writes all figures, one a line, under the heading section, figure, name, at, value. For a
+// cell of a table, name is the row's first cell and at the column; for a point of a plot, name is the
+// series and at its X, a bin's lower edge, or a bar's label; for a level, at is empty. Lines end in
+// a line feed.
+func (r *Report) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	rows := [][]string{{"section", "figure", "name", "at", "value"}}
+	for _, s := range r.Sections {
+		for _, p := range s.Plots {
+			rows = append(rows, p.lines(s.Title)...)
+		}
+		for _, t := range s.Tables {
+			for _, cells := range t.Rows {
+				for i := 1; i < len(cells); i++ {
+					rows = append(rows, []string{s.Title, t.Title, cells[0], t.Columns[i], cells[i]})
+				}
+			}
+		}
+	}
+	return out.WriteAll(rows)
+}
+
+func (p *Plot) lines(section string) [][]string {
+	var rows [][]string
+	for _, s := range p.Series {
+		for i, y := range s.Y {
+			rows = append(rows, []string{section, p.Title, s.Name, p.at(s, i), number(y)})
+		}
+	}
+	for _, l := range p.Levels {
+		rows = append(rows, []string{section, p.Title, l.Name, "", number(l.Y)})
+	}
+	return rows
+}
+
+// at is where the i-th value of s belongs.
+func (p *Plot) at(s Series, i int) string {
+	if p.Kind == Bars {
+		return p.Labels[i]
+	}
+	return number(s.X[i])
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
+
+// and must not change while one of its methods runs.
+type Report struct {
+	Title    string
+	Text     string // paragraphs, parted by empty lines; plain text
+	Sections []Section
+}
+
+// Section is a part of the page with a heading: its text, then its plots, then its tables.
+type Section struct {
+	Title  string
+	Text   string // paragraphs, parted by empty lines; plain text
+	Tables []Table
+	Plots  []Plot
+}
+
+// Table is figures in words: the first cell of a row names it.
+type Table struct {
+	Title   string
+	Columns []string   // at least one
+	Rows    [][]string // each as long as Columns
+}
+
+// Kind is how a plot is drawn.
+type Kind string
+
+// The kinds of plots.
+const (
+	Line      Kind = "line"      // each series is a line through its points, in their order
+	Bars      Kind = "bars"      // a horizontal bar for each of the plot's Labels and each series
+	Histogram Kind = "histogram" // each series is the outline of Y over the edges X, one more than Y
+)
+
+// Plot is a drawing of figures. Everything in it must be finite.
+type Plot struct {
+	Title  string // what a screen reader says of the drawing
+	XLabel string
+	YLabel string // of the values; for Bars they lie along the drawing's foot
+	Kind   Kind
+	Labels []string // for Bars alone: their names, from the top
+	Series []Series // at least one, with names of their own
+	Levels []Level  // for comparison
+	YMax   float64  // where the axis of the values ends; 0: after the largest; not for Bars
+	LogY   bool     // a logarithmic axis of the values, which must be above 0; not for Bars
+	Half   bool     // two beside each other where there is room
+}
+
+// Series is one set of figures in a plot. For Bars, Y has a value for each label and X is empty; for a
+// Histogram, X are the edges of the bins, ascending, one more than Y.
+type Series struct {
+	Name string
+	X    []float64
+	Y    []float64
+}
+
+// Level is a straight line across a plot, at a value.
+type Level struct {
+	Name string
+	Y    float64
 }

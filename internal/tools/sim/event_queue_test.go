@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 type recorder struct{ seen []uint32 }
@@ -48,4 +50,149 @@ func TestEventQueueOrder(t *testing.T) {
 			t.Fatalf("delays %v: order %v; want %v", delays, r.seen, want)
 		}
 	})
+}
+
+func TestFIFO(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var (
+			f     fifo[int]
+			model []int
+		)
+		pushed := 0
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			for range rapid.IntRange(0, 100).Draw(t, "push") {
+				f.push(pushed)
+				model = append(model, pushed)
+				pushed++
+			}
+			if rapid.Bool().Draw(t, "remove") {
+				odd := func(n int) bool { return n%2 == 1 }
+				f.remove(odd)
+				model = slices.DeleteFunc(model, odd)
+			}
+			for range rapid.IntRange(0, len(model)).Draw(t, "pop back") {
+				if got := f.popBack(); got != model[len(model)-1] {
+					t.Fatalf("got %d from the back; want %d", got, model[len(model)-1])
+				}
+				model = model[:len(model)-1]
+			}
+			for range rapid.IntRange(0, len(model)).Draw(t, "pop") {
+				if *f.front() != model[0] || *f.back() != model[len(model)-1] {
+					t.Fatalf("from %d to %d; want %v", *f.front(), *f.back(), model)
+				}
+				if got := f.pop(); got != model[0] {
+					t.Fatalf("got %d; want %d", got, model[0])
+				}
+				model = model[1:]
+			}
+			if f.len() != len(model) {
+				t.Fatalf("%d in the queue; want %d", f.len(), len(model))
+			}
+		}
+	})
+}
+
+func TestFIFOMemory(t *testing.T) {
+	t.Parallel()
+	var f fifo[int]
+	for i := range 10_000 {
+		if f.push(i); i >= 10 {
+			f.pop()
+		}
+	}
+	if n := cap(f.list); n > 256 {
+		t.Errorf("memory for %d values after 10,000; want little more than for the 10 that are there", n)
+	}
+}
+
+// The calls of one link end in time, whatever the order of their deadlines.
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Services[0].Queue, s.Services[0].Workers = 0, 1
+	s.Phases[0].Faults = []Fault{{Service: "shop", Hang: true}}
+	w, err := newWorld(s, &Variant{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.enterPhase()
+	l := w.fleets[0].links[0]
+	l.fleet = nil
+	limits := []time.Duration{3e8, 1e8, 2e8, 4e8, 1e8, 5e7, 5e8}
+	calls := make([]callRef, len(limits))
+	for i, limit := range limits {
+		c := l.newCall(0, nil, limit)
+		calls[i] = c.ref()
+		c.begin()
+	}
+	calls[3].call.stop(policy.ReasonCancelled, answerCancelled)
+	for w.next() {
+		for i, c := range calls {
+			want := w.now >= limits[i] || i == 3
+			if late := w.now > limits[i]; c.over() != want && (late || c.over()) {
+				t.Fatalf("at %v: call with limit %v over: %v", w.now, limits[i], c.over())
+			}
+		}
+	}
+	for i, c := range calls {
+		if !c.over() {
+			t.Errorf("the call with limit %v has not ended", limits[i])
+		}
+	}
+	if len(w.free) != len(calls) {
+		t.Errorf("memory of %d calls is free; want that of all %d", len(w.free), len(calls))
+	}
+}
+
+// Distributions have their mean and their other number.
+func TestDistributionMoments(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	bimodal := Distribution{
+		Shape: ShapeBimodal, Part: 0.2, Usual: &Distribution{A: 10 * time.Millisecond},
+		Slow: &Distribution{Shape: ShapeExponential, A: 344_269 * time.Microsecond},
+	}
+	for _, row := range []struct {
+		d        Distribution
+		quantile float64
+		want     time.Duration // of the quantile
+	}{
+		{Distribution{Shape: ShapeFixed, A: 20 * time.Millisecond}, 0.5, 20 * time.Millisecond},
+		{Distribution{Shape: ShapeUniform, A: 10 * time.Millisecond, B: 30 * time.Millisecond}, 0.9, 28 * time.Millisecond},
+		{Distribution{Shape: ShapeExponential, A: 20 * time.Millisecond}, 0.5, 13_863 * time.Microsecond},
+		{Distribution{Shape: ShapeNormal, A: 20 * time.Millisecond, B: 2 * time.Millisecond}, 0.8413, 22 * time.Millisecond},
+		{Distribution{Shape: ShapeLogNormal, A: 20 * time.Millisecond, B: 100 * time.Millisecond}, 0.99, 100 * time.Millisecond},
+		{bimodal, 0.5, 10 * time.Millisecond},
+		{bimodal, 0.9, 238_629 * time.Microsecond}, // half of the slow ones are longer
+	} {
+		random := random(1, 2)
+		list := make([]time.Duration, n)
+		var sum float64
+		for i := range list {
+			list[i] = row.d.draw(random)
+			sum += float64(list[i])
+		}
+		slices.Sort(list)
+		if got, want := sum/n, float64(row.d.Mean()); math.Abs(got-want) > 0.02*want {
+			t.Errorf("%v: mean %v; want %v", row.d, time.Duration(got), row.d.Mean())
+		}
+		if got := list[int(row.quantile*n)-1]; math.Abs(float64(got-row.want)) > 0.03*float64(row.want) {
+			t.Errorf("%v: quantile %v is %v; want %v", row.d, row.quantile, got, row.want)
+		}
+	}
+}
+
+// No duration is negative or endless.
+func TestDistributionBounds(t *testing.T) {
+	t.Parallel()
+	random := random(1, 2)
+	for range 10_000 {
+		if d := (&Distribution{Shape: ShapeNormal, A: 1, B: time.Hour}).draw(random); d < 0 {
+			t.Fatalf("normal: %v", d)
+		}
+		if d := (&Distribution{Shape: ShapeLogNormal, A: 1, B: time.Hour}).draw(random); d < 0 || float64(d) > longest {
+			t.Fatalf("lognormal: %v", d)
+		}
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // Options are how a scenario is played. The zero value plays it as it says.
@@ -111,4 +113,115 @@ func (p *progress) of(i int) func(time.Duration) {
 		}
 		p.tell(sum / float64(len(p.parts)))
 	}
+}
+
+// Result is what became of a scenario. Its JSON gives times in nanoseconds.
+type Result struct {
+	Scenario *Scenario     `json:"-"`
+	Seed     uint64        `json:"seed"`
+	Bucket   time.Duration `json:"bucketNs"` // of the series
+	Runs     []Played      `json:"runs"`     // one for each variant, in their order
+}
+
+// Played is what became of one variant.
+type Played struct {
+	Name     string          `json:"name"`
+	Fleets   []FleetResult   `json:"fleets"`
+	Services []ServiceResult `json:"services"`
+	Events   uint64          `json:"events"` // that happened
+	Took     time.Duration   `json:"-"`      // in real time; the only part that differs from one run to the next
+}
+
+// FleetResult is what became of a fleet's calls. Those of the lead-in are in the series alone.
+type FleetResult struct {
+	Name     string        `json:"name"`
+	Clients  int           `json:"clients"`
+	Calls    int           `json:"calls"`
+	Success  float64       `json:"success"`         // of the calls, 0 to 1
+	Goodput  float64       `json:"goodputPerS"`     // calls that succeeded
+	PerCall  float64       `json:"attemptsPerCall"` // those of the calls of services not included
+	Mean     time.Duration `json:"meanNs"`
+	P50      time.Duration `json:"p50Ns"` // of all calls, failed ones too; 1/128 too long at most, as the others
+	P99      time.Duration `json:"p99Ns"`
+	P999     time.Duration `json:"p999Ns"`
+	Recovery Recovered     `json:"recovery"`
+	Refused  int           `json:"refused"` // of the calls, before their first attempt
+	// ServedBy is how many of the calls that failed have succeeded in other variants, by their names. Only the calls of a fleet
+	// with a rate are the same in each.
+	ServedBy   map[string]int        `json:"servedBy,omitempty"`
+	Reasons    map[policy.Reason]int `json:"reasons"`          // why no other attempt followed
+	Delays     Delays                `json:"delays"`           // before extra attempts
+	Begun      []int                 `json:"begun"`            // calls, in each bucket
+	Succeeded  []int                 `json:"succeeded"`        // of those
+	ByCall     []CallResult          `json:"byCall,omitempty"` // of a fleet with several calls, in their order
+	Unfinished int                   `json:"unfinished"`       // calls that never ended, since what they waited for was lost and they had no deadline
+
+	served numbers // of the calls that succeeded
+}
+
+// CallResult is what became of one of the calls that a fleet makes.
+type CallResult struct {
+	Service string  `json:"service"`
+	Method  string  `json:"method"`
+	Calls   int     `json:"calls"`
+	Success float64 `json:"success"` // of the calls, 0 to 1
+	PerCall float64 `json:"attemptsPerCall"`
+}
+
+// Recovered is how long a fleet took to be served well again after the trouble.
+type Recovered struct {
+	State RecoveryState `json:"state"`
+	Took  time.Duration `json:"tookNs"` // if it returned
+}
+
+// String is the time in seconds, "never", or a dash if there was nothing to recover from.
+func (r Recovered) String() string {
+	switch r.State {
+	case RecoveryReturned:
+		return fmt.Sprintf("%.2f", r.Took.Seconds())
+	case RecoveryNever:
+		return "never"
+	default:
+		return "–"
+	}
+}
+
+// RecoveryState says whether a fleet recovered.
+type RecoveryState string
+
+// The states.
+const (
+	RecoveryUndisturbed RecoveryState = "undisturbed" // the scenario has no phase after the trouble
+	RecoveryReturned    RecoveryState = "returned"
+	RecoveryNever       RecoveryState = "never" // within the scenario
+)
+
+// Delays are the waits before extra attempts.
+type Delays struct {
+	Count uint64        `json:"count"`
+	Mean  time.Duration `json:"meanNs"`
+	P50   time.Duration `json:"p50Ns"`
+	P99   time.Duration `json:"p99Ns"`
+	Bins  []Bin         `json:"bins"`
+}
+
+// Bin is how many waits were this long: from the end of the bin before to less than Until.
+type Bin struct {
+	Until time.Duration `json:"untilNs"`
+	Count uint64        `json:"count"`
+}
+
+// ServiceResult is what a service had to do.
+type ServiceResult struct {
+	Name     string    `json:"name"`
+	Requests int       `json:"requests"`        // since the lead-in
+	PerCall  float64   `json:"requestsPerCall"` // for each call of a user that was counted: the amplification at this depth
+	Peak     float64   `json:"peakPerS"`        // most arrivals in 200 ms
+	Served   int       `json:"served"`          // by a worker; from the start on, as all below
+	Wasted   int       `json:"wasted"`          // of those served, for clients who had left
+	Refused  int       `json:"refused"`         // that found the queue full
+	Dropped  int       `json:"dropped"`         // out of the queue
+	Arrivals []int     `json:"arrivals"`        // in each bucket
+	Held     []int     `json:"held"`            // requests in queues and with workers at the end of each bucket
+	Capacity []float64 `json:"capacityPerS"`    // at the end of each bucket
 }

@@ -4,9 +4,12 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"google.golang.org/grpc/status"
 )
 
 // world is one run of a scenario.
@@ -135,4 +138,111 @@ type rng = rand.Rand
 // random is the n-th source of chance of a run. Each is independent of what the others draw.
 func random(seed, n uint64) *rng {
 	return rand.New(rand.NewPCG(seed, n))
+}
+
+// The numbers of the first source of chance of each fleet, service and link.
+const (
+	fleetRandom   = 0 // arrivals, as the storms of lab draw them
+	linkRandom    = 10
+	serviceRandom = 1000
+	clientRandom  = 3000
+	choiceRandom  = 1_000_000
+)
+
+// newWorld sets up a run of a scenario that has been checked, for one of its variants.
+func newWorld(s *Scenario, v *Variant, seed uint64) (*world, error) {
+	w := &world{
+		scenario: s, from: s.TroubleStart(), recovers: s.TroubleEnd(), until: s.Length(),
+		partLength: s.Recovery.Window / recoveryParts,
+	}
+	b := builder{world: w, variant: v, seed: seed, byName: map[string]*service{}, retriers: map[retriersKey]*retriers{}}
+	for i := range s.Services {
+		b.addService(&s.Services[i], uint64(i))
+	}
+	for _, from := range w.services {
+		for i := range from.spec.Calls {
+			to := &from.spec.Calls[i]
+			l, err := b.newLink(from.spec.Name, to, cmp.Or(to.Clients, from.spec.Backends))
+			if err != nil {
+				return nil, err
+			}
+			from.links = append(from.links, l)
+		}
+	}
+	for i := range s.Fleets {
+		if err := b.addFleet(&s.Fleets[i], uint64(i)); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// builder adds the parts of a world.
+type builder struct {
+	world    *world
+	variant  *Variant
+	byName   map[string]*service
+	seed     uint64
+	links    uint64
+	retriers map[retriersKey]*retriers
+}
+
+func (b *builder) addService(spec *Service, i uint64) {
+	w := b.world
+	s := &service{
+		world: w, spec: spec, random: random(b.seed, serviceRandom+i), drops: spec.Abandoned == AbandonedDrop, guards: spec.Guard,
+		queueFull: newAnswer(status.New(spec.Refuse, "queue full"), nil), counts: newServiceCounts(w.buckets()),
+	}
+	if b.variant.Guard != nil {
+		s.guards = *b.variant.Guard
+	}
+	for i := range spec.Backends {
+		s.backends = append(s.backends, &backend{service: s, index: i, faults: faults{slower: 1, workers: spec.Workers}})
+	}
+	w.services = append(w.services, s)
+	b.byName[spec.Name] = s
+}
+
+func (b *builder) addFleet(spec *Fleet, i uint64) error {
+	f := &fleet{
+		world: b.world, spec: spec, shares: spec.shares(), clients: cmp.Or(b.variant.Clients, spec.Clients, 1), counts: newFleetCounts(b.world),
+		arrivals: random(b.seed, fleetRandom+2000*i), whose: random(b.seed, clientRandom+i), choice: random(b.seed, choiceRandom+i),
+	}
+	b.world.fleets = append(b.world.fleets, f)
+	for i := range spec.Calls {
+		l, err := b.newLink(spec.Name, &spec.Calls[i], f.clients)
+		if err != nil {
+			return err
+		}
+		l.fleet = f
+		f.links = append(f.links, l)
+	}
+	return nil
+}
+
+// newLink makes what lies between the processes of one kind and a service.
+func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
+	n := linkRandom + 8*b.links
+	b.links++
+	l := &link{
+		world: b.world, spec: spec, to: b.byName[spec.Service],
+		roundRobin: make([]uint32, clients*spec.connections()),
+		work:       cmp.Or(spec.Work, 1),
+		blind:      b.variant.Blind,
+		jitter:     random(b.seed, n), network: random(b.seed, n+1), picks: random(b.seed, n+2),
+	}
+	l.deadlines.queue = &b.world.eventQueue
+	first := random(b.seed, n+3)
+	for i := range l.roundRobin {
+		l.roundRobin[i] = first.Uint32N(1 << 16)
+	}
+	key := retriersKey{from, b.variant.policyOf(from, spec.Policy), clients}
+	if b.retriers[key] == nil {
+		set, err := b.world.scenario.setOf(b.variant, key.policy)
+		if err != nil {
+			return nil, err
+		}
+		b.retriers[key] = newRetriers(set, clients)
+	}
+	return l, l.setPolicy(b.retriers[key], b.variant.methodOf(from, spec.Method))
 }

@@ -7,6 +7,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -137,5 +142,90 @@ func TestWarnLate(t *testing.T) {
 		if got := strings.Contains(text.String(), "could not keep up"); got != row.warned {
 			t.Errorf("%v behind: warned %v; want %v", row.behind, got, row.warned)
 		}
+	}
+}
+
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := Command()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	out, err := execute(t, "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"stagger demo --seed 7", "--policy file", "--seed number"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("help lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestBadPolicyFileIsRefused(t *testing.T) {
+	t.Parallel()
+	if _, err := execute(t, "--policy", filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: error %v; want fs.ErrNotExist", err)
+	}
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("retries: 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := execute(t, "--policy", bad)
+	if _, ok := errors.AsType[*policy.Error](err); !ok {
+		t.Errorf("bad file: error %v; want a *policy.Error", err)
+	}
+}
+
+func TestArgumentsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"today"}, {"--seed", "-1"}, {"--speed", "2"}} {
+		if _, err := execute(t, args...); err == nil {
+			t.Errorf("%q was accepted", args)
+		}
+	}
+}
+
+const ms = time.Millisecond
+
+func TestDayFitsIntoAMinute(t *testing.T) {
+	t.Parallel()
+	if got := newDay(workers).Length(); got > 30*time.Second {
+		t.Errorf("the day takes %v; want at most half a minute, since a demo has at most one", got)
+	}
+}
+
+func TestDaySpan(t *testing.T) {
+	t.Parallel()
+	d := newDay(1)
+	if from, to := d.span("blip"); from != 3*time.Second || to != 3150*ms {
+		t.Errorf("blip from %v to %v; want 3s to 3.15s", from, to)
+	}
+	if from, to := d.span("calm"); from != 0 || to != 0 {
+		t.Errorf("a phase that is not in the tables from %v to %v; want 0 to 0", from, to)
+	}
+	if want := []string{"blip", "one of four", "outage", "pulse", "after the pulse"}; !slices.Equal(d.labels(), want) {
+		t.Errorf("labels %q; want %q", d.labels(), want)
+	}
+}
+
+func TestDayCalls(t *testing.T) {
+	t.Parallel()
+	d := newDay(20) // many calls, so that chance evens out
+	calls := d.calls(7)
+	if !slices.Equal(calls, d.calls(7)) {
+		t.Error("the calls of one seed differ")
+	}
+	creates := func(c outage.Call) bool { return c.Method == orders.CreateOrder }
+	created := len(calls) - len(slices.DeleteFunc(slices.Clone(calls), creates))
+	if got := float64(created) / float64(len(calls)); math.Abs(got-orderShare) > 0.005 {
+		t.Errorf("%.4f of the calls create an order; want about %v", got, orderShare)
 	}
 }

@@ -11,14 +11,98 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/policy"
 )
+
+// client is a client with its own idea of retries.
+type client struct {
+	name    string
+	what    string // in a few words
+	options []grpc.DialOption
+}
+
+// What the clients that retry have in common.
+const (
+	attempts       = 4
+	attemptTimeout = 200 * time.Millisecond
+)
+
+const stagger = "stagger"
+
+// newClients are the four clients of the demo, the last of which follows the policies.
+func newClients(set *policy.Set, observer interceptor.Observer) ([]client, error) {
+	retrier, err := interceptor.New(set, interceptor.WithObserver(observer))
+	if err != nil {
+		return nil, err
+	}
+	return []client{
+		{"no retries", "one attempt a call", []grpc.DialOption{grpc.WithDisableRetry()}},
+		{"retry loop", "4 attempts of 200 ms, one right after the other", loop{}.options()},
+		{"exponential", "4 attempts of 200 ms, after 100, 200 and 400 ms, no jitter, no budget", loop{initial: 100 * time.Millisecond}.options()},
+		{stagger, "retry.yaml: jitter, a budget, a slow attempt goes on beside the next one", retrier.DialOptions()},
+	}, nil
+}
+
+// played is the client as it goes through the day.
+func (c client) played() outage.Client {
+	return outage.Client{Name: c.name, Options: func() (outage.Options, error) { return outage.Options{Dial: c.options}, nil }}
+}
+
+// loop is how retries are often written: every attempt has its own timeout, whatever fails is sent
+// again, and nobody counts.
+type loop struct {
+	initial time.Duration // wait before the first retry, which doubles; 0: none
+}
+
+func (l loop) options() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(l.unary)}
+}
+
+func (l loop) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	wait := l.initial
+	for n := 1; ; n++ {
+		err := within(ctx, attemptTimeout, func(ctx context.Context) error {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		})
+		if n == attempts || !retryable(err) || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		wait *= 2
+	}
+}
+
+func within(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return do(ctx)
+}
+
+func retryable(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.ResourceExhausted, codes.DeadlineExceeded:
+		return true
+	default:
+		return false
+	}
+}
 
 // result is what the tables say of a client.
 type result struct {

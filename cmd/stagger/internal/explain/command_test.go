@@ -4,10 +4,25 @@
 package explain
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 const (
@@ -60,5 +75,177 @@ func TestMethodName(t *testing.T) {
 		if _, err := run(t, "", orders, name); cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%q: %v; want a usage error", name, err)
 		}
+	}
+}
+
+func TestExplainMode(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		mode       string
+		want, not  []string // of the text
+		inOverview shownMethod
+	}{
+		"enforced": {
+			"mode: ENFORCE",
+			[]string{"another attempt", "attempts_exhausted (3 attempts)"},
+			[]string{"  mode  "},
+			shownMethod{Strategy: "retried", Because: "the entry names the method", Attempts: 3},
+		},
+		"of a part": {
+			"percent: 12.5",
+			[]string{"  mode      ENFORCE, for 12.5 % of the calls; the others are OFF\n", "(3 attempts)"},
+			nil,
+			shownMethod{Strategy: "retried", Because: "the entry names the method, for 12.5 % of the calls; the others are OFF", Attempts: 3},
+		},
+		"observed": {
+			"mode: OBSERVE",
+			[]string{"  mode      OBSERVE: the first extra attempt is decided on, and not sent\n", "another attempt would follow", "0s and 100ms", "UNAVAILABLE: mode_off (1 attempt)"},
+			[]string{"The questions after attempt"},
+			shownMethod{Strategy: "observed", Because: "the mode is OBSERVE", Attempts: 1},
+		},
+		"off": {
+			"mode: OFF",
+			[]string{"  mode      OFF: no other attempt is sent\n", "no other attempt", "UNAVAILABLE: mode_off (1 attempt)"},
+			[]string{"The questions after attempt", "would follow"},
+			shownMethod{Strategy: "neither", Because: "the mode is OFF", Attempts: 1},
+		},
+		"of none": {
+			"percent: 0",
+			[]string{"  mode      ENFORCE, for 0 % of the calls; the others are OFF\n", "mode_off (1 attempt)"},
+			nil,
+			shownMethod{Strategy: "neither", Because: "percent is 0", Attempts: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := row.mode + "\nmethodConfig:\n- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]\n  " + retry + "\n"
+			out, err := run(t, text, "-", method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range row.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			for _, not := range row.not {
+				if strings.Contains(out, not) {
+					t.Errorf("%q in\n%s", not, out)
+				}
+			}
+			list, _ := runAll(t, text)
+			got := list[0]
+			if got.Strategy != row.inOverview.Strategy || got.Because != row.inOverview.Because || got.Attempts != row.inOverview.Attempts {
+				t.Errorf("the overview has %+v; want %+v", got, row.inOverview)
+			}
+		})
+	}
+}
+
+// A call whose client sends a stream is not hedged, whatever its policy says: attempts follow failures.
+func TestExplainClientStream(t *testing.T) {
+	t.Parallel()
+	files, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+		Name: new("uploads.proto"), Package: new("acme"), Syntax: new("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Uploads"), Method: []*descriptorpb.MethodDescriptorProto{
+			{Name: new("Put"), InputType: new(".acme.Any"), OutputType: new(".acme.Any"), ClientStreaming: new(true)},
+			{Name: new("Get"), InputType: new(".acme.Any"), OutputType: new(".acme.Any")},
+		}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.Uploads}]
+  idempotency: ASSUME
+  hedgingPolicy: {maxAttempts: 3, hedgingDelay: 1s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set, err = set.WithDescriptors(files); err != nil {
+		t.Fatal(err)
+	}
+	for method, want := range map[string]string{"/acme.Uploads/Put": "3, one after the other", "/acme.Uploads/Get": "3, beside each other (hedging)"} {
+		q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
+		a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, explain.Chances{0.5})
+		if got := text(a, terminal.Style{}); !strings.Contains(got, want) {
+			t.Errorf("%s: no %q in\n%s", method, want, got)
+		}
+		if hangs := len(a.Sent) == 1; hangs != (method == "/acme.Uploads/Put") {
+			t.Errorf("%s: attempts are sent at %v though none ends", method, a.Sent)
+		}
+	}
+}
+
+// A call to a server that is down ends when and as it is explained.
+func TestExplainDown(t *testing.T) {
+	t.Parallel()
+	retry := func(change func(*policy.Spec)) policy.Spec {
+		s := policy.Spec{Retry: new(policy.DefaultRetry())}
+		s.Retry.Backoff.Jitter, s.Retry.Budget = policy.JitterNone, policy.NoBudget
+		change(&s)
+		return s
+	}
+	for name, row := range map[string]struct {
+		spec     policy.Spec
+		deadline time.Duration
+		says     string
+	}{
+		"by default":               {retry(func(*policy.Spec) {}), 0, "up to 3s, and have no deadline; not at all when the outage is older than 10s"},
+		"the entry's timeout":      {retry(func(s *policy.Spec) { s.Timeout = 2 * time.Second }), 0, "up to 1.999s of the 2s that they have"},
+		"the caller's deadline":    {retry(func(*policy.Spec) {}), time.Second, "up to 999ms of the 1s that they have"},
+		"a wait of its own":        {retry(func(s *policy.Spec) { s.Retry.MaxConnectionWait = 300 * time.Millisecond }), 0, "up to 300ms, and have no deadline; not at all when the outage is older than 1s"},
+		"no wait":                  {retry(func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(false) }), 0, "calls do not wait for a connection"},
+		"retries wait in gRPC":     {retry(func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(true) }), time.Second, "calls wait in gRPC, until their deadline after 1s"},
+		"in gRPC from the start":   {retry(func(s *policy.Spec) { s.WaitForReady = new(true) }), time.Second, "calls wait in gRPC, until their deadline after 1s"},
+		"one attempt by the entry": {policy.Spec{}, 0, "calls do not wait for a connection"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+				Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}, Spec: row.spec,
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{Method: method, Code: codes.Unavailable, Down: true, Deadline: row.deadline, MaxAttempts: 5}, explain.Chances{0})
+			said := ""
+			for _, f := range a.Facts() {
+				if f.Name == "down" {
+					said = f.Value
+				}
+			}
+			if !strings.Contains(said, row.says) {
+				t.Errorf("%q; want %q", said, row.says)
+			}
+			if wait := row.spec.WaitForReady; wait != nil { // a Retrier has gRPC's own service config say that
+				return
+			}
+			synctest.Test(t, func(t *testing.T) {
+				srv := testserver.Start(t)
+				retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				conn := srv.Dial(t, retrier.DialOptions()...)
+				srv.Down()
+				conn.Connect()
+				synctest.Wait()
+				ctx, cancel := t.Context(), context.CancelFunc(func() {})
+				if row.deadline > 0 {
+					ctx, cancel = context.WithTimeout(ctx, row.deadline)
+				}
+				defer cancel()
+				began := time.Now()
+				failed := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+				e, _ := errors.AsType[*interceptor.Error](failed)
+				if took := time.Since(began); e == nil || took != a.At || e.Reason != a.End.Reason || e.Attempts != a.End.Attempts {
+					t.Errorf("%+v after %v; explained was: %s", failed, took, a.Outcome())
+				}
+			})
+		})
 	}
 }

@@ -4,9 +4,12 @@
 package faultserver
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -125,4 +129,124 @@ func object(v any) string {
 		return fmt.Sprintf("{\"error\":%q}\n", err) // cannot be: there are texts and numbers in it
 	}
 	return string(text) + "\n"
+}
+
+// summary counts attempts by method.
+type summary map[string]*count
+
+// count is what was seen of a method.
+type count struct {
+	Method    string         `json:"method"`
+	Attempts  int            `json:"attempts"`
+	Retries   int            `json:"retries"`   // attempts that say that they are some
+	Cancelled int            `json:"cancelled"` // given up by the client
+	Codes     map[string]int `json:"codes"`
+}
+
+func (s summary) add(method string, code codes.Code, retry, cancelled bool) {
+	c := s[method]
+	if c == nil {
+		c = &count{Method: method, Codes: map[string]int{}}
+		s[method] = c
+	}
+	c.Attempts++
+	if retry {
+		c.Retries++
+	}
+	if cancelled {
+		c.Cancelled++
+	}
+	c.Codes[codename.Of(code)]++
+}
+
+// sorted are the counts by method.
+func (s summary) sorted() []*count {
+	list := make([]*count, 0, len(s))
+	for _, c := range s {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *count) int { return strings.Compare(a.Method, b.Method) })
+	return list
+}
+
+func (s summary) table() string {
+	if len(s) == 0 {
+		return "no attempts\n"
+	}
+	shown := report.Table{Columns: []string{"method", "attempts", "retries", "given up", "codes"}}
+	for _, c := range s.sorted() {
+		shown.Rows = append(shown.Rows, []string{
+			printable(c.Method), strconv.Itoa(c.Attempts), strconv.Itoa(c.Retries), strconv.Itoa(c.Cancelled), c.codes(),
+		})
+	}
+	return terminal.Table(shown, terminal.Style{}, "") + "\n"
+}
+
+// codes are the most frequent first.
+func (c *count) codes() string {
+	names := make([]string, 0, len(c.Codes))
+	for name := range c.Codes {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.Codes[b], c.Codes[a]), strings.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", name, c.Codes[name])
+	}
+	return strings.Join(names, ", ")
+}
+
+const (
+	maxUnread  = 4096            // lines
+	endTimeout = 2 * time.Second // for what is still unread
+)
+
+// lineWriter writes lines in a goroutine of its own, so that a program that does not read them holds up nothing.
+type lineWriter struct {
+	lines   chan string
+	dropped int // lines that found no room
+	done    chan error
+}
+
+func newLineWriter(to io.Writer) *lineWriter {
+	w := &lineWriter{lines: make(chan string, maxUnread), done: make(chan error, 1)}
+	go func() {
+		var first error
+		for line := range w.lines {
+			if first == nil {
+				_, first = io.WriteString(to, line)
+			}
+		}
+		w.done <- first
+	}()
+	return w
+}
+
+func (w *lineWriter) write(line string) {
+	select {
+	case w.lines <- line:
+	default:
+		w.dropped++
+	}
+}
+
+// end writes a last line, and waits a while until all have been written.
+func (w *lineWriter) end(last string) error {
+	timer := time.NewTimer(endTimeout)
+	defer timer.Stop()
+	late := errors.New("the output is not read: what was seen is lost")
+	select {
+	case w.lines <- last:
+	case <-timer.C:
+		close(w.lines)
+		return late
+	}
+	close(w.lines)
+	select {
+	case err := <-w.done:
+		return err
+	case <-timer.C:
+		return late
+	}
 }

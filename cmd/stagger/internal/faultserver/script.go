@@ -4,12 +4,21 @@
 package faultserver
 
 import (
+	"encoding/base64"
 	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
@@ -71,4 +80,95 @@ func readAny(report *document.Report, known *registry, field string, n *document
 		return protoreflect.Value{}
 	}
 	return protoreflect.ValueOfMessage(message.ProtoReflect())
+}
+
+// registry knows the messages and methods of the services that a fault server stands for: those of its
+// descriptor sets, the first first, and those that are linked into the program.
+type registry struct {
+	*protoregistry.Files
+	*dynamicpb.Types
+
+	services []string // of the descriptor sets
+}
+
+// newRegistry makes a registry of descriptor sets, of which there may be none.
+func newRegistry(sets ...*protoregistry.Files) *registry {
+	a := &registry{Files: new(protoregistry.Files)}
+	for _, set := range append(slices.Clip(sets), protoregistry.GlobalFiles) {
+		set.RangeFiles(func(f protoreflect.FileDescriptor) bool {
+			if a.RegisterFile(f) != nil || set == protoregistry.GlobalFiles { // an error: a set before has it
+				return true
+			}
+			for i := range f.Services().Len() {
+				a.services = append(a.services, string(f.Services().Get(i).FullName()))
+			}
+			return true
+		})
+	}
+	a.Types = dynamicpb.NewTypes(a.Files)
+	return a
+}
+
+// reply is the message that "/package.Service/Method" answers with, or nil.
+func (a *registry) reply(method string) protoreflect.MessageDescriptor {
+	name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
+	d, _ := a.FindDescriptorByName(protoreflect.FullName(name))
+	if m, ok := d.(protoreflect.MethodDescriptor); ok {
+		return m.Output()
+	}
+	return nil
+}
+
+// attempt is one request as the server saw it, in JSON.
+type attempt struct {
+	Serial           int                 `json:"serial"` // among all that have arrived, from 1
+	Method           string              `json:"method"`
+	Number           int                 `json:"number"`     // among those of its method, from 1
+	Connection       int                 `json:"connection"` // from 1
+	StartTime        time.Time           `json:"startTime"`
+	EndTime          *time.Time          `json:"endTime"`          // null while it runs
+	TimeoutSeconds   float64             `json:"timeoutSeconds"`   // at its start, until the client's deadline; 0 without one
+	PreviousAttempts int                 `json:"previousAttempts"` // what the client says (gRFC A6)
+	Metadata         map[string][]string `json:"metadata"`         // values of keys that end in -bin in base64
+	MessagesReceived int                 `json:"messagesReceived"`
+	BytesReceived    int                 `json:"bytesReceived"` // without gRPC's framing, after decompression
+	HalfClosed       bool                `json:"halfClosed"`
+	MessagesSent     int                 `json:"messagesSent"`
+	Code             string              `json:"code"`      // empty while it runs
+	Cancelled        bool                `json:"cancelled"` // by the client, its deadline or its connection
+	Requests         [][]byte            `json:"requests,omitempty"`
+}
+
+// toJSON is an attempt without requests.
+func toJSON(a testserver.Attempt) attempt {
+	j := attempt{
+		Serial: a.Serial, Method: a.Method, Number: a.Number, Connection: a.Conn,
+		StartTime: a.Time, TimeoutSeconds: a.Timeout.Seconds(),
+		PreviousAttempts: previous(a.Metadata), Metadata: maps.Clone(a.Metadata),
+		MessagesReceived: a.Received, BytesReceived: a.Bytes, HalfClosed: a.HalfClosed, MessagesSent: a.Sent,
+		Cancelled: a.Cancelled,
+	}
+	if !a.End.IsZero() {
+		j.EndTime, j.Code = &a.End, codename.Of(a.Code)
+	}
+	for key, values := range j.Metadata {
+		if strings.HasSuffix(key, "-bin") {
+			values = slices.Clone(values)
+			for i, v := range values {
+				values[i] = base64.StdEncoding.EncodeToString([]byte(v))
+			}
+			j.Metadata[key] = values
+		}
+	}
+	return j
+}
+
+// previous is what the client says of itself in grpc-previous-rpc-attempts (gRFC A6); 0 for what cannot be read.
+func previous(md metadata.MD) int {
+	values := md.Get("grpc-previous-rpc-attempts")
+	if len(values) != 1 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(values[0], 10, 31)
+	return int(n)
 }

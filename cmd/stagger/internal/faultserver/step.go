@@ -10,11 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
@@ -188,4 +194,40 @@ func (b *builder) random(path string, r *faultserverv1.Random, depth int) testse
 		return testserver.Step{}
 	}
 	return testserver.Random(r.GetSeed(), p, b.step(path+".step", r.GetStep(), depth+1))
+}
+
+// fail makes the step that ends with an error.
+func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
+	c, ok := b.code(path+".code", f.GetCode())
+	if !ok {
+		return testserver.Step{}
+	}
+	text := "scripted failure"
+	if f.Message != nil {
+		text = f.GetMessage()
+	}
+	details := slices.Clone(f.GetDetails())
+	if d := f.GetRetryInfo(); d != nil { // as it is: no time.Duration holds all of them
+		info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: d})
+		if err != nil {
+			b.report.Errorf(path+".retryInfo", d, "%v", err)
+		}
+		details = append(details, info)
+	}
+	return testserver.FailStatus(status.FromProto(&spb.Status{Code: int32(c), Message: text, Details: details}))
+}
+
+// code reads the code of a failure.
+func (b *builder) code(path, name string) (codes.Code, bool) {
+	const want = "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"
+	c, ok := codename.Parse(name)
+	switch {
+	case name == "":
+		b.report.Errorf(path, nil, want)
+	case !ok:
+		b.report.Errorf(path, name, want)
+	default:
+		return c, true
+	}
+	return c, false
 }

@@ -6,12 +6,19 @@ package simulate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/examples/simulate"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
@@ -168,4 +175,83 @@ func methodPath(method string) string {
 		return method
 	}
 	return "/" + method
+}
+
+// open reads a scenario from a file, or one that is built in if there is no such file.
+func open(name string) (*sim.Scenario, error) {
+	s, err := sim.Load(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	if _, missing := os.Stat(name); missing == nil {
+		return nil, err // it is a policy file that is not there
+	}
+	data, missing := simulate.Files.ReadFile(name + ".yaml")
+	if missing != nil {
+		return nil, cli.UsageErrorf("%s: is no file, and no scenario that is built in; those are %s", name, strings.Join(builtIn(), ", "))
+	}
+	return sim.Parse(name+".yaml", data, simulate.Files.ReadFile)
+}
+
+// builtIn are the names of the scenarios that are built in.
+func builtIn() []string {
+	files, _ := fs.Glob(simulate.Files, "*.yaml") // the pattern is right
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(path.Base(f), ".yaml")
+	}
+	return files
+}
+
+func list(w io.Writer) error {
+	t := report.Table{Columns: []string{"scenario", "what it shows"}}
+	for _, name := range builtIn() {
+		s, err := open(name)
+		if err != nil {
+			return err
+		}
+		t.Rows = append(t.Rows, []string{name, s.Title})
+	}
+	_, err := fmt.Fprintln(w, render(t))
+	return err
+}
+
+// write writes what was found in the form that is wished for, to the file or to standard output.
+func (o *options) write(out io.Writer, text func(io.Writer), data func() any, page func() *report.Report) (err error) {
+	if o.output != "" {
+		f, err := os.Create(o.output)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		out = f
+	}
+	switch o.format {
+	case "json":
+		err = cli.WriteJSON(out, data())
+	case "csv":
+		err = page().WriteCSV(out)
+	case "html":
+		err = page().WriteHTML(out)
+	default:
+		kept := &keeper{to: out}
+		text(kept)
+		err = kept.err
+	}
+	if err != nil {
+		return fmt.Errorf("the result could not be written: %w", err)
+	}
+	return nil
+}
+
+// keeper keeps the first error of a writer.
+type keeper struct {
+	to  io.Writer
+	err error
+}
+
+func (k *keeper) Write(b []byte) (int, error) {
+	if k.err == nil {
+		_, k.err = k.to.Write(b)
+	}
+	return len(b), nil
 }

@@ -1,0 +1,165 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"github.com/stagger-go/stagger/internal/tools/report"
+)
+
+// open opens a terminal, and returns both of its ends.
+func open(t *testing.T) (primary, terminal *os.File) {
+	t.Helper()
+	primary, terminal, err := pty.Open()
+	if err != nil {
+		t.Skip("no terminal to open:", err)
+	}
+	t.Cleanup(func() {
+		_ = primary.Close()
+		_ = terminal.Close()
+	})
+	return primary, terminal
+}
+
+func TestStyleOf(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "xterm")
+	_, terminal := open(t)
+	if got := StyleOf(terminal).Error("no"); got != "\x1b[31mno\x1b[0m" {
+		t.Errorf("on a terminal %q", got)
+	}
+	if got := StyleOf(terminal).Faint(""); got != "" {
+		t.Errorf("nothing becomes %q", got)
+	}
+	file, err := os.Create(t.TempDir() + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if got := StyleOf(file).Error("no") + StyleOf(new(strings.Builder)).Success("yes"); got != "noyes" {
+		t.Errorf("in a file and a buffer %q", got)
+	}
+	t.Setenv("NO_COLOR", "1")
+	if got := StyleOf(terminal).Error("no"); got != "no" {
+		t.Errorf("with NO_COLOR %q", got)
+	}
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "dumb")
+	if got := StyleOf(terminal).Error("no"); got != "no" {
+		t.Errorf("with TERM=dumb %q", got)
+	}
+}
+
+func TestChart(t *testing.T) {
+	t.Parallel()
+	text := Chart([]float64{5000, 0, 0, 0, 0}, 100, 0, Style{}, 0)
+	lines := strings.Split(text, "\n")
+	for i, want := range map[int]string{0: "300", 4: "100", 6: "0"} { // thrice the level, the level, none
+		label, plot := []rune(lines[i])[:ChartMargin], []rune(lines[i])[ChartMargin:]
+		if got := strings.Fields(string(label))[0]; got != want {
+			t.Errorf("line %d is at %s; want %s:\n%s", i, got, want, text)
+		}
+		if len(plot) > 5 {
+			t.Errorf("line %d has %d columns; want one for each value", i, len(plot))
+		}
+	}
+	if wide := strings.Split(Chart([]float64{1, 2}, 1, 80, Style{}, 0), "\n"); len([]rune(wide[4])) != ChartMargin+80 {
+		t.Errorf("want 80 columns:\n%s", strings.Join(wide, "\n"))
+	}
+	if text := Chart([]float64{1, 2}, 1, 0, Style{Colours: true}, 5); !strings.Contains(text, "\x1b") {
+		t.Errorf("no colours:\n%s", text)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	t.Run("on a terminal", func(t *testing.T) {
+		t.Parallel()
+		_, terminal := open(t)
+		if NewProgress(terminal, "a blip") == nil {
+			t.Error("a terminal shows nothing")
+		}
+		for want, move := range map[string]func(*Progress){
+			"a blip  50%":    func(p *Progress) { p.Set(0.5) },
+			"a blip  99%":    func(p *Progress) { p.Set(1) }, // it is not for the bar to say that all is done
+			"an outage   0%": func(p *Progress) { p.Title("an outage") },
+		} {
+			var text strings.Builder
+			p := newProgress(&text, "a blip")
+			move(p)
+			p.Clear()
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("no %q in %q", want, text.String())
+			}
+		}
+	})
+	t.Run("elsewhere", func(t *testing.T) {
+		t.Parallel()
+		var text strings.Builder
+		p := NewProgress(&text, "a blip")
+		p.Set(0.5)
+		p.Title("an outage")
+		p.Clear()
+		if p != nil || text.Len() > 0 {
+			t.Errorf("it shows %q", text.String())
+		}
+	})
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	from := report.Table{Title: "The day", Columns: []string{"client", "success\n%", "time to\nrecover, s", "why"}, Rows: [][]string{
+		{"none", "7.25", "never", "many calls fail"},
+		{"stagger", "99.00", "0.25", "–"},
+	}}
+	const want = `┌──────────────────────────────────────────────────┐
+│ The day                                          │
+├─────────┬─────────┬────────────┬─────────────────┤
+│ client  │ success │    time to │ why             │
+│         │       % │ recover, s │                 │
+├─────────┼─────────┼────────────┼─────────────────┤`
+	if got := Table(from, Style{}, "stagger"); !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := Table(from, Style{Colours: true}, "stagger"); !strings.Contains(got, "\x1b[32mstagger\x1b[0m") || strings.Contains(got, "\x1b[32mnone") {
+		t.Errorf("want stagger to stand out:\n%q", got)
+	}
+	const markdown = "| client | success<br/>% | time to<br/>recover, s | why |\n" +
+		"| --- | ---:| ---:| --- |\n" +
+		"| none | 7.25 | never | many calls fail |\n" +
+		"| stagger | 99.00 | 0.25 | – |"
+	if got := Markdown(from); got != markdown {
+		t.Errorf("%s\nwant\n%s", got, markdown)
+	}
+	long := strings.Repeat("x", 100)
+	if got := Table(report.Table{Columns: []string{"a"}, Rows: [][]string{{"two " + long}}}, Style{}, ""); !strings.Contains(got, "│ two ") || !strings.Contains(got, long) {
+		t.Errorf("a word is broken:\n%s", got)
+	}
+}
+
+func TestWriteInto(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join(t.TempDir(), "page.md")
+	for _, row := range []struct{ before, after string }{
+		{"a\n<!-- t -->\nold\n<!-- /t -->\nb\n", "a\n<!-- t -->\none:\n\n| a |\n| --- |\n| x |\n\ntwo:\n\n| a |\n| --- |\n| x |\n<!-- /t -->\nb\n"},
+		{"no marks", "no marks"},
+	} {
+		if err := os.WriteFile(page, []byte(row.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		one := report.Table{Title: "one", Columns: []string{"a"}, Rows: [][]string{{"x"}}}
+		two := one
+		two.Title = "two"
+		err := WriteInto(page, "t", []report.Table{one, two})
+		if got, _ := os.ReadFile(page); string(got) != row.after || (err == nil) != (row.before != row.after) {
+			t.Errorf("%q: %v, %q; want %q", row.before, err, got, row.after)
+		}
+	}
+}
