@@ -6,6 +6,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
@@ -17,7 +18,7 @@ type backend struct {
 	service *service
 	index   int
 	busy    int // workers
-	queue   fifo[*attempt]
+	queue   []*attempt
 	dropped int // of the queue, whose clients have left, if such are dropped
 	faults  faults
 }
@@ -25,7 +26,7 @@ type backend struct {
 // held is how many requests are in the queue and with the workers.
 func (b *backend) held() int { return b.busy + b.waiting() }
 
-func (b *backend) waiting() int { return b.queue.len() - b.dropped }
+func (b *backend) waiting() int { return len(b.queue) - b.dropped }
 
 // arrive takes in a request. What is wrong with the backend now decides what becomes of the request, also if it
 // is served later.
@@ -50,7 +51,7 @@ func (b *backend) arrive(a *attempt) {
 		b.serve(a)
 	case b.waiting() < b.service.spec.Queue:
 		a.queued = true
-		b.queue.push(a)
+		b.queue = append(b.queue, a)
 	default:
 		b.service.counts.refused++
 		a.reply(b.service.queueFull)
@@ -88,7 +89,7 @@ func (b *backend) workDone(a *attempt) {
 
 // fillWorkers gives free workers to the requests that wait.
 func (b *backend) fillWorkers() {
-	for b.busy < b.faults.workers && b.queue.len() > 0 {
+	for b.busy < b.faults.workers && len(b.queue) > 0 {
 		a := b.takeNext()
 		a.queued = false
 		if a.call == nil && b.service.drops {
@@ -101,10 +102,18 @@ func (b *backend) fillWorkers() {
 
 // takeNext takes the next request out of the queue, which has one.
 func (b *backend) takeNext() *attempt {
+	i := 0
 	if b.service.spec.Order == OrderLIFO {
-		return b.queue.popBack()
+		i = len(b.queue) - 1
 	}
-	return b.queue.pop()
+	a := b.queue[i]
+	b.queue[i] = nil // the array outlives it
+	if i == 0 {
+		b.queue = b.queue[1:]
+	} else {
+		b.queue = b.queue[:i]
+	}
+	return a
 }
 
 // drop takes a request out of the queue whose client has left: at once for the queue's length, and for its memory
@@ -112,8 +121,8 @@ func (b *backend) takeNext() *attempt {
 func (b *backend) drop() {
 	b.dropped++
 	b.service.counts.dropped++
-	if b.dropped > 64 && b.dropped > b.queue.len()/2 {
-		b.queue.remove(func(a *attempt) bool { return a.call == nil })
+	if b.dropped > 64 && b.dropped > len(b.queue)/2 {
+		b.queue = slices.DeleteFunc(b.queue, func(a *attempt) bool { return a.call == nil })
 		b.dropped = 0
 	}
 }

@@ -137,8 +137,8 @@ func TestBackendDroppedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := w.services[0].backends[0]
-	if c := w.services[0].counts; c.dropped < 2000 || cap(b.queue.list) > 512 || b.waiting() != 0 {
-		t.Errorf("%d dropped, memory for %d, %d waiting; want thousands, memory for little more than the queue, and none", c.dropped, cap(b.queue.list), b.waiting())
+	if c := w.services[0].counts; c.dropped < 2000 || cap(b.queue) > 512 || b.waiting() != 0 {
+		t.Errorf("%d dropped, memory for %d, %d waiting; want thousands, memory for little more than the queue, and none", c.dropped, cap(b.queue), b.waiting())
 	}
 }
 

@@ -34,16 +34,6 @@ type call struct {
 	tried    tried.Backends[*backend]
 }
 
-// callRef refers to a call that may have ended meanwhile.
-type callRef struct {
-	call *call
-	life uint32
-}
-
-func (c *call) ref() callRef { return callRef{c, c.life} }
-
-func (r *callRef) over() bool { return r.call.life != r.life }
-
 // The events of a call.
 const (
 	callWake     eventKind = iota // the engine looks again
@@ -87,7 +77,7 @@ func (c *call) begin() {
 	}
 	if c.deadline != attempts.Never {
 		s.Wall = clock(c.deadline)
-		l.deadlines.add(c)
+		l.world.after(max(c.deadline-l.world.now, 0), c, callDeadline, c.life)
 	}
 	c.do(c.engine.Start(s, c.now()))
 }

@@ -42,6 +42,16 @@ func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []
 	return requests, took
 }
 
+// callRef refers to a call that may have ended meanwhile.
+type callRef struct {
+	call *call
+	life uint32
+}
+
+func (c *call) ref() callRef { return callRef{c, c.life} }
+
+func (r *callRef) over() bool { return r.call.life != r.life }
+
 type tracer struct {
 	link  *link
 	calls []callRef

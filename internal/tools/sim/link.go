@@ -33,10 +33,9 @@ type link struct {
 	budgets     *budgets
 	methods     []methods.Method // that each process calls
 	known       []methods.Known  // the same, as the policy sees them
-	deadlines   deadlines
-	fleet       *fleet     // nil for calls between services
-	counts      callCounts // of a fleet's calls
-	jitter      *rand.Rand // of the backoffs
+	fleet       *fleet           // nil for calls between services
+	counts      callCounts       // of a fleet's calls
+	jitter      *rand.Rand       // of the backoffs
 	network     *rand.Rand
 	picks       *rand.Rand // of connections
 	roundRobin  []uint32   // of each connection

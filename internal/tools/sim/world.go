@@ -231,7 +231,6 @@ func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 		blind:      b.variant.Blind,
 		jitter:     random(b.seed, n), network: random(b.seed, n+1), picks: random(b.seed, n+2),
 	}
-	l.deadlines.queue = &b.world.eventQueue
 	first := random(b.seed, n+3)
 	for i := range l.roundRobin {
 		l.roundRobin[i] = first.Uint32N(1 << 16)
