@@ -84,29 +84,18 @@ func (s *Scenario) servers() *excess {
 // links bounds processes and their connections.
 func (b *bounds) links(clients string) *excess {
 	var processes, connections float64
-	add := func(field string, n int, c *Call) *excess {
+	for _, c := range b.calls() {
+		field, n := c.path+".connections", cmp.Or(c.Clients, c.processes)
+		if c.fleet {
+			field, n = cmp.Or(clients, c.maker+".clients"), cmp.Or(b.variant.Clients, max(c.processes, 1))
+		}
 		processes += float64(n)
 		connections += float64(n) * float64(c.connections())
-		return cmp.Or(
+		if e := cmp.Or(
 			tooMany(field, processes, mostProcesses, "makes too many processes, counted for each call that they make"),
 			tooMany(field, connections, mostConnections, "makes, with the connections of each, too many connections"),
-		)
-	}
-	for i := range b.Services {
-		for k := range b.Services[i].Calls {
-			c := &b.Services[i].Calls[k]
-			field := document.Item("services", i) + "." + document.Item("calls", k) + ".connections"
-			if e := add(field, cmp.Or(c.Clients, b.Services[i].Backends), c); e != nil {
-				return e
-			}
-		}
-	}
-	for i := range b.Fleets {
-		for k := range b.Fleets[i].Calls {
-			n := cmp.Or(b.variant.Clients, b.Fleets[i].Clients, 1)
-			if e := add(cmp.Or(clients, document.Item("fleets", i)+".clients"), n, &b.Fleets[i].Calls[k]); e != nil {
-				return e
-			}
+		); e != nil {
+			return e
 		}
 	}
 	return nil
@@ -192,11 +181,9 @@ func (b *bounds) below(from string, c *Call) float64 {
 	}
 	b.fan[c.Service] = math.Inf(1) // calls that go in circles never end
 	fan := 1.0
-	for i := range b.Services {
-		if s := &b.Services[i]; s.Name == c.Service {
-			for k := range s.Calls {
-				fan += b.below(s.Name, &s.Calls[k])
-			}
+	if s := b.service(c.Service); s != nil {
+		for k := range s.Calls {
+			fan += b.below(s.Name, &s.Calls[k])
 		}
 	}
 	b.fan[c.Service] = fan

@@ -27,20 +27,11 @@ func (c *codec) check(s *Scenario) {
 	}
 	all.names()
 	all.phases()
-	for i := range s.Services {
-		for k := range s.Services[i].Calls {
-			all.call(document.Item("services", i)+"."+document.Item("calls", k), s.Services[i].Name, &s.Services[i].Calls[k])
+	for _, call := range s.calls() {
+		if !all.Written(call.path) { // it stands alone, without a list
+			call.path = call.maker + ".calls"
 		}
-	}
-	for i := range s.Fleets {
-		path := document.Item("fleets", i) + ".calls"
-		for k := range s.Fleets[i].Calls {
-			at := path
-			if n := all.Node(path); n != nil && n.Kind == document.List {
-				at = document.Item(path, k)
-			}
-			all.call(at, s.Fleets[i].Name, &s.Fleets[i].Calls[k])
-		}
+		all.call(call.path, call.from, call.Call)
 	}
 	all.variants()
 	if c.ErrorCount() == 0 {
@@ -145,13 +136,12 @@ func (c *checker) fault(path string, f *Fault) {
 
 // service finds a service, or reports that there is none.
 func (c *checker) service(path, name string) *Service {
+	if s := c.scenario.service(name); s != nil {
+		return s
+	}
 	var names []string
 	for i := range c.scenario.Services {
-		s := &c.scenario.Services[i]
-		if s.Name == name {
-			return s
-		}
-		names = append(names, s.Name)
+		names = append(names, c.scenario.Services[i].Name)
 	}
 	c.Errorf(path, name, "no service has that name; must be %s", document.OneOf(names))
 	return nil

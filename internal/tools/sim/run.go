@@ -33,12 +33,6 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 		variants = []Variant{{Name: s.Title}}
 	}
 	r := &Result{Scenario: s, Seed: cmp.Or(o.Seed, s.Seed), Bucket: s.Bucket, Runs: make([]Played, len(variants))}
-	var (
-		all      sync.WaitGroup
-		slots    = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
-		errs     = make([]error, len(variants))
-		progress = progress{tell: o.Progress, parts: make([]float64, len(variants)), length: s.Length()}
-	)
 	for i := range variants {
 		v, clients := variants[i], ""
 		if o.Clients > 0 {
@@ -48,20 +42,14 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, fmt.Errorf("sim: %s: variant %q: %s %s", s.Title, v.Name, e.field, e.message)
 		}
 	}
-	for i := range variants {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			v := variants[i]
-			v.Clients = cmp.Or(o.Clients, v.Clients)
-			r.Runs[i], errs[i] = s.run(ctx, &v, r.Seed, progress.of(i))
-		})
-	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	err := o.each(len(variants), func(i int, progress func(float64)) (err error) {
+		v := variants[i]
+		v.Clients = cmp.Or(o.Clients, v.Clients)
+		r.Runs[i], err = s.run(ctx, &v, r.Seed, progress)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	r.compare()
 	return r, nil
@@ -76,7 +64,7 @@ func (s *Scenario) withDefaults() *Scenario {
 }
 
 // run plays one variant.
-func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, progress func(time.Duration)) (Played, error) {
+func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, progress func(done float64)) (Played, error) {
 	w, err := newWorld(s, v, seed)
 	if err != nil {
 		return Played{}, err
@@ -90,29 +78,35 @@ func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, progress fu
 	return p, nil
 }
 
-// progress adds up how far the variants have come.
-type progress struct {
-	mu     sync.Mutex
-	tell   func(float64)
-	parts  []float64
-	length time.Duration
-}
-
-// of is told how far variant i has come; nil if nobody asks.
-func (p *progress) of(i int) func(time.Duration) {
-	if p.tell == nil {
-		return nil
+// each plays n parts, several at a time, and returns the first error. A part says how much of it is done, 0 to 1.
+func (o *Options) each(n int, play func(i int, progress func(done float64)) error) error {
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		slots = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
+		errs  = make([]error, n)
+		parts = make([]float64, n)
+	)
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = play(i, func(done float64) {
+				mu.Lock()
+				defer mu.Unlock()
+				parts[i] = done
+				sum := 0.0
+				for _, part := range parts {
+					sum += part
+				}
+				if o.Progress != nil {
+					o.Progress(sum / float64(n))
+				}
+			})
+		})
 	}
-	return func(done time.Duration) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.parts[i] = done.Seconds() / p.length.Seconds()
-		var sum float64
-		for _, part := range p.parts {
-			sum += part
-		}
-		p.tell(sum / float64(len(p.parts)))
-	}
+	all.Wait()
+	return cmp.Or(errs...)
 }
 
 // Result is what became of a scenario. Its JSON gives times in nanoseconds.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -104,6 +105,45 @@ type Call struct {
 	Attempts    int     // cap over the policies' maxAttempts, as maxAttemptsLimit; 0: the file's maxAttemptsLimit
 	Delay       *Distribution
 	Loss        float64 // part of the messages that never arrive
+}
+
+// service finds one; nil if there is none.
+func (s *Scenario) service(name string) *Service {
+	for i := range s.Services {
+		if s.Services[i].Name == name {
+			return &s.Services[i]
+		}
+	}
+	return nil
+}
+
+// made is a call, and who makes it: a service or a fleet.
+type made struct {
+	*Call
+
+	from        string
+	maker, path string // the fields of who makes it, and of the call
+	fleet       bool
+	processes   int // as the scenario says
+}
+
+// calls are those of services, then those of fleets.
+func (s *Scenario) calls() (list []made) {
+	add := func(of made, calls []Call) {
+		for k := range calls {
+			of.Call, of.path = &calls[k], of.maker+"."+document.Item("calls", k)
+			list = append(list, of)
+		}
+	}
+	for i := range s.Services {
+		v := &s.Services[i]
+		add(made{from: v.Name, maker: document.Item("services", i), processes: v.Backends}, v.Calls)
+	}
+	for i := range s.Fleets {
+		f := &s.Fleets[i]
+		add(made{from: f.Name, maker: document.Item("fleets", i), processes: f.Clients, fleet: true}, f.Calls)
+	}
+	return list
 }
 
 // shares are those of all its calls.
@@ -223,18 +263,9 @@ func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario,
 		}
 		return fits(name, set, cmp.Or(method, c.Method))
 	}
-	for i := range s.Services {
-		for k := range s.Services[i].Calls {
-			if err := check(s.Services[i].Name, &s.Services[i].Calls[k]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for i := range s.Fleets {
-		for k := range s.Fleets[i].Calls {
-			if err := check(s.Fleets[i].Name, &s.Fleets[i].Calls[k]); err != nil {
-				return nil, err
-			}
+	for _, c := range s.calls() {
+		if err := check(c.from, c.Call); err != nil {
+			return nil, err
 		}
 	}
 	more.Variants = append(more.Variants, v)

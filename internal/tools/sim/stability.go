@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -65,23 +63,13 @@ func (s *Scenario) Stability(ctx context.Context, o Options) (*Stability, error)
 	for i := range seedsPlayed {
 		r.Seeds = append(r.Seeds, cmp.Or(o.Seed, s.Seed)+uint64(i))
 	}
-	var (
-		all   sync.WaitGroup
-		slots = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
-		errs  = make([]error, len(s.Variants))
-		parts = progress{tell: o.Progress, parts: make([]float64, len(s.Variants)), length: time.Second}
-	)
-	for i := range s.Variants {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			w := sweep{scenario: s, variant: s.Variants[i], options: o, seeds: r.Seeds, progress: parts.of(i)}
-			r.Variants[i], errs[i] = w.run(ctx)
-			w.tell(time.Second)
-		})
-	}
-	all.Wait()
-	return r, cmp.Or(errs...)
+	err := o.each(len(s.Variants), func(i int, progress func(float64)) (err error) {
+		w := sweep{scenario: s, variant: s.Variants[i], options: o, seeds: r.Seeds, progress: progress}
+		r.Variants[i], err = w.run(ctx)
+		progress(1)
+		return err
+	})
+	return r, err
 }
 
 // sweepable says what a scenario lacks.
@@ -116,13 +104,10 @@ func (s *Scenario) bottleneck() (perSecond float64, service string) {
 	busy := map[string]float64{} // workers' seconds at each service for each second of the scenario
 	var visit func(c *Call, rate float64)
 	visit = func(c *Call, rate float64) {
-		for i := range s.Services {
-			if to := &s.Services[i]; to.Name == c.Service {
-				busy[to.Name] += rate * cmp.Or(c.Work, 1) * to.Time.Mean().Seconds()
-				for k := range to.Calls {
-					visit(&to.Calls[k], rate)
-				}
-			}
+		to := s.service(c.Service)
+		busy[to.Name] += rate * cmp.Or(c.Work, 1) * to.Time.Mean().Seconds()
+		for k := range to.Calls {
+			visit(&to.Calls[k], rate)
 		}
 	}
 	for i := range s.Fleets {
@@ -168,7 +153,7 @@ type sweep struct {
 	variant  Variant
 	options  Options
 	seeds    []uint64
-	progress func(time.Duration)
+	progress func(done float64)
 	played   int
 }
 
@@ -235,7 +220,7 @@ func (w *sweep) play(ctx context.Context, step int, trouble bool) (Recovered, er
 			return Recovered{}, err
 		}
 		w.played++
-		w.tell(min(time.Duration(w.played)*time.Second/usualPlays, time.Second))
+		w.progress(min(float64(w.played)/usualPlays, 1))
 		var slowest time.Duration
 		for i := range r.Runs[0].Fleets {
 			f := &r.Runs[0].Fleets[i]
@@ -248,13 +233,6 @@ func (w *sweep) play(ctx context.Context, step int, trouble bool) (Recovered, er
 	}
 	slices.Sort(list)
 	return Recovered{RecoveryReturned, list[len(list)/2]}, nil
-}
-
-// tell says how far the variant is, of a second.
-func (w *sweep) tell(done time.Duration) {
-	if w.progress != nil {
-		w.progress(done)
-	}
 }
 
 // usualPlays is how often a variant is played, more or less.

@@ -6,8 +6,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/stagger-go/stagger/policy"
@@ -63,9 +61,9 @@ func (s *Study) backoff(kind string) *policy.Backoff {
 	return &policy.Backoff{Initial: s.Base, Max: s.Cap, Multiplier: 2, Jitter: jitter}
 }
 
-// Run makes the experiments, for each kind of backoff those of all numbers of clients. tell is called after
-// each with how many are done, by one goroutine at a time; it may be nil.
-func (s *Study) Run(ctx context.Context, tell func(done, all int)) ([]Finding, error) {
+// Run makes the experiments, for each kind of backoff those of all numbers of clients. progress is called as that of [Options]; it
+// may be nil.
+func (s *Study) Run(ctx context.Context, progress func(part float64)) ([]Finding, error) {
 	if s.Repeats < 1 {
 		return nil, fmt.Errorf("sim: study with %d repeats: want at least 1", s.Repeats)
 	}
@@ -75,30 +73,13 @@ func (s *Study) Run(ctx context.Context, tell func(done, all int)) ([]Finding, e
 			list = append(list, Finding{Kind: kind, Clients: n})
 		}
 	}
-	var (
-		all  sync.WaitGroup
-		mu   sync.Mutex
-		done int
-		next = make(chan *Finding)
-	)
-	for range runtime.GOMAXPROCS(0) {
-		all.Go(func() {
-			for f := range next {
-				s.experiment(ctx, f)
-				mu.Lock()
-				if done++; tell != nil {
-					tell(done, len(list))
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range list {
-		next <- &list[i]
-	}
-	close(next)
-	all.Wait()
-	return list, context.Cause(ctx)
+	o := Options{Progress: progress}
+	err := o.each(len(list), func(i int, progress func(float64)) error {
+		s.experiment(ctx, &list[i])
+		progress(1)
+		return context.Cause(ctx)
+	})
+	return list, err
 }
 
 func (s *Study) experiment(ctx context.Context, f *Finding) {

@@ -45,7 +45,7 @@ func (w *world) handle(kind eventKind, _ uint32) {
 }
 
 // play lets everything happen. The calls that run at the end of the last phase are waited for.
-func (w *world) play(ctx context.Context, progress func(done time.Duration)) error {
+func (w *world) play(ctx context.Context, progress func(done float64)) error {
 	w.enterPhase()
 	if w.buckets() > 0 {
 		w.after(w.scenario.Bucket, w, bucketEnds, 0)
@@ -60,9 +60,7 @@ func (w *world) play(ctx context.Context, progress func(done time.Duration)) err
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if progress != nil {
-			progress(min(w.now, w.until))
-		}
+		progress(min(w.now.Seconds()/w.until.Seconds(), 1))
 	}
 	return nil
 }

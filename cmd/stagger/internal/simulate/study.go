@@ -25,7 +25,7 @@ func (o *options) studied(ctx context.Context, errs io.Writer) ([]sim.Finding, s
 	s.Repeats = cmp.Or(o.repeats, s.Repeats)
 	b := terminal.NewProgress(errs, "experiments")
 	defer b.Clear()
-	findings, err := s.Run(ctx, func(done, all int) { b.Set(float64(done) / float64(all)) })
+	findings, err := s.Run(ctx, b.Set)
 	return findings, s, err
 }
 
