@@ -208,11 +208,11 @@ func TestAdmission_Criticality(t *testing.T) {
 		opts    []grpc.CallOption
 		refused bool
 	}{
-		"default":                         {0, 3, nil, true},
-		"critical, by its option":         {0, 3, []grpc.CallOption{interceptor.Criticality(critical)}, false},
+		"default":                         {"", 3, nil, true},
+		"critical, by its option":         {"", 3, []grpc.CallOption{interceptor.Criticality(critical)}, false},
 		"critical, by the policy":         {critical, 3, nil, false},
 		"the option wins over the policy": {critical, 3, []grpc.CallOption{interceptor.Criticality(sheddable)}, true},
-		"the last option wins":            {0, 3, []grpc.CallOption{interceptor.Criticality(sheddable), interceptor.Criticality(critical)}, false},
+		"the last option wins":            {"", 3, []grpc.CallOption{interceptor.Criticality(sheddable), interceptor.Criticality(critical)}, false},
 		"nothing runs":                    {sheddable, 0, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,12 +261,12 @@ func TestAdmission_UnknownCriticality(t *testing.T) {
 		c := s.gather(t, 3, interceptor.Criticality(policy.CriticalityDefault))
 		defer c.leave()
 		for range 2 {
-			if refused, _ := s.refused(t, time.Second, interceptor.Criticality(9)); refused {
+			if refused, _ := s.refused(t, time.Second, interceptor.Criticality("UTMOST")); refused {
 				t.Error("refused; want the policy's criticality to hold")
 			}
 		}
-		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "interceptor.Criticality: 9") {
-			t.Errorf("warnings %q; want one, of interceptor.Criticality: 9", s.warnings)
+		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "interceptor.Criticality: \"UTMOST\"") {
+			t.Errorf("warnings %q; want one, of interceptor.Criticality: \"UTMOST\"", s.warnings)
 		}
 	})
 }
@@ -297,7 +297,7 @@ func TestAdmission_Chain(t *testing.T) {
 func TestAdmission_Mode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
-		t.Run(mode.String(), func(t *testing.T) {
+		t.Run(string(mode), func(t *testing.T) {
 			play(t, admitting(), func(t *testing.T, s scene) {
 				c := s.gather(t, 3)
 				defer c.leave()

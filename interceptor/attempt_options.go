@@ -28,7 +28,7 @@ type callOptions struct {
 	foreign  bool              // there are options of another library's retries
 	retrier  *Retrier
 
-	criticality policy.Criticality // of the call itself; 0: as its policy says
+	criticality policy.Criticality // of the call itself; "": as its policy says
 
 	// What Retrier.read sets.
 	maxAttempts int // the most that the call may have, whatever its policy says

@@ -47,7 +47,7 @@ func TestBudgetScope(t *testing.T) {
 		policy.ScopeTarget:  2 * 2,
 		policy.ScopeService: 2 * 2 * 2,
 	} {
-		t.Run(scope.String(), func(t *testing.T) {
+		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				retrier := mustNew(t, mustSet(t, sharing(scope)), quiet)

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"google.golang.org/grpc/metadata"
@@ -41,12 +42,13 @@ func CriticalityFromContext(ctx context.Context) policy.Criticality {
 	return policy.CriticalityDefault
 }
 
-func isCriticality(c policy.Criticality) bool {
-	return c >= policy.CriticalitySheddable && c <= policy.CriticalityCritical
-}
+// criticalities are all of them, those that are refused first before the others.
+var criticalities = []policy.Criticality{policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical}
+
+func isCriticality(c policy.Criticality) bool { return slices.Contains(criticalities, c) }
 
 // IncomingCriticality has a server interceptor read the criticality of incoming calls (metadata key stagger-criticality) and put it
-// into their contexts. Callers are believed up to highest; 0 stands for [policy.CriticalityDefault], with which strangers can
+// into their contexts. Callers are believed up to highest; "" stands for [policy.CriticalityDefault], with which strangers can
 // only lower that of their own calls. Of a call that says nothing
 // else, what failsafe-go's clients send counts (x-failsafe-priority, x-failsafe-level): VeryLow and Low are SHEDDABLE, High and
 // VeryHigh CRITICAL. Without this option an incoming call has no criticality, so that an edge passes none on.
@@ -60,47 +62,48 @@ func IncomingCriticality(highest policy.Criticality) ServerOption {
 
 // read puts the criticality of an incoming call into its context.
 func (s *server) read(ctx context.Context) context.Context {
-	if s.highest == 0 {
+	if s.highest == "" {
 		return ctx
 	}
 	c := one(ctx, criticalityHeader, levels)
-	if c == 0 {
+	if c == "" {
 		c = one(ctx, failsafeLevel, hundreds)
 	}
-	if c == 0 {
+	if c == "" {
 		c = one(ctx, failsafePriority, priorities)
 	}
-	if c == 0 {
+	if c == "" {
 		c = policy.CriticalityDefault
 	}
-	if c = min(c, s.highest); c == policy.CriticalityDefault {
+	if slices.Index(criticalities, c) > slices.Index(criticalities, s.highest) {
+		c = s.highest
+	}
+	if c == policy.CriticalityDefault {
 		return ctx
 	}
 	return ContextWithCriticality(ctx, c)
 }
 
-// one reads the only value of a metadata key; 0 if there is none, several, or one that says nothing.
+// one reads the only value of a metadata key; "" if there is none, several, or one that says nothing.
 func one(ctx context.Context, key string, parse func(string) policy.Criticality) policy.Criticality {
 	values := metadata.ValueFromIncomingContext(ctx, key)
 	if len(values) != 1 {
-		return 0
+		return ""
 	}
 	return parse(values[0])
 }
 
 func levels(text string) policy.Criticality {
-	for c := policy.CriticalitySheddable; c <= policy.CriticalityCritical; c++ {
-		if c.String() == text {
-			return c
-		}
+	if c := policy.Criticality(text); isCriticality(c) {
+		return c
 	}
-	return 0
+	return ""
 }
 
 func hundreds(text string) policy.Criticality {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return 0
+		return ""
 	}
 	return priorities(strconv.FormatUint(n/100, 10))
 }
@@ -114,7 +117,7 @@ func priorities(text string) policy.Criticality {
 	case "3", "4":
 		return policy.CriticalityCritical
 	default:
-		return 0
+		return ""
 	}
 }
 
@@ -122,7 +125,7 @@ func priorities(text string) policy.Criticality {
 // says, else SHEDDABLE if its policy or its context does, else CRITICAL if one of them does.
 func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy) context.Context {
 	sends := p.SendsCriticality()
-	if o.criticality == 0 && (sends || p.Refuses()) {
+	if o.criticality == "" && (sends || p.Refuses()) {
 		if o.criticality = CriticalityFromContext(ctx); o.criticality == policy.CriticalityDefault || p.Criticality() == policy.CriticalitySheddable {
 			o.criticality = p.Criticality()
 		}
@@ -134,9 +137,9 @@ func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy)
 	md, said := metadata.FromOutgoingContext(ctx)
 	switch {
 	case sends && !said:
-		md = metadata.Pairs(criticalityHeader, o.criticality.String())
+		md = metadata.Pairs(criticalityHeader, string(o.criticality))
 	case sends:
-		md.Set(criticalityHeader, o.criticality.String())
+		md.Set(criticalityHeader, string(o.criticality))
 	case len(md.Get(criticalityHeader)) == 0:
 		return ctx
 	default:

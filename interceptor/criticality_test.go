@@ -47,7 +47,7 @@ func TestCriticality_Sent(t *testing.T) {
 		"SHEDDABLE of the policy wins":    {sends: true, policy: sheddable, context: critical, want: "[SHEDDABLE]"},
 		"CRITICAL wins over DEFAULT":      {sends: true, policy: usual, context: critical, want: "[CRITICAL]"},
 		"a context that says nothing":     {sends: true, policy: critical, context: usual, want: "[CRITICAL]"},
-		"a criticality that there is not": {sends: true, context: 9, want: "[]"},
+		"a criticality that there is not": {sends: true, context: "UTMOST", want: "[]"},
 	} {
 		for kind, desc := range callKinds {
 			t.Run(name+", "+kind, func(t *testing.T) {
@@ -58,11 +58,11 @@ func TestCriticality_Sent(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					s.On(get, down(), testserver.OK(wrapperspb.String("done")))
 					ctx := t.Context()
-					if row.context != 0 {
+					if row.context != "" {
 						ctx = interceptor.ContextWithCriticality(ctx, row.context)
 					}
 					var opts []grpc.CallOption
-					if row.option != 0 {
+					if row.option != "" {
 						opts = append(opts, interceptor.Criticality(row.option))
 					}
 					if err := exchange(ctx, s.conn, desc, get, opts...); err != nil {
@@ -94,12 +94,12 @@ func TestCriticality_Received(t *testing.T) {
 	}{
 		"without the option":             {none, ours("SHEDDABLE"), usual},
 		"nothing is sent":                {upTo(critical), nil, usual},
-		"a stranger lowers":              {upTo(0), ours("SHEDDABLE"), sheddable},
-		"a stranger raises":              {upTo(0), ours("CRITICAL"), usual},
+		"a stranger lowers":              {upTo(""), ours("SHEDDABLE"), sheddable},
+		"a stranger raises":              {upTo(""), ours("CRITICAL"), usual},
 		"a friend raises":                {upTo(critical), ours("CRITICAL"), critical},
 		"nobody is more than sheddable":  {upTo(sheddable), ours("CRITICAL"), sheddable},
 		"nor who says nothing":           {upTo(sheddable), nil, sheddable},
-		"a highest that there is not":    {upTo(9), ours("CRITICAL"), usual},
+		"a highest that there is not":    {upTo("UTMOST"), ours("CRITICAL"), usual},
 		"DEFAULT":                        {upTo(critical), ours("DEFAULT"), usual},
 		"small letters":                  {upTo(critical), ours("critical"), usual},
 		"no level":                       {upTo(critical), ours("3"), usual},
@@ -108,7 +108,7 @@ func TestCriticality_Received(t *testing.T) {
 		"failsafe-go's Low":              {upTo(critical), metadata.Pairs(strangerKey, "1"), sheddable},
 		"failsafe-go's Medium":           {upTo(critical), metadata.Pairs(strangerKey, "2"), usual},
 		"failsafe-go's High":             {upTo(critical), metadata.Pairs(strangerKey, "3"), critical},
-		"failsafe-go's VeryHigh, capped": {upTo(0), metadata.Pairs(strangerKey, "4"), usual},
+		"failsafe-go's VeryHigh, capped": {upTo(""), metadata.Pairs(strangerKey, "4"), usual},
 		"failsafe-go's none":             {upTo(critical), metadata.Pairs(strangerKey, "-1"), usual},
 		"failsafe-go's level":            {upTo(critical), metadata.Pairs("x-failsafe-level", "199"), sheddable},
 		"failsafe-go's highest level":    {upTo(critical), metadata.Pairs("x-failsafe-level", "499"), critical},
@@ -169,7 +169,7 @@ func TestCriticality_Chain(t *testing.T) {
 				s.Default(testserver.OK(wrapperspb.String("done")))
 				var options []interceptor.ServerOption
 				if row.reads {
-					options = append(options, interceptor.IncomingCriticality(0))
+					options = append(options, interceptor.IncomingCriticality(""))
 				}
 				middle := testserver.Start(t, testserver.Name("middle of "+t.Name()), testserver.ServerOptions(s.retrier.ServerOptions(options...)...))
 				middle.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {

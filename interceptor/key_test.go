@@ -106,7 +106,7 @@ func TestKey_OptionAlone(t *testing.T) {
 func TestKey_DeclaredUnsafe(t *testing.T) {
 	never := config(plain())
 	never.Methods[1].Idempotency = policy.IdempotencyNone
-	never.Methods[1].TransparentRetry = policy.Deny
+	never.Methods[1].TransparentRetry = new(false)
 	for name, row := range map[string]struct {
 		opts []grpc.CallOption
 		want int

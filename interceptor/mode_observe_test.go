@@ -227,7 +227,7 @@ func TestObserve_BesideOtherRetries(t *testing.T) {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve, policy.ModeOff} {
-		t.Run(mode.String(), func(t *testing.T) {
+		t.Run(string(mode), func(t *testing.T) {
 			c := config(plain())
 			c.Mode = mode
 			play(t, c, func(t *testing.T, s scene) {
@@ -248,7 +248,7 @@ func TestModeWarning(t *testing.T) {
 	const grpcs = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s",
 		"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 	want := func(m policy.Mode) []string {
-		return []string{"mode: " + m.String() + ": gRPC has a retry policy of its own for " + get + ", which Retrier.DialOptions switches off, " +
+		return []string{"mode: " + string(m) + ": gRPC has a retry policy of its own for " + get + ", which Retrier.DialOptions switches off, " +
 			"so that nobody retries calls in this mode; install Retrier.Unary and Retrier.Stream instead to keep gRPC's"}
 	}
 	alone := func(s scene) []grpc.DialOption { return s.retrier.DialOptions() }

@@ -65,7 +65,7 @@ func TestPercent(t *testing.T) {
 // Only calls that are drawn earn: three of ten.
 func TestPercent_Earns(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve} {
-		t.Run(mode.String(), func(t *testing.T) {
+		t.Run(string(mode), func(t *testing.T) {
 			ratio := budget.DefaultRatio()
 			ratio.Percent, ratio.MinPerSecond = 100, 0
 			c := percentages(budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Config: ratio}), 25, 100)
@@ -117,12 +117,12 @@ func TestMode_Sources(t *testing.T) {
 		policy   *policy.Policy
 		attempts int
 	}{
-		"a call's own":              {file(0, 0), of, 4},
-		"the file is off":           {file(policy.ModeOff, 0), of, 1},
-		"the method's entry is off": {file(0, policy.ModeOff), of, 1},
-		"a trial of the file":       {file(policy.ModeObserve, 0), of, 1},
+		"a call's own":              {file("", ""), of, 4},
+		"the file is off":           {file(policy.ModeOff, ""), of, 1},
+		"the method's entry is off": {file("", policy.ModeOff), of, 1},
+		"a trial of the file":       {file(policy.ModeObserve, ""), of, 1},
 		"the call's own is off": {
-			file(0, 0), mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: policy.IdempotencyAssume, Mode: policy.ModeOff}), 1,
+			file("", ""), mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: policy.IdempotencyAssume, Mode: policy.ModeOff}), 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,16 +18,16 @@ import (
 // Switch is a mode that is set by hand while the program runs, for all calls of a Retrier or for those of a service.
 type Switch struct {
 	Service string      // such as "acme.orders.v1.OrderService"; "" for all calls
-	Mode    policy.Mode // 0 is [policy.ModeEnforce]
+	Mode    policy.Mode // "" is [policy.ModeEnforce]
 	Percent float64     // of the calls, that the mode is for, up to 100; the others are OFF. 0 is 100
 }
 
 // String is such as "OFF", or "ENFORCE for 5 %". It leaves out the service.
 func (s Switch) String() string {
 	if s.Percent >= 100 {
-		return s.Mode.String()
+		return string(s.Mode)
 	}
-	return s.Mode.String() + " for " + strconv.FormatFloat(s.Percent, 'f', -1, 64) + " %"
+	return string(s.Mode) + " for " + strconv.FormatFloat(s.Percent, 'f', -1, 64) + " %"
 }
 
 // maxSwitches bounds how many services have a mode of their own.
@@ -67,8 +67,8 @@ func (r *Retrier) Switch(to Switch) error {
 
 func (s Switch) check() error {
 	switch {
-	case s.Mode > policy.ModeOff:
-		return fmt.Errorf("interceptor: mode %d: must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff", s.Mode)
+	case s.Mode != policy.ModeEnforce && s.Mode != policy.ModeObserve && s.Mode != policy.ModeOff:
+		return fmt.Errorf("interceptor: mode %.100q: must be ENFORCE, OBSERVE or OFF", s.Mode)
 	case !(s.Percent >= 0 && s.Percent <= 100): // NaN is neither
 		return fmt.Errorf("interceptor: percent %v: must be 0 to 100, and 0 is 100; for no calls set policy.ModeOff", s.Percent)
 	case strings.ContainsAny(s.Service, "/* \t\r\n"):

@@ -34,19 +34,19 @@ func TestSwitch(t *testing.T) {
 		orders, stocks int // attempts
 		shown          string
 	}{
-		"nothing set":          {0, nil, 0.5, 4, 4, "[ENFORCE]"},
-		"off for all":          {0, []interceptor.Switch{{"", policy.ModeOff, 100}}, 0.5, 1, 1, "[OFF]"},
-		"off for a service":    {0, []interceptor.Switch{{orders, policy.ModeOff, 100}}, 0.5, 1, 4, "[ENFORCE OFF]"},
-		"a trial of a service": {0, []interceptor.Switch{{orders, policy.ModeObserve, 100}}, 0.5, 1, 4, "[ENFORCE OBSERVE]"},
-		"drawn of a part":      {0, []interceptor.Switch{{orders, policy.ModeEnforce, 60}}, 0.5, 4, 4, "[ENFORCE ENFORCE for 60 %]"},
-		"not drawn of a part":  {0, []interceptor.Switch{{orders, policy.ModeEnforce, 12.5}}, 0.5, 1, 4, "[ENFORCE ENFORCE for 12.5 %]"},
-		"the smaller part":     {0, []interceptor.Switch{{orders, policy.ModeEnforce, 60}, {"", policy.ModeEnforce, 40}}, 0.5, 1, 1, "[ENFORCE for 40 % ENFORCE for 60 %]"},
-		"the strictest: all":   {0, []interceptor.Switch{{"", policy.ModeOff, 100}, {orders, policy.ModeEnforce, 50}}, 0.2, 1, 1, "[OFF ENFORCE for 50 %]"},
+		"nothing set":          {"", nil, 0.5, 4, 4, "[ENFORCE]"},
+		"off for all":          {"", []interceptor.Switch{{"", policy.ModeOff, 100}}, 0.5, 1, 1, "[OFF]"},
+		"off for a service":    {"", []interceptor.Switch{{orders, policy.ModeOff, 100}}, 0.5, 1, 4, "[ENFORCE OFF]"},
+		"a trial of a service": {"", []interceptor.Switch{{orders, policy.ModeObserve, 100}}, 0.5, 1, 4, "[ENFORCE OBSERVE]"},
+		"drawn of a part":      {"", []interceptor.Switch{{orders, policy.ModeEnforce, 60}}, 0.5, 4, 4, "[ENFORCE ENFORCE for 60 %]"},
+		"not drawn of a part":  {"", []interceptor.Switch{{orders, policy.ModeEnforce, 12.5}}, 0.5, 1, 4, "[ENFORCE ENFORCE for 12.5 %]"},
+		"the smaller part":     {"", []interceptor.Switch{{orders, policy.ModeEnforce, 60}, {"", policy.ModeEnforce, 40}}, 0.5, 1, 1, "[ENFORCE for 40 % ENFORCE for 60 %]"},
+		"the strictest: all":   {"", []interceptor.Switch{{"", policy.ModeOff, 100}, {orders, policy.ModeEnforce, 50}}, 0.2, 1, 1, "[OFF ENFORCE for 50 %]"},
 		"the strictest: file":  {policy.ModeOff, []interceptor.Switch{{"", policy.ModeEnforce, 100}, {orders, policy.ModeEnforce, 100}}, 0.5, 1, 1, "[ENFORCE]"},
-		"a service, and back":  {0, []interceptor.Switch{{orders, policy.ModeOff, 100}, {orders, policy.ModeEnforce, 100}}, 0.5, 4, 4, "[ENFORCE]"},
-		"all, and back":        {0, []interceptor.Switch{{"", policy.ModeOff, 0}, {}}, 0.5, 4, 4, "[ENFORCE]"},
-		"another service's":    {0, []interceptor.Switch{{"acme.orders.v1.Order", policy.ModeOff, 100}}, 0.5, 4, 4, "[ENFORCE OFF]"},
-		"a small part":         {0, []interceptor.Switch{{"", 0, 1e-9}}, 1e-10, 1, 1, "[ENFORCE for 0.000000001 %]"},
+		"a service, and back":  {"", []interceptor.Switch{{orders, policy.ModeOff, 100}, {orders, policy.ModeEnforce, 100}}, 0.5, 4, 4, "[ENFORCE]"},
+		"all, and back":        {"", []interceptor.Switch{{"", policy.ModeOff, 0}, {}}, 0.5, 4, 4, "[ENFORCE]"},
+		"another service's":    {"", []interceptor.Switch{{"acme.orders.v1.Order", policy.ModeOff, 100}}, 0.5, 4, 4, "[ENFORCE OFF]"},
+		"a small part":         {"", []interceptor.Switch{{"", "", 1e-9}}, 1e-10, 1, 1, "[ENFORCE for 0.000000001 %]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, both(row.file), func(t *testing.T, s scene) {
@@ -122,7 +122,7 @@ func TestSwitch_Errors(t *testing.T) {
 	t.Parallel()
 	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
 	for want, to := range map[string]interceptor.Switch{
-		"mode 4: must be":        {"", 4, 100},
+		`mode "off": must be`:    {"", "off", 100},
 		"percent -1: must be":    {"", policy.ModeOff, -1},
 		"percent 100.1: must be": {"", policy.ModeOff, 100.1},
 		"percent NaN: must be":   {"", policy.ModeOff, math.NaN()},

@@ -259,13 +259,13 @@ func TestMode_Reload(t *testing.T) {
 		attempts int // of a call that waits when both come
 		reading  policy.Mode
 	}{
-		"a reload does not undo a switch":        {policy.ModeOff, mode(policy.ModeEnforce, 0), 1, policy.ModeOff},
-		"the file's mode":                        {policy.ModeEnforce, mode(policy.ModeOff, 0), 1, policy.ModeOff},
+		"a reload does not undo a switch":        {policy.ModeOff, mode(policy.ModeEnforce, ""), 1, policy.ModeOff},
+		"the file's mode":                        {policy.ModeEnforce, mode(policy.ModeOff, ""), 1, policy.ModeOff},
 		"an entry's mode":                        {policy.ModeEnforce, mode(policy.ModeEnforce, policy.ModeOff), 1, policy.ModeEnforce},
-		"a trial, and calls that were no trial":  {policy.ModeEnforce, mode(policy.ModeObserve, 0), 1, policy.ModeObserve},
+		"a trial, and calls that were no trial":  {policy.ModeEnforce, mode(policy.ModeObserve, ""), 1, policy.ModeObserve},
 		"the strictest, which is that of a file": {policy.ModeObserve, mode(policy.ModeOff, policy.ModeEnforce), 1, policy.ModeOff},
 		"another entry's mode does not matter":   {policy.ModeEnforce, func() policy.Config { c := config(minutely()); c.Methods[1].Mode = policy.ModeOff; return c }(), 2, policy.ModeEnforce},
-		"nothing":                                {policy.ModeEnforce, mode(0, 0), 2, policy.ModeEnforce},
+		"nothing":                                {policy.ModeEnforce, mode("", ""), 2, policy.ModeEnforce},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(minutely()), func(t *testing.T, s scene) {
@@ -294,9 +294,9 @@ func TestMode_Errors(t *testing.T) {
 	type change struct{ from, to interceptor.Switch }
 	var told []change
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		for _, m := range []policy.Mode{4, 255} {
-			if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err == nil || !strings.Contains(err.Error(), "must be policy.ModeEnforce, policy.ModeObserve or policy.ModeOff") {
-				t.Errorf("Switch(%d) = %v", uint8(m), err)
+		for _, m := range []policy.Mode{"off", "ON"} {
+			if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err == nil || !strings.Contains(err.Error(), "must be ENFORCE, OBSERVE or OFF") {
+				t.Errorf("Switch(%q) = %v", m, err)
 			}
 		}
 		for _, m := range []policy.Mode{policy.ModeEnforce, policy.ModeOff, policy.ModeOff, policy.ModeObserve} {
@@ -337,7 +337,7 @@ func TestMode_Race(t *testing.T) {
 				case <-stop:
 					return
 				case <-time.After(7 * ms):
-					s.setMode(t, policy.Mode(1+i%3))
+					s.setMode(t, []policy.Mode{policy.ModeEnforce, policy.ModeObserve, policy.ModeOff}[i%3])
 					s.reload(t, []policy.Config{config(again), observed}[i%2])
 				}
 			}

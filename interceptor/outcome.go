@@ -87,7 +87,7 @@ func (c *call) multiplied() bool {
 		return false
 	case c.with == alone:
 		if retriesItself(c.cc, c.method) {
-			r.warnOnce(&unretriedMethod, c.method, c.options.mode.String(), c.method)
+			r.warnOnce(&unretriedMethod, c.method, string(c.options.mode), c.method)
 		}
 		return false
 	case hidesRetries(c.cc):

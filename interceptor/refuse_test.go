@@ -158,7 +158,7 @@ func TestRefuse_NotBelieved(t *testing.T) {
 		return fails.Trailer(metadata.MD{refusedTrailer: values})
 	}
 	deny := undeclaredConfig()
-	deny.RefusedRetry = policy.Deny
+	deny.RefusedRetry = new(false)
 	for name, row := range map[string]struct {
 		config policy.Config
 		step   testserver.Step

@@ -101,12 +101,12 @@ func (o *callOptions) follow(of *rules, p *decision.Policy, method string, flags
 	return flags
 }
 
-// criticality is what a caller says, or 0 if that means nothing.
+// criticality is what a caller says, or "" if that means nothing.
 func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
-	if c > policy.CriticalityCritical {
-		n := strconv.Itoa(int(c))
-		r.warnOnce(&wrongCriticality, n, n)
-		return 0
+	if c != "" && !isCriticality(c) {
+		said := strconv.Quote(string(c))
+		r.warnOnce(&wrongCriticality, said, said)
+		return ""
 	}
 	return c
 }

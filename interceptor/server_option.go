@@ -18,7 +18,7 @@ type ServerOption func(*server)
 // server is what its options say of a server interceptor.
 type server struct {
 	take    func(ctx context.Context, method string) (release func(), err error) // nil: all calls are handled
-	highest policy.Criticality                                                   // that callers are believed; 0: nothing is read
+	highest policy.Criticality                                                   // that callers are believed; "": nothing is read
 }
 
 func newServer(options []ServerOption) *server {

@@ -206,7 +206,7 @@ func TestServiceConfig_FileWins(t *testing.T) {
 		}
 	}
 	set := mustSet(t, policy.Config{Methods: []policy.MethodConfig{
-		named("GetOrder", 0, &retry), named("Pay", policy.IdempotencyNone, &retry), named("Ship", 0, nil),
+		named("GetOrder", "", &retry), named("Pay", policy.IdempotencyNone, &retry), named("Ship", "", nil),
 	}})
 	playLive(t, set, func(t *testing.T, s scene) {
 		s.Default(down())

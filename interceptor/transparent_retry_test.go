@@ -100,11 +100,11 @@ func (p *refusingProxy) dial(ctx context.Context, lis *bufconn.Listener) (net.Co
 
 // TestTransparentRetry has gRPC's retries that nobody sees, after a server has refused a stream whose handler ran.
 func TestTransparentRetry(t *testing.T) {
-	const allow, deny = policy.Allow, policy.Deny
+	allow, deny := new(true), new(false)
 	for _, row := range []struct {
 		name     string
-		entry    policy.Permission
-		file     policy.Permission
+		entry    *bool
+		file     *bool
 		method   string
 		opts     []grpc.CallOption
 		server   behaviour
@@ -240,15 +240,15 @@ func callOf(ctx context.Context, conn *grpc.ClientConn, kind, method string, opt
 }
 
 // denied is the interceptor of a set that denies transparent retries to the service of [create].
-func denied(tb testing.TB, said policy.Permission) grpc.UnaryClientInterceptor {
+func denied(tb testing.TB, allowed bool) grpc.UnaryClientInterceptor {
 	tb.Helper()
 	c := config(plain())
-	c.TransparentRetry = said
+	c.TransparentRetry = &allowed
 	return mustNew(tb, mustSet(tb, c), quiet).Unary()
 }
 
 func TestTransparentRetryAllocations(t *testing.T) {
-	unary, opts := denied(t, policy.Deny), []grpc.CallOption{grpc.StaticMethod()}
+	unary, opts := denied(t, false), []grpc.CallOption{grpc.StaticMethod()}
 	call := func() { _ = unary(t.Context(), create, nil, nil, nil, answered, opts...) }
 	if n := testing.AllocsPerRun(1000, call); n > slack {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
@@ -257,9 +257,9 @@ func TestTransparentRetryAllocations(t *testing.T) {
 
 // BenchmarkTransparentRetry is what a call of a method that nobody declared safe pays for DENY.
 func BenchmarkTransparentRetry(b *testing.B) {
-	for _, said := range []policy.Permission{policy.Allow, policy.Deny} {
-		b.Run(said.String(), func(b *testing.B) {
-			unary, opts := denied(b, said), []grpc.CallOption{grpc.StaticMethod()}
+	for name, allowed := range map[string]bool{"ALLOW": true, "DENY": false} {
+		b.Run(name, func(b *testing.B) {
+			unary, opts := denied(b, allowed), []grpc.CallOption{grpc.StaticMethod()}
 			b.ReportAllocs()
 			for b.Loop() {
 				_ = unary(context.Background(), create, nil, nil, nil, answered, opts...)

@@ -40,7 +40,7 @@ func TestWatchFile(t *testing.T) {
 		r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
 			Diagnostic: func(d policy.Diagnostic) {
 				d.File = filepath.Base(d.File)
-				warnings <- d.Severity.String() + " " + d.String()
+				warnings <- string(d.Severity) + " " + d.String()
 			},
 			Reload: func(set *policy.Set, changes []string, err error) {
 				of := "no set"

@@ -84,7 +84,7 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 			case policy.SeverityNote:
 				level = slog.LevelInfo
 			}
-			severity := d.Severity.String()
+			severity := string(d.Severity)
 			l.write(context.Background(), level, "stagger: policy "+severity, severity, d.String())
 		},
 	}
@@ -127,7 +127,7 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 // withMode adds the mode to fields, unless it is the usual one.
 func withMode(fields []any, m policy.Mode) []any {
 	if m > policy.ModeEnforce {
-		fields = append(fields, "mode", m.String())
+		fields = append(fields, "mode", string(m))
 	}
 	return fields
 }

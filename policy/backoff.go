@@ -18,39 +18,21 @@ type Backoff struct {
 	Initial    time.Duration // first backoff before jitter; more than 0
 	Max        time.Duration // longest backoff before jitter; more than 0
 	Multiplier float64       // growth from one retry to the next; more than 0
-	Growth     Growth
+	Linear     bool          // i retries make Initial · (1 + Multiplier·i); false: Initial · Multiplier^i, with 1 always the same
 	Jitter     Jitter
 }
 
-// Growth is how the backoff grows with the number of retries. The zero value means [GrowthExponential].
-type Growth uint8
-
-// The kinds of growth; i is the number of retries that went before.
-const (
-	GrowthExponential Growth = iota + 1 // Initial · Multiplier^i
-	GrowthLinear                        // Initial · (1 + Multiplier·i)
-	GrowthFixed                         // Initial; Multiplier must be 1, which means the same to gRPC
-)
-
-// String spells the growth as a policy file does.
-func (g Growth) String() string { return spelling(policyv1.Growth(cmp.Or(g, GrowthExponential))) }
-
-// Jitter is how a backoff is spread by chance. The zero value means [JitterFull].
-type Jitter uint8
+// Jitter is how a backoff is spread by chance. "" means [JitterFull].
+type Jitter string
 
 // The kinds of jitter; b is the backoff after growth and cap, r a chance in [0, 1).
 const (
-	JitterNone         Jitter = iota + 1 // b: clients stay in step; for tests
-	JitterFull                           // r·b: spreads load best (AWS Architecture Blog, 2015)
-	JitterEqual                          // b/2 + r·b/2: never less than half
-	JitterDecorrelated                   // Initial + r·(min(Max, 3·previous) − Initial)
-	JitterProportional                   // b·(0.8 + 0.4·r): gRPC's own (gRFC A6)
+	JitterNone         Jitter = "NONE"         // b: clients stay in step; for tests
+	JitterFull         Jitter = "FULL"         // r·b: spreads load best (AWS Architecture Blog, 2015)
+	JitterEqual        Jitter = "EQUAL"        // b/2 + r·b/2: never less than half
+	JitterDecorrelated Jitter = "DECORRELATED" // Initial + r·(min(Max, 3·previous) − Initial)
+	JitterProportional Jitter = "PROPORTIONAL" // b·(0.8 + 0.4·r): gRPC's own (gRFC A6)
 )
-
-// String spells the jitter as a policy file does.
-func (j Jitter) String() string {
-	return spelling(policyv1.Jitter(cmp.Or(j, JitterFull)))
-}
 
 // Delay returns the wait before a retry.
 //
@@ -66,7 +48,6 @@ func (b Backoff) Delay(retry int, previous time.Duration, r float64) time.Durati
 }
 
 func (b Backoff) withDefaults() Backoff {
-	b.Growth = cmp.Or(b.Growth, GrowthExponential)
 	b.Jitter = cmp.Or(b.Jitter, JitterFull)
 	return b
 }
@@ -76,11 +57,9 @@ func (b Backoff) withDefaults() Backoff {
 func (b Backoff) base(retry int) float64 {
 	i := float64(max(retry, 0))
 	grown := float64(b.Initial)
-	switch b.Growth {
-	case GrowthFixed:
-	case GrowthLinear:
+	if b.Linear {
 		grown *= 1 + b.Multiplier*i
-	default:
+	} else {
 		grown *= math.Pow(b.Multiplier, i)
 	}
 	return min(float64(b.Max), grown)
@@ -120,6 +99,13 @@ func toDuration(ns float64) time.Duration {
 	}
 }
 
+// reportFixed reports a multiplier beside which growth FIXED, exponential growth by 1, would mean something else to gRPC.
+func reportFixed(report *document.Report, prefix string, g policyv1.Growth, multiplier float64) {
+	if g == policyv1.Growth_GROWTH_FIXED && multiplier != 1 && multiplier > 0 {
+		report.Errorf(prefix+"backoffMultiplier", multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
+	}
+}
+
 func checkBackoff(report *document.Report, prefix string, b Backoff) {
 	if b.Initial <= 0 {
 		report.Errorf(prefix+"initialBackoff", b.Initial, "must be more than 0s")
@@ -127,12 +113,8 @@ func checkBackoff(report *document.Report, prefix string, b Backoff) {
 	if b.Max <= 0 {
 		report.Errorf(prefix+"maxBackoff", b.Max, "must be more than 0s")
 	}
-	switch {
-	case !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0): // NaN too
+	if !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0) { // NaN too
 		report.Errorf(prefix+"backoffMultiplier", b.Multiplier, "must be a number more than 0")
-	case b.Growth == GrowthFixed && b.Multiplier != 1:
-		report.Errorf(prefix+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
 	}
-	checkEnum(report, prefix+"growth", policyv1.Growth(b.Growth))
-	checkEnum(report, prefix+"jitter", policyv1.Jitter(b.Jitter))
+	checkWord(report, prefix+"jitter", b.Jitter, policyv1.Jitter(0))
 }

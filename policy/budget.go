@@ -27,21 +27,18 @@ type BudgetSpec struct {
 // NoBudget is the budget's name that means no limit: "budget: NONE".
 const NoBudget = "NONE"
 
-// Scope is which calls share one balance of a budget. The zero value means [ScopeTarget].
-type Scope uint8
+// Scope is which calls share one balance of a budget. "" means [ScopeTarget].
+type Scope string
 
 // The scopes.
 const (
-	ScopeProcess Scope = iota + 1 // all calls of the Retrier
-	ScopeTarget                   // all calls to one target, over all connections
-	ScopeService                  // all calls to one service of one target
+	ScopeProcess Scope = "PROCESS" // all calls of the Retrier
+	ScopeTarget  Scope = "TARGET"  // all calls to one target, over all connections
+	ScopeService Scope = "SERVICE" // all calls to one service of one target
 )
 
-// String spells the scope as a policy file does.
-func (s Scope) String() string { return spelling(policyv1.BudgetScope(cmp.Or(s, ScopeTarget))) }
-
 func convertBudget(b *policyv1.Budget) BudgetSpec {
-	spec := BudgetSpec{Name: b.GetName(), Scope: enum[Scope](b.GetScope())}
+	spec := BudgetSpec{Name: b.GetName(), Scope: word[Scope](b.GetScope())}
 	switch {
 	case b.GetRatio() != nil:
 		spec.Config = convertRatio(b.GetRatio())
@@ -117,7 +114,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 			report.Errorf(path+".name", b.Name, "another budget has that name")
 		}
 		names[b.Name] = true
-		checkEnum(report, path+".scope", policyv1.BudgetScope(b.Scope))
+		checkWord(report, path+".scope", b.Scope, policyv1.BudgetScope(0))
 		switch config := inside.Config(b.Config); {
 		case b.Config == nil:
 		case config != nil:

@@ -31,8 +31,8 @@ type Config struct {
 	Mode             Mode     // for all calls; entries may be stricter
 	Percent          *float64 // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
 
-	TransparentRetry Permission // for entries that say nothing of it, and methods without an entry
-	RefusedRetry     Permission // for entries that say nothing of it, and methods without an entry
+	TransparentRetry *bool // for entries that say nothing of it, and methods without an entry; nil: true
+	RefusedRetry     *bool // for entries that say nothing of it, and methods without an entry; nil: true
 
 	// What gRPC carries out by itself, as a service config has it: the last three in JSON.
 	LoadBalancingPolicy string
@@ -49,6 +49,7 @@ func (c Config) clone() Config {
 	}
 	c.Budgets = slices.Clone(c.Budgets)
 	c.Throttling, c.Percent = cloned(c.Throttling), cloned(c.Percent)
+	c.TransparentRetry, c.RefusedRetry = cloned(c.TransparentRetry), cloned(c.RefusedRetry)
 	return c
 }
 
@@ -90,9 +91,9 @@ func (n Name) String() string {
 // convert turns what a file says into a config, and fills in what it leaves out.
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{
-		Idempotency: enum[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
-		TransparentRetry: enum[Permission](f.GetTransparentRetry()), RefusedRetry: enum[Permission](f.GetRefusedRetry()),
-		Mode: enum[Mode](f.GetMode()), Percent: f.Percent,
+		Idempotency: word[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
+		TransparentRetry: permission(f.GetTransparentRetry()), RefusedRetry: permission(f.GetRefusedRetry()),
+		Mode: word[Mode](f.GetMode()), Percent: f.Percent,
 
 		LoadBalancingPolicy: f.GetLoadBalancingPolicy(),
 		LoadBalancingConfig: jsonText(f.GetLoadBalancingConfig().AsSlice()),
@@ -122,13 +123,13 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		WaitForReady:     m.WaitForReady,
 		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
 		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
-		Idempotency:      enum[Idempotency](m.GetIdempotency()),
-		TransparentRetry: enum[Permission](m.GetTransparentRetry()),
-		RefusedRetry:     enum[Permission](m.GetRefusedRetry()),
-		Admission:        enum[Admission](m.GetAdmission()),
-		Criticality:      enum[Criticality](m.GetCriticality()),
+		Idempotency:      word[Idempotency](m.GetIdempotency()),
+		TransparentRetry: permission(m.GetTransparentRetry()),
+		RefusedRetry:     permission(m.GetRefusedRetry()),
+		Admission:        word[Admission](m.GetAdmission()),
+		Criticality:      word[Criticality](m.GetCriticality()),
 		SendCriticality:  m.GetSendCriticality(),
-		Mode:             enum[Mode](m.GetMode()),
+		Mode:             word[Mode](m.GetMode()),
 		Percent:          m.Percent,
 	}}
 	for _, n := range m.GetName() {
@@ -171,9 +172,7 @@ func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
 
 // checkConfig reports everything that is wrong with c.
 func checkConfig(report *document.Report, c Config) {
-	checkEnum(report, "idempotency", policyv1.Idempotency(c.Idempotency))
-	checkEnum(report, "transparentRetry", policyv1.TransparentRetry(c.TransparentRetry))
-	checkEnum(report, "refusedRetry", policyv1.RefusedRetry(c.RefusedRetry))
+	checkWord(report, "idempotency", c.Idempotency, policyv1.Idempotency(0))
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}

@@ -39,8 +39,8 @@ func TestNewSetRefuses(t *testing.T) {
 		want  string
 		spoil func(*policy.Config, *policy.RetrySpec)
 	}{
-		{"idempotency: 4: must be ASSUME, DECLARED or NONE", func(c *policy.Config, _ *policy.RetrySpec) { c.Idempotency = 4 }},
-		{entry + "idempotency: 9: must be ASSUME, DECLARED or NONE", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Idempotency = 9 }},
+		{`idempotency: "SURE": must be ASSUME, DECLARED or NONE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Idempotency = "SURE" }},
+		{entry + `idempotency: "assume": must be ASSUME, DECLARED or NONE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Idempotency = "assume" }},
 		{entry + "timeout: -1s: must be more than 0s", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Timeout = -time.Second }},
 		{entry + "maxRequestMessageBytes: -1: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxRequestBytes = new(-1) }},
 		{entry + "maxResponseMessageBytes: -2: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxResponseBytes = new(-2) }},
@@ -51,8 +51,11 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "maxAttempts: 0: must be at least 2, since it counts the first attempt; for one attempt leave the policy out", func(_ *policy.Config, r *policy.RetrySpec) { r.MaxAttempts = 0 }},
 		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.NaN() }},
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
-		{retry + "growth: 4: must be EXPONENTIAL, LINEAR or FIXED", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Growth = 4 }},
-		{retry + "jitter: 6: must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = 6 }},
+		{`mode: "Off": must be ENFORCE, OBSERVE or OFF`, func(c *policy.Config, _ *policy.RetrySpec) { c.Mode = "Off" }},
+		{entry + `admission: "YES": must be NONE, REFUSE or AUTO`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Admission = "YES" }},
+		{entry + `criticality: "HIGH": must be SHEDDABLE, DEFAULT or CRITICAL`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Criticality = "HIGH" }},
+		{retry + `chain: "TWICE": must be ALLOW, ONCE or SUPPRESS`, func(_ *policy.Config, r *policy.RetrySpec) { r.Chain = "TWICE" }},
+		{retry + `jitter: "WILD": must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL`, func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = "WILD" }},
 		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = append(r.Codes, codes.OK) }},
 		{retry + "retryableStatusCodes: 17: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = []codes.Code{17} }},
 		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *policy.Config, r *policy.RetrySpec) { r.Budget = "x" }},
@@ -62,7 +65,7 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
 		}},
-		{"budgets[0].scope: 4: must be PROCESS, TARGET or SERVICE", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = 4 }},
+		{`budgets[0].scope: "POD": must be PROCESS, TARGET or SERVICE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = "POD" }},
 		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) {
 			ratio := budget.DefaultRatio()
 			ratio.Percent = math.NaN()

@@ -61,7 +61,7 @@ func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 	name := nameOfService(s)
 	if s.Options().ProtoReflect().IsValid() {
 		options, err := reread(s, new(descriptorpb.ServiceOptions))
-		a.take(s, name, options, policyv1.E_ServiceRetry, 0, err)
+		a.take(s, name, options, policyv1.E_ServiceRetry, "", err)
 	}
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)

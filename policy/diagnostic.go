@@ -23,30 +23,15 @@ type Diagnostic struct {
 // retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
 func (d Diagnostic) String() string { return d.forReport().String() }
 
-// Severity says how bad a [Diagnostic] is. The zero value means [SeverityError].
-type Severity uint8
+// Severity says how bad a [Diagnostic] is.
+type Severity string
 
 // The severities.
 const (
-	SeverityError   = Severity(document.SeverityError)   // it is wrong, and refused
-	SeverityWarning = Severity(document.SeverityWarning) // it is right, and may surprise
-	SeverityNote    = Severity(document.SeverityNote)    // it is worth knowing
+	SeverityError   Severity = "error"   // it is wrong, and refused
+	SeverityWarning Severity = "warning" // it is right, and may surprise
+	SeverityNote    Severity = "note"    // it is worth knowing
 )
-
-// String is "error", "warning" or "note".
-func (s Severity) String() string {
-	switch s {
-	case SeverityWarning:
-		return "warning"
-	case SeverityNote:
-		return "note"
-	default:
-		return "error"
-	}
-}
-
-// MarshalText is [Severity.String], for JSON.
-func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Error is all that is wrong with a policy, in the order of the file; of more than a thousand mistakes, the first ones
 // and how many there are.

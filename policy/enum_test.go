@@ -4,46 +4,41 @@
 package policy_test
 
 import (
-	"fmt"
-	"strings"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Constants have the number and the spelling of the file's own.
-func TestEnums(t *testing.T) {
+// The constants of each kind are the words of a policy file, all of them.
+func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		proto protoreflect.Enum
-		zero  string
-		name  func(protoreflect.EnumNumber) fmt.Stringer
+		schema protoreflect.Enum
+		words  []string
 	}{
-		{policyv1.Jitter(0), "FULL", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Jitter(n) }},
-		{policyv1.Growth(0), "EXPONENTIAL", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Growth(n) }},
-		{policyv1.TransparentRetry(0), "ALLOW", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Permission(n) }},
-		{policyv1.RefusedRetry(0), "ALLOW", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Permission(n) }},
-		{policyv1.Chain(0), "ALLOW", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Chain(n) }},
-		{policyv1.BudgetScope(0), "TARGET", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Scope(n) }},
-		{policyv1.Idempotency(0), "BY_NAME", func(n protoreflect.EnumNumber) fmt.Stringer { return policy.Idempotency(n) }},
+		{policyv1.Jitter(0), words(policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional)},
+		{policyv1.Admission(0), words(policy.AdmissionNone, policy.AdmissionRefuse, policy.AdmissionAuto)},
+		{policyv1.Criticality(0), words(policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical)},
+		{policyv1.Mode(0), words(policy.ModeEnforce, policy.ModeObserve, policy.ModeOff)},
+		{policyv1.Chain(0), words(policy.ChainAllow, policy.ChainOnce, policy.ChainSuppress)},
+		{policyv1.BudgetScope(0), words(policy.ScopeProcess, policy.ScopeTarget, policy.ScopeService)},
+		{policyv1.Idempotency(0), words(policy.IdempotencyAssume, policy.IdempotencyDeclared, policy.IdempotencyNone)},
 	} {
-		values := row.proto.Descriptor().Values()
-		prefix := strings.TrimSuffix(string(values.Get(0).Name()), "UNSPECIFIED")
-		for i := range values.Len() {
-			v := values.Get(i)
-			want := strings.TrimPrefix(string(v.Name()), prefix)
-			if v.Number() == 0 {
-				want = row.zero
-			}
-			if got := row.name(v.Number()).String(); got != want {
-				t.Errorf("%T(%d) = %s; want %s", row.name(0), v.Number(), got, want)
-			}
-		}
-		if got := row.name(protoreflect.EnumNumber(values.Len())).String(); got != "INVALID" {
-			t.Errorf("%T(%d) = %s; want INVALID", row.name(0), values.Len(), got)
+		if want := document.EnumNames(row.schema.Descriptor()); !slices.Equal(row.words, want) {
+			t.Errorf("%T: %q; the schema has %q", row.schema, row.words, want)
 		}
 	}
+}
+
+func words[T ~string](kinds ...T) []string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = string(k)
+	}
+	return list
 }

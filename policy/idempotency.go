@@ -13,33 +13,24 @@ import (
 
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Idempotency says whether a method may be repeated when an earlier attempt may have taken effect. The zero value goes by
-// the entry's names: a name with a method means [IdempotencyAssume], any other [IdempotencyDeclared].
-type Idempotency uint8
+// Idempotency says whether a method may be repeated when an earlier attempt may have taken effect. "" goes by the entry's
+// names: a name with a method means [IdempotencyAssume], any other [IdempotencyDeclared].
+type Idempotency string
 
 // What a policy can say of idempotency.
 const (
-	IdempotencyAssume   Idempotency = iota + 1 // safe: what gRPC takes for granted
-	IdempotencyDeclared                        // safe if the descriptor's idempotency_level says so
-	IdempotencyNone                            // not safe, whatever the descriptor says
+	IdempotencyAssume   Idempotency = "ASSUME"   // safe: what gRPC takes for granted
+	IdempotencyDeclared Idempotency = "DECLARED" // safe if the descriptor's idempotency_level says so
+	IdempotencyNone     Idempotency = "NONE"     // not safe, whatever the descriptor says
 )
-
-// String spells the rule as a policy file does; a file that says nothing means BY_NAME.
-func (i Idempotency) String() string {
-	if i == 0 {
-		return "BY_NAME"
-	}
-	return spelling(policyv1.Idempotency(i))
-}
 
 // resolve settles an idempotency that is left to the name. Nobody who names a whole service thinks
 // of each of its methods, so only a name with a method declares it safe.
 func resolve(entry, file Idempotency, name Name) Idempotency {
 	switch {
-	case cmp.Or(entry, file) != 0:
+	case cmp.Or(entry, file) != "":
 		return cmp.Or(entry, file)
 	case name.Method != "":
 		return IdempotencyAssume

@@ -193,8 +193,8 @@ func lintMethod(report *document.Report, path string, m MethodConfig) {
 
 // lintAdmission says where admission is asked for and cannot do what it should.
 func lintAdmission(report *document.Report, path string, m MethodConfig) {
-	switch refuses := m.Admission > AdmissionNone; {
-	case !refuses && !m.SendCriticality && m.Criticality != 0:
+	switch refuses := m.refuses(); {
+	case !refuses && !m.SendCriticality && m.Criticality != "":
 		report.Warnf(path+".criticality", m.Criticality, "means nothing without admission REFUSE or AUTO, or sendCriticality: nothing is refused, and no server hears of it")
 	case refuses && m.Timeout == 0:
 		report.Warnf(path+".admission", m.Admission, "calls that have no deadline are never refused; a timeout gives one to each")

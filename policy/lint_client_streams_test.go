@@ -48,7 +48,7 @@ func TestClientStreamsAreNotHedged(t *testing.T) {
 		text := "methodConfig: [{name: [" + row[0] + "], idempotency: ASSUME, " + row[1] + "}]"
 		var got []string
 		for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{Descriptors: []*protoregistry.Files{uploads(t)}}) {
-			got = append(got, d.Severity.String()+" "+d.String())
+			got = append(got, string(d.Severity)+" "+d.String())
 		}
 		if want := slices.DeleteFunc([]string{row[2]}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {
 			t.Errorf("%s: %q; want %q", text, got, want)

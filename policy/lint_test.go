@@ -15,7 +15,7 @@ import (
 func linted(text string) []string {
 	var list []string
 	for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{}) {
-		list = append(list, d.Severity.String()+" "+d.String())
+		list = append(list, string(d.Severity)+" "+d.String())
 	}
 	return list
 }

@@ -4,51 +4,26 @@
 package policy
 
 import (
-	"cmp"
-	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Mode is what becomes of the extra attempts that policies decide on: retries, hedges and resumptions. Of two modes
-// the greater is the stricter.
-type Mode uint8
+// Mode is what becomes of the extra attempts that policies decide on: retries, hedges and resumptions. "" means
+// [ModeEnforce]. The words are in the order of the alphabet: of two modes the greater is the stricter.
+type Mode string
 
-// The modes. 0 counts as the first.
+// The modes.
 const (
-	ModeEnforce Mode = iota + 1 // they are sent
-	ModeObserve                 // the first one of each call is decided on, and not sent
-	ModeOff                     // none is sent
+	ModeEnforce Mode = "ENFORCE" // they are sent
+	ModeObserve Mode = "OBSERVE" // the first one of each call is decided on, and not sent
+	ModeOff     Mode = "OFF"     // none is sent
 )
-
-// String spells the mode as a policy file does.
-func (m Mode) String() string { return spelling(policyv1.Mode(cmp.Or(m, ModeEnforce))) }
-
-// MarshalText implements [encoding.TextMarshaler], for flags and JSON: String. The error is that m is none of the modes.
-func (m Mode) MarshalText() ([]byte, error) {
-	if m > ModeOff {
-		return nil, fmt.Errorf("policy: mode %d: must be ENFORCE, OBSERVE or OFF", m)
-	}
-	return []byte(m.String()), nil
-}
-
-// UnmarshalText implements [encoding.TextUnmarshaler]. It reads what String writes, in letters of any case.
-func (m *Mode) UnmarshalText(text []byte) error {
-	for mode := ModeEnforce; mode <= ModeOff; mode++ {
-		if strings.EqualFold(string(text), mode.String()) {
-			*m = mode
-			return nil
-		}
-	}
-	return fmt.Errorf("policy: mode %q: must be ENFORCE, OBSERVE or OFF", text)
-}
 
 // checkMode checks a mode and its percentage. Fields are named as in a policy file, under the given path.
 func checkMode(report *document.Report, prefix string, m Mode, percent *float64) {
-	checkEnum(report, prefix+"mode", policyv1.Mode(m))
+	checkWord(report, prefix+"mode", m, policyv1.Mode(0))
 	if percent != nil {
 		checkNumber(report, prefix+"percent", *percent, 0, 100, 4)
 	}
@@ -87,7 +62,7 @@ func (r reach) said() (Mode, *float64) {
 func (s *Set) enforced(m MethodConfig) (left MethodConfig, key, why string) {
 	switch r := reachOf(s.config.Mode, s.config.Percent).and(reachOf(m.Mode, m.Percent)); {
 	case r.mode > ModeEnforce:
-		why = "the mode is " + r.mode.String()
+		why = "the mode is " + string(r.mode)
 	case r.percent == 0:
 		why = "percent is 0"
 	default:

@@ -45,7 +45,7 @@ func TestParseDesignExample(t *testing.T) {
 		Admission:   policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
-			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
+			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: policy.JitterFull},
 			Codes:             []codes.Code{codes.ResourceExhausted, codes.Unavailable},
 			PerAttemptTimeout: 500 * ms,
 			Budget:            "orders",
@@ -76,7 +76,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 		Idempotency: policy.IdempotencyDeclared, Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
-			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: policy.GrowthExponential, Jitter: policy.JitterFull},
+			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: policy.JitterFull},
 			Codes:       []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
 			Chain: policy.ChainAllow,
@@ -94,14 +94,14 @@ func TestParseEveryKey(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
 	b := policy.Backoff{
-		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Growth: policy.GrowthLinear, Jitter: policy.JitterProportional,
+		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Linear: true, Jitter: policy.JitterProportional,
 	}
 	slow, fixed := b, b
 	slow.Max = time.Minute
-	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, policy.GrowthFixed, policy.JitterNone
+	fixed.Initial, fixed.Multiplier, fixed.Linear, fixed.Jitter = time.Nanosecond, 1, false, policy.JitterNone
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
-		Idempotency: policy.IdempotencyNone, TransparentRetry: policy.Allow, RefusedRetry: policy.Allow,
+		Idempotency: policy.IdempotencyNone, TransparentRetry: new(true), RefusedRetry: new(true),
 		Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce, Percent: new(12.5),
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,

@@ -77,9 +77,9 @@ type Spec struct {
 	MaxRequestBytes  *int          // nil: as the call says
 	MaxResponseBytes *int          // nil: as the call says
 	Idempotency      Idempotency
-	IdempotencyKey   string     // the header that carries a key of the call's own; "": none
-	TransparentRetry Permission // gRPC sends calls of undeclared methods again that a server refused as not processed; 0: as the [Config] says
-	RefusedRetry     Permission // a server's trailer that says it did not process a call is believed; 0: as the [Config] says
+	IdempotencyKey   string // the header that carries a key of the call's own; "": none
+	TransparentRetry *bool  // gRPC sends calls of undeclared methods again that a server refused as not processed; nil: as the [Config] says
+	RefusedRetry     *bool  // a server's trailer that says it did not process a call is believed; nil: as the [Config] says
 	Admission        Admission
 	Criticality      Criticality // of calls that do not say it themselves
 	SendCriticality  bool        // each call's criticality is sent to the server
@@ -94,6 +94,7 @@ func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
 	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
+	s.TransparentRetry, s.RefusedRetry = cloned(s.TransparentRetry), cloned(s.RefusedRetry)
 	s.Percent = cloned(s.Percent)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
 		s.Hedge.Quantile = cloned(s.Hedge.Quantile)
@@ -114,6 +115,9 @@ func (s Spec) clone() Spec {
 	}
 	return s
 }
+
+// refuses reports whether calls are refused that cannot be answered in time.
+func (s Spec) refuses() bool { return s.Admission == AdmissionRefuse || s.Admission == AdmissionAuto }
 
 // budget is the name of the budget that pays; "" is the default one.
 func (s Spec) budget() string {
@@ -140,12 +144,10 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkPositive(report, prefix+"timeout", s.Timeout)
 	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestBytes)
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
-	checkEnum(report, prefix+"idempotency", policyv1.Idempotency(s.Idempotency))
-	checkEnum(report, prefix+"transparentRetry", policyv1.TransparentRetry(s.TransparentRetry))
-	checkEnum(report, prefix+"refusedRetry", policyv1.RefusedRetry(s.RefusedRetry))
+	checkWord(report, prefix+"idempotency", s.Idempotency, policyv1.Idempotency(0))
 	checkIdempotencyKey(report, prefix, s)
-	checkEnum(report, prefix+"admission", policyv1.Admission(s.Admission))
-	checkEnum(report, prefix+"criticality", policyv1.Criticality(s.Criticality))
+	checkWord(report, prefix+"admission", s.Admission, policyv1.Admission(0))
+	checkWord(report, prefix+"criticality", s.Criticality, policyv1.Criticality(0))
 	checkMode(report, prefix, s.Mode, s.Percent)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)

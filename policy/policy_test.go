@@ -72,7 +72,7 @@ methodConfig:
 
 func TestDiagnosticInJSON(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal([]policy.Diagnostic{{Severity: policy.SeverityNote, File: "f", Line: 1, Column: 2, Field: "a", Value: "b", Message: "c"}, {}})
+	text, err := json.Marshal([]policy.Diagnostic{{Severity: policy.SeverityNote, File: "f", Line: 1, Column: 2, Field: "a", Value: "b", Message: "c"}, {Severity: policy.SeverityError}})
 	const want = `[{"severity":"note","file":"f","line":1,"column":2,"field":"a","value":"b","message":"c"},{"severity":"error","file":"","message":""}]`
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v; want %s", text, err, want)

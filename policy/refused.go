@@ -84,15 +84,15 @@ func lintProcessed(report *document.Report, path string, m MethodConfig, c Confi
 
 // lintRefusedRetry says if an entry has the trailer ignored for methods that it declares safe, all of them.
 func lintRefusedRetry(report *document.Report, path string, m MethodConfig, c Config) {
-	if m.RefusedRetry == Deny && m.declaresSafe(c.Idempotency) {
-		report.Warnf(path+".refusedRetry", m.RefusedRetry, forUndeclared)
+	if denies(m.RefusedRetry) && m.declaresSafe(c.Idempotency) {
+		report.Warnf(path+".refusedRetry", verbatim(deny), forUndeclared)
 	}
 }
 
 // lintTransparentRetry says if an entry denies transparent retries to methods that it declares safe, all of them.
 func lintTransparentRetry(report *document.Report, path string, m MethodConfig, c Config) {
-	if m.TransparentRetry == Deny && m.declaresSafe(c.Idempotency) {
-		report.Warnf(path+".transparentRetry", m.TransparentRetry, forUndeclared)
+	if denies(m.TransparentRetry) && m.declaresSafe(c.Idempotency) {
+		report.Warnf(path+".transparentRetry", verbatim(deny), forUndeclared)
 	}
 }
 

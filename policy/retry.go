@@ -58,18 +58,15 @@ func (r RetrySpec) withDefaults() RetrySpec {
 	return r
 }
 
-// Chain is what a call may do that is made inside of a retried one. The zero value means [ChainAllow].
-type Chain uint8
+// Chain is what a call may do that is made inside of a retried one. "" means [ChainAllow].
+type Chain string
 
 // The rules for chains of services.
 const (
-	ChainAllow    Chain = iota + 1 // retries as always
-	ChainOnce                      // one retry
-	ChainSuppress                  // no retry
+	ChainAllow    Chain = "ALLOW"    // retries as always
+	ChainOnce     Chain = "ONCE"     // one retry
+	ChainSuppress Chain = "SUPPRESS" // no retry
 )
-
-// String spells the rule as a policy file does.
-func (c Chain) String() string { return spelling(policyv1.Chain(cmp.Or(c, ChainAllow))) }
 
 func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy) RetrySpec {
 	c := RetrySpec{
@@ -78,8 +75,8 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 			Initial:    r.GetInitialBackoff().AsDuration(),
 			Max:        r.GetMaxBackoff().AsDuration(),
 			Multiplier: r.GetBackoffMultiplier(),
-			Growth:     enum[Growth](r.GetGrowth()),
-			Jitter:     enum[Jitter](r.GetJitter()),
+			Linear:     r.GetGrowth() == policyv1.Growth_GROWTH_LINEAR,
+			Jitter:     word[Jitter](r.GetJitter()),
 		},
 		Codes:               convertCodes(r.GetRetryableStatusCodes()),
 		PerAttemptTimeout:   r.GetPerAttemptTimeout().AsDuration(),
@@ -89,7 +86,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		CommitOnHeaders:     r.GetCommitOn() == policyv1.CommitOn_COMMIT_ON_HEADERS,
 		MaxPushback:         r.GetMaxPushback().AsDuration(),
 		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
-		Chain:               enum[Chain](r.GetChain()),
+		Chain:               word[Chain](r.GetChain()),
 		MaxConnectionWait:   r.GetMaxConnectionWait().AsDuration(),
 		WaitForReadyOnRetry: r.WaitForReadyOnRetry, // absent is not false
 	}
@@ -100,13 +97,14 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		c.PerAttemptTimeout = r.GetPerAttemptRecvTimeout().AsDuration()
 		c.CancelOnTimeout = r.GetOnAttemptTimeout() != policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE
 	}
+	reportFixed(report, path+".", r.GetGrowth(), c.Backoff.Multiplier)
 	overrides := path + ".codeOverrides"
 	c.Overrides = slices.Grow(c.Overrides, len(r.GetCodeOverrides()))
 	for i, o := range r.GetCodeOverrides() {
 		c.Overrides = append(c.Overrides, convertOverride(report, overrides, i, o))
 	}
 	for i, own := range r.GetPerCode() {
-		c.PerCode = append(c.PerCode, convertCode(report, path, i, own, c.Backoff))
+		c.PerCode = append(c.PerCode, convertCode(report, path, i, own, r.GetGrowth(), c.Backoff))
 	}
 	return c
 }
@@ -119,7 +117,7 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkPositive(report, prefix+"maxPushback", r.MaxPushback)
 	checkPositive(report, prefix+"minAttemptTime", r.MinAttemptTime)
 	checkPositive(report, prefix+"maxConnectionWait", r.MaxConnectionWait)
-	checkEnum(report, prefix+"chain", policyv1.Chain(r.Chain))
+	checkWord(report, prefix+"chain", r.Chain, policyv1.Chain(0))
 	for i, o := range r.Overrides {
 		checkOverride(report, fmt.Sprintf("%scodeOverrides[%d].", prefix, i), o)
 	}
@@ -143,11 +141,11 @@ func checkAttempts(report *document.Report, field string, n int) {
 func (n *configNotes) retry(path string, r *RetrySpec) {
 	b := r.Backoff
 	n.attempts(path, r.MaxAttempts)
-	if b.Growth == GrowthLinear {
-		n.add(path+".growth", b.Growth.String(), "gRPC multiplies the backoff each time (EXPONENTIAL)")
+	if b.Linear {
+		n.add(path+".growth", "LINEAR", "gRPC multiplies the backoff each time (EXPONENTIAL)")
 	}
 	if b.Jitter != JitterProportional {
-		n.add(path+".jitter", b.Jitter.String(), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
+		n.add(path+".jitter", string(cmp.Or(b.Jitter, JitterFull)), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
 	}
 	if r.FirstRetryAtOnce {
 		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
@@ -164,8 +162,8 @@ func (n *configNotes) retry(path string, r *RetrySpec) {
 	for i, o := range r.Overrides {
 		n.add(document.Item(path+".codeOverrides", i), codename.List(o.Codes), "gRPC takes the code as it is, not as "+codename.Of(o.As))
 	}
-	if r.Chain > ChainAllow {
-		n.add(path+".chain", r.Chain.String(), "gRPC retries inside of retried calls too")
+	if r.Chain != ChainAllow && r.Chain != "" {
+		n.add(path+".chain", string(r.Chain), "gRPC retries inside of retried calls too")
 	}
 	const burnt = "with gRPC, retries fail at once while there is no connection, unless waitForReady holds"
 	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
@@ -44,7 +45,7 @@ func convertOverride(report *document.Report, list string, i int, o *policyv1.Co
 }
 
 // convertCode takes from the policy's backoff what the codes' own settings leave out.
-func convertCode(report *document.Report, policy string, i int, c *policyv1.CodePolicy, b Backoff) CodeSpec {
+func convertCode(report *document.Report, policy string, i int, c *policyv1.CodePolicy, growth policyv1.Growth, b Backoff) CodeSpec {
 	path := document.Item(policy+".perCode", i)
 	spec := CodeSpec{
 		Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor(),
@@ -61,11 +62,10 @@ func convertCode(report *document.Report, policy string, i int, c *policyv1.Code
 	if c.BackoffMultiplier != nil {
 		own.Multiplier = c.GetBackoffMultiplier()
 	}
-	if c.GetGrowth() != policyv1.Growth_GROWTH_UNSPECIFIED {
-		own.Growth = enum[Growth](c.GetGrowth())
-	}
+	growth = cmp.Or(c.GetGrowth(), growth)
+	own.Linear = growth == policyv1.Growth_GROWTH_LINEAR
 	if c.GetJitter() != policyv1.Jitter_JITTER_UNSPECIFIED {
-		own.Jitter = enum[Jitter](c.GetJitter())
+		own.Jitter = word[Jitter](c.GetJitter())
 	}
 	for _, key := range backoffKeys {
 		if field := path + "." + key; !report.Written(field) {
@@ -73,6 +73,7 @@ func convertCode(report *document.Report, policy string, i int, c *policyv1.Code
 			absent++
 		}
 	}
+	reportFixed(report, path+".", growth, own.Multiplier)
 	if own != b || absent < len(backoffKeys) {
 		spec.Backoff = &own
 	}

@@ -83,7 +83,7 @@ func (s *Set) entries() []MethodConfig {
 	next := 0
 	for _, m := range s.config.Methods {
 		for _, p := range s.policies[next : next+len(m.Names)] {
-			if m.Idempotency == 0 || p.spec.Idempotency != IdempotencyAssume {
+			if m.Idempotency == "" || p.spec.Idempotency != IdempotencyAssume {
 				m.Idempotency = p.spec.Idempotency // the strictest of its names
 			}
 		}

@@ -31,8 +31,8 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 	if m.SendCriticality {
 		n.add(path+".sendCriticality", "true", "gRPC sends no criticality")
 	}
-	if m.Admission > AdmissionNone {
-		n.add(path+".admission", m.Admission.String(), "gRPC sends calls that cannot be answered in time")
+	if m.refuses() {
+		n.add(path+".admission", string(m.Admission), "gRPC sends calls that cannot be answered in time")
 	}
 	switch {
 	case m.Retry != nil:
@@ -45,21 +45,21 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 }
 
 // transparent notes what no service config can say.
-func (n *configNotes) transparent(field string, said Permission) {
-	if said == Deny {
-		n.add(field, said.String(), "gRPC sends a call once more by itself if its stream is refused")
+func (n *configNotes) transparent(field string, said *bool) {
+	if denies(said) {
+		n.add(field, deny, "gRPC sends a call once more by itself if its stream is refused")
 	}
 }
 
 // unsafe notes the one that matters most.
 func (n *configNotes) unsafe(path string, m MethodConfig) {
 	switch {
-	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == 0:
+	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == "":
 	case m.Idempotency == IdempotencyNone:
-		n.add(path+".idempotency", m.Idempotency.String(),
+		n.add(path+".idempotency", string(m.Idempotency),
 			"gRPC repeats these methods as if they were safe to repeat")
 	default:
-		n.add(path+".idempotency", m.Idempotency.String(),
+		n.add(path+".idempotency", string(m.Idempotency),
 			"gRPC does not ask whether a method is safe to repeat, and repeats all methods that the entry is for")
 	}
 }

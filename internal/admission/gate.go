@@ -46,18 +46,19 @@ const Never = time.Duration(math.MaxInt64)
 // rate of the answers is the service's capacity, so that the wait settles just below the deadline. A service that is
 // slow and answers in time is never refused anything: a gate is armed by more than slow answers.
 type Gate struct {
-	mu      sync.Mutex // guards all below
-	running [classes]int
-	last    [recent]time.Duration // answers
-	next    int                   // place of the oldest of last
-	heard   int                   // answers, at most recent
-	at      time.Duration         // of the newest
-	fastest time.Duration         // of all answers
-	windows windows
-	climb   climb
-	armed   until
-	limit   limit
-	state   State
+	mu       sync.Mutex            // guards all below
+	running  int                   // attempts
+	critical int                   // of them, those of critical calls
+	last     [recent]time.Duration // answers
+	next     int                   // place of the oldest of last
+	heard    int                   // answers, at most recent
+	at       time.Duration         // of the newest
+	fastest  time.Duration         // of all answers
+	windows  windows
+	climb    climb
+	armed    until
+	limit    limit
+	state    State
 
 	utilization [recent]float64 // as servers have reported it last
 	reports     int             // of them
@@ -66,15 +67,12 @@ type Gate struct {
 	speaks      bool            // servers say how busy they are
 }
 
-const classes = int(policy.CriticalityCritical) + 1
-
 // New makes a gate that has seen nothing, and so admits all.
 func New() *Gate { return new(Gate) }
 
 // Class returns the gate as calls of a criticality see it, of a policy with that admission. They are refused if it is
 // enforced; else the gate counts which it would have refused.
 func (g *Gate) Class(a policy.Admission, c policy.Criticality, enforced bool) Class {
-	c = min(c, policy.CriticalityCritical)
 	return Class{g, c, a == policy.AdmissionAuto && c != policy.CriticalitySheddable, enforced}
 }
 
@@ -208,18 +206,24 @@ func (c Class) Reported(now time.Duration, utilization float64) {
 }
 
 // pass lets time pass. It requires mu, as all below.
-func (g *Gate) pass(now time.Duration) { g.windows.pass(now, g.sum()) }
+func (g *Gate) pass(now time.Duration) { g.windows.pass(now, g.running) }
 
 // run counts an attempt that runs from now on.
 func (g *Gate) run(c policy.Criticality) (running int) {
-	g.running[c]++
-	return g.sum()
+	g.running++
+	if c == policy.CriticalityCritical {
+		g.critical++
+	}
+	return g.running
 }
 
 // end counts an attempt that doesn't run any more.
 func (g *Gate) end(now time.Duration, c policy.Criticality) {
 	g.pass(now)
-	g.running[c]--
+	g.running--
+	if c == policy.CriticalityCritical {
+		g.critical--
+	}
 }
 
 // arm lets the gate refuse calls.
@@ -255,13 +259,13 @@ func (g *Gate) queued(now, left time.Duration) bool {
 // crowded reports whether as many attempts run as are answered in the time that is left, and as were answered in time
 // lately. One may always run.
 func (g *Gate) crowded(left time.Duration, c policy.Criticality) bool {
-	room, running := most*left.Seconds()*g.windows.perSecond(), g.sum()
+	room, running := most*left.Seconds()*g.windows.perSecond(), g.running
 	room = max(room, float64(g.windows.inTime()))
 	switch c {
 	case policy.CriticalitySheddable:
 		room /= 2
 	case policy.CriticalityCritical:
-		running = g.running[c]
+		running = g.critical
 	default:
 	}
 	return float64(running) >= max(room, 1)
@@ -270,14 +274,6 @@ func (g *Gate) crowded(left time.Duration, c policy.Criticality) bool {
 // idle reports whether a server has said lately that it is not busy: then it is slow without a queue.
 func (g *Gate) idle(now, left time.Duration) bool {
 	return g.reports >= recent && (now-g.reported)/memory <= left && slices.Min(g.utilization[:]) < loaded
-}
-
-func (g *Gate) sum() int {
-	var n int
-	for _, running := range g.running {
-		n += running
-	}
-	return n
 }
 
 // State is a reading of a gate.
@@ -292,6 +288,6 @@ func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.state
-	s.Running = g.sum()
+	s.Running = g.running
 	return s
 }

@@ -247,7 +247,9 @@ func modelPolicies() []*decision.Policy {
 	one := func(n int) bool { return random.IntN(n) == 0 }
 	backoff := func() policy.Backoff {
 		b := policy.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
-		b.Jitter = policy.Jitter(random.IntN(6)) // 0: the default
+		b.Jitter = []policy.Jitter{
+			"", policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional,
+		}[random.IntN(6)]
 		return b
 	}
 	retry := func() *policy.RetrySpec {
@@ -268,7 +270,7 @@ func modelPolicies() []*decision.Policy {
 		case 2:
 			r.CommitOnHeaders = true
 		}
-		r.Chain = policy.Chain(random.IntN(4))
+		r.Chain = []policy.Chain{"", policy.ChainAllow, policy.ChainOnce, policy.ChainSuppress}[random.IntN(4)]
 		if one(3) {
 			r.MaxPushback = at(100)
 		}

@@ -37,10 +37,10 @@ func Changes(before, after *policy.Set) []string {
 	if was.MaxAttemptsLimit != is.MaxAttemptsLimit {
 		list = append(list, fmt.Sprintf("maxAttemptsLimit changed from %d to %d", was.MaxAttemptsLimit, is.MaxAttemptsLimit))
 	}
-	if was.TransparentRetry != is.TransparentRetry {
+	if denies(was.TransparentRetry) != denies(is.TransparentRetry) {
 		list = append(list, "transparentRetry changed")
 	}
-	if was.RefusedRetry != is.RefusedRetry {
+	if denies(was.RefusedRetry) != denies(is.RefusedRetry) {
 		list = append(list, "refusedRetry changed")
 	}
 	old, _ := before.LoadBalancing()
@@ -77,7 +77,7 @@ func entries(s *policy.Set) []entry {
 	list := make([]entry, len(policies))
 	for i, p := range policies {
 		list[i] = entry{p.Name(), p.Spec()}
-		list[i].spec.Mode, list[i].spec.Percent = 0, nil
+		list[i].spec.Mode, list[i].spec.Percent = "", nil
 	}
 	i := 0
 	for _, m := range s.Config().Methods {
@@ -92,9 +92,9 @@ func entries(s *policy.Set) []entry {
 // String is such as "OFF" and "ENFORCE for 5 %".
 func (r reach) String() string {
 	if r.percent >= 100 {
-		return r.mode.String()
+		return string(r.mode)
 	}
-	return r.mode.String() + " for " + strconv.FormatFloat(r.percent, 'f', -1, 64) + " %"
+	return string(r.mode) + " for " + strconv.FormatFloat(r.percent, 'f', -1, 64) + " %"
 }
 
 func appendModes(list []string, what string, before, after reach) []string {

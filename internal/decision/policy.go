@@ -114,7 +114,7 @@ func (p *Policy) Budget() string { return p.retry.Budget }
 func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
 // Refuses reports whether calls are refused that cannot be answered in time.
-func (p *Policy) Refuses() bool { return p.spec.Admission > policy.AdmissionNone }
+func (p *Policy) Refuses() bool { return p.Admission() != policy.AdmissionNone }
 
 // Admission says of which calls that holds.
 func (p *Policy) Admission() policy.Admission { return cmp.Or(p.spec.Admission, policy.AdmissionNone) }

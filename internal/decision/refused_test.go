@@ -165,13 +165,13 @@ func TestDeniesRefusedRetry(t *testing.T) {
 	deny, none := mustParse(t, "refusedRetry: DENY"), mustParse(t, "{}")
 	for name, row := range map[string]struct {
 		set  *decision.Set
-		said policy.Permission
+		said *bool
 		want bool
 	}{
-		"the file":        {deny, 0, true},
-		"nobody":          {none, 0, false},
-		"the policy":      {none, policy.Deny, true},
-		"the policy wins": {deny, policy.Allow, false},
+		"the file":        {deny, nil, true},
+		"nobody":          {none, nil, false},
+		"the policy":      {none, new(false), true},
+		"the policy wins": {deny, new(true), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,13 +179,13 @@ func TestDeniesRefusedRetry(t *testing.T) {
 			if got := row.set.DeniesRefusedRetry(p); got != row.want {
 				t.Errorf("%v; want %v", got, row.want)
 			}
-			if row.said == 0 && row.set.DeniesRefusedRetry(nil) != row.want {
+			if row.said == nil && row.set.DeniesRefusedRetry(nil) != row.want {
 				t.Errorf("without a policy: %v; want %v", !row.want, row.want)
 			}
 		})
 	}
 	set := mustParse(t, "refusedRetry: DENY\nmethodConfig: [{name: [{service: a.B}]}, {name: [{service: a.C}], refusedRetry: ALLOW}]")
-	if of := set.Lookup("/a.B/D"); !set.DeniesRefusedRetry(of) || of.Spec().RefusedRetry != policy.Deny {
+	if of := set.Lookup("/a.B/D"); !set.DeniesRefusedRetry(of) || *of.Spec().RefusedRetry {
 		t.Errorf("%v; an entry leaves it to the file", of.Spec().RefusedRetry)
 	}
 	if of := set.Lookup("/a.C/D"); set.DeniesRefusedRetry(of) {

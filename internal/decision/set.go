@@ -76,9 +76,9 @@ func (s *Set) Safe(p *Policy, method string) bool {
 // descriptor declares the method safe to repeat. A nil policy says nothing.
 func (s *Set) DeniesTransparentRetry(p *Policy, method string) bool {
 	if p == nil {
-		return s.config.TransparentRetry == policy.Deny && !s.DeclaredIdempotent(method)
+		return denies(s.config.TransparentRetry) && !s.DeclaredIdempotent(method)
 	}
-	return cmp.Or(p.spec.TransparentRetry, s.config.TransparentRetry) == policy.Deny && p.spec.IdempotencyKey == "" && !s.Safe(p, method)
+	return denies(cmp.Or(p.spec.TransparentRetry, s.config.TransparentRetry)) && p.spec.IdempotencyKey == "" && !s.Safe(p, method)
 }
 
 // DeniesRefusedRetry reports whether the trailer is ignored by which a server says that it did not process a call: the
@@ -88,5 +88,7 @@ func (s *Set) DeniesRefusedRetry(p *Policy) bool {
 	if p != nil {
 		said = cmp.Or(p.spec.RefusedRetry, said)
 	}
-	return said == policy.Deny
+	return denies(said)
 }
+
+func denies(permission *bool) bool { return permission != nil && !*permission }

@@ -44,13 +44,13 @@ func TestDeniesTransparentRetryOfOtherPolicies(t *testing.T) {
 	deny, none := mustParse(t, "transparentRetry: DENY"), mustParse(t, "{}")
 	for name, row := range map[string]struct {
 		set  *decision.Set
-		said policy.Permission
+		said *bool
 		want bool
 	}{
-		"the file":        {deny, 0, true},
-		"nobody":          {none, 0, false},
-		"the policy":      {none, policy.Deny, true},
-		"the policy wins": {deny, policy.Allow, false},
+		"the file":        {deny, nil, true},
+		"nobody":          {none, nil, false},
+		"the policy":      {none, new(false), true},
+		"the policy wins": {deny, new(true), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ func TestDeniesTransparentRetryOfOtherPolicies(t *testing.T) {
 			if row.set.DeniesTransparentRetry(p, "/shop.Mixed/Get") {
 				t.Error("a method is denied transparent retries that its descriptor declares safe")
 			}
-			if row.said == 0 && row.set.DeniesTransparentRetry(nil, "/shop.Mixed/Pay") != row.want {
+			if row.said == nil && row.set.DeniesTransparentRetry(nil, "/shop.Mixed/Pay") != row.want {
 				t.Errorf("without a policy: %v; want %v", !row.want, row.want)
 			}
 		})
@@ -81,7 +81,7 @@ func TestSafe(t *testing.T) {
 		{policy.IdempotencyNone, "/shop.Mixed/Get", false},
 		{policy.IdempotencyDeclared, "/shop.Mixed/Get", true},
 		{policy.IdempotencyDeclared, "/shop.Mixed/Pay", false},
-		{0, "/shop.Mixed/Get", true},
+		{"", "/shop.Mixed/Get", true},
 	} {
 		if got := set.Safe(compiled(t, policy.Spec{Idempotency: row.rule}), row.method); got != row.want {
 			t.Errorf("%v: Safe(%q) = %v; want %v", row.rule, row.method, got, row.want)

@@ -10,13 +10,13 @@ import (
 )
 
 // Severity says how bad a [Diagnostic] is.
-type Severity uint8
+type Severity string
 
 // The severities.
 const (
-	SeverityError   Severity = iota + 1 // it is wrong, and refused
-	SeverityWarning                     // it is right, and may surprise
-	SeverityNote                        // it is worth knowing
+	SeverityError   Severity = "error"   // it is wrong, and refused
+	SeverityWarning Severity = "warning" // it is right, and may surprise
+	SeverityNote    Severity = "note"    // it is worth knowing
 )
 
 // Diagnostic is one thing that is to be said of a document. Parts that are not known are empty: a config

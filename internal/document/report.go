@@ -16,9 +16,10 @@ import (
 // One mistake makes one diagnostic: a field that could not be read is not checked, nor is one that takes its
 // value from a field which was reported.
 type Report struct {
-	file  string
-	root  *Node // nil without a document
-	found [SeverityNote + 1]findings
+	file string
+	root *Node // nil without a document
+
+	errors, warnings findings
 
 	unread    map[string]bool   // fields whose values could not be read, and were reported
 	above     map[string]bool   // fields with such a field in them
@@ -88,14 +89,21 @@ func (r *Report) Misfit(field string, n *Node, message string) {
 	}
 }
 
+func (r *Report) found(severity Severity) *findings {
+	if severity == SeverityError {
+		return &r.errors
+	}
+	return &r.warnings
+}
+
 func (r *Report) append(d Diagnostic) {
-	found := &r.found[d.Severity]
+	found := r.found(d.Severity)
 	found.list = append(found.list, d)
 }
 
 // full counts a diagnostic that is one too many.
 func (r *Report) full(severity Severity) bool {
-	found := &r.found[severity]
+	found := r.found(severity)
 	if len(found.list) < maxFindings {
 		return false
 	}
@@ -137,7 +145,7 @@ func (r *Report) Skipped(field string) bool {
 func (r *Report) repeats(field string) bool {
 	from := r.inherited[field]
 	return from != "" && (r.Skipped(from) ||
-		slices.ContainsFunc(r.found[SeverityError].list, func(d Diagnostic) bool { return d.Field == from }))
+		slices.ContainsFunc(r.errors.list, func(d Diagnostic) bool { return d.Field == from }))
 }
 
 // Whole reports whether the field and all that stands in it could be read.
@@ -159,12 +167,12 @@ func (r *Report) Node(field string) *Node {
 
 // ErrorCount is how many errors there are so far.
 func (r *Report) ErrorCount() int {
-	return len(r.found[SeverityError].list) + r.found[SeverityError].more
+	return len(r.errors.list) + r.errors.more
 }
 
 // Err is an [*Error] with all that is wrong, or nil.
 func (r *Report) Err() error {
-	if len(r.found[SeverityError].list) == 0 {
+	if len(r.errors.list) == 0 {
 		return nil
 	}
 	return &Error{Diagnostics: r.Errors()}
@@ -178,7 +186,7 @@ func (r *Report) Warnings() []Diagnostic { return r.sorted(SeverityWarning) }
 
 // sorted gives the diagnostics their places, and their order.
 func (r *Report) sorted(severity Severity) []Diagnostic {
-	found := &r.found[severity]
+	found := r.found(severity)
 	for i := range found.list {
 		r.place(&found.list[i])
 	}

@@ -30,15 +30,15 @@ func TestKnown_Quantiles(t *testing.T) {
 	t.Parallel()
 	var m Method
 	for n := range 2 * mostQuantiles {
-		k := m.For(hedged(t, float64(n+1)/100), 0, true, 0)
+		k := m.For(hedged(t, float64(n+1)/100), "", true, 0)
 		if got := k.latency != nil; got != (n < mostQuantiles) {
 			t.Errorf("quantile %d is followed: %v", n+1, got)
 		}
-		if again := m.For(hedged(t, float64(n+1)/100), 0, true, 0); again.latency != k.latency {
+		if again := m.For(hedged(t, float64(n+1)/100), "", true, 0); again.latency != k.latency {
 			t.Errorf("quantile %d is not the same in another call", n+1)
 		}
 	}
-	k := m.For(hedged(t, 0.01), 0, true, 0)
+	k := m.For(hedged(t, 0.01), "", true, 0)
 	for range 50 {
 		k.Answered(0, attempts.Answer{Took: 10 * time.Millisecond, Accepted: true})
 		k.Answered(0, attempts.Answer{Took: time.Hour})
@@ -55,7 +55,7 @@ func TestKnown_LastAnswers(t *testing.T) {
 	t.Parallel()
 	p := decision.New(policy.Spec{})
 	var m Method
-	k := m.For(p, 0, true, 0)
+	k := m.For(p, "", true, 0)
 	if !k.Any() || k.Admits() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil {
 		t.Errorf("%+v; want a method without admission", k)
 	}
@@ -90,7 +90,7 @@ func TestKnown_LongAnswers(t *testing.T) {
 		"the fastest, of a hurried caller": {50 * ms, 100 * ms, 0},
 	} {
 		var m Method
-		k := m.For(p, 0, true, 0)
+		k := m.For(p, "", true, 0)
 		k.Answered(0, attempts.Answer{Took: 100 * ms, Left: 100 * ms})
 		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole})
 		if _, long := k.LastAnswers(0); long != row.want {

@@ -84,7 +84,7 @@ func denies(tb testing.TB) []grpc.DialOption {
 	retry := policy.DefaultRetry()
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []policy.Name{{Service: "stagger.rollout.v1.Shop"}},
-		Spec:  policy.Spec{Retry: &retry, TransparentRetry: policy.Deny},
+		Spec:  policy.Spec{Retry: &retry, TransparentRetry: new(false)},
 	}}})
 	if err != nil {
 		tb.Fatal(err)

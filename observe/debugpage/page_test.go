@@ -69,7 +69,7 @@ func TestPageModes(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = s.call(t, getOrder)
-			wants(t, get(h, "").Body.String(), "<dd>"+mode.String()+"; Retrier.Switch has set "+mode.String()+"</dd>")
+			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"; Retrier.Switch has set "+string(mode)+"</dd>")
 		}
 		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE<", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState

@@ -120,8 +120,9 @@ func switchOf(form url.Values) (interceptor.Switch, error) {
 			return to, fmt.Errorf("field %.100q: must be mode, percent or service, and stand once", field)
 		}
 	}
-	if err := to.Mode.UnmarshalText([]byte(form.Get("mode"))); err != nil {
-		return to, err
+	to.Mode = policy.Mode(strings.ToUpper(form.Get("mode")))
+	if !slices.Contains([]policy.Mode{policy.ModeEnforce, policy.ModeObserve, policy.ModeOff}, to.Mode) {
+		return to, fmt.Errorf("mode %.100q: must be ENFORCE, OBSERVE or OFF", form.Get("mode"))
 	}
 	if percent := form.Get("percent"); percent != "" {
 		var err error

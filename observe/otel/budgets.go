@@ -65,7 +65,7 @@ func (m *metrics) ofBudget(l budgetLabels) metric.MeasurementOption {
 		mode = policy.ModeObserve
 	}
 	return m.with(attribute.String("budget", l.budget), attribute.String("kind", l.kind), attribute.String("source", l.source),
-		attribute.String("target", l.target), attribute.String("service", l.service), attribute.String("mode", mode.String()))
+		attribute.String("target", l.target), attribute.String("service", l.service), attribute.String("mode", string(mode)))
 }
 
 // budgetName names the default budget, which has no name.

@@ -186,7 +186,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
 	m.collectBudgets(o, s.Budgets)
 	m.collectPools(o, s.Pools)
-	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", s.Policies.Hash()), attribute.String("source", s.Policies.Source()), attribute.String("mode", s.Mode.String())))
+	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", s.Policies.Hash()), attribute.String("source", s.Policies.Source()), attribute.String("mode", string(s.Mode))))
 	refusing := int64(0)
 	if s.Err != nil {
 		refusing = 1
@@ -224,7 +224,7 @@ func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 func (m *metrics) count(ctx context.Context, method string, static bool, target string, code codes.Code, mode policy.Mode, reason policy.Reason) {
 	m.decisions.Add(ctx, 1, m.with(
 		attribute.String("method", m.methodOf(method, static)), attribute.String("target", m.targetOf(target)),
-		attribute.String("code", codeName(code)), attribute.String("reason", string(reason)), attribute.String("mode", mode.String())))
+		attribute.String("code", codeName(code)), attribute.String("reason", string(reason)), attribute.String("mode", string(mode))))
 }
 
 func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {

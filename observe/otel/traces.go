@@ -98,7 +98,7 @@ func (t *tracer) callEnd(ctx context.Context, e interceptor.Event) {
 	}
 	span.SetAttributes(
 		attribute.Int("stagger.attempts", e.Attempt), attribute.Int("stagger.retries", max(e.Attempt-1-e.Hedges, 0)), attribute.Int("stagger.hedges", e.Hedges),
-		attribute.String("stagger.reason", string(e.Reason)), attribute.String("stagger.mode", e.Mode.String()))
+		attribute.String("stagger.reason", string(e.Reason)), attribute.String("stagger.mode", string(e.Mode)))
 	endSpan(span, e.Err, e.Start.Add(e.Elapsed))
 }
 

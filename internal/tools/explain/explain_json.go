@@ -34,7 +34,7 @@ func (e *Effect) JSON(method string) MethodJSON {
 		m.Pool = &PoolJSON{e.Pool, e.PoolRate}
 	}
 	if p := e.Policy; p != nil {
-		m.Mode = p.Mode().String()
+		m.Mode = string(p.Mode())
 		if percent := p.Percent(); percent < 100 {
 			m.Percent = &percent
 		}
@@ -82,12 +82,12 @@ type EndJSON struct {
 func (a *Answer) JSON() AnswerJSON {
 	whole := AnswerJSON{MethodJSON: a.Effect.JSON(a.Method), Events: []EventJSON{}}
 	if !a.Safe {
-		whole.Transparent, whole.Refused = policy.Allow.String(), policy.Allow.String()
+		whole.Transparent, whole.Refused = "ALLOW", "ALLOW"
 		if a.Denied {
-			whole.Transparent = policy.Deny.String()
+			whole.Transparent = "DENY"
 		}
 		if a.Ignores {
-			whole.Refused = policy.Deny.String()
+			whole.Refused = "DENY"
 		}
 	}
 	if a.Policy == nil {

@@ -80,15 +80,15 @@ func settings(p *decision.Policy) []Fact {
 
 func backoff(b policy.Backoff) string {
 	text := fmt.Sprintf("%v", b.Initial)
-	switch b.Growth {
-	case policy.GrowthFixed:
+	switch {
+	case b.Multiplier == 1 && !b.Linear:
 		text += " each time"
-	case policy.GrowthLinear:
+	case b.Linear:
 		text += fmt.Sprintf(", and × %v of that more each time, up to %v", b.Multiplier, b.Max)
 	default:
 		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)
 	}
-	return text + "; jitter " + b.Jitter.String()
+	return text + "; jitter " + string(cmp.Or(b.Jitter, policy.JitterFull))
 }
 
 func firstRetry(atOnce bool) string {

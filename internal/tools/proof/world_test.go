@@ -32,7 +32,7 @@ type world struct {
 	name   string
 	config func(s *script) string // the policies; nil: none
 	live   bool                   // they come from the resolver
-	mode   policy.Mode            // of a Retrier; 0: without one
+	mode   policy.Mode            // of a Retrier; "": without one
 	option grpc.CallOption        // of the call
 	twins  bool                   // attempts are alike, and run beside each other: who answers cannot be seen
 	blind  bool                   // headers that nobody has seen commit gRPC, and not a Retrier: so failures have none
@@ -131,7 +131,7 @@ func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *buf
 	}
 	var retrier *interceptor.Retrier
 	builder := func(b resolver.Builder) resolver.Builder { return b }
-	if w.mode != 0 {
+	if w.mode != "" {
 		set, err := policy.Parse("policy.json", []byte(config))
 		if err != nil {
 			t.Fatal(err)

@@ -97,7 +97,7 @@ func drawn(t *rapid.T) (*policy.Set, explain.Question) {
 		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
 		Spec: policy.Spec{
 			Retry: &retry, Timeout: seconds(0, 3000, "timeout"),
-			Idempotency: rapid.SampledFrom([]policy.Idempotency{0, policy.IdempotencyNone}).Draw(t, "idempotency"),
+			Idempotency: rapid.SampledFrom([]policy.Idempotency{"", policy.IdempotencyNone}).Draw(t, "idempotency"),
 		},
 	}}})
 	if err != nil {

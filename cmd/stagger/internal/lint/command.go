@@ -102,7 +102,7 @@ func Command() *cobra.Command {
 }
 
 func judge(reports []report, strict bool) error {
-	var found [policy.SeverityNote + 1]int
+	found := map[policy.Severity]int{}
 	for _, d := range all(reports) {
 		found[d.Severity]++
 	}

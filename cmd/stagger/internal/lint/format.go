@@ -30,7 +30,7 @@ func asText(w io.Writer, reports []report) error {
 		policy.SeverityError: colours.Error, policy.SeverityWarning: colours.Warning, policy.SeverityNote: colours.Faint,
 	}
 	for _, d := range all(reports) {
-		if _, err := fmt.Fprintln(w, paint[d.Severity](d.Severity.String()+":"), d); err != nil {
+		if _, err := fmt.Fprintln(w, paint[d.Severity](string(d.Severity)+":"), d); err != nil {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ func asGitHub(w io.Writer, reports []report) error {
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, d := range all(reports) {
-		severity := d.Severity.String()
+		severity := string(d.Severity)
 		if d.Severity == policy.SeverityNote {
 			severity = "notice"
 		}

@@ -167,10 +167,10 @@ func (c *comparison) calls() {
 	}
 	safe := c.now.set.Safe(now, c.now.method) || now.IdempotencyKey() != ""
 	if c.was.set.DeniesTransparentRetry(was, c.was.method) && !c.now.set.DeniesTransparentRetry(now, c.now.method) && !safe {
-		c.add("transparentRetry", policy.Allow, policy.Deny)
+		c.add("transparentRetry", "ALLOW", "DENY")
 	}
 	if c.was.set.DeniesRefusedRetry(was) && !c.now.set.DeniesRefusedRetry(now) && !safe {
-		c.add("refusedRetry", policy.Allow, policy.Deny)
+		c.add("refusedRetry", "ALLOW", "DENY")
 	}
 }
 

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stagger-go/stagger/budget"
@@ -60,7 +61,9 @@ func (c *comparison) budgets() {
 		return
 	}
 	settings := &comparison{}
-	more(settings, "scope", was.scope, now.scope)
+	if scopes := []policy.Scope{policy.ScopeProcess, policy.ScopeTarget, policy.ScopeService}; slices.Index(scopes, now.scope) > slices.Index(scopes, was.scope) {
+		settings.add("scope", now.scope, was.scope)
+	}
 	settings.budget(was.config, now.config)
 	for _, l := range settings.found {
 		switch {

@@ -121,7 +121,7 @@ func jitterPlot(s sim.Study) report.Plot {
 		for i := range edges {
 			edges[i] = longest / 1e6 * float64(i) / bins
 		}
-		p.Series = append(p.Series, report.Series{Name: kind.String(), X: edges, Y: y})
+		p.Series = append(p.Series, report.Series{Name: string(kind), X: edges, Y: y})
 	}
 	slices.SortFunc(p.Series, func(a, b report.Series) int { return cmp.Compare(a.Name, b.Name) })
 	return p
