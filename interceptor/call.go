@@ -46,11 +46,14 @@ type call struct {
 	key     string        // the idempotency key; "" for none
 	keyless bool          // an attempt without it may have reached a server, since the policy has come late
 	start   time.Duration // on the budgets' clock
+	outside outside       // a stream's request is there once it is sent, until the call is committed
 
 	codes   []codes.Code  // of the attempts that have ended, for observers
 	decided policy.Reason // the last that was decided
 	allowed *Event        // of the extra attempt that is to be sent, for observers; nil: none
 	off     bool          // the mode lets nothing be sent any more
+
+	outerRetry bool // the call is one
 }
 
 var (
@@ -246,6 +249,7 @@ func (c *call) notifyEnd(err error) {
 	if err != nil {
 		c.noteGaveUp(end)
 	}
+	c.noteOuter(end, err)
 	if c.known.WouldRefuse() {
 		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
 	}

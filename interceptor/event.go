@@ -84,4 +84,5 @@ type Event struct {
 	TimedOut      bool          // the per-attempt timeout or hedging delay is over; without a retry the attempt goes on
 	Pushback      string        // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
 	Decided       bool          // in Call: a Decision has told the reason
+	OuterRetry    bool          // in Call and Failure: a loop or an interceptor outside of the Retrier has made the call again (docs/loops.md)
 }

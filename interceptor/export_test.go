@@ -52,3 +52,6 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 
 // UnaryServer is the interceptor of ServerOptions for unary calls.
 func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return r.unaryServer(nil) }
+
+// Watched is how many requests of failed calls are kept, to find outer retries.
+func (r *Retrier) Watched() int { return int(r.outer.watched.Load()) }

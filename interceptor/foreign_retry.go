@@ -4,17 +4,14 @@
 package interceptor
 
 import (
-	"context"
 	"reflect"
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 )
 
-// Retries of other libraries on the same connection multiply with ours. Nobody sees them as such: those of an inner
-// interceptor are seen as attempts that end twice (attemptOptions.end), those of an outer one by the header that
-// go-grpc-middleware's send.
+// Retries of other libraries on the same connection multiply with ours. Those of an inner interceptor are seen as attempts that
+// end twice (attemptOptions.end), those of an outer one by what it passes in (outerRetries).
 
 // middleware is the library whose retries stand on most connections.
 const middleware = "github.com/grpc-ecosystem/go-grpc-middleware"
@@ -27,10 +24,4 @@ func ofForeignRetries(option grpc.CallOption) bool {
 	}
 	path := t.PkgPath()
 	return strings.HasPrefix(path, middleware+"/") && strings.HasSuffix(path, "/retry")
-}
-
-// outerRetry reports whether a call is a retry of go-grpc-middleware's, version 2 or 1.
-func outerRetry(ctx context.Context) bool {
-	md, _ := metadata.FromOutgoingContext(ctx)
-	return len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0
 }

@@ -36,7 +36,7 @@ func (s scene) warned(t *testing.T, want string) {
 }
 
 func TestForeignRetries(t *testing.T) {
-	const inside, outside = "inner interceptor: ", "outer interceptor: "
+	const inside, outside = "inner interceptor: ", "outer retry: "
 	unary := func(t *testing.T, s scene, method string) error {
 		t.Helper()
 		_, err := s.call(t.Context(), method)

@@ -23,9 +23,9 @@
 // using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
 // retried; from then on, a Retrier gives each attempt a reply of its own, where it can make one.
 //
-// Retries of another library on the same connection multiply with a Retrier's, before it or after it: take them
-// out. Those of go-grpc-middleware are warned of once when they happen, and so are its call options where calls
-// still carry them: they mean nothing to a Retrier.
+// Retries of another library on the same connection multiply with a Retrier's, before it or after it: switch them
+// off. A Retrier warns of those that it can see when calls fail (docs/loops.md), and of go-grpc-middleware's call options, which
+// mean nothing to it.
 package interceptor
 
 import (
@@ -62,8 +62,9 @@ type Retrier struct {
 	watched        bool // somebody has a say in every attempt
 	random         func() float64
 	warned         once
-	maxReplayed    int64        // bytes that all streams may keep for replay
-	replayed       atomic.Int64 // bytes that they keep now
+	outer          *outerRetries // a timer of its own keeps it, and not the Retrier
+	maxReplayed    int64         // bytes that all streams may keep for replay
+	replayed       atomic.Int64  // bytes that they keep now
 	waitLimit      waitLimit
 	methods        methods.Table
 	breaker        func(target, method string) attempts.Breaker                           // nil: none
@@ -88,6 +89,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		budgets:     budgets{given: map[string]balance.Budget{}, rules: map[string]budgetRule{}},
 		random:      rand.Float64,
 		maxReplayed: defaultMaxReplayBytes,
+		outer:       new(outerRetries),
 	}
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))

@@ -232,7 +232,7 @@ func TestObserve_BesideOtherRetries(t *testing.T) {
 			c.Mode = mode
 			play(t, c, func(t *testing.T, s scene) {
 				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(twice))...)
-				s.On(get, testserver.Fail(codes.NotFound))
+				s.On(get, down())
 				outer := metadata.AppendToOutgoingContext(t.Context(), "x-retry-attempty", "2")
 				_, _ = s.call(outer, get, retry.WithMax(2))
 				if want := map[bool]int{true: 3}[mode == policy.ModeEnforce]; len(s.warnings) != want {

@@ -182,7 +182,7 @@ func callEvent(e Event, start, waited time.Duration, reason policy.Reason) Event
 // notifyCall tells observers of the end of the call.
 func (c *call) notifyCall(end attempts.End, err error) {
 	e := callEvent(c.event(end.Attempts, status.Code(err), err), c.start, end.Waited, end.Reason)
-	e.Hedges, e.Decided = end.Hedges, end.Reason == c.decided
+	e.Hedges, e.Decided, e.OuterRetry = end.Hedges, end.Reason == c.decided, c.outerRetry
 	if err == nil && end.Attempts < 2 {
 		e.Codes = nil
 	}

@@ -49,9 +49,6 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	if c.options.mode == policy.ModeEnforce && outerRetry(c.ctx) {
-		c.retrier.warnOnce(&outerRetries, "", "")
-	}
 	c.retrier.warnNotBalanced(c.cc)
 	multiplied := c.multiplied()
 	noStream := a.done && a.unsent()

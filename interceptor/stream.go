@@ -84,7 +84,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			return s.openSingle(open)
 		}
 		s := &stream{desc: desc, open: open, call: c}
-		s.call.options.header = true
+		s.call.options.header, s.call.outside.ctx = true, ctx
 		s.call.alone, s.call.uploads = !r.streamsInParallel(codec), desc.ClientStreams
 		s.resume = resumptionOf(desc, opts)
 		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
@@ -199,6 +199,7 @@ func (s *stream) act(a streams.Acts) {
 	}
 	if a.Released {
 		s.replay.release()
+		s.leaveRequest()
 	}
 	if a.Over {
 		s.finish()

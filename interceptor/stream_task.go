@@ -131,6 +131,7 @@ func (s *stream) keep(t *task) {
 		t.Commit = decision.CommitNone
 		return
 	}
+	s.noteRequest(t.message)
 	switch {
 	case t.Commit != decision.CommitNone:
 	case s.replay.add(t.bytes):

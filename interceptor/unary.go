@@ -54,6 +54,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, &known, first, start)
 		}
 		if adopted && err == nil {
+			r.outer.succeeded(method, req)
 			if known.WouldRefuse() {
 				r.notifyWouldRefuse(ctx, method, cc, p, &options)
 			}
@@ -65,7 +66,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b
-		u.options, u.flags, u.with, u.start = options, flags, with, start
+		u.options, u.flags, u.with, u.start, u.outside = options, flags, with, start, outside{ctx, req}
 		u.known, u.running, u.turned = known, running, refused
 		u.req, u.reply, u.invoke, u.first = req, reply, invoke, a
 		err = u.run(adopted, err)

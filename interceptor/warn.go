@@ -97,9 +97,10 @@ var (
 	// An inner interceptor has made one attempt more than once.
 	innerRetries = surprise{"inner interceptor", "has made one attempt more than once; if it retries, as go-grpc-middleware's " +
 		"does, attempts multiply, and neither budget nor safety holds for its own: take it out"}
-	// A call is a retry of an outer interceptor's, and has failed again.
-	outerRetries = surprise{"outer interceptor", "go-grpc-middleware's retries call the Retrier again for each of their attempts: " +
-		"attempts multiply, and neither budget nor safety holds for its own; take it out"}
+	// By the method: calls are made again with the request of one that has failed.
+	outerCalls = surprise{"outer retry", "%s makes calls again outside of the Retrier: %d in a row with one request have failed, with %d attempts. " +
+		"So attempts multiply, and neither budget nor safety holds. Switch one of the two off: if the outer one can't be, as in " +
+		"Temporal's SDK, remove the method's retryPolicy. A loop of your own can wait for Error.RetryAfter (docs/loops.md)"}
 	// By the method: a call has options of go-grpc-middleware's retries.
 	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which mean nothing to " +
 		"a Retrier: with Disable() or WithMax(1) too, a call is repeated as its policy says; interceptor.MaxAttempts(1) forbids that, " +

@@ -33,7 +33,7 @@ func (c *Call) longestBackoff(chance float64) time.Duration {
 	if p := c.set.Policy; p != nil && p.Backoff().Max > 0 {
 		longest = p.Backoff().Max
 	}
-	return longest/2 + time.Duration(chance*float64(longest)/2)
+	return max(longest/2+time.Duration(chance*float64(longest)/2), 1)
 }
 
 // mayFollow reports whether another call may follow one that has ended for a reason, as far as that tells.

@@ -36,6 +36,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)
+		s.loop(t.Context())
 		synctest.Wait() // for the pool's first report
 		set, err := policy.NewSet(policy.Config{})
 		if err != nil {

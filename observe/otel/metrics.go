@@ -113,6 +113,7 @@ type metrics struct {
 	attributes []attribute.KeyValue
 
 	decisions       metric.Int64Counter
+	outer           metric.Int64Counter
 	retries, hedges metric.Int64Histogram
 	delay           metric.Float64Histogram
 	reloads         metric.Int64Counter
@@ -138,7 +139,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	if m.grpcNames {
 		calls = "grpc.client.call."
 	}
-	var errs [12]error
+	var errs [13]error
 	m.decisions, errs[0] = meter.Int64Counter("stagger.client.decisions", metric.WithUnit("{decision}"),
 		metric.WithDescription("What followed attempts that failed or were slow, and how calls ended that were not answered."))
 	m.retries, errs[1] = meter.Int64Histogram(calls+"retries", metric.WithUnit("{retry}"), countBuckets,
@@ -163,6 +164,8 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		metric.WithDescription("1, with labels that describe the policies that are followed."))
 	m.refused, errs[11] = meter.Int64ObservableGauge("stagger.policy.refused",
 		metric.WithDescription("1 while the policy file is refused and an older one is followed, else 0."))
+	m.outer, errs[12] = meter.Int64Counter("stagger.client.outer_retries", metric.WithUnit("{call}"),
+		metric.WithDescription("Failed calls that a loop or an interceptor outside of the Retrier has made again."))
 	if err := errors.Join(append(errs[:], m.pools.instruments(meter))...); err != nil {
 		return nil, err
 	}
@@ -204,6 +207,9 @@ func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if !e.Decided && e.Reason != policy.ReasonSucceeded {
 		m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Reason)
+	}
+	if e.OuterRetry {
+		m.outer.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target))))
 	}
 	retries := max(e.Attempt-1-e.Hedges, 0)
 	if retries == 0 && e.Hedges == 0 && e.Delay == 0 {

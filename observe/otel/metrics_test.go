@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats/opentelemetry"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -111,6 +112,22 @@ func (fleet) Draw(_ context.Context, r budget.PoolRequest) (tokens int64, client
 // call makes a call as generated code does.
 func (s scene) call(ctx context.Context, method string) {
 	_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
+}
+
+// loop makes four calls that fail, with one request.
+func (s scene) loop(ctx context.Context) {
+	s.On(method, down())
+	request := wrapperspb.String("order 7")
+	for range 4 {
+		_ = s.conn.Invoke(ctx, method, request, &emptypb.Empty{}, grpc.StaticMethod())
+	}
+}
+
+func TestMetrics_OuterRetries(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		s.loop(t.Context())
+		want(t, s.lines(t, "stagger.client.outer_retries"), "stagger.client.outer_retries{method=GetOrder target=T} 2")
+	})
 }
 
 // knows makes calls of the hedged method, so that its usual latency is known.
