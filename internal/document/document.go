@@ -140,9 +140,12 @@ func checkText(r *Report, data []byte) bool {
 	return true
 }
 
+// lineBreaks are those of YAML 1.1 alone.
+const lineBreaks = "\u0085\u2028\u2029"
+
 // checkBreaks reports what ends a line, a comment too, in YAML 1.1 but not since YAML 1.2.
 func checkBreaks(r *Report, data []byte) bool {
-	i := bytes.IndexAny(data, "\u0085\u2028\u2029")
+	i := bytes.IndexAny(data, lineBreaks)
 	if i < 0 {
 		return true
 	}

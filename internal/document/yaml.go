@@ -10,8 +10,6 @@ import (
 	"io"
 	"regexp"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -173,102 +171,56 @@ const merging = "merging is not understood; write the keys out"
 // lineWidth is how long a line may be in which a list or an object stands.
 const lineWidth = 120
 
-// YAML is the value as a YAML document. Lists and objects that fit in a line stand in one.
-func (n *Node) YAML() string {
-	var b strings.Builder
-	n.writeBlock(&b, 0)
-	return b.String()
-}
-
-// writeBlock writes a value that does not stand in one line, from the column of its indent on, and ends the line.
-func (n *Node) writeBlock(b *strings.Builder, indent int) {
-	next := func(i int) {
-		if i > 0 {
-			b.WriteString(strings.Repeat(" ", indent))
-		}
-	}
-	switch {
-	case n.Kind == Object && len(n.Entries) > 0:
-		for i, e := range n.Entries {
-			next(i)
-			b.WriteString(yamlText(e.Key) + ":")
-			e.Value.writeAfter(b, indent, indent+len(e.Key)+1)
-		}
-	case n.Kind == List && len(n.Items) > 0:
-		for i, item := range n.Items {
-			next(i)
-			b.WriteString("- ")
-			if flow := item.flow(); indent+2+len(flow) <= lineWidth {
-				b.WriteString(flow + "\n")
-			} else {
-				item.writeBlock(b, indent+2)
-			}
-		}
-	default:
-		b.WriteString(n.flow() + "\n")
-	}
-}
-
-// writeAfter writes the value of a key that ends in a column.
-func (n *Node) writeAfter(b *strings.Builder, indent, column int) {
-	flow := n.flow()
-	if n.Kind != Object && n.Kind != List || column+1+len(flow) <= lineWidth || flow == "{}" || flow == "[]" {
-		b.WriteString(" " + flow + "\n")
-		return
-	}
-	b.WriteString("\n" + strings.Repeat(" ", indent+2))
-	n.writeBlock(b, indent+2)
-}
-
-// flow is the value in one line.
-func (n *Node) flow() string {
-	parts := make([]string, 0, len(n.Items)+len(n.Entries))
-	switch n.Kind {
-	case Object:
-		for _, e := range n.Entries {
-			parts = append(parts, yamlText(e.Key)+": "+e.Value.flow())
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case List:
-		for _, item := range n.Items {
-			parts = append(parts, item.flow())
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	case Text:
-		return yamlText(n.Text)
-	case Bool, Number:
-		return n.Text
-	default:
-		return "null"
-	}
-}
-
-// plainText needs no quotes anywhere in YAML: words that begin with a letter, paths, and times
-// such as 1.5ms.
-var plainText = regexp.MustCompile(`^((\.{0,2}/)*[A-Za-z_][\w./+-]*( [\w./+(-][\w./+()-]*)*|[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)([0-9.]+(ns|us|ms|s|m|h))*)$`)
-
-// plainWords are those that mean something else, to readers of any version.
+// plainWords mean something else to readers of YAML 1.1.
 var plainWords = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 
-// yamlText is a text as YAML has it, in quotes if it needs them.
-func yamlText(s string) string {
-	if plainText.MatchString(s) && !plainWords.MatchString(s) {
-		return s
+// YAML is the value as a YAML document. Lists and objects that fit in a line stand in one.
+func (n *Node) YAML() string {
+	y, _ := n.yaml(0, 0)
+	text, err := yaml.Dump(y, yaml.WithIndent(2), yaml.WithLineWidth(-1), yaml.WithCompactSeqIndent(false), yaml.WithQuotePreference(yaml.QuoteDouble))
+	if err == nil && bytes.ContainsAny(text, lineBreaks) {
+		text, err = yaml.Dump(y, yaml.WithIndent(2), yaml.WithLineWidth(-1), yaml.WithUnicode(false))
 	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteString(`\` + string(r))
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 1<<16:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
+	if err != nil { // cannot be: a tree can be written
+		return err.Error()
+	}
+	return string(text)
+}
+
+// yaml is the value with an indent, which stands in a column if it fits in the line there; and how long it then is.
+func (n *Node) yaml(indent, column int) (y *yaml.Node, length int) {
+	y = &yaml.Node{Kind: yaml.ScalarNode, Value: n.Text}
+	add := func(column int, n *Node) {
+		child, long := n.yaml(indent+2, column)
+		y.Content = append(y.Content, child)
+		length += long + 2
+	}
+	switch n.Kind {
+	case Object:
+		y.Kind = yaml.MappingNode
+		for _, e := range n.Entries {
+			add(0, &Node{Kind: Text, Text: e.Key})
+			add(indent+len(e.Key)+2, e.Value)
 		}
+	case List:
+		y.Kind = yaml.SequenceNode
+		for _, item := range n.Items {
+			add(indent+2, item)
+		}
+	case Text:
+		y.Tag = "!!str"
+		if plainWords.MatchString(n.Text) {
+			y.Style = yaml.DoubleQuotedStyle
+		}
+		return y, len(n.Text)
+	case Bool, Number:
+		return y, len(n.Text)
+	default:
+		y.Value = "null"
+		return y, len(y.Value)
 	}
-	b.WriteByte('"')
-	return b.String()
+	if column > 0 && column+length <= lineWidth || length == 0 {
+		y.Style = yaml.FlowStyle
+	}
+	return y, length
 }
