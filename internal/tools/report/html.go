@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,82 +21,30 @@ import (
 //go:embed page.html
 var pageText string
 
-// page is filled with a sheet; html/template escapes every text in it.
-var page = template.Must(template.New("page").Parse(pageText))
+// page is filled with a report; html/template escapes every text in it.
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"paragraphs": paragraphs,
+	"picture":    func(p Plot) (template.HTML, error) { return p.svg() },
+	"figures":    func(p Plot) Table { return p.figures() },
+	"words":      words,
+}).Parse(pageText))
 
-// sheet is a report as the page shows it.
-type sheet struct {
-	Title    string
-	Text     []string // paragraphs
-	Sections []part
-}
-
-type part struct {
-	Title    string
-	Text     []string
-	Drawings []drawing
-	Tables   []grid
-}
-
-// drawing is a plot as the page shows it: with its figures in a table.
-type drawing struct {
-	Half    bool
-	Picture template.HTML
-	Figures grid
-}
-
-// grid is a table as the page shows it.
-type grid struct {
-	Table
-
-	Words []bool // which columns hold words and not figures: to the left, in several lines
-}
-
-const longestFigure = 14 // runes
-
-func newGrid(t Table) grid {
-	g := grid{t, make([]bool, len(t.Columns))}
-	for _, row := range t.Rows {
-		for i, cell := range row {
-			g.Words[i] = g.Words[i] || utf8.RuneCountInString(cell) > longestFigure
-		}
-	}
-	return g
+// words reports whether a column holds words and not figures: to the left, in several lines.
+func words(t Table, column int) bool {
+	const longestFigure = 14 // runes
+	return slices.ContainsFunc(t.Rows, func(row []string) bool { return utf8.RuneCountInString(row[column]) > longestFigure })
 }
 
 // WriteHTML writes the report as one page that loads nothing from anywhere: drawings and styles stand
 // in it, and its content security policy forbids the rest. Each plot has its figures in a table. Nothing is
 // written before the whole page is made.
 func (r *Report) WriteHTML(w io.Writer) error {
-	filled, err := r.sheet()
-	if err != nil {
-		return err
-	}
 	var text bytes.Buffer
-	if err := page.Execute(&text, filled); err != nil {
+	if err := page.Execute(&text, r); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	_, err = text.WriteTo(w)
+	_, err := text.WriteTo(w)
 	return err
-}
-
-func (r *Report) sheet() (sheet, error) {
-	all := sheet{Title: r.Title, Text: paragraphs(r.Text)}
-	for _, s := range r.Sections {
-		shown := part{Title: s.Title, Text: paragraphs(s.Text)}
-		for _, t := range s.Tables {
-			shown.Tables = append(shown.Tables, newGrid(t))
-		}
-		for _, p := range s.Plots {
-			picture, err := p.svg()
-			if err != nil {
-				return sheet{}, err
-			}
-			shown.Drawings = append(shown.Drawings, drawing{p.Half, picture, newGrid(p.figures())})
-		}
-		all.Sections = append(all.Sections, shown)
-	}
-	return all, nil
 }
 
 // paragraphs are the parts of a text between empty lines.
@@ -203,7 +152,7 @@ type Plot struct {
 	Kind   Kind
 	Labels []string // for Bars alone: their names, from the top
 	Series []Series // at least one, with names of their own
-	Levels []Level  // for comparison
+	Levels []Level  // for comparison; not for Bars
 	YMax   float64  // where the axis of the values ends; 0: after the largest; not for Bars
 	LogY   bool     // a logarithmic axis of the values, which must be above 0; not for Bars
 	Half   bool     // two beside each other where there is room

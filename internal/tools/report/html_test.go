@@ -53,7 +53,7 @@ func TestHTMLHasFiguresOfPlots(t *testing.T) {
 		`stroke:#D55E00;stroke-width:1.6;stroke-dasharray:7,3`,                                   //
 		`style="stroke:#b00020;stroke-dasharray:4 4"/><text x="44" y="90">half</text>`,           // levels too:
 		`stroke:#B00020;stroke-width:1.4;stroke-dasharray:4,4`,                                   //
-		`height="9" style="fill:#0072b2"/><text x="44" y="36">pulse</text>`,                      //
+		`height="9" style="fill:#0072b2"/><text x="44" y="36">p50</text>`,                        //
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %s", want)
@@ -142,7 +142,7 @@ func sample() *Report {
 					small, second,
 					{
 						Title: "Requests per call", YLabel: "requests per call", Kind: Bars, Labels: []string{"no retries", "stagger", "grpc-middleware", hostile[:30]},
-						Series: []Series{{Name: "pulse", Y: []float64{1, 1.11, 3.98, 0}}}, Levels: []Level{{"target", 1.12}},
+						Series: []Series{{Name: "pulse", Y: []float64{1, 1.11, 3.98, 0}}},
 					},
 					{
 						Title: "Latency", YLabel: "ms", Kind: Bars, Labels: []string{"no retries", "stagger"}, Half: true,

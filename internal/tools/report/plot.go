@@ -89,11 +89,7 @@ func (p *Plot) limits(g *plot.Plot) {
 	}
 	if !p.LogY {
 		values.Min = min(values.Min, 0)
-		room := 0.04 // above the highest line
-		if p.Kind == Bars {
-			room = 0.1 // for the value beside the longest bar
-		}
-		values.Max += room * (values.Max - values.Min)
+		values.Max += 0.04 * (values.Max - values.Min)
 	}
 	values.Max = cmp.Or(p.YMax, values.Max)
 	if values.Max <= values.Min { // nothing but zeros, or less than YMax leaves room for
@@ -104,35 +100,15 @@ func (p *Plot) limits(g *plot.Plot) {
 	}
 }
 
-// rule is a level as gonum draws it, from one side of the plot to the other wherever the axes end.
-type rule struct {
-	at      float64
-	upright bool
-	style   draw.LineStyle
-}
-
-// addLevels draws the levels above the series; across the bars for Bars.
+// addLevels draws the levels above the series.
 func (p *Plot) addLevels(g *plot.Plot) {
 	for i, l := range p.Levels {
-		style := draw.LineStyle{Color: rgb(levelHue), Width: 1.4, Dashes: lengths(levelDashes(i))}
-		upright := p.Kind == Bars
-		g.Add(rule{l.Y, upright, style})
-		axis := &g.Y
-		if upright {
-			axis = &g.X
-		}
-		axis.Min, axis.Max = min(axis.Min, l.Y), max(axis.Max, l.Y)
+		line := plotter.NewFunction(func(float64) float64 { return l.Y })
+		line.LineStyle = draw.LineStyle{Color: rgb(levelHue), Width: 1.4, Dashes: lengths(levelDashes(i))}
+		line.Samples = 2
+		g.Add(line)
+		g.Y.Min, g.Y.Max = min(g.Y.Min, l.Y), max(g.Y.Max, l.Y)
 	}
-}
-
-// Plot implements [plot.Plotter].
-func (r rule) Plot(c draw.Canvas, g *plot.Plot) {
-	across, up := g.Transforms(&c)
-	line := []vg.Point{{X: c.Min.X, Y: up(r.at)}, {X: c.Max.X, Y: up(r.at)}}
-	if r.upright {
-		line = []vg.Point{{X: across(r.at), Y: c.Min.Y}, {X: across(r.at), Y: c.Max.Y}}
-	}
-	c.StrokeLines(r.style, c.ClipLinesXY(line)...)
 }
 
 const inexact = 1e-9 // of a step: 0.35 is not quite seven times 0.05

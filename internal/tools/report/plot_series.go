@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -45,8 +44,7 @@ const barWidth = 11 // in points
 // rowHeight is the room for the bars of one label.
 func (p *Plot) rowHeight() float64 { return barWidth*float64(len(p.Series)) + 7 }
 
-// addBars draws the bars of the first label at the top, those of the first series above the others',
-// and each one's value beside it.
+// addBars draws the bars of the first label at the top, those of the first series above the others'.
 func (p *Plot) addBars(g *plot.Plot) error {
 	rows := len(p.Labels)
 	names := make([]string, rows)
@@ -62,33 +60,10 @@ func (p *Plot) addBars(g *plot.Plot) error {
 		bars.Horizontal, bars.Color, bars.LineStyle.Width = true, rgb(seriesHue(i)), 0
 		bars.Offset = vg.Length(barWidth * (float64(len(p.Series)-1)/2 - float64(i)))
 		g.Add(bars)
-		if err := p.addValues(g, values, bars.Offset); err != nil {
-			return err
-		}
 	}
 	g.NominalY(names...)
 	g.Y.Tick.Width, g.Y.Width, g.Y.Padding = 0, 0.75, 0
 	g.Y.Min, g.Y.Max = -0.5, float64(rows)-0.5
-	return nil
-}
-
-// addValues writes each value to the right of its bar.
-func (p *Plot) addValues(g *plot.Plot, values plotter.Values, offset vg.Length) error {
-	labels := plotter.XYLabels{XYs: make(plotter.XYs, len(values)), Labels: make([]string, len(values))}
-	for i, v := range values {
-		labels.XYs[i] = plotter.XY{X: max(v, 0), Y: float64(i)}
-		labels.Labels[i] = fmt.Sprintf("%.4g", v)
-	}
-	drawn, err := plotter.NewLabels(labels)
-	if err != nil {
-		return fmt.Errorf("report: %s: %w", p.Title, err)
-	}
-	drawn.Offset = vg.Point{X: 3, Y: offset}
-	for i := range drawn.TextStyle {
-		style := &drawn.TextStyle[i]
-		style.Font.Variant, style.Font.Size, style.YAlign = "Sans", textSize, text.YCenter
-	}
-	g.Add(drawn)
 	return nil
 }
 

@@ -70,11 +70,11 @@ func near(t *testing.T, what string, got, want float64) {
 func TestBars(t *testing.T) {
 	t.Parallel()
 	ink, words := drawn(t, Plot{
-		Title: "p", Kind: Bars, Labels: []string{"above", "below"}, Series: []Series{{Name: "s", Y: []float64{10, 30}}}, Levels: []Level{{"l", 20}},
+		Title: "p", Kind: Bars, Labels: []string{"above", "below"}, Series: []Series{{Name: "s", Y: []float64{10, 30}}},
 	})
-	bars, levels := ink["fill:#0072B2"], ink["stroke:#B00020"]
-	if len(bars) != 2 || len(levels) != 1 {
-		t.Fatalf("%d bars, %d levels; want 2, 1", len(bars), len(levels))
+	bars := ink["fill:#0072B2"]
+	if len(bars) != 2 {
+		t.Fatalf("%d bars; want 2", len(bars))
 	}
 	below, above := bars[0], bars[1]
 	if above.foot <= below.top {
@@ -83,15 +83,13 @@ func TestBars(t *testing.T) {
 	width := above.right - above.left
 	near(t, "left side of the bars", above.left, below.left)
 	near(t, "width of the second bar", below.right-below.left, 3*width)
-	near(t, "level", levels[0].left, above.left+2*width)
-	near(t, "other end of the level", levels[0].right, levels[0].left)
-	for name, bar := range map[string]box{"above": above, "below": below, "10": above, "30": below} {
+	for name, bar := range map[string]box{"above": above, "below": below} {
 		if w, ok := words[name]; !ok || w.foot < bar.foot-barWidth || w.top > bar.top {
 			t.Errorf("%q stands at %v; want it beside %v", name, w, bar)
 		}
 	}
-	if words["30"].left < below.right || words["above"].left > above.left {
-		t.Errorf("texts %v; want labels to the left of the bars, values to their right", words)
+	if words["above"].left > above.left {
+		t.Errorf("texts %v; want labels to the left of the bars", words)
 	}
 }
 

@@ -74,7 +74,7 @@ func (p *Plot) svg() (template.HTML, error) {
 
 // legend names what is drawn, unless there is nothing to tell apart.
 func (p *Plot) legend() []key {
-	if p.Kind == Bars && len(p.Series) == 1 && len(p.Levels) == 0 {
+	if p.Kind == Bars && len(p.Series) == 1 {
 		return nil
 	}
 	var keys []key
