@@ -61,6 +61,10 @@ help: ## List the targets
 demo: ## Show retries and their budget in a storm
 	@go run ./cmd/stagger demo
 
+.PHONY: shop
+shop: ## Start four services that call each other, send users, and break one service after the other
+	@go run ./examples/shop
+
 .PHONY: storm
 storm: ## Play outages against stagger and its peers in real time, and the grid: 14 minutes (STORM='-help' lists flags)
 	@go run ./lab/storm $(STORM)
@@ -107,9 +111,9 @@ count: ## Count the lines of Go written by hand: code and tests of each folder
 	@.ci/count
 
 .PHONY: ops
-ops: ## Have a real Prometheus scrape examples/metrics in an outage, and test dashboard and alerts
+ops: ## Have a real Prometheus scrape examples/shop in its outages, and test dashboard and alerts
 	@.ci/prometheus
-	@cd examples/metrics && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
+	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
 
 .PHONY: interop
 interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../../docs/evidence-interop.md' writes the page)
@@ -149,7 +153,7 @@ release: ## Make a release of all modules in a clone, and do with it what the RE
 	@.ci/release
 
 .PHONY: lint
-lint: vet golangci arrows buf-lint prose ## Check Go code, the import arrows, the schema and the English of pages
+lint: vet golangci arrows buf-lint prose kubernetes ## Check Go code, the import arrows, the schema, the English of pages and the example's manifests
 
 .PHONY: vet
 vet:
@@ -176,6 +180,10 @@ PROSE += docs/idempotency.md docs/modes.md docs/overload.md docs/policy-file.md 
 .PHONY: prose
 prose:
 	@pages=$$(realpath $(PROSE)); cd tools && $(OFF) go test ./prose && $(OFF) go run ./prose $$pages
+
+.PHONY: kubernetes
+kubernetes:
+	@cd examples/shop && $(OFF) go run . kubernetes | $(TOOL) kube-score score --output-format ci - | { ! grep -v -e '^\[OK\]' -e '^\[SKIPPED\]'; }
 
 .PHONY: fmt
 fmt: ## Format Go and proto files

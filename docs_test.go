@@ -76,7 +76,7 @@ func TestPages_PolicyFiles(t *testing.T) {
 	if checked < 3 {
 		t.Errorf("%d files; want 3 or more", checked)
 	}
-	for _, path := range []string{"examples/orders/retry.yaml", "examples/migration/retry.yaml", "examples/payments/retry.yaml"} {
+	for _, path := range []string{"examples/orders/retry.yaml", "examples/migration/retry.yaml", "examples/payments/retry.yaml", "examples/shop/retry.yaml"} {
 		set, err := policy.Load(path)
 		if err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ type runbookEntry struct{ name, says string }
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	var alerts []string
-	for _, m := range regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(read(t, "examples/metrics/alerts.yaml"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(read(t, "examples/shop/alerts.yaml"), -1) {
 		alerts = append(alerts, m[1])
 	}
 	parts := runbook(t)

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package utilization_test
+package main
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,21 +20,18 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/stagger-go/stagger/examples/utilization"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// service answers after a time that changes.
-type service struct {
+// checked answers after a time that changes.
+type checked struct {
 	grpc_health_v1.UnimplementedHealthServer
 
 	takes atomic.Int64 // nanoseconds
 }
 
-func (s *service) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+func (s *checked) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	select {
 	case <-time.After(time.Duration(s.takes.Load())):
 		return new(grpc_health_v1.HealthCheckResponse), nil
@@ -46,7 +42,7 @@ func (s *service) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckReques
 
 // dial starts a server of a service with workers, nil for any number of them, and connects to it a client whose calls have a
 // second and admission.
-func dial(t *testing.T, s *service, w *utilization.Workers) grpc_health_v1.HealthClient {
+func dial(t *testing.T, s *checked, w *workers) grpc_health_v1.HealthClient {
 	t.Helper()
 	set, err := policy.Parse("", []byte(`methodConfig: [{name: [{}], admission: REFUSE, sendCriticality: true, timeout: 1s}]`))
 	if err != nil {
@@ -58,7 +54,7 @@ func dial(t *testing.T, s *service, w *utilization.Workers) grpc_health_v1.Healt
 	}
 	var options []grpc.ServerOption
 	if w != nil {
-		options = w.ServerOptions(retrier, policy.CriticalityDefault)
+		options = w.serverOptions(retrier, policy.CriticalityDefault)
 	}
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(options...)
@@ -96,10 +92,10 @@ func TestWorkers_Admission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := new(service)
-				var w *utilization.Workers
+				s := new(checked)
+				var w *workers
 				if row.workers > 0 {
-					w = utilization.NewWorkers(row.workers)
+					w = newWorkers(row.workers, pace{})
 				}
 				client := dial(t, s, w)
 				call := func() error {
@@ -134,9 +130,9 @@ func TestWorkers_Admission(t *testing.T) {
 func TestWorkers_Wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := new(service)
+		s := new(checked)
 		s.takes.Store(int64(2 * time.Second))
-		client := dial(t, s, utilization.NewWorkers(1))
+		client := dial(t, s, newWorkers(1, pace{}))
 		var running sync.WaitGroup
 		start := time.Now()
 		for range 2 {
@@ -157,9 +153,9 @@ func TestWorkers_Wait(t *testing.T) {
 func TestWorkers_Criticality(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := new(service)
+		s := new(checked)
 		s.takes.Store(int64(300 * time.Millisecond))
-		client := dial(t, s, utilization.NewWorkers(1))
+		client := dial(t, s, newWorkers(1, pace{}))
 		call := func(c policy.Criticality) (time.Duration, error) {
 			start := time.Now()
 			_, err := client.Check(t.Context(), new(grpc_health_v1.HealthCheckRequest), interceptor.Criticality(c))

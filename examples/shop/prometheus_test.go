@@ -8,21 +8,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // This file is what `make ops` runs: a real Prometheus, in real time. STAGGER_PROMETHEUS asks for it.
@@ -33,23 +32,14 @@ func required(t *testing.T) {
 	}
 }
 
-// short is a day that Prometheus sees all of in half a minute.
-func short() []phase {
-	var phases []phase
-	for _, p := range day {
-		phases = append(phases, phase{p.length / 2, p.answer})
-	}
-	return phases
-}
-
-// Prometheus scrapes the client in its outages: every query of the dashboard and every metric of the alerts returns data,
+// Prometheus scrapes the shop in its outages: every query of the dashboard and every metric of the alerts returns data,
 // every rule can be evaluated, and the alert that the outage is for sees it.
 func TestPrometheus(t *testing.T) {
 	required(t)
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	p := startPrometheus(ctx, t, startClient(ctx, t))
+	p := startPrometheus(ctx, t, startShow(ctx, t))
 
 	var missing []string
 	pending := false
@@ -74,26 +64,29 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// startClient has a client make calls until ctx ends, and returns the address of its metrics.
-func startClient(ctx context.Context, t *testing.T) string {
+// startShow plays the show until ctx ends, and returns the addresses of the metrics.
+func startShow(ctx context.Context, t *testing.T) []string {
 	t.Helper()
-	server := testserver.Start(t, testserver.Keep(0))
-	c, err := newClient(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, u := startShop(t)
 	ctx, stop := context.WithCancel(ctx)
 	played := make(chan error, 1)
-	go func() { played <- play(ctx, server, c.conn, short()) }()
-	web := httptest.NewServer(c.metrics())
+	go func() {
+		for {
+			for _, p := range phases {
+				if _, err := play(ctx, f, u, p); err != nil {
+					played <- err
+					return
+				}
+			}
+		}
+	}()
 	t.Cleanup(func() {
 		stop()
-		web.Close()
-		if err := errors.Join(<-played, c.close()); err != nil {
+		if err := <-played; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
-	return strings.TrimPrefix(web.URL, "http://")
+	return slices.Collect(maps.Values(f.web))
 }
 
 // scraper is the API of a running Prometheus.
@@ -105,11 +98,11 @@ type scraper struct {
 const config = `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
-scrape_configs: [{job_name: orders-client, static_configs: [{targets: [%q]}]}]
+scrape_configs: [{job_name: shop, static_configs: [{targets: [%s]}]}]
 `
 
 // startPrometheus has a Prometheus scrape an address, on loopback and with data that go with the test.
-func startPrometheus(ctx context.Context, t *testing.T, target string) scraper {
+func startPrometheus(ctx context.Context, t *testing.T, targets []string) scraper {
 	t.Helper()
 	rules, err := filepath.Abs("alerts.yaml")
 	if err != nil {
@@ -117,7 +110,7 @@ func startPrometheus(ctx context.Context, t *testing.T, target string) scraper {
 	}
 	folder := t.TempDir()
 	file := filepath.Join(folder, "prometheus.yml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, config, rules, target), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, config, rules, strings.Join(targets, ", ")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	lis, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free now
@@ -187,7 +180,7 @@ func (p scraper) missing(ctx context.Context, t *testing.T) (list []string) {
 		}
 	}
 	for _, a := range alerts(t) {
-		for _, name := range names(a.Expr) {
+		for _, name := range metricNames(a.Expr) {
 			if !p.hasData(ctx, t, name) {
 				list = append(list, a.Alert+": "+name)
 			}

@@ -1,0 +1,245 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // for the policy file
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+//go:embed retry.yaml
+var policies []byte
+
+// fleet are the four processes, which this one starts, kills and asks.
+type fleet struct {
+	folder  string // of the policy file and the ledger
+	grpc    map[string]string
+	web     map[string]string
+	running map[string]*running
+}
+
+// running is a process, which ends when its standard input does, so that none outlives this one.
+type running struct {
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+// order is that in which services are started and listed.
+var order = []string{"gateway", "orders", "inventory", "payments"}
+
+// startFleet starts the services on loopback. Their pages have the ports from web on, or free ones.
+func startFleet(ctx context.Context, web int) (_ *fleet, err error) {
+	f := &fleet{grpc: map[string]string{}, web: map[string]string{}, running: map[string]*running{}}
+	defer func() {
+		if err != nil {
+			f.stop()
+		}
+	}()
+	if f.folder, err = os.MkdirTemp("", "shop-"); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(f.policyFile(), policies, 0o600); err != nil {
+		return nil, err
+	}
+	for i, service := range order {
+		f.web[service] = fmt.Sprintf("127.0.0.1:%d", web+i)
+		if f.grpc[service], err = freeAddress(ctx); err == nil && web == 0 {
+			f.web[service], err = freeAddress(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, service := range order {
+		if err := f.start(service); err != nil {
+			return nil, err
+		}
+	}
+	for _, service := range order {
+		if err := f.waitFor(ctx, service); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// freeAddress is one at which nothing listens now.
+func freeAddress(ctx context.Context) (string, error) {
+	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return lis.Addr().String(), lis.Close()
+}
+
+func (f *fleet) policyFile() string { return filepath.Join(f.folder, "retry.yaml") }
+func (f *fleet) ledgerFile() string { return filepath.Join(f.folder, "ledger.txt") }
+
+// start starts a process of this same program.
+func (f *fleet) start(service string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := []string{"serve", "-attended", "-service", service, "-listen", f.grpc[service], "-web", f.web[service], "-policy", f.policyFile()}
+	if calls := callsOf(service, func(name string) string { return f.grpc[name] }); calls != "" {
+		args = append(args, "-calls", calls)
+	}
+	if service == "payments" {
+		args = append(args, "-ledger", f.ledgerFile())
+	}
+	command := exec.CommandContext(context.Background(), program, args...) // it ends with its standard input
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	f.running[service] = &running{command, stdin}
+	return nil
+}
+
+// kill kills a process as a machine does that fails: nothing is said to those who are connected.
+func (f *fleet) kill(service string) error {
+	r := f.running[service]
+	delete(f.running, service)
+	err := r.command.Process.Kill()
+	_ = r.command.Wait() // says that it was killed, and closes its standard input
+	return err
+}
+
+// stop ends all processes.
+func (f *fleet) stop() {
+	for _, r := range f.running {
+		_ = r.stdin.Close()
+	}
+	for _, r := range f.running {
+		_ = r.command.Wait()
+	}
+	_ = os.RemoveAll(f.folder)
+}
+
+// waitFor waits until a service can be called.
+func (f *fleet) waitFor(ctx context.Context, service string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	conn, err := grpc.NewClient("dns:///"+f.grpc[service], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		conn.Connect()
+		conn.ResetConnectBackoff()
+		if !conn.WaitForStateChange(ctx, state) {
+			return fmt.Errorf("%s does not start: %w", service, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// setPace has a service work faster or slower.
+func (f *fleet) setPace(ctx context.Context, service string, to pace) error {
+	body, err := json.Marshal(to)
+	if err != nil {
+		return err
+	}
+	return f.ask(ctx, http.MethodPost, "http://"+f.web[service]+"/pace", body, func(io.Reader) error { return nil })
+}
+
+// ask makes a request of a service's web server.
+func (f *fleet) ask(ctx context.Context, method, url string, body []byte, read func(io.Reader) error) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return read(response.Body)
+}
+
+// readings are the counters of the services that call others, by service, metric and labels.
+type readings map[reading]float64
+
+type reading struct {
+	service, metric string
+	target, method  string // the service that is called, and its method
+	reason, code    string
+}
+
+// read reads the counters of the services that call others.
+func (f *fleet) read(ctx context.Context) (readings, error) {
+	counts := readings{}
+	for _, service := range []string{"gateway", "orders"} {
+		families, err := f.metrics(ctx, service)
+		if err != nil {
+			return nil, err
+		}
+		for name, family := range families {
+			for _, m := range family.GetMetric() {
+				r := reading{service: service, metric: name}
+				for _, label := range m.GetLabel() {
+					switch label.GetName() {
+					case "target", "grpc_target":
+						r.target = f.serviceAt(label.GetValue())
+					case "method", "grpc_method":
+						r.method = label.GetValue()
+					case "reason":
+						r.reason = label.GetValue()
+					case "code":
+						r.code = label.GetValue()
+					}
+				}
+				counts[r] += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return counts, nil
+}
+
+// metrics are what Prometheus would scrape of a service.
+func (f *fleet) metrics(ctx context.Context, service string) (families map[string]*dto.MetricFamily, err error) {
+	err = f.ask(ctx, http.MethodGet, "http://"+f.web[service]+"/metrics", nil, func(r io.Reader) (err error) {
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err = parser.TextToMetricFamilies(r)
+		return err
+	})
+	return families, err
+}
+
+// serviceAt is the service with an address.
+func (f *fleet) serviceAt(target string) string {
+	for _, service := range order {
+		if strings.HasSuffix(target, f.grpc[service]) {
+			return service
+		}
+	}
+	return target
+}

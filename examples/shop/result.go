@@ -1,0 +1,153 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// result is what became of the calls of a phase.
+type result struct {
+	title string
+	seen  []answer
+	grown readings // what the counters of the services have grown by
+}
+
+// links are the connections of the chain.
+var links = [][2]string{{"gateway", "orders"}, {"orders", "inventory"}, {"orders", "payments"}}
+
+// The names of the metrics that the result is made of.
+const (
+	callsMetric     = "grpc_client_call_duration_seconds"
+	attemptsMetric  = "grpc_client_attempt_started_total"
+	decisionsMetric = "stagger_client_decisions_total"
+)
+
+// why says in words why no attempt followed, for the reasons that this shop comes to.
+var why = map[string]string{
+	"attempts_exhausted": "the policy allows no more attempts",
+	"budget_exhausted":   "the traffic has not earned another attempt",
+	"cancelled":          "the caller has gone",
+	"deadline_exceeded":  "the caller's time was over",
+	"deadline_too_close": "the next attempt would have come too late",
+	"latency_unknown":    "too little is known of how fast others answer",
+	"non_retryable":      "the policy does not list the code",
+	"not_connected":      "the service was not back in time",
+	"not_idempotent":     "nothing declares the method safe to repeat",
+	"pushback_stop":      "the service below has retried, and says so",
+	"slow_everywhere":    "others are slow, too: it is a queue",
+	"too_many_waiting":   "too many calls wait already",
+}
+
+// String is what a person reads.
+func (r *result) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n", r.title)
+	for _, method := range []string{"Browse", "Buy"} {
+		fmt.Fprintf(&b, "  users: %s\n", r.users(method))
+	}
+	for _, l := range links {
+		calls, attempts := r.sum(callsMetric, l), r.sum(attemptsMetric, l)
+		if calls == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "  %-21s %4.0f calls, %.2f attempts each\n", l[0]+" → "+l[1]+":", calls, attempts/calls)
+		b.WriteString(r.refusals(l))
+	}
+	return b.String()
+}
+
+// users is what the users of a method saw.
+func (r *result) users(method string) string {
+	var took []time.Duration
+	failed := map[codes.Code]int{}
+	all := 0
+	for _, a := range r.seen {
+		if a.method != method {
+			continue
+		}
+		all++
+		took = append(took, a.took)
+		if a.code != codes.OK {
+			failed[a.code]++
+		}
+	}
+	if all == 0 {
+		return method + " was not called"
+	}
+	slices.Sort(took)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d of %d times %s succeeded", all-r.failed(method), all, method)
+	for _, code := range slices.SortedFunc(maps.Keys(failed), func(a, b codes.Code) int { return cmp.Compare(failed[b], failed[a]) }) {
+		fmt.Fprintf(&text, ", %d %v", failed[code], code)
+	}
+	at := func(part int) time.Duration { return took[(len(took)-1)*part/100].Round(time.Millisecond) }
+	fmt.Fprintf(&text, "; half within %v, 99 %% within %v", at(50), at(99))
+	return text.String()
+}
+
+// failed is how many calls of a method failed.
+func (r *result) failed(method string) (n int) {
+	for _, a := range r.seen {
+		if a.method == method && a.code != codes.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// sum is by how much a metric has grown on a connection.
+func (r *result) sum(metric string, link [2]string) (sum float64) {
+	for of, n := range r.grown {
+		if of.metric == metric && of.service == link[0] && of.target == link[1] {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// reasons are the decisions of a connection after failed or slow attempts.
+func (r *result) reasons(link [2]string) map[string]float64 {
+	counts := map[string]float64{}
+	for of, n := range r.grown {
+		if of.metric == decisionsMetric && of.service == link[0] && of.target == link[1] && n > 0 {
+			counts[of.reason] += n
+		}
+	}
+	return counts
+}
+
+// refusals are the attempts that stagger did not send, and why.
+func (r *result) refusals(link [2]string) string {
+	counts := r.reasons(link)
+	delete(counts, "retry")
+	delete(counts, "hedge")
+	var b strings.Builder
+	for _, reason := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	}) {
+		fmt.Fprintf(&b, "    no further attempt %4.0f times: %s (%s)\n", counts[reason], cmp.Or(why[reason], "see docs/reasons.md"), reason)
+	}
+	return b.String()
+}
+
+// summary is what the ledger says.
+func summary(keys map[string]payments) string {
+	requests, made, doubled := 0, 0, 0
+	for _, p := range keys {
+		requests += p.requests
+		made += p.made
+		if p.made > 1 {
+			doubled++
+		}
+	}
+	return fmt.Sprintf("payments: %d requests for %d purchases made %d payments; %d purchases were paid twice\n", requests, len(keys), made, doubled)
+}

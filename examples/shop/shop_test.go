@@ -1,0 +1,205 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+)
+
+// The test's binary is the shop, too: the processes that a test starts are this same program.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// startShop starts the four processes.
+func startShop(t *testing.T) (*fleet, *users) {
+	t.Helper()
+	f, err := startFleet(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := newUsers(f.grpc["gateway"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = u.conn.Close()
+		f.stop()
+	})
+	return f, u
+}
+
+var (
+	toOrders    = [2]string{"gateway", "orders"}
+	toInventory = [2]string{"orders", "inventory"}
+	toPayments  = [2]string{"orders", "payments"}
+)
+
+// attempts are those of each call on a connection.
+func (r *result) attempts(link [2]string) float64 {
+	return r.sum(attemptsMetric, link) / r.sum(callsMetric, link)
+}
+
+// part is the part of a method's calls for which is true.
+func (r *result) part(method string, is func(answer) bool) float64 {
+	all, n := 0.0, 0.0
+	for _, a := range r.seen {
+		if a.method == method {
+			all++
+			if is(a) {
+				n++
+			}
+		}
+	}
+	return n / all
+}
+
+func ok(a answer) bool { return a.code == codes.OK }
+
+// The show, in short, with what each of its phases is to show. Processes and time are real, so the bounds leave room.
+func TestShop(t *testing.T) {
+	t.Parallel()
+	f, u := startShop(t)
+	perform := func(p phase, length time.Duration, check func(t *testing.T, r *result)) {
+		t.Helper()
+		p.length = length
+		r, err := play(t.Context(), f, u, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(p.title, func(t *testing.T) {
+			check(t, r)
+			if t.Failed() {
+				t.Log(r)
+			}
+			for _, link := range links {
+				for reason := range r.reasons(link) {
+					if why[reason] == "" && reason != "retry" && reason != "hedge" {
+						t.Errorf("the show has no words for %s", reason)
+					}
+				}
+			}
+		})
+	}
+
+	perform(phases[0], 500*time.Millisecond, func(t *testing.T, r *result) {
+		if p := min(r.part("Browse", ok), r.part("Buy", ok)); p < 0.95 || r.attempts(toPayments) != 1 {
+			t.Errorf("success %v, attempts at payments %v; want nearly all, and one each", p, r.attempts(toPayments))
+		}
+	})
+	perform(phases[1], 2*time.Second, func(t *testing.T, r *result) {
+		if p := r.part("Buy", ok); p < 0.98 || r.attempts(toPayments) <= 1 {
+			t.Errorf("success of purchases %v, attempts at payments %v; want all, by retries", p, r.attempts(toPayments))
+		}
+		// Some requests were worked on when the process died: their payments are in its ledger, and were not answered.
+		keys, err := readLedger(f.ledgerFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := 0
+		for key, p := range keys {
+			if p.made != 1 {
+				t.Errorf("%s was paid %d times", key, p.made)
+			}
+			again += p.requests - 1
+		}
+		if again == 0 {
+			t.Errorf("no payment of %d was asked for again", len(keys))
+		}
+	})
+	perform(phases[2], 1500*time.Millisecond, func(t *testing.T, r *result) {
+		slow := r.part("Browse", func(a answer) bool { return a.took > 450*time.Millisecond })
+		if n := r.reasons(toInventory)["hedge"]; n == 0 || slow > 0.025 {
+			t.Errorf("%v hedges, %v of the calls slow; want fewer than half of the 0.05 that are slow by themselves", n, slow)
+		}
+	})
+	perform(phases[3], 1500*time.Millisecond, func(t *testing.T, r *result) {
+		if browse, buy := r.part("Browse", ok), r.part("Buy", ok); buy < 0.95 || browse > 0.95 {
+			t.Errorf("success of Browse %v, of Buy %v; want that those who buy are served, and not all others", browse, buy)
+		}
+		if r.attempts(toOrders) > 1.2 || r.attempts(toInventory) > 2 || r.reasons(toInventory)["budget_exhausted"] == 0 {
+			t.Errorf("attempts at orders %v, at inventory %v, refused %v; want the budget to bound them", r.attempts(toOrders), r.attempts(toInventory), r.reasons(toInventory))
+		}
+	})
+	perform(phases[4], 2500*time.Millisecond, func(t *testing.T, r *result) {
+		if p := r.part("Browse", ok); p != 0 || r.attempts(toOrders) > 1.2 {
+			t.Errorf("success %v, attempts at orders %v; want none, and no retries above those who know", p, r.attempts(toOrders))
+		}
+	})
+	// What alerts look at grows at orders, for the service that is dead, and not at the gateway. alerts_test.yaml has what the
+	// alerts make of it.
+	perform(phase{title: "Inventory has been dead for two seconds"}, time.Second, func(t *testing.T, r *result) {
+		if n := r.reasons(toInventory)["not_connected"]; n != r.sum(callsMetric, toInventory) {
+			t.Errorf("not_connected for inventory: %v; want each of %v calls", n, r.sum(callsMetric, toInventory))
+		}
+		above := r.reasons(toOrders)
+		if above["pushback_stop"] == 0 || above["pushback_stop"]+above["not_idempotent"] < r.sum(callsMetric, toOrders) {
+			t.Errorf("at the gateway: %v; want pushback_stop for all reads of %v calls", above, r.sum(callsMetric, toOrders))
+		}
+		for _, of := range []string{"not_connected", "too_many_waiting", "retry", "hedge", "budget_exhausted"} {
+			if above[of] != 0 {
+				t.Errorf("%s has grown by %v at the gateway, for the target above the broken one", of, above[of])
+			}
+		}
+	})
+	perform(phases[5], 1500*time.Millisecond, func(t *testing.T, r *result) {
+		if last := r.seen[len(r.seen)-20:]; (&result{seen: last}).part("Browse", ok) < 1 {
+			t.Errorf("of the last calls: %v; want success", last)
+		}
+	})
+
+	names := map[string]bool{}
+	for _, service := range []string{"gateway", "orders"} {
+		families, err := f.metrics(t.Context(), service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, family := range families {
+			names[name] = true
+			if family.GetMetric()[0].GetHistogram() != nil {
+				names[name+"_count"], names[name+"_bucket"] = true, true
+			}
+		}
+	}
+	checkRecorded(t, names)
+}
+
+// The key of a payment is remembered by the next process, and by no other means than the ledger.
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/ledger.txt"
+	for i, want := range []string{paid, asked, asked} {
+		l, err := openLedger(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.pay(withKey(t.Context(), "a")); got != want || err != nil {
+			t.Errorf("process %d: %q, %v; want %q", i+1, got, err, want)
+		}
+		if _, err := l.pay(t.Context()); err == nil {
+			t.Error("a payment without a key is made")
+		}
+		if err := l.file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, err := readLedger(path)
+	if err != nil || len(keys) != 1 || keys["a"] != (payments{requests: 3, made: 1}) {
+		t.Errorf("%v, %v", keys, err)
+	}
+}
+
+func withKey(ctx context.Context, key string) context.Context {
+	return metadata.NewIncomingContext(ctx, metadata.Pairs(keyHeader, key))
+}
