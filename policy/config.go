@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/lookup"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -36,7 +37,7 @@ type Config struct {
 
 	// What gRPC carries out by itself, as a service config has it: the last three in JSON.
 	LoadBalancingPolicy string
-	LoadBalancingConfig string // see [Set.LoadBalancing]
+	LoadBalancingConfig string // a Retrier brings it to its connections if it names the policy of package balancer
 	HealthCheckConfig   string
 	ConnectionScaling   string
 }
@@ -66,19 +67,9 @@ type Name struct {
 	Method  string // "GetOrder"
 }
 
-// packagePattern ends the Service of a name that stands for a package. No service has such a name, so that gRPC, which
-// knows no patterns, finds nothing by it.
-const packagePattern = ".*"
-
-// Package is the package whose services the name stands for, those of its sub-packages too; "" if it stands for something
+// pkg is the package whose services the name stands for, those of its sub-packages too; "" if it stands for something
 // else.
-func (n Name) Package() string {
-	pkg, ok := strings.CutSuffix(n.Service, packagePattern)
-	if !ok || n.Method != "" || strings.Contains(pkg, "*") {
-		return ""
-	}
-	return pkg
-}
+func (n Name) pkg() string { return lookup.Package(n.String()) }
 
 // String is the name as a gRPC path: "/service/method", "/service/" or "/".
 func (n Name) String() string {

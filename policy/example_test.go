@@ -139,7 +139,7 @@ methodConfig:
       maxBackoff: 0.1s
       backoffMultiplier: 2
       retryableStatusCodes: [UNAVAILABLE, NOT_FOUND]
-`), policy.LintOptions{}) {
+`)) {
 		fmt.Println(d.Severity, d)
 	}
 	// Output:

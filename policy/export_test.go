@@ -3,5 +3,8 @@
 
 package policy
 
+// LintWith is [Lint] with options.
+var LintWith = lint
+
 // ParseDescriptors is what [LoadDescriptors] does with what it has read.
 var ParseDescriptors = parseDescriptors

@@ -51,15 +51,7 @@ func (s *Set) DeclaredIdempotent(method string) bool { return s.descriptors.safe
 
 // safe reads the idempotency_level of a method's descriptor.
 func (d descriptors) safe(method string) bool {
-	service, name, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	if !ok {
-		return false
-	}
-	found := d.service(service)
-	if found == nil {
-		return false
-	}
-	m := found.Methods().ByName(protoreflect.Name(name))
+	m := d.method(method)
 	return m != nil && safeLevel(m)
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
@@ -24,22 +23,13 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// LintOptions are what [Lint] knows beside the file.
-type LintOptions struct {
-	// Descriptors of APIs, as [Set.WithDescriptors] takes them.
-	Descriptors []*protoregistry.Files
-	// OnlyDescriptors leaves out services whose generated code is linked into this program: they are not those that
-	// the readers of the file call.
-	OnlyDescriptors bool
-	// OtherClients adds advice about gRPC clients without stagger that are given the same file.
-	OtherClients bool
-}
-
 // Lint reads a policy file as [Parse] does, and returns all that is to be said of it, in the order of the
 // file: the errors for which Parse refuses it or, if there are none, the warnings of [Set.Warnings], the methods that
-// nothing declares idempotent, by name, and advice from experience. With descriptors, it judges what
-// [Set.WithDescriptors] makes of the file.
-func Lint(file string, data []byte, o LintOptions) []Diagnostic {
+// nothing declares idempotent, by name, and advice from experience. Descriptors are those of the generated code that is
+// linked into the program; the command "stagger lint" takes others, and knows more options.
+func Lint(file string, data []byte) []Diagnostic { return lint(file, data, inside.LintOptions{}) }
+
+func lint(file string, data []byte, o inside.LintOptions) []Diagnostic {
 	report := document.NewReport(file)
 	f := read(report, data, nil)
 	if f == nil {
@@ -119,7 +109,7 @@ func lintNames(report *document.Report, path string, names []Name) {
 		const remedy = "matches nothing: the only pattern is a package, such as {service: acme.orders.v1.*}; a service without a method stands for all its " +
 			"methods, and {} for everything"
 		switch {
-		case strings.Contains(n.Service, "*") && n.Package() == "":
+		case strings.Contains(n.Service, "*") && n.pkg() == "":
 			report.Warnf(field+".service", n.Service, remedy)
 		case versionOfPackage.MatchString(n.Service):
 			report.Warnf(field+".service", n.Service, "is the name of a package, and matches nothing: "+

@@ -7,23 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
 	"github.com/stagger-go/stagger/internal/document"
 )
-
-// ClientStreams reports whether the client of "/service/method" sends a stream, as far as descriptors know the
-// method. The attempts of such a call never run in parallel: a hedgingPolicy sends the next attempt after a failure,
-// and perAttemptTimeout sends it in place of the slow one.
-func (s *Set) ClientStreams(method string) bool {
-	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	d := s.descriptors.service(service)
-	if d == nil {
-		return false
-	}
-	m := d.Methods().ByName(protoreflect.Name(name))
-	return m != nil && m.IsStreamingClient()
-}
 
 // notHedged warns of entries that ask for attempts in parallel, and lead to methods whose client sends a stream.
 func (s *Set) notHedged(report *document.Report, c Config) []Diagnostic {

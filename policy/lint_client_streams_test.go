@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -47,7 +49,7 @@ func TestClientStreamsAreNotHedged(t *testing.T) {
 	} {
 		text := "methodConfig: [{name: [" + row[0] + "], idempotency: ASSUME, " + row[1] + "}]"
 		var got []string
-		for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{Descriptors: []*protoregistry.Files{uploads(t)}}) {
+		for _, d := range policy.LintWith("f", []byte(text), inside.LintOptions{Descriptors: []*protoregistry.Files{uploads(t)}}) {
 			got = append(got, string(d.Severity)+" "+d.String())
 		}
 		if want := slices.DeleteFunc([]string{row[2]}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {
@@ -56,9 +58,9 @@ func TestClientStreamsAreNotHedged(t *testing.T) {
 	}
 }
 
-func TestSetClientStreams(t *testing.T) {
+func TestClientStreams(t *testing.T) {
 	t.Parallel()
-	set := mustDescribe(t, mustParse(t, "f", "{}"), uploads(t))
+	set := decision.Compile(mustDescribe(t, mustParse(t, "f", "{}"), uploads(t)))
 	for method, want := range map[string]bool{
 		"/acme.v1.Orders/Create": true, "/acme.v1.Orders/Get": false, "/acme.v1.Orders/Other": false, "/x.Y/Z": false, "": false,
 	} {

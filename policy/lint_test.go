@@ -14,7 +14,7 @@ import (
 // linted is what Lint says of a file.
 func linted(text string) []string {
 	var list []string
-	for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{}) {
+	for _, d := range policy.Lint("f", []byte(text)) {
 		list = append(list, string(d.Severity)+" "+d.String())
 	}
 	return list
@@ -40,7 +40,7 @@ func TestLintAdmission(t *testing.T) {
 		{"criticality: SHEDDABLE, sendCriticality: true", ""},
 	} {
 		entry, want := row[0], row[1]
-		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"), policy.LintOptions{})
+		list := policy.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"))
 		var got strings.Builder
 		for _, d := range list {
 			got.WriteString(d.String())

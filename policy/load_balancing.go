@@ -12,14 +12,8 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// LoadBalancing is the loadBalancingConfig of the file as JSON, if it names the policy of package balancer at any depth, and where it
-// stands: a Retrier brings it to the connections that are made with its DialOptions. Else config is "", and the key is
-// for gRPC alone.
-func (s *Set) LoadBalancing() (config string, at Diagnostic) {
-	return s.balancing, s.balancingAt
-}
-
-// balancing is what [Set.LoadBalancing] returns as the config.
+// balancing is the loadBalancingConfig of the file as JSON, if it names the policy of package balancer at any depth: a
+// Retrier brings it to the connections that are made with its DialOptions. Else it is "", and the key is for gRPC alone.
 func (c Config) balancing() string {
 	if !namesElsewhere(c.balancers()) {
 		return ""

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -25,7 +26,7 @@ func TestLoadBalancing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", "# a comment\n"+row.text)
-			config, at := set.LoadBalancing()
+			config, at := decision.Compile(set).LoadBalancing()
 			if config != row.want {
 				t.Errorf("LoadBalancing = %s; want %s", config, row.want)
 			}

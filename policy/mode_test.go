@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -128,7 +129,7 @@ func TestServiceConfigModeOfFile(t *testing.T) {
 func TestLintModes(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, d := range policy.Lint("f", []byte(modes), policy.LintOptions{OtherClients: true}) {
+	for _, d := range policy.LintWith("f", []byte(modes), inside.LintOptions{OtherClients: true}) {
 		if strings.Contains(d.Message, "other gRPC clients") {
 			got = append(got, d.Field+" "+d.Message[strings.Index(d.Message, "("):strings.Index(d.Message, ";")])
 		}

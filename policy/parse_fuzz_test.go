@@ -85,8 +85,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
 	}
-	if was, _ := set.LoadBalancing(); was != "" {
-		if is, _ := again.LoadBalancing(); is != was {
+	if was, _ := decision.Compile(set).LoadBalancing(); was != "" {
+		if is, _ := decision.Compile(again).LoadBalancing(); is != was {
 			t.Errorf("LoadBalancing = %s; of the config %s", was, is)
 		}
 	}

@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -14,9 +13,6 @@ import (
 // ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. What is "" fits any; the zero value fits
 // statuses without one, too.
 type ErrorInfo struct{ Domain, Reason string }
-
-// String is the reason and the domain, with * for any.
-func (e ErrorInfo) String() string { return cmp.Or(e.Reason, "*") + " of " + cmp.Or(e.Domain, "*") }
 
 // covers reports whether e fits all that other fits.
 func (e ErrorInfo) covers(other ErrorInfo) bool {
@@ -77,7 +73,7 @@ func lintProcessed(report *document.Report, path string, m MethodConfig, c Confi
 			report.Warnf(field, nil, forUndeclared)
 		default:
 			report.Warnf(field, nil, "calls run twice if a handler that has done work returns this status, as one does that passes on the error "+
-				"of a service it calls (docs/idempotency.md); %s must come only from what refuses calls before their handlers", own.Info)
+				"of a service it calls (docs/idempotency.md); %s of %s must come only from what refuses calls before their handlers", own.Info.Reason, own.Info.Domain)
 		}
 	}
 }

@@ -5,20 +5,7 @@ package policy_test
 
 import (
 	"testing"
-
-	"github.com/stagger-go/stagger/policy"
 )
-
-func TestRefused_String(t *testing.T) {
-	t.Parallel()
-	for said, want := range map[policy.ErrorInfo]string{
-		{Domain: "acme.com"}: "* of acme.com", {Reason: "FULL"}: "FULL of *",
-	} {
-		if got := said.String(); got != want {
-			t.Errorf("%#v is %s; want %s", said, got, want)
-		}
-	}
-}
 
 func TestLint_Refused(t *testing.T) {
 	t.Parallel()

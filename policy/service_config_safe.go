@@ -26,7 +26,7 @@ func (s *Set) withoutPatterns(m MethodConfig) (plain MethodConfig, at, unknown [
 	plain = m
 	plain.Names = nil
 	for j, name := range m.Names {
-		if name.Package() == "" {
+		if name.pkg() == "" {
 			plain.Names, at = append(plain.Names, name), append(at, j)
 			continue
 		}
@@ -141,7 +141,7 @@ func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 		at := make([]int, 0, len(m.Names))
 		names := m.Names[:0:0]
 		for j, name := range m.Names {
-			if name.Package() == "" { // by which gRPC finds nothing
+			if name.pkg() == "" { // by which gRPC finds nothing
 				names, at = append(names, name), append(at, j)
 			}
 		}

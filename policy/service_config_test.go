@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -218,7 +219,7 @@ methodConfig:
   timeout: 2s
 `
 	set := mustDescribe(t, mustParse(t, "f", text), mustLoadDescriptors(t, parcels))
-	if p := set.Lookup("/acme.parcels.v1.ParcelService/GetParcel"); p.Name().Package() != "acme.parcels" {
+	if p := set.Lookup("/acme.parcels.v1.ParcelService/GetParcel"); p.Name().Service != "acme.parcels.*" {
 		t.Errorf("GetParcel has the policy of %v; want the package's before the API's own", p.Name())
 	}
 	config, notes := set.ServiceConfig(false)
@@ -245,7 +246,7 @@ methodConfig:
 	if want := []string{"methodConfig[0].name[1] /un.known.*/", "methodConfig[1].name[0] /un.known.v2.*/"}; !slices.Equal(unknown, want) {
 		t.Errorf("%q; want %q", unknown, want)
 	}
-	for _, d := range policy.Lint("f", []byte(text), policy.LintOptions{OtherClients: true}) {
+	for _, d := range policy.LintWith("f", []byte(text), inside.LintOptions{OtherClients: true}) {
 		if strings.Contains(d.Message, "stagger export") {
 			t.Errorf("%s: gRPC finds nothing by a package", d)
 		}
@@ -267,7 +268,7 @@ func TestGRPCReads_Packages(t *testing.T) {
 func TestLintElsewhere(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, d := range policy.Lint("f", []byte(someUnsafe), policy.LintOptions{
+	for _, d := range policy.LintWith("f", []byte(someUnsafe), inside.LintOptions{
 		Descriptors: []*protoregistry.Files{mustLoadDescriptors(t, parcels)}, OtherClients: true,
 	}) {
 		if strings.Contains(d.Message, "stagger export") {

@@ -22,7 +22,7 @@ type Set struct {
 	byEntry  lookup.Table[Policy] // those of the config
 	byPath   lookup.Table[Policy]
 
-	balancing   string // see LoadBalancing
+	balancing   string // see Config.balancing
 	balancingAt Diagnostic
 
 	pending    []pendingWarning // that the config gives reason for

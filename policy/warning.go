@@ -193,7 +193,7 @@ func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *p
 	if name.Service == "" {
 		return s.descriptors.services()
 	}
-	if pkg := name.Package(); pkg != "" {
+	if pkg := name.pkg(); pkg != "" {
 		return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
 			for d, files := range s.descriptors.services() {
 				if strings.HasPrefix(string(d.FullName()), pkg+".") && !yield(d, files) {

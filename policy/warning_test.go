@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -122,7 +123,7 @@ func TestLintOnlyDescriptors(t *testing.T) {
 	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [14]}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `"/": /acme.parcels.v1.ParcelService/BurnParcel, /acme.parcels.v1.ParcelService/GetParcel,`} {
-		list := policy.Lint("f", []byte(everything), policy.LintOptions{
+		list := policy.LintWith("f", []byte(everything), inside.LintOptions{
 			Descriptors: []*protoregistry.Files{mustLoadDescriptors(t, parcels)}, OnlyDescriptors: only,
 		})
 		if len(list) != 1 || !strings.Contains(list[0].String(), want) || only && strings.Contains(list[0].String(), "shop.") {

@@ -43,8 +43,8 @@ func Changes(before, after *policy.Set) []string {
 	if denies(was.RefusedRetry) != denies(is.RefusedRetry) {
 		list = append(list, "refusedRetry changed")
 	}
-	old, _ := before.LoadBalancing()
-	switch now, _ := after.LoadBalancing(); {
+	old, _ := loadBalancing(before)
+	switch now, _ := loadBalancing(after); {
 	case old == now:
 	case old == "":
 		list = append(list, "loadBalancingConfig added")

@@ -6,6 +6,7 @@ package decision
 import (
 	"cmp"
 
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -57,6 +58,24 @@ func (s *Set) Mode() policy.Mode { return s.reach.mode }
 
 // Percent is the share of all calls that the mode is for, 0 to 100. Policies may have less.
 func (s *Set) Percent() float64 { return s.reach.percent }
+
+// ClientStreams reports whether the client of "/service/method" sends a stream, as far as descriptors know the
+// method. The attempts of such a call never run in parallel: a hedgingPolicy sends the next attempt after a failure,
+// and perAttemptTimeout sends it in place of the slow one.
+func (s *Set) ClientStreams(method string) bool {
+	m := inside.Method(s.Set, method)
+	return m != nil && m.IsStreamingClient()
+}
+
+// LoadBalancing is the loadBalancingConfig of the file as JSON, if it names the policy of package balancer, and where it
+// stands; else config is "".
+func (s *Set) LoadBalancing() (config string, at policy.Diagnostic) { return loadBalancing(s.Set) }
+
+func loadBalancing(s *policy.Set) (config string, at policy.Diagnostic) {
+	config, place := inside.LoadBalancing(s)
+	at, _ = place.(policy.Diagnostic)
+	return config, at
+}
 
 // Safe reports whether a policy, of this set or not, declares a method ("/service/method") safe to repeat,
 // or leaves it to the method's descriptor and that declares it ([policy.Set.DeclaredIdempotent]).

@@ -17,8 +17,18 @@ type Table[T any] struct {
 	fallback  *T
 }
 
-// packageEnd ends the path of a package.
+// packageEnd ends the path of a package. No service has such a name, so that gRPC, which knows no patterns, finds nothing
+// by it.
 const packageEnd = ".*/"
+
+// Package is the package whose services, and those of its sub-packages, a path stands for; "" if it stands for something else.
+func Package(path string) string {
+	pkg, ok := strings.CutSuffix(strings.TrimPrefix(path, "/"), packageEnd)
+	if !ok || strings.ContainsAny(pkg, "*/") {
+		return ""
+	}
+	return pkg
+}
 
 // Put says v of a path.
 func (t *Table[T]) Put(path string, v *T) {
@@ -30,7 +40,7 @@ func (t *Table[T]) Put(path string, v *T) {
 		t.byPath = map[string]*T{}
 	}
 	t.byPath[path] = v
-	if pkg, ok := strings.CutSuffix(path[1:], packageEnd); ok && pkg != "" && !strings.Contains(pkg, "*") {
+	if pkg := Package(path); pkg != "" {
 		if t.byPackage == nil {
 			t.byPackage = map[string]*T{}
 		}

@@ -181,7 +181,7 @@ func (d *draft) hedgingFile(p drawnPolicy) string {
 
 // warnings are what lint says of the drawn policy from the file alone, and what a Retrier sees within 100 calls.
 func (d *draft) warnings(file string, p drawnPolicy) (list []string) {
-	for _, w := range policy.Lint("policy.yaml", []byte(file), policy.LintOptions{}) {
+	for _, w := range policy.Lint("policy.yaml", []byte(file)) {
 		list = append(list, w.String())
 	}
 	for i, t := range p.times {

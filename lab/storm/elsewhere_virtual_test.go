@@ -86,7 +86,7 @@ func TestRetryElsewherePolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if config, _ := set.LoadBalancing(); config != `[{"stagger_retry_elsewhere":{"childPolicy":[{"least_request_experimental":{}}]}}]` {
+		if config, _ := decision.Compile(set).LoadBalancing(); config != `[{"stagger_retry_elsewhere":{"childPolicy":[{"least_request_experimental":{}}]}}]` {
 			t.Errorf("load balancing %s", config)
 		}
 		for _, p := range set.Policies() {

@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -152,7 +153,7 @@ func (a *Answer) entry() string {
 	switch {
 	case a.Entry == "{}":
 		return "{}, which names everything"
-	case n.Package() != "":
+	case lookup.Package(n.String()) != "":
 		return a.Entry + ", which names its package"
 	case a.Entry != n.String():
 		return a.Entry // it comes with the API

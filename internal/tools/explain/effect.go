@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -111,7 +112,7 @@ func entry(set *decision.Set, p *decision.Policy) string {
 	switch {
 	case n.Method != "":
 		return n.String()
-	case n.Package() != "":
+	case lookup.Package(n.String()) != "":
 		return n.Service
 	case n.Service != "":
 		return n.String()

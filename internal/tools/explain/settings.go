@@ -122,7 +122,7 @@ func informed(info policy.ErrorInfo) string {
 	if info == (policy.ErrorInfo{}) {
 		return ""
 	}
-	return fmt.Sprintf(" (%s)", info)
+	return fmt.Sprintf(" (%s of %s)", cmp.Or(info.Reason, "*"), cmp.Or(info.Domain, "*"))
 }
 
 func containing(text string) string {

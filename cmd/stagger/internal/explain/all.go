@@ -13,6 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
@@ -50,8 +51,8 @@ func rowsOfFile(set *decision.Set) []row {
 		name := p.Name()
 		path := name.String()
 		switch {
-		case name.Package() != "":
-			path = "/" + name.Package() + "." + others + "/" + others // which no entry names
+		case lookup.Package(name.String()) != "":
+			path = "/" + lookup.Package(name.String()) + "." + others + "/" + others // which no entry names
 		case name.Service == "":
 			path = "/" + others + "/" + others // which only an entry for everything is for
 		}

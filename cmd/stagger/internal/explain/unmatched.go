@@ -12,6 +12,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -47,7 +48,7 @@ func mismatch(n policy.Name, services []string, methods map[string][]string) str
 	if n.Service == "" {
 		return ""
 	}
-	if pkg := n.Package(); pkg != "" {
+	if pkg := lookup.Package(n.String()); pkg != "" {
 		if !slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(s, pkg+".") }) {
 			return "the API has no service in this package"
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -34,7 +35,8 @@ func check(c *cobra.Command, file string, known cli.API, otherClients bool) repo
 		return r
 	}
 	r.data = data
-	r.diagnostics = policy.Lint(r.file, data, policy.LintOptions{Descriptors: known.Files(), OnlyDescriptors: true, OtherClients: otherClients})
+	found := inside.Lint(r.file, data, inside.LintOptions{Descriptors: known.Files(), OnlyDescriptors: true, OtherClients: otherClients})
+	r.diagnostics, _ = found.([]policy.Diagnostic)
 	if set, err := policy.Parse(r.file, data); err == nil {
 		r.set, _ = known.Join(set) // the diagnostics say what is wrong
 	}

@@ -1,0 +1,37 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/stagger-go/stagger/internal/inside"
+)
+
+func init() {
+	inside.Lint = func(file string, data []byte, o inside.LintOptions) any { return lint(file, data, o) }
+	inside.Method = func(set any, method string) protoreflect.MethodDescriptor {
+		s, _ := set.(*Set)
+		return s.descriptors.method(method)
+	}
+	inside.LoadBalancing = func(set any) (string, any) {
+		s, _ := set.(*Set)
+		return s.balancing, s.balancingAt
+	}
+}
+
+// method finds a method ("/service/method"); nil if no descriptor is known.
+func (d descriptors) method(path string) protoreflect.MethodDescriptor {
+	service, name, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if !ok {
+		return nil
+	}
+	found := d.service(service)
+	if found == nil {
+		return nil
+	}
+	return found.Methods().ByName(protoreflect.Name(name))
+}
