@@ -52,7 +52,7 @@ func (c *codec) scenario(s *Scenario, f *document.Fields) {
 	document.Objects(f, "fleets", &s.Fleets, (*Fleet).keys)
 	document.Objects(f, "variants", &s.Variants, c.variant)
 	if f.Writing {
-		f.PutList("phases", phaseNodes(s.Phases))
+		document.Objects(f, "phases", &s.Phases, (*Phase).keys)
 	} else {
 		s.Phases, c.phasePaths = phases(f)
 	}

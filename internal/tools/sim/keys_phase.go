@@ -39,45 +39,6 @@ func phases(f *document.Fields) (list []Phase, paths []string) {
 	return list, paths
 }
 
-// phaseNodes writes phases that repeat as a group.
-func phaseNodes(phases []Phase) []*document.Node {
-	nodes := make([]*document.Node, len(phases))
-	texts := make([]string, len(phases))
-	for i, p := range phases {
-		nodes[i] = document.WriteFields(p.keys)
-		texts[i] = nodes[i].YAML()
-	}
-	var grouped []*document.Node
-	for i := 0; i < len(nodes); {
-		size, times := repeated(texts[i:])
-		if times == 1 {
-			grouped = append(grouped, nodes[i])
-		} else {
-			grouped = append(grouped, document.WriteFields(func(f *document.Fields) {
-				f.Int("repeat", &times, 0, 1, mostPhases)
-				f.PutList("phases", nodes[i:i+size])
-			}))
-		}
-		i += size * times
-	}
-	return grouped
-}
-
-// repeated is how many of the first texts follow each other how often: of all groups, the one that covers most.
-func repeated(texts []string) (size, times int) {
-	size, times = 1, 1
-	for n := 1; n <= min(len(texts)/2, 8); n++ {
-		same := n
-		for same < len(texts) && texts[same] == texts[same-n] {
-			same++
-		}
-		if again := same / n; again > 1 && again*n > size*times {
-			size, times = n, again
-		}
-	}
-	return size, times
-}
-
 func (p *Phase) keys(f *document.Fields) {
 	f.Name("name", &p.Name)
 	word(f, "kind", &p.Kind, "TROUBLE", "LEAD", "AFTER")

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
@@ -24,8 +23,6 @@ type Policy struct {
 
 	File string // as the scenario names it; "": it stands in the scenario itself
 	Text string // of the file, in YAML or JSON
-
-	changes sync.Map // a variant's set → what it makes: a change, which is read once
 }
 
 // NewPolicy reads a policy for a scenario that holds it itself. The text is that of a policy file; see [policy.Parse] for the
@@ -47,25 +44,8 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	return &Policy{Set: decision.Compile(set), File: file, Text: string(text)}, nil
 }
 
-// change is what a variant's set makes of a policy.
-type change struct {
-	set *decision.Set
-	err error
-}
-
 // changed is the policy with a variant's [Variant.Set].
 func (p *Policy) changed(set string) (*decision.Set, error) {
-	if known, ok := p.changes.Load(set); ok {
-		c, _ := known.(change)
-		return c.set, c.err
-	}
-	var c change
-	c.set, c.err = p.change(set)
-	p.changes.Store(set, c)
-	return c.set, c.err
-}
-
-func (p *Policy) change(set string) (*decision.Set, error) {
 	var patch map[string]any
 	if err := decode([]byte(set), &patch); err != nil {
 		return nil, fmt.Errorf("sim: set of a variant: %q: must be a JSON object: %w", set, err)
