@@ -48,7 +48,7 @@ func TestSchemaTakesValidFiles(t *testing.T) {
 			continue // a part of a file
 		}
 		checked++
-		v, ok := fromFile(files[name])
+		v, ok := fromFile(t, files[name])
 		if !ok {
 			t.Fatalf("%s: cannot be read", name)
 		}
@@ -127,7 +127,7 @@ var unsayable = []string{
 	"yaml/two documents",
 	"yaml/a tag",
 	"yaml/a tag of the file's own",
-	"yaml/an infinity where any value is taken",
+	"yaml/a merge key",
 	"yaml/a tag that says what is so anyway",
 	"yaml/a key with a tag without a name",
 	"yaml/a tag without a name before a list",
@@ -145,7 +145,7 @@ func TestSchemaRefusesBadFiles(t *testing.T) {
 	refused := 0
 	var accepted []string
 	for _, f := range badFiles(t) {
-		v, ok := fromFile([]byte(f.text))
+		v, ok := fromFile(t, []byte(f.text))
 		if !ok {
 			continue
 		}
