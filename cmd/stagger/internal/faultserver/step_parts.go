@@ -217,13 +217,11 @@ func (b *builder) queue(path string, q *faultserverv1.Queue) *testserver.Queue {
 }
 
 func (b *builder) newQueue(path string, q *faultserverv1.Queue) *testserver.Queue {
-	good := true
+	before, service := b.report.ErrorCount(), q.GetServiceTime().AsDuration()
 	if q.GetWorkers() < 1 {
 		b.report.Errorf(path+".workers", q.GetWorkers(), "must be at least 1")
-		good = false
 	}
-	service, ok := b.duration(path+".serviceTime", q.GetServiceTime())
-	if ok && service <= 0 {
+	if service <= 0 {
 		b.report.Errorf(path+".serviceTime", service, `must be more than 0, such as "0.05s"`)
 	}
 	var options []testserver.QueueOption
@@ -235,7 +233,7 @@ func (b *builder) newQueue(path string, q *faultserverv1.Queue) *testserver.Queu
 	if q.GetDropAbandoned() {
 		options = append(options, testserver.DropAbandoned())
 	}
-	if !good || !ok || service <= 0 {
+	if b.report.ErrorCount() > before {
 		return nil
 	}
 	return testserver.NewQueue(int(q.GetWorkers()), service, int(q.GetLength()), options...)
