@@ -77,10 +77,10 @@ func (paid) Enter() bool                          { return true }
 func (paid) Leave()                               {}
 func (paid) Fail()                                {}
 func (p paid) Withdraw(out decision.Outcome, factor float64) bool {
-	charge := budget.Charge{Kind: budget.KindFailure, Factor: factor}
+	kind := budget.KindFailure
 	if out.TimedOut {
-		charge.Kind = budget.KindTimeout
+		kind = budget.KindTimeout
 	}
-	_, granted := p.Budget.Withdraw(time.Now(), charge)
+	_, granted := p.Budget.Withdraw(time.Now(), kind, factor)
 	return granted
 }

@@ -53,8 +53,9 @@ type Budget interface {
 	// Observe reports an event of a call. Ignore events that you don't know.
 	Observe(now time.Time, e Event)
 	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls
-	// never get the same last token.
-	Withdraw(now time.Time, c Charge) (Permit, bool)
+	// never get the same last token. The factor multiplies the cost of the kind, for failures that are dearer or cheaper to
+	// retry than others: more than 0, at most 100; anything else counts as 1.
+	Withdraw(now time.Time, k Kind, factor float64) (Permit, bool)
 	// Settle reports what has become of the extra attempt that p was granted for: once for each permit, and before the
 	// call ends.
 	Settle(now time.Time, p Permit, o Outcome)
@@ -73,14 +74,6 @@ const (
 	EventCallRecovered                  // a call ended with OK, after extra attempts were sent
 	EventCallFailed                     // a call ended with another status
 )
-
-// Charge is what an extra attempt is charged for.
-type Charge struct {
-	Kind Kind
-	// Factor multiplies the cost of the kind, for failures that are dearer or cheaper to retry than
-	// others. More than 0, at most 100; anything else counts as 1.
-	Factor float64
-}
 
 // Kind is what an extra attempt follows. The zero value means [KindFailure].
 type Kind uint8
@@ -164,8 +157,8 @@ func (o own) Observe(now time.Time, e Event) {
 }
 
 // Withdraw implements [Budget].
-func (o own) Withdraw(now time.Time, c Charge) (Permit, bool) {
-	return o.inner.Withdraw(clock.At(now), balance.Charge{Kind: balance.Kind(c.Kind), Factor: c.Factor})
+func (o own) Withdraw(now time.Time, k Kind, factor float64) (Permit, bool) {
+	return o.inner.Withdraw(clock.At(now), balance.Charge{Kind: balance.Kind(k), Factor: factor})
 }
 
 // Settle implements [Budget].

@@ -118,9 +118,9 @@ func (b panickingBudget) Settle(now time.Time, p budget.Permit, o budget.Outcome
 	}
 }
 
-func (b panickingBudget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
+func (b panickingBudget) Withdraw(now time.Time, k budget.Kind, factor float64) (budget.Permit, bool) {
 	b.world.blame("withdraw")
-	return b.till.Withdraw(now, c)
+	return b.till.Withdraw(now, k, factor)
 }
 
 func (p *panics) options(watched bool) []interceptor.Option {

@@ -66,12 +66,12 @@ func (p *purse) Settle(_ time.Time, _ budget.Permit, o budget.Outcome) {
 	}
 }
 
-func (p *purse) Withdraw(_ time.Time, c budget.Charge) (budget.Permit, bool) {
+func (p *purse) Withdraw(_ time.Time, k budget.Kind, _ float64) (budget.Permit, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, map[budget.Kind]string{
 		budget.KindFailure: "failure", budget.KindTimeout: "timeout", budget.KindHedge: "hedge", budget.KindUnsent: "unsent",
-	}[c.Kind])
+	}[k])
 	p.grants--
 	return budget.Permit{}, p.grants >= 0
 }

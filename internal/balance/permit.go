@@ -36,7 +36,7 @@ func (p prices) of(k Kind) int64 {
 	}
 }
 
-// Charge is a [budget.Charge].
+// Charge is what an extra attempt is charged for: the cost of its kind, times the factor.
 type Charge struct {
 	Kind   Kind
 	Factor float64

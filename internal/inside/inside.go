@@ -66,7 +66,7 @@ func (f foreign) Finish(now time.Duration, e balance.End) {
 
 // Withdraw implements [balance.Budget]. It needs no Confirm, whatever budget the user's may wrap.
 func (f foreign) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, bool) {
-	return f.budget.Withdraw(clock.Time(now), budget.Charge{Kind: budget.Kind(c.Kind), Factor: c.Factor})
+	return f.budget.Withdraw(clock.Time(now), budget.Kind(c.Kind), c.Factor)
 }
 
 // Confirm implements [balance.Budget].

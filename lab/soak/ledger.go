@@ -34,8 +34,8 @@ func (l *ledger) Observe(now time.Time, e budget.Event) {
 	l.Budget.Observe(now, e)
 }
 
-func (l *ledger) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
-	p, ok := l.Budget.Withdraw(now, c)
+func (l *ledger) Withdraw(now time.Time, k budget.Kind, factor float64) (budget.Permit, bool) {
+	p, ok := l.Budget.Withdraw(now, k, factor)
 	if !ok {
 		return p, false
 	}

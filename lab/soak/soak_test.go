@@ -46,7 +46,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}{
 		"a permit that is kept": {func(w *world) {
 			w.ledger.Observe(time.Now(), budget.EventCallStarted)
-			_, _ = w.ledger.Withdraw(time.Now(), budget.Charge{})
+			_, _ = w.ledger.Withdraw(time.Now(), budget.KindFailure, 1)
 		}, "1 permits are out"},
 		"an event that is missing": {func(w *world) { w.begun.Add(1) }, "1 calls that began and 0 that ended"},
 	} {

@@ -317,7 +317,7 @@ func TestReadBudgetsOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%8 == 7 {
-			b.Withdraw(time.Now(), budget.Charge{})
+			b.Withdraw(time.Now(), budget.KindFailure, 1)
 		}
 		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
 	}

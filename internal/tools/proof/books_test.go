@@ -152,9 +152,9 @@ func (l *ledger) Observe(now time.Time, e budget.Event) {
 	l.at(atBudget, false)
 }
 
-func (l *ledger) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
+func (l *ledger) Withdraw(now time.Time, k budget.Kind, factor float64) (budget.Permit, bool) {
 	l.at(atBudget, false)
-	p, ok := l.Budget.Withdraw(now, c)
+	p, ok := l.Budget.Withdraw(now, k, factor)
 	if !ok {
 		return p, false
 	}
