@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// The numbers of the pool's side.
+// Constants of the pool's side.
 const (
-	leastBucket = 10 * token       // that the smallest pool can hold
-	slotLength  = 30 * time.Second // in which clients are counted
+	leastBucket = 10 * token       // capacity of the smallest pool
+	slotLength  = 30 * time.Second // the period in which clients are counted
 )
 
-// Bucket is the pool's side of the protocol, for simulations: what the script of budget/redisbudget keeps on Redis, by
-// the same arithmetic. A test there holds the two together. The zero Bucket is a key that does not exist yet, and
-// Bucket knows nothing of keys that expire. It is not safe for concurrent use.
+// Bucket is the pool's side of the protocol, for simulations. It has the same state and arithmetic as the Redis script of
+// budget/redisbudget; a test there compares the two. The zero Bucket is a key that does not exist yet. Keys never
+// expire here. A Bucket is not safe for concurrent use.
 type Bucket struct {
 	exists          bool
 	tokens          float64 // millionths
-	at, slot        int64   // milliseconds: of the last request, and since when clients are counted
-	covered         int64   // milliseconds that reports have covered since then
-	clients, before float64 // that the last slot has counted, and the one before
+	at, slot        int64   // milliseconds: the last request, and the start of the current count of clients
+	covered         int64   // milliseconds that reports have covered since that start
+	clients, before float64 // counted in the last slot, and in the one before
 }
 
-// Answer is what the pool says to a request, of so many millionths of a token per second, at a time of its own clock.
+// Answer returns the pool's answer to a request. The rate is in millionths of a token per second, now is the pool's clock.
 func (b *Bucket) Answer(clock time.Duration, rate int64, r Request) Answer {
 	now := clock.Milliseconds()
 	if !b.exists {
@@ -45,7 +45,7 @@ func (b *Bucket) Answer(clock time.Duration, rate int64, r Request) Answer {
 	return Answer{Tokens: granted, Clients: b.count(now, r.Covered.Milliseconds())}
 }
 
-// count adds what a report covers, and returns the number of clients; 0 until the first slot has ended.
+// count adds the time that a report covers, and returns the number of clients; 0 until the first slot has ended.
 func (b *Bucket) count(now, covered int64) float64 {
 	if now < b.slot {
 		b.slot, b.covered = now, 0
@@ -63,5 +63,5 @@ func (b *Bucket) count(now, covered int64) float64 {
 	return thousandths(max(clients, b.before, seen))
 }
 
-// thousandths rounds to what the script keeps.
+// thousandths rounds to the precision of the script.
 func thousandths(x float64) float64 { return math.RoundToEven(x*1000) / 1000 }

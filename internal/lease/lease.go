@@ -1,11 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease is the client's side of a pool that a fleet shares: what a process has leased, what it asks for,
-// and what it may spend while the pool cannot be reached.
+// Package lease is the client's side of a pool that a fleet shares. It decides how many tokens a process asks for, and how many
+// it may spend while the pool is unavailable.
 //
-// A [Lease] does no I/O and starts no goroutine. Its driver sends what [Lease.Next] says to the pool, and reports
-// the answer: [Pools], or the simulator of lab/fleet.
+// A [Lease] does no I/O and starts no goroutine. Its driver, [Pools] or the simulator of lab/fleet, sends the requests of
+// [Lease.Next] to the pool, and reports the answers.
 package lease
 
 import (
@@ -18,38 +18,38 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 )
 
-// The numbers of the protocol.
+// Constants of the protocol.
 const (
-	// Length is how long tokens may be spent. It begins before the request is sent, so that the pool never sees
-	// more being spent than it has granted in the last Length.
+	// Length is how long tokens may be spent. It starts before the request is sent. So the fleet never spends more in
+	// a Length than the pool has granted in it.
 	Length = 10 * time.Second
 	// Gap is the least time between two requests that no call waits for, and after a pool was found empty.
 	Gap = time.Second
-	// beat is the longest time without a report, from which the pool learns how many clients there are. A large
-	// fleet reports seldom: beats clients make at most so many reports a second.
+	// beat is the longest time without a report. The pool counts clients by their reports. A large
+	// fleet reports less often: all clients together make at most beats reports a second.
 	beat  = 30 * time.Second
 	beats = 500
 	// longestWait bounds how long a call waits for an answer, when its backoff is shorter than answers take.
 	longestWait = 100 * time.Millisecond
 	// token is an extra attempt, in millionths.
 	token = 1_000_000
-	// held is what a pool of any rate can hold.
+	// held is the capacity that a pool of any rate has.
 	held = 10 * token
-	// Never is a time that does not come.
+	// Never is later than all other times.
 	Never = time.Duration(math.MaxInt64)
 )
 
-// Request is what the pool is asked.
+// Request is a request to the pool.
 type Request struct {
 	Tokens  int64         // wanted, in millionths; 0: a report only
-	Least   int64         // less than that helps nobody
-	Covered time.Duration // since the last report that the pool has had
+	Least   int64         // a grant of less than this is useless
+	Covered time.Duration // since the last report that the pool received
 }
 
-// Answer is what the pool says.
+// Answer is the pool's answer to a Request.
 type Answer struct {
 	Tokens  int64   // granted
-	Clients float64 // that share the pool; 0: not known
+	Clients float64 // number of clients that share the pool; 0: unknown
 }
 
 // Lease is the part of a pool that a process may spend. It is a [balance.Lease].
@@ -59,45 +59,45 @@ type Answer struct {
 //	 ▲ ▲                                               │    │
 //	 │ └───────────────── answered ────────────────────┘    │ failed
 //	 │                                                      ▼
-//	 └── answered ◄── asking, once each Gap ◄──────────── away: what is left is spent, then this client's share
+//	 └── answered ◄── asking, once each Gap ◄──────────── away: the lease is spent, then this client's share
 //
 // Its methods are safe for concurrent use.
 type Lease struct {
-	wake func() // says that Next may have something earlier; called without the lock
+	wake func() // reports that Next may return an earlier time; called without the lock
 
 	mu       sync.Mutex       // guards all below
 	rate     int64            // of the pool: millionths of a token per second
 	parts    []*part          // the oldest first
 	waiting  []ask            // the oldest first
-	granted  map[uint64]grant // asks that a part has paid for: until that ends, and the call has heard of it
+	granted  map[uint64]grant // asks that a part has paid for, until the part ends and the call has learned of it
 	number   uint64           // of the last part or ask
-	used     float64          // tokens that calls want in a second, by the last ones
+	used     float64          // tokens that recent calls want per second
 	usedAt   time.Duration
-	cost     int64 // of the last that a call wanted
+	cost     int64 // the last one that a call wanted
 	asking   bool
 	askedAt  time.Duration // the last request, or the beginning
-	took     time.Duration // as long as the last answers took
+	took     time.Duration // how long the last answers took
 	got      int64         // granted by the last answer
 	reported time.Duration // the last request that was answered
 	known    bool          // there was one
-	empty    time.Duration // until when the pool is taken for empty, by those that want lacks or more
-	lacks    int64         // what the pool did not have
-	clients  float64       // as the pool last said; 0: not known
+	empty    time.Duration // until then, the pool counts as empty for requests of lacks or more
+	lacks    int64         // the amount that the pool did not have
+	clients  float64       // the pool's last count; 0: unknown
 	away     bool          // the last request has failed
-	share    int64         // of this client's, unspent, while the pool is away
+	share    int64         // this client's unspent share, while the pool is away
 	shareAt  time.Duration
 	ended    bool // for good
 	counts   Counts
 }
 
-// Counts are what has happened so far.
+// Counts are totals since the lease was made.
 type Counts struct {
 	Requests      uint64
 	Asked, Leased int64  // millionths of a token
-	Denied        uint64 // draws that were refused, at once or at the end of the wait
+	Denied        uint64 // draws that were denied, at once or at the end of the wait
 }
 
-// part is what one answer has granted.
+// part is the grant of one answer.
 type part struct {
 	number  uint64
 	granted int64
@@ -106,26 +106,26 @@ type part struct {
 	ended   bool
 }
 
-// grant is a part that has paid for an ask. What it has paid is spent, like what was there when a call asked: the call may
-// wait longer than the part lasts, for its backoff or the server's word.
+// grant is a part that has paid for an ask. The payment is final, even if the call waits longer than the part lasts,
+// for its backoff or a pushback.
 type grant struct {
 	part  *part
-	heard bool // by the call
+	heard bool // the call has learned of it
 }
 
-// ask is what a call waits for.
+// ask is the request of a call that waits.
 type ask struct {
 	number uint64
 	tokens int64
 }
 
-// ofShare is the number of what was drawn on a client's share while the pool was away.
+// ofShare is the number of permits that were drawn from the client's share while the pool was away.
 const ofShare = math.MaxUint64
 
 var _ balance.Lease = (*Lease)(nil)
 
-// New makes a lease of nothing. Wake is called, from any goroutine, when Next may have something to do earlier than
-// it said; it must not block. The clock may count from any moment.
+// New returns an empty lease. It calls wake, from any goroutine, when Next may return an earlier time than
+// before; wake must not block. The clock may count from any moment.
 func New(perSecond float64, now time.Duration, wake func()) *Lease {
 	l := &Lease{wake: wake, granted: map[uint64]grant{}, askedAt: now - Length, usedAt: now, empty: now - Gap}
 	l.SetRate(perSecond)
@@ -152,7 +152,7 @@ func (l *Lease) take(now time.Duration, tokens int64) (d balance.Draw, ok, wake 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
-	if tokens > max(l.rate, held) { // never granted: those who ask behind would wait in vain
+	if tokens > max(l.rate, held) { // never granted: later asks would wait in vain
 		l.counts.Denied++
 		return balance.Draw{}, false, false
 	}
@@ -171,8 +171,8 @@ func (l *Lease) take(now time.Duration, tokens int64) (d balance.Draw, ok, wake 
 	}
 }
 
-// wait is how long a call should wait for an answer: twice as long as the last ones took, so that nearly all come in
-// time, and longer if it is for the request after the one that is on its way. It requires mu.
+// wait returns how long a call should wait for an answer: twice as long as the last ones took, so that nearly all come in
+// time, and longer if a request is already in flight. l.mu must be held.
 func (l *Lease) wait() time.Duration {
 	wait := 2 * l.took
 	if l.asking {
@@ -181,7 +181,7 @@ func (l *Lease) wait() time.Duration {
 	return min(wait, longestWait)
 }
 
-// spend takes tokens from a part, or from the share, and returns its number; 0 if none has them. It requires mu.
+// spend takes tokens from a part, or from the share, and returns its number, or 0 if none has enough. l.mu must be held.
 func (l *Lease) spend(now time.Duration, tokens int64) uint64 {
 	if p := l.pay(tokens); p != nil {
 		return p.number
@@ -197,7 +197,7 @@ func (l *Lease) spend(now time.Duration, tokens int64) uint64 {
 	return ofShare
 }
 
-// pay takes tokens from the oldest part that has them; nil: none has. It requires mu.
+// pay takes tokens from the oldest part that has enough, and returns it, or nil. l.mu must be held.
 func (l *Lease) pay(tokens int64) *part {
 	for _, p := range l.parts {
 		if p.left >= tokens {
@@ -208,11 +208,11 @@ func (l *Lease) pay(tokens int64) *part {
 	return nil
 }
 
-// earnShare adds what this client's share of the pool has grown by. A second of it, or one token, may lie there. It
-// requires mu.
+// earnShare adds the growth of this client's share of the pool. The share holds at most one second of it, or one token.
+// l.mu must be held.
 func (l *Lease) earnShare(now time.Duration) {
 	if l.clients < 1 {
-		return // nobody knows among how many to divide
+		return // the number of clients is unknown
 	}
 	rate := float64(l.rate) / l.clients
 	most := max(rate, 1e6)
@@ -237,7 +237,7 @@ func (l *Lease) Confirm(now time.Duration, d balance.Draw) bool {
 	return true
 }
 
-// forget waits for an ask no more. It requires mu.
+// forget stops waiting for an ask. l.mu must be held.
 func (l *Lease) forget(number uint64) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(a ask) bool { return a.number == number })
 }
@@ -248,7 +248,7 @@ func (l *Lease) Return(now time.Duration, d balance.Draw) {
 	defer l.mu.Unlock()
 	l.expire(now)
 	if d.Number == ofShare {
-		if l.away && l.clients >= 1 { // else there is none
+		if l.away && l.clients >= 1 { // else there is no share
 			l.share += d.Tokens
 		}
 		return
@@ -278,7 +278,7 @@ func (l *Lease) Balance(now time.Duration) int64 {
 	return l.left()
 }
 
-// left is what may be spent. It requires mu.
+// left returns the tokens that may be spent. l.mu must be held.
 func (l *Lease) left() (tokens int64) {
 	for _, p := range l.parts {
 		tokens += p.left
@@ -286,7 +286,7 @@ func (l *Lease) left() (tokens int64) {
 	return tokens
 }
 
-// expire drops the parts that have ended. It requires mu.
+// expire drops the parts that have ended. l.mu must be held.
 func (l *Lease) expire(now time.Duration) {
 	for len(l.parts) > 0 && now >= l.parts[0].end {
 		l.parts[0].ended = true
@@ -295,13 +295,13 @@ func (l *Lease) expire(now time.Duration) {
 	}
 }
 
-// dropGranted forgets asks that calls have heard of, and whose parts have ended: what is returned of them goes nowhere. It
-// requires mu.
+// dropGranted drops asks that calls have learned of and whose parts have ended: nothing can be returned to them.
+// l.mu must be held.
 func (l *Lease) dropGranted() {
 	maps.DeleteFunc(l.granted, func(_ uint64, g grant) bool { return g.heard && g.part.ended })
 }
 
-// use counts what a call wants. What is a second old counts for a third, and so on. It requires mu.
+// use counts the tokens that a call wants. A count decays to a third within a second. l.mu must be held.
 func (l *Lease) use(now time.Duration, tokens int64) {
 	l.used = l.used*math.Exp(-(now-l.usedAt).Seconds()) + float64(tokens)
 	l.usedAt = now
@@ -310,6 +310,6 @@ func (l *Lease) use(now time.Duration, tokens int64) {
 	}
 }
 
-// low reports whether tokens should be asked for before calls have to wait for them: when calls use several a second,
-// and those that are left last for half of one. It requires mu.
+// low reports whether to ask for tokens before calls have to wait for them: calls use several per second, and the rest
+// lasts for half a second. l.mu must be held.
 func (l *Lease) low() bool { return l.used >= 2e6 && float64(l.left()) < l.used/2 }

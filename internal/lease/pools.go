@@ -16,14 +16,13 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// longestRequest bounds a request. It leaves half of its time to a lease that comes late.
+// longestRequest bounds a request. It leaves half of a lease's time to a grant that arrives late.
 const longestRequest = Length / 2
 
-// mostClients is more than there are: by a number that somebody else has written there, clients would ask all the time
-// or never.
+// mostClients bounds the number of clients. With a bogus number in the pool, clients would ask all the time or never.
 const mostClients = 1e9
 
-// Pools are the leases of one client, and ask a fleet for what they need. Its methods are safe for concurrent use.
+// Pools are the leases of one client. They ask a fleet for tokens. The methods are safe for concurrent use.
 type Pools struct {
 	fleet   budget.Fleet
 	changed func(State)
@@ -34,7 +33,7 @@ type Pools struct {
 	pools map[string]*pool
 }
 
-// State is a reading of a pool, as one client sees it. What it counts are extra attempts of cost 1.
+// State is a reading of a pool, as one client sees it. It counts extra attempts of cost 1.
 type State struct {
 	Name      string
 	PerSecond float64
@@ -47,8 +46,8 @@ type State struct {
 	Err       error
 }
 
-// NewPools makes leases of nothing. Changed is called in a goroutine of a pool when that cannot be used any more, and when
-// it can again.
+// NewPools returns empty leases. It calls changed in a goroutine of a pool when the pool becomes unavailable, and when it is
+// back.
 func NewPools(fleet budget.Fleet, changed func(State)) *Pools {
 	p := &Pools{fleet: fleet, changed: changed, pools: map[string]*pool{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -56,7 +55,7 @@ func NewPools(fleet budget.Fleet, changed func(State)) *Pools {
 	return p
 }
 
-// Lease returns the lease of a pool, and sets its rate. It starts the goroutine of the pool when it is named first.
+// Lease returns the lease of a pool, and sets its rate. The first call for a pool starts its goroutine.
 func (p *Pools) Lease(name string, perSecond float64) (balance.Lease, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,13 +65,13 @@ func (p *Pools) Lease(name string, perSecond float64) (balance.Lease, error) {
 		p.pools[name] = one
 	}
 	one.setRate(perSecond)
-	if !known { // after the rate, since a request that says 0 would cut the pool to what the smallest can hold
+	if !known { // after the rate, because a request with rate 0 would cut the pool to the smallest capacity
 		p.start(one)
 	}
 	return one.lease, nil
 }
 
-// Close ends the goroutines. What is leased is spent no more, and ends by itself.
+// Close ends the goroutines. Leases are not spent any more, and expire.
 func (p *Pools) Close() {
 	p.cancel()
 	p.mu.Lock()
@@ -94,7 +93,7 @@ func (p *Pools) States() []State {
 	return list
 }
 
-// pool asks the fleet for what a lease needs, in a goroutine of its own.
+// pool asks the fleet for a lease's tokens, in its own goroutine.
 type pool struct {
 	of    *Pools
 	name  string
@@ -111,7 +110,7 @@ func newPool(of *Pools, name string) *pool {
 	p.lease = New(0, clock.Now(), func() {
 		select {
 		case p.woken <- struct{}{}:
-		default: // it will look anyway
+		default: // it will look at it anyway
 		}
 	})
 	return p
@@ -143,7 +142,7 @@ func (p *pool) run(ctx context.Context) {
 	}
 }
 
-// exchange makes one request, and tells the lease. What has changed by it is told once.
+// exchange makes one request, and reports the answer to the lease. It reports each change once.
 func (p *pool) exchange(ctx context.Context, r Request) {
 	a, err := p.draw(ctx, r)
 	switch {
@@ -163,7 +162,7 @@ func (p *pool) exchange(ctx context.Context, r Request) {
 	}
 }
 
-// draw makes the request. What no pool can answer is an error, and so is a panic, which would end the process.
+// draw makes the request. An impossible answer is an error. So is a panic, which would end the process.
 func (p *pool) draw(ctx context.Context, r Request) (_ Answer, err error) {
 	defer func() {
 		if v := recover(); v != nil {

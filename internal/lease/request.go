@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Next says what to ask the pool now, if ok, and then expects Answered or Failed; else when to look again.
+// Next returns the request to send now, if ok, and then expects Answered or Failed. Otherwise it returns the time of the next look.
 func (l *Lease) Next(now time.Duration) (r Request, at time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,12 +28,12 @@ func (l *Lease) Next(now time.Duration) (r Request, at time.Duration, ok bool) {
 	return r, Never, true
 }
 
-// due is when the next request is. It requires mu.
+// due returns the time of the next request. l.mu must be held.
 func (l *Lease) due() time.Duration {
 	switch {
-	case l.away: // not all clients at once, if there are many
+	case l.away: // spread over time, if there are many clients
 		return l.askedAt + max(Gap, l.spread())
-	case len(l.waiting) > 0: // none of them for what the pool lacks
+	case len(l.waiting) > 0: // none of them for an amount that the pool lacks
 		return l.askedAt
 	case l.low():
 		return max(l.askedAt+Gap, l.empty)
@@ -44,9 +44,9 @@ func (l *Lease) due() time.Duration {
 	}
 }
 
-// nextReport is a beat after the last report. Clients of a large fleet that have begun together would report together for
-// ever, so each of theirs comes half a beat early to half a beat late: the last one's nanoseconds are as good as chance. It
-// requires mu.
+// nextReport returns the time of the next report, a beat after the last one. Clients of a large fleet that started together would
+// always report together. So each report comes up to half a beat early or late; the nanoseconds of the last one serve as
+// randomness. l.mu must be held.
 func (l *Lease) nextReport() time.Duration {
 	if l.spread() <= beat {
 		return l.reported + beat
@@ -55,19 +55,19 @@ func (l *Lease) nextReport() time.Duration {
 	return l.reported + time.Duration((0.5+chance)*float64(l.spread()))
 }
 
-// beat is the time between two reports. It requires mu.
+// beat returns the time between two reports. l.mu must be held.
 func (l *Lease) beat() time.Duration {
 	return max(beat, l.spread())
 }
 
-// spread is how long it takes all clients to ask, if they ask beats times a second. It requires mu.
+// spread returns how long all clients take to ask, at beats requests per second. l.mu must be held.
 func (l *Lease) spread() time.Duration {
 	return time.Duration(l.clients / beats * float64(time.Second))
 }
 
-// request is what the pool is asked for: what calls wait for, and what they will use in two seconds, if they use
-// several tokens a second. It is never more than a second of the whole pool, nor, by much, than this client's part of
-// that, unless it has got that and needed more soon: so that it asks once a second, and not for each call. It requires mu.
+// request returns the tokens to ask for: those that calls wait for, and the use of the next two seconds, if calls use
+// several tokens per second. It is at most one second of the whole pool. It is not much more than this client's part of that either,
+// unless the client has got its part and soon needed more. So the client asks once a second, not for each call. l.mu must be held.
 func (l *Lease) request(now time.Duration) Request {
 	var wanted int64
 	least := l.cost
@@ -96,16 +96,16 @@ func (l *Lease) request(now time.Duration) Request {
 		least = 0
 	}
 	r := Request{Least: least, Tokens: max(min(wanted, most), least), Covered: l.beat()}
-	if l.known { // who could not report for long does not count for many
+	if l.known { // a client that could not report for long does not count as many
 		r.Covered = min(now-l.reported, 2*l.beat())
 	}
 	return r
 }
 
-// whole is so many whole tokens at least: a part of one helps nobody.
+// whole rounds up to whole tokens: a part of one is useless.
 func whole(tokens float64) int64 { return int64(math.Ceil(tokens/token)) * token }
 
-// Answered reports what the pool has said.
+// Answered reports the pool's answer.
 func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +117,7 @@ func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 		l.took = now - l.askedAt
 	}
 	l.asking, l.away, l.known, l.reported, l.got = false, false, true, l.askedAt, a.Tokens
-	if a.Clients > 0 { // else the last that was known
+	if a.Clients > 0 { // else the last known number
 		l.clients = max(a.Clients, 1)
 	}
 	switch {
@@ -125,15 +125,15 @@ func (l *Lease) Answered(now time.Duration, asked Request, a Answer) {
 		l.counts.Leased += a.Tokens
 		l.number++
 		l.parts = append(l.parts, &part{number: l.number, granted: a.Tokens, left: a.Tokens, end: l.askedAt + Length})
-		l.expire(now) // an answer may come when its part has ended
+		l.expire(now) // an answer may arrive after its part has ended
 		l.payWaiting()
-	case asked.Tokens > 0: // who wants less may find it
+	case asked.Tokens > 0: // a smaller amount may be available
 		l.empty, l.lacks = now+Gap, asked.Least
 		l.waiting = slices.DeleteFunc(l.waiting, func(w ask) bool { return w.tokens >= l.lacks })
 	}
 }
 
-// payWaiting pays for what calls wait for, the oldest first, as far as there are tokens. It requires mu.
+// payWaiting pays for waiting calls, the oldest first, as far as there are tokens. l.mu must be held.
 func (l *Lease) payWaiting() {
 	l.waiting = slices.DeleteFunc(l.waiting, func(w ask) bool {
 		p := l.pay(w.tokens)
@@ -144,7 +144,7 @@ func (l *Lease) payWaiting() {
 	})
 }
 
-// Failed reports that the pool has not answered. Calls that wait for it get no other attempt.
+// Failed reports that the pool has not answered. Calls that wait for it are denied.
 func (l *Lease) Failed(now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,14 +154,14 @@ func (l *Lease) Failed(now time.Duration) {
 	}
 }
 
-// End ends the lease for good: nothing is left, and nothing is promised.
+// End ends the lease for good: it holds and promises nothing.
 func (l *Lease) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended, l.parts, l.waiting, l.granted, l.away, l.clients, l.share = true, nil, nil, nil, true, 0, 0
 }
 
-// Clients are how many share the pool, as it last said; 0: not known.
+// Clients returns the number of clients that share the pool, by its last answer; 0: unknown.
 func (l *Lease) Clients() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +175,7 @@ func (l *Lease) Away() bool {
 	return l.away
 }
 
-// Counts are what has happened so far.
+// Counts returns the totals since the lease was made.
 func (l *Lease) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
