@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// advice is what to do about an answer of Redis, by what stands in it.
+// advice has the remedy for an answer of Redis, by a part of its text.
 var advice = []struct{ says, remedy string }{
 	{"WRONGTYPE", "the key holds something else: remove that, or give the pool another name"},
 	{"NOPERM", permissions},
-	{"The user executing the script can't", permissions}, // Redis 7 says it so of a command in a script
+	{"The user executing the script can't", permissions}, // Redis 7, for a command in a script
 	{"NOAUTH", "the client has to name user and password"},
 	{"WRONGPASS", "the client names a wrong user or password"},
 	{"READONLY", "this is a replica: the client has to follow the primary, as with Sentinel or a cluster"},
 	{"unknown command", version},
-	{"non deterministic", version}, // what Redis 4 says of a script that reads the time and then writes
+	{"non deterministic", version}, // Redis 4, for a script that reads the time and then writes
 	{"OOM", "Redis is full: give it more memory, or evict other keys"},
 }
 
@@ -26,7 +26,7 @@ const (
 	version     = "this needs Redis 5 or newer, or Valkey"
 )
 
-// adviceOn is the index of the advice on an error; -1: there is none, as if Redis cannot be reached.
+// adviceOn returns the index of the advice on an error, or -1 if there is none, as when Redis can't be reached.
 func adviceOn(err error) int {
 	for i, a := range advice {
 		if strings.Contains(err.Error(), a.says) {

@@ -3,8 +3,8 @@
 
 // Package redisbudget lets a fleet of clients share the reserves of their budgets, in pools on Redis or Valkey.
 //
-// Shares of a ratio budget add up to the share of the sum. Reserves do not: ten thousand clients that may each retry
-// once a second bound nothing, and without a reserve a client that calls now and then never retries. With
+// Shares of a ratio budget add up to the share of the sum. Reserves don't: ten thousand clients that may each retry
+// once a second have no useful limit, and without a reserve a client that calls now and then never retries. With
 //
 //	ratio: {percent: 10, fleet: {name: orders, perSecond: 100}}
 //
@@ -16,13 +16,13 @@
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithFleet(fleet))
 //	defer retrier.Close() // before client.Close()
 //
-// in the program, all processes that name the pool orders have 100 extra attempts a second together, beside what
+// in the program, all processes that name the pool orders share 100 extra attempts a second, in addition to those that
 // their own calls earn.
 //
-// A Retrier asks in the background, for a token when a call waits in its backoff anyway, and for more ahead when it needs
-// several a second. The backoff is then at least twice as long as the last answers took, up to 100 ms; no call waits longer
-// for Redis. While Redis cannot be reached, what is leased is spent, and then this client's share of the pool, by the last
-// known number of clients; without that, nothing.
+// A Retrier asks in the background: for a token while a call waits in its backoff, and for more in advance when it needs
+// several per second. The backoff is then at least twice as long as the last answers took, up to 100 ms; no call waits longer
+// for Redis. While Redis is unavailable, the client spends its lease, and then its share of the pool, by the last
+// known number of clients. If the number is unknown, it spends nothing.
 //
 // Redis 5 or newer, or Valkey. Each pool is one hash, whose name has a hash tag, so that a cluster keeps it in one slot.
 package redisbudget
@@ -57,7 +57,7 @@ var _ budget.Fleet = (*Fleet)(nil)
 // DefaultTimeout bounds a request to Redis.
 const DefaultTimeout = 500 * time.Millisecond
 
-// longestTimeout is the most that a Retrier waits for a request.
+// longestTimeout is the longest that a Retrier waits for a request.
 const longestTimeout = 5 * time.Second
 
 // Option configures a Fleet.
@@ -74,13 +74,13 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// New makes a Fleet of pools on Redis. The client stays the caller's, who closes it after the Retrier. It must have
+// New returns a Fleet with pools on Redis. The caller closes the client after the Retrier. The client must have
 //
 //	&redis.Options{…, ContextTimeoutEnabled: true}
 //
-// or the same of a cluster, since only then a request ends in time. A Ring is refused: its shards would each have the pool.
-// Requests are sent once, whatever the client's MaxRetries, since a request that is sent again is granted again. The error
-// is what is wrong with client or options. A Redis that cannot be reached is none: it is asked again.
+// or the same of a cluster, because only then requests end in time. A Ring is refused: each of its shards would have the pool.
+// Requests are sent once, whatever the client's MaxRetries, because a repeated request would be granted twice. New returns an error
+// for a client or options that can't be used, but not if Redis is unavailable.
 func New(client redis.Scripter, options ...Option) (*Fleet, error) {
 	f := &Fleet{client: onceOnly(client), timeout: DefaultTimeout}
 	err := checkClient(client)
@@ -97,8 +97,8 @@ func New(client redis.Scripter, options ...Option) (*Fleet, error) {
 	return f, nil
 }
 
-// checkClient refuses a client that goes on asking for longer than it is told to, and one that has several Redis for one
-// pool. A Scripter that is no client of go-redis is taken as it is.
+// checkClient refuses a client that ignores deadlines, and one with several Redis for one
+// pool. It accepts any Scripter that isn't a client of go-redis.
 func checkClient(client redis.Scripter) error {
 	is, ends := client != nil, true
 	switch c := client.(type) {
@@ -123,7 +123,7 @@ func checkClient(client redis.Scripter) error {
 	return nil
 }
 
-// Draw implements [budget.Fleet], by one run of a script. The error says what to do about an answer of Redis.
+// Draw implements [budget.Fleet], with one run of a script. Errors include the remedy for an answer of Redis.
 func (f *Fleet) Draw(ctx context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()

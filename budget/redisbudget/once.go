@@ -9,15 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// once runs scripts by commands that the client sends once, whatever its options say: a request that is sent again is
-// granted again. A cluster client sends a command again after a lost connection even without MaxRetries.
+// once runs scripts with commands that the client sends once, whatever its options: a repeated request would be
+// granted twice. A cluster client repeats a command after a lost connection even without MaxRetries.
 type once struct {
 	redis.Scripter
 
 	process func(context.Context, redis.Cmder) error
 }
 
-// onceOnly returns the client with scripts that are sent once. A Scripter that is no client of go-redis stays as it is.
+// onceOnly returns the client with scripts that are sent once. Other Scripters than those of go-redis stay unchanged.
 func onceOnly(client redis.Scripter) redis.Scripter {
 	if c, ok := client.(interface {
 		Process(ctx context.Context, cmd redis.Cmder) error
@@ -48,7 +48,7 @@ func (o once) run(ctx context.Context, name, script string, keys []string, args 
 	return cmd
 }
 
-// noRetry is a command that go-redis does not send again.
+// noRetry is a command that go-redis does not repeat.
 type noRetry struct{ *redis.Cmd }
 
 // NoRetry implements [redis.Cmder].

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codename has the names of status codes, as gRPC's documents and all our files spell them: UNAVAILABLE.
+// Package codename has the names of status codes as gRPC's documents and all our files spell them: UNAVAILABLE.
 package codename
 
 import (
@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Of is the name of a code, or its number if gRPC does not define it.
+// Of returns the name of a code, or its number if gRPC does not define it.
 func Of(c codes.Code) string {
 	if c > codes.Unauthenticated {
 		return strconv.FormatUint(uint64(c), 10)
@@ -20,7 +20,7 @@ func Of(c codes.Code) string {
 	return code.Code(c).String()
 }
 
-// List is the names of codes: "RESOURCE_EXHAUSTED, UNAVAILABLE".
+// List returns the names of codes: "RESOURCE_EXHAUSTED, UNAVAILABLE".
 func List(list []codes.Code) string {
 	names := make([]string, len(list))
 	for i, c := range list {
@@ -29,7 +29,7 @@ func List(list []codes.Code) string {
 	return strings.Join(names, ", ")
 }
 
-// Failures are the names of all codes but OK.
+// Failures returns the names of all codes except OK.
 func Failures() []string {
 	var names []string
 	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package histogram counts durations in bins that are wider for longer ones, so that many take no more memory
-// than few.
+// Package histogram counts durations in bins whose width grows with the duration. So its memory does not depend on the number of
+// durations.
 package histogram
 
 import (
@@ -21,10 +21,10 @@ type Histogram struct {
 	longest time.Duration
 }
 
-// Precision is how much too long a quantile may be, as a part of it: a bin is at most that wide.
+// Precision bounds the error of a quantile, as a part of it: the relative width of a bin.
 const Precision = 1.0 / (1 << precisionBits)
 
-const precisionBits = 7 // that two durations of one bin have in common after the leading one
+const precisionBits = 7 // the bits after the leading one that all durations of a bin share
 
 // Add counts a duration. A negative one counts as 0.
 func (h *Histogram) Add(d time.Duration) {
@@ -34,7 +34,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.longest = max(h.longest, d)
 }
 
-// AddAll counts what other has counted.
+// AddAll adds the counts of other.
 func (h *Histogram) AddAll(other *Histogram) {
 	for i, n := range other.bins {
 		if n > 0 {
@@ -62,10 +62,10 @@ func (h *Histogram) add(i int, n uint64) {
 // Reset empties h.
 func (h *Histogram) Reset() { *h = Histogram{bins: h.bins[:0]} }
 
-// Count is how many durations h has counted.
+// Count returns the number of durations in h.
 func (h *Histogram) Count() uint64 { return h.count }
 
-// Mean is the average; 0 without durations.
+// Mean returns the average, or 0 without durations.
 func (h *Histogram) Mean() time.Duration {
 	if h.count == 0 {
 		return 0
@@ -73,9 +73,9 @@ func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.sum / float64(h.count))
 }
 
-// Quantile is what the part q of the durations, 0 to 1, does not exceed (nearest rank): the upper end of its bin,
-// which is never too short, too long by at most [Precision] of itself, and never longer than the longest. It is 0
-// without durations.
+// Quantile returns the duration that the part q of all durations, 0 to 1, does not exceed (nearest rank). It is the upper end of
+// a bin: never too short, too long by at most [Precision] of itself, and never longer than the longest duration. Without
+// durations it is 0.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := uint64(max(math.Ceil(q*float64(h.count)), 1))
 	var n uint64
@@ -87,13 +87,13 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Bin counts durations from the end of the bin before, which may be empty, to less than Until.
+// Bin counts durations from the end of the previous bin to less than Until.
 type Bin struct {
 	Until time.Duration
 	Count uint64
 }
 
-// Bins are the bins with durations, and the empty ones before those, from the shortest on.
+// Bins returns the bins up to the last one that is not empty, the shortest first.
 func (h *Histogram) Bins() iter.Seq[Bin] {
 	return func(yield func(Bin) bool) {
 		for i, n := range h.bins {
@@ -105,14 +105,14 @@ func (h *Histogram) Bins() iter.Seq[Bin] {
 	}
 }
 
-// index is the bin of a duration that is not negative. Short durations have a bin each.
+// index returns the bin of a duration, which must not be negative. Each short duration has its own bin.
 func index(d time.Duration) int {
 	v := uint64(d)
 	shift := max(bits.Len64(v)-precisionBits-1, 0)
 	return shift<<precisionBits + int(v>>shift)
 }
 
-// upper is the longest duration of a bin.
+// upper returns the longest duration of a bin.
 func upper(i int) time.Duration {
 	shift := max(i>>precisionBits-1, 0)
 	return time.Duration((uint64(i-shift<<precisionBits)+1)<<shift - 1)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// fastestAge is how long the fastest answer counts at least, and half of how long it counts at most: an overload may last
-// for minutes, and a service that has become slower for good is not held to what it was.
+// fastestAge is the minimum time for which the fastest answer counts; twice that is the maximum. An overload may last
+// for minutes, but a service may also become slower for good.
 const fastestAge = 5 * time.Minute
 
-// Fastest follows the shortest time in which a method has answered in the last 5 to 10 minutes. The zero value knows of none.
+// Fastest follows the shortest time in which a method has answered in the last 5 to 10 minutes. The zero value has none.
 // It is safe for concurrent use. An answer that is not the fastest reads three words and writes nothing.
 type Fastest struct {
 	until   atomic.Int64 // when this period ends, on the budgets' clock
@@ -20,7 +20,7 @@ type Fastest struct {
 	current atomic.Int64 // of this period; 0: none
 }
 
-// Record takes in an answer that came at now after took, and returns the fastest before it; 0 if there was none.
+// Record records an answer that came at now after took, and returns the fastest before it, or 0.
 func (f *Fastest) Record(took, now time.Duration) (fastest time.Duration) {
 	if until := time.Duration(f.until.Load()); now >= until {
 		f.turn(until, now)
@@ -31,14 +31,14 @@ func (f *Fastest) Record(took, now time.Duration) (fastest time.Duration) {
 	return fastest
 }
 
-// lower stores took if that is less than what is there. Of two that come at once, either may be lost.
+// lower stores took if that is less than the current value. If two calls run in parallel, either may be lost.
 func lower(to *atomic.Int64, took time.Duration) {
 	if was := to.Load(); was == 0 || int64(took) < was {
 		to.Store(max(int64(took), 1))
 	}
 }
 
-// turn begins another period. What the last one has learned counts in it, unless that is long over.
+// turn begins another period, to which the fastest answer of the last one also belongs, unless that one ended long ago.
 func (f *Fastest) turn(until, now time.Duration) {
 	if !f.until.CompareAndSwap(int64(until), int64(now+fastestAge)) {
 		return

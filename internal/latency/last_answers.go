@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// LastAnswers says how many of the last five answers of a method, at a target, were slow. The zero value has seen no answer.
-// It is safe for concurrent use; where two answers come at once, either may count as the last. A fast answer after others
+// LastAnswers counts how many of the last five answers of a method, at a target, were slow. The zero value has no answers.
+// It is safe for concurrent use; if two answers come at once, either may count as the last. A fast answer after fast ones
 // writes nothing.
 type LastAnswers struct {
-	slow   atomic.Uint32 // a bit for each answer, the newest lowest: it was slow
+	slow   atomic.Uint32 // one bit for each answer, the newest lowest; 1: slow
 	slowAt atomic.Int64  // when the last slow answer came, on the budgets' clock
 }
 
 const (
 	answersThatCount = 5
-	answerAge        = 10 * time.Second       // an older answer says nothing: what follows it may be a hang
-	answerRefresh    = 100 * time.Millisecond // of slowAt, so that slow answers at once write it once
+	answerAge        = 10 * time.Second       // an older answer does not count: the server may hang since then
+	answerRefresh    = 100 * time.Millisecond // of slowAt, so that simultaneous slow answers write it once
 )
 
-// Record notes an answer that came at now.
+// Record records an answer that came at now.
 func (l *LastAnswers) Record(slow bool, now time.Duration) {
 	before := l.slow.Load()
 	if before == 0 && !slow {
@@ -41,7 +41,7 @@ func (l *LastAnswers) Record(slow bool, now time.Duration) {
 	}
 }
 
-// Slow is how many of the last answers were slow; 0 if the last slow one is too old.
+// Slow returns how many of the last answers were slow, or 0 if the last slow one is too old.
 func (l *LastAnswers) Slow(now time.Duration) int {
 	slow := l.slow.Load()
 	if slow == 0 || now-time.Duration(l.slowAt.Load()) > answerAge {

@@ -12,12 +12,11 @@ import (
 	"github.com/stagger-go/stagger/internal/histogram"
 )
 
-// What a quantile is made of: enough samples for it to mean something, recent enough to follow a service, read seldom
-// enough to cost nothing.
+// A quantile needs enough samples to be meaningful and recent ones to follow a service. It is read rarely, to cost nothing.
 const (
 	window  = 30 * time.Second // of one histogram; two count
 	refresh = time.Second      // from one reading of the quantiles to the next
-	samples = 20               // at least, and one beyond the quantile
+	samples = 20               // the minimum, with one beyond the quantile
 )
 
 // Recent follows the median, and one quantile, of the latencies of a method. It is safe for concurrent use.
@@ -36,17 +35,17 @@ func New(quantile float64, now time.Duration) *Recent {
 	return &Recent{part: quantile, began: now, read: now}
 }
 
-// Part is the quantile that is followed, as New was given it.
+// Part returns the quantile that was passed to New.
 func (r *Recent) Part() float64 { return r.part }
 
-// Quantile is the quantile; 0 if it is not known.
+// Quantile returns the latency at the quantile, or 0 if it is unknown.
 func (r *Recent) Quantile() time.Duration { return time.Duration(r.quantile.Load()) }
 
-// Median is the median; 0 if it is not known.
+// Median returns the median, or 0 if it is unknown.
 func (r *Recent) Median() time.Duration { return time.Duration(r.median.Load()) }
 
-// Record takes in how long an attempt took, or has taken when it was cancelled since another had won: that
-// is more than the quantile, however much. Where two attempts end at once, one is enough: nobody waits.
+// Record records how long an attempt took, or how long it had run when it was cancelled because another one won. The latter
+// is more than the quantile, however much. If two attempts end at once, Record drops one rather than wait.
 func (r *Recent) Record(took, now time.Duration) {
 	if !r.mu.TryLock() {
 		return
@@ -61,14 +60,14 @@ func (r *Recent) Record(took, now time.Duration) {
 		r.began = now
 	}
 	r.current.Add(took)
-	// The first readings are of few samples, and soon outdone by better ones.
+	// The first readings have few samples, and are replaced soon.
 	if r.fresh++; now-r.read >= refresh || r.fresh >= max(r.known, samples) {
 		r.refresh(now)
 	}
 }
 
-// refresh reads the quantiles of both histograms. It requires mu. From a quantile that is too short, hedges would
-// cut short some of those attempts that it is made of, and it would creep down; a histogram's never is.
+// refresh reads the quantiles of both histograms. r.mu must be held. If a quantile were too short, hedges would
+// cut off some of its own samples, and it would creep down. A histogram's quantile is never too short.
 func (r *Recent) refresh(now time.Duration) {
 	var both histogram.Histogram
 	both.AddAll(&r.previous)
@@ -79,7 +78,7 @@ func (r *Recent) refresh(now time.Duration) {
 		if part == 0 || n < samples || float64(n)*(1-part) < 1 {
 			return 0
 		}
-		return int64(both.Quantile(part)) + 1 // a hedge is for what takes longer
+		return int64(both.Quantile(part)) + 1 // hedge only attempts that take longer
 	}
 	r.quantile.Store(of(r.part))
 	r.median.Store(of(0.5))

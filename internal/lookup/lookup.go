@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lookup finds what a service config says of a method.
+// Package lookup finds a method's entry in a service config.
 package lookup
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Table holds what is said of methods ("/service/method"), of services ("/service/"), of packages ("/package.*/") and of
+// Table holds values for methods ("/service/method"), services ("/service/"), packages ("/package.*/") and
 // everything ("/"). The zero value is empty. Once filled, it is safe for concurrent use.
 type Table[T any] struct {
 	byPath    map[string]*T
@@ -17,11 +17,11 @@ type Table[T any] struct {
 	fallback  *T
 }
 
-// packageEnd ends the path of a package. No service has such a name, so that gRPC, which knows no patterns, finds nothing
-// by it.
+// packageEnd ends the path of a package. No service has such a name, so gRPC, which has no patterns, never
+// matches it.
 const packageEnd = ".*/"
 
-// Package is the package whose services, and those of its sub-packages, a path stands for; "" if it stands for something else.
+// Package returns the package of a path that stands for the services of a package and its sub-packages, and "" for other paths.
 func Package(path string) string {
 	pkg, ok := strings.CutSuffix(strings.TrimPrefix(path, "/"), packageEnd)
 	if !ok || strings.ContainsAny(pkg, "*/") {
@@ -30,7 +30,7 @@ func Package(path string) string {
 	return pkg
 }
 
-// Put says v of a path.
+// Put sets the value of a path.
 func (t *Table[T]) Put(path string, v *T) {
 	if path == "/" {
 		t.fallback = v
@@ -48,7 +48,7 @@ func (t *Table[T]) Put(path string, v *T) {
 	}
 }
 
-// Find returns what is said of a path: of the method, else of its service, else of the longest package that has it, else of
+// Find returns the value of the method, else of its service, else of the longest package that contains it, else of
 // everything, else nil. It does not allocate.
 func (t *Table[T]) Find(path string) *T {
 	if v := t.byPath[path]; v != nil {
@@ -79,7 +79,7 @@ func (t *Table[T]) ofPackage(path string) *T {
 	}
 }
 
-// Clone returns a table that says the same.
+// Clone returns a copy of the table.
 func (t *Table[T]) Clone() Table[T] {
 	return Table[T]{byPath: maps.Clone(t.byPath), byPackage: maps.Clone(t.byPackage), fallback: t.fallback}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package methods is what the calls of a client learn together of the methods that they call: how long answers take,
+// Package methods has a client's shared knowledge of the methods that it calls: how long answers take,
 // whether the last ones were slow, and how many attempts run.
 package methods
 
@@ -17,36 +17,36 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Method is what is known of a method at a target. The zero value knows nothing. It is safe for concurrent use.
+// Method is the knowledge of a method at a target. The zero value is empty. It is safe for concurrent use.
 type Method struct {
-	slow    latency.LastAnswers // beside a timeout, or a hedging delay
-	long    latency.LastAnswers // beside the whole time of their calls, and the fastest
+	slow    latency.LastAnswers // compared with a timeout, or a hedging delay
+	long    latency.LastAnswers // compared with the whole time of their calls, and with the fastest answer
 	fastest latency.Fastest
-	gate    atomic.Pointer[admission.Gate]    // nil: no call was asked yet whether it may be made
-	usual   atomic.Pointer[[]*latency.Recent] // one for each quantile that hedges follow
+	gate    atomic.Pointer[admission.Gate]    // nil: no call with admission so far
+	usual   atomic.Pointer[[]*latency.Recent] // one for each quantile of a hedging policy
 	used    atomic.Int64                      // the second in which it was used last
-	evicted atomic.Bool                       // it is in no table any more
+	evicted atomic.Bool                       // a table has dropped it
 	mu      sync.Mutex                        // guards changes of gate and usual
 }
 
-// An answer is long that took more than this part of its call's whole time, and so many times as long as the fastest: there is
-// a queue. Of a method that is as slow without one, the fastest is too.
+// An answer is long if it took more than this part of its call's whole time, and so many times as long as the fastest. Then the
+// servers have a queue: if the method itself were slow, its fastest answer would be slow as well.
 const (
 	part  = 0.1
 	above = 2
 )
 
-// mostQuantiles bounds those of one method: a caller may give every call a policy of its own.
+// mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
 const mostQuantiles = 8
 
-// Gate is the method's admission; nil if no call was asked yet whether it may be made.
+// Gate returns the method's admission, or nil if no call had admission so far.
 func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
 
-// Evicted reports whether a table has dropped the method: calls that begin now learn of it anew.
+// Evicted reports whether a table has dropped the method. New calls then start with a new Method.
 func (m *Method) Evicted() bool { return m.evicted.Load() }
 
-// For returns the method as the calls of a policy see it. They may be refused by admission only if they are enforced; else they
-// are counted.
+// For returns the method for the calls of a policy. Admission refuses calls only if they are enforced, and otherwise counts
+// those that it would refuse.
 func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, now time.Duration) Known {
 	m.touch(now)
 	k := Known{method: m}
@@ -59,7 +59,7 @@ func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, no
 	return k
 }
 
-// touch notes that the method is used, at most once a second.
+// touch records that the method is used, at most once a second.
 func (m *Method) touch(now time.Duration) {
 	if s := second(now); m.used.Load() != s {
 		m.used.Store(s)
@@ -86,7 +86,7 @@ func (m *Method) admission() *admission.Gate {
 	return m.gate.Load()
 }
 
-// latencyOf finds the latencies for a hedging policy; nil if there are too many quantiles.
+// latencyOf returns the latencies for a hedging policy, or nil if there are too many quantiles.
 func (m *Method) latencyOf(h *policy.HedgeSpec, now time.Duration) *latency.Recent {
 	quantile := 0.0
 	if h.Quantile != nil {
@@ -126,12 +126,12 @@ func find(list *[]*latency.Recent, quantile float64) *latency.Recent {
 	return nil
 }
 
-// Known is a method as the calls of a policy see it. The zero value is none.
+// Known is a method for the calls of a policy. The zero value has no method.
 type Known struct {
 	method  *Method
 	latency *latency.Recent // nil: the policy does not hedge
-	class   admission.Class // none: all calls are made
-	would   bool            // the call is made since no mode enforces its policy
+	class   admission.Class // none: no call is refused
+	would   bool            // the call is made because its mode is not ENFORCE
 }
 
 var _ attempts.Method = (*Known)(nil)
@@ -139,10 +139,10 @@ var _ attempts.Method = (*Known)(nil)
 // Any reports whether there is a method.
 func (k *Known) Any() bool { return k.method != nil }
 
-// Admits reports whether calls are asked whether they may be made.
+// Admits reports whether the calls have admission.
 func (k *Known) Admits() bool { return k.class.Any() }
 
-// WouldRefuse reports whether the call was made, and would have been refused in mode ENFORCE.
+// WouldRefuse reports whether admission would have refused the call in mode ENFORCE.
 func (k *Known) WouldRefuse() bool { return k.would }
 
 // Admit implements [attempts.Method].

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The methods that a table keeps: those that generated code calls, and those whose names may come from outside, as in a
-// proxy. Strangers so evict no method of the client's own.
+// Bounds of a table: for methods that generated code calls, and for methods whose names may come from outside, as in a
+// proxy. So the latter never evict one of the client's own methods.
 const (
 	mostStatic = 4096
 	mostOthers = 1024
@@ -21,19 +21,19 @@ const (
 // Key names a method at a target.
 type Key struct{ Target, Method string }
 
-// Table finds what is known of methods. The zero value is empty. It is safe for concurrent use: a look-up takes no lock
-// and allocates nothing, and a new method copies the table, since methods come once and calls often.
+// Table is a bounded table of methods. The zero value is empty. It is safe for concurrent use. A lookup takes no lock
+// and allocates nothing; a new method copies the table, because methods come once and calls often.
 //
-// A full table drops the methods that were not used for the longest time, to the second, but none of whose attempts
-// admission counts as running. In one second it drops nothing that was used in it: a flood of new names finds no place then,
-// and its calls go without.
+// A full table drops the least recently used methods, to the second, but none with attempts that
+// admission counts as running, and none that was used in the current second. So a flood of new names finds no place,
+// and its calls have no method.
 type Table struct {
 	mu     sync.Mutex // guards changes
 	static rows
 	others rows
 }
 
-// rows are methods, and the end of the second in which there is no place for others.
+// rows are methods, and the end of the second in which the table has no place for others.
 type rows struct {
 	all  atomic.Pointer[map[Key]*Method]
 	full atomic.Int64
@@ -46,7 +46,7 @@ func (r *rows) find(key Key) *Method {
 	return nil
 }
 
-// Find returns what is known of a method, whose name is constant if it is static; nil if there is no place for it.
+// Find returns a method, or nil if there is no place for it. Static means that the name is a constant of the program.
 func (t *Table) Find(key Key, static bool, now time.Duration) *Method {
 	m := t.static.find(key)
 	if m == nil && !static {
@@ -61,7 +61,7 @@ func (t *Table) Find(key Key, static bool, now time.Duration) *Method {
 	return m
 }
 
-// add adds a method. One that was taken for a stranger's keeps what is known of it.
+// add adds a method. A method that moves from the names from outside to the static ones keeps its knowledge.
 func (t *Table) add(key Key, static bool, now time.Duration) *Method {
 	r, most := &t.others, mostOthers
 	if static {
@@ -99,8 +99,8 @@ func (r *rows) copy() map[Key]*Method {
 	return map[Key]*Method{}
 }
 
-// evict drops the methods that were used in the same second as the one that was not used for the longest time. It reports
-// false if that is this second.
+// evict drops the methods that were last used in the same second as the least recently used one. It reports
+// false if that is the current second.
 func evict(all map[Key]*Method, now time.Duration) bool {
 	oldest := second(now)
 	for _, m := range all {
@@ -121,7 +121,7 @@ func evict(all map[Key]*Method, now time.Duration) bool {
 	return true
 }
 
-// All are the methods that the table keeps.
+// All returns the methods of the table.
 func (t *Table) All() iter.Seq2[Key, *Method] {
 	return func(yield func(Key, *Method) bool) {
 		for _, r := range []*rows{&t.static, &t.others} {

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tried remembers the backends that one call went to, and finds another one for its next attempt. It knows
-// nothing of gRPC: package balancer drives it, and so does the simulator.
+// Package tried remembers the backends that a call has used, and finds another one for its next attempt. It does not depend
+// on gRPC: package balancer and the simulator drive it.
 package tried
 
 import (
@@ -15,25 +15,25 @@ import (
 const Balancer = "stagger_retry_elsewhere"
 
 const (
-	// MaxBackends bounds what a call remembers. One that goes to more forgets the backend that it used longest ago, which
+	// MaxBackends bounds the backends that a call remembers. Beyond it, the call forgets the backend that it used longest ago, which
 	// is next anyway when all were tried.
 	MaxBackends = 8
 
-	// MaxPicks bounds the picks for one attempt. A policy that picks one of four backends at random, three of which the
-	// call went to, names the fourth with probability 0.9999 by then.
+	// MaxPicks bounds the picks for one attempt. If a policy picks one of four backends at random, and the call has used
+	// three, the fourth is among so many picks with probability 0.9999.
 	MaxPicks = 32
 )
 
-// Backends are those that the attempts of one call went to. The zero value is of a call that begins. It is safe for
-// concurrent use, and not copied.
+// Backends are the backends that the attempts of one call have used. The zero value is empty. It is safe for
+// concurrent use, and must not be copied.
 type Backends[B comparable] struct {
 	mu   sync.Mutex
 	n    int
 	used [MaxBackends]B // the first n, in order of use
 }
 
-// Claim notes that an attempt goes to the backend, and returns true, unless one went there before. Test and note are
-// one step, so that of two hedges that start together only one gets the backend.
+// Claim records that an attempt goes to the backend, and returns true, unless an earlier attempt went there. It tests and records in
+// one step, so that only one of two simultaneous hedges gets the backend.
 func (t *Backends[B]) Claim(backend B) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,10 +44,10 @@ func (t *Backends[B]) Claim(backend B) bool {
 	return true
 }
 
-// Search picks on for an attempt whose first pick was not to be claimed, and returns which pick it goes to: the first,
-// 0, or one of those that pick has made since. It ends with a backend that the call did not go to, when all of the ready
-// ones were named, when pick reports false, and with [MaxPicks]; of those named, the attempt then goes to the one used
-// longest ago. Whatever pick does, the claims of other attempts are seen.
+// Search picks again for an attempt whose first pick could not be claimed, and returns the index of the pick to use: 0 for the
+// first, or that of a later one. It stops at a backend that the call has not used, when all ready
+// backends were picked, when pick reports false, and after [MaxPicks]. If no unused backend was found, it returns the
+// pick that was used longest ago. It respects concurrent claims of other attempts.
 func (t *Backends[B]) Search(first B, ready int, pick func() (B, bool)) int {
 	var named [MaxPicks]B
 	named[0] = first
@@ -69,8 +69,8 @@ func (t *Backends[B]) Search(first B, ready int, pick func() (B, bool)) int {
 	return t.claimOldest(named[:picks])
 }
 
-// claimOldest notes that an attempt goes to that backend of the picks that was used longest ago, and returns the
-// index of its first pick. What was forgotten was used before all that is known.
+// claimOldest claims the backend of the picks that was used longest ago, and returns the
+// index of its first pick. A forgotten backend was used before all that are remembered.
 func (t *Backends[B]) claimOldest(picks []B) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
