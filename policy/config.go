@@ -35,11 +35,10 @@ type Config struct {
 	TransparentRetry *bool // for entries that say nothing of it, and methods without an entry; nil: true
 	RefusedRetry     *bool // for entries that say nothing of it, and methods without an entry; nil: true
 
-	// What gRPC carries out by itself, as a service config has it: the last three in JSON.
-	LoadBalancingPolicy string
-	LoadBalancingConfig string // a Retrier brings it to its connections if it names the policy of package balancer
-	HealthCheckConfig   string
-	ConnectionScaling   string
+	// Channel is what gRPC carries out by itself, as a service config has it: a map in JSON of loadBalancingPolicy,
+	// loadBalancingConfig, healthCheckConfig and connectionScaling. A Retrier brings loadBalancingConfig to its connections
+	// if that names the policy of package balancer. "": nothing.
+	Channel string
 }
 
 // clone copies what a config points to.
@@ -85,11 +84,12 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 		Idempotency: word[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
 		TransparentRetry: permission(f.GetTransparentRetry()), RefusedRetry: permission(f.GetRefusedRetry()),
 		Mode: word[Mode](f.GetMode()), Percent: f.Percent,
-
-		LoadBalancingPolicy: f.GetLoadBalancingPolicy(),
-		LoadBalancingConfig: jsonText(f.GetLoadBalancingConfig().AsSlice()),
-		HealthCheckConfig:   jsonText(f.GetHealthCheckConfig().AsMap()),
-		ConnectionScaling:   jsonText(f.GetConnectionScaling().AsMap()),
+		Channel: channel{
+			LoadBalancingPolicy: f.GetLoadBalancingPolicy(),
+			LoadBalancingConfig: jsonText(f.GetLoadBalancingConfig().AsSlice()),
+			HealthCheckConfig:   jsonText(f.GetHealthCheckConfig().AsMap()),
+			ConnectionScaling:   jsonText(f.GetConnectionScaling().AsMap()),
+		}.text(),
 	}
 	for i, m := range f.GetMethodConfig() {
 		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))

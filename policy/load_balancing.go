@@ -18,7 +18,7 @@ func (c Config) balancing() string {
 	if !namesElsewhere(c.balancers()) {
 		return ""
 	}
-	return c.LoadBalancingConfig
+	return string(c.channel().LoadBalancingConfig)
 }
 
 // namesElsewhere looks for the policy, which may stand inside of others.

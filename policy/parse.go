@@ -68,7 +68,7 @@ func ParseServiceConfig(data []byte) (*Set, error) {
 	}
 	config := convert(report, f)
 	config.Idempotency = cmp.Or(config.Idempotency, IdempotencyAssume)
-	config.LoadBalancingPolicy, config.LoadBalancingConfig, config.HealthCheckConfig, config.ConnectionScaling = "", "", "", ""
+	config.Channel = ""
 	for i := range config.Methods {
 		m := &config.Methods[i]
 		m.MaxRequestBytes, m.MaxResponseBytes = nil, nil

@@ -6,6 +6,8 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -30,12 +32,7 @@ import (
 //
 // [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
 func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagnostic) {
-	plain := plainConfig{
-		LoadBalancingPolicy: s.config.LoadBalancingPolicy,
-		LoadBalancingConfig: json.RawMessage(s.config.LoadBalancingConfig),
-		HealthCheckConfig:   json.RawMessage(s.config.HealthCheckConfig),
-		ConnectionScaling:   json.RawMessage(s.config.ConnectionScaling),
-	}
+	plain := plainConfig{channel: s.config.channel()}
 	var n configNotes
 	if s.config.needsElsewhere() {
 		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+tried.Balancer)
@@ -96,28 +93,77 @@ func (s *Set) entries() []MethodConfig {
 	return list
 }
 
-// jsonText is a list or a map in JSON; "" if nothing is in it.
-func jsonText[T []any | map[string]any](v T) string {
-	if len(v) == 0 {
-		return ""
+// channel is [Config.Channel], read.
+type channel struct {
+	LoadBalancingPolicy string          `json:"loadBalancingPolicy,omitempty"`
+	LoadBalancingConfig json.RawMessage `json:"loadBalancingConfig,omitempty"`
+	HealthCheckConfig   json.RawMessage `json:"healthCheckConfig,omitempty"`
+	ConnectionScaling   json.RawMessage `json:"connectionScaling,omitempty"`
+}
+
+func (c Config) channel() (said channel) {
+	_ = c.read(&said) // checkChannel reports an error
+	return said
+}
+
+// read reads the channel. Nothing is passed over in silence.
+func (c Config) read(said *channel) error {
+	if c.Channel == "" {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(c.Channel))
+	d.DisallowUnknownFields()
+	if err := d.Decode(said); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more follows the map")
+	}
+	return nil
+}
+
+// text is the channel in JSON; "" if it says nothing.
+func (c channel) text() string {
+	if text := string(jsonText(c)); text != "{}" {
+		return text
+	}
+	return ""
+}
+
+// jsonText is a value in JSON; nil if it is an empty list or map.
+func jsonText(v any) json.RawMessage {
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+	case map[string]any:
+		if len(v) == 0 {
+			return nil
+		}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil { // a file holds nothing that JSON cannot
-		return ""
+		return nil
 	}
-	return strings.TrimSpace(b.String())
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // balancers is the loadBalancingConfig; nil if it is no list.
 func (c Config) balancers() (list []any) {
-	_ = json.Unmarshal([]byte(c.LoadBalancingConfig), &list) // which checkChannel reports
+	_ = json.Unmarshal(c.channel().LoadBalancingConfig, &list) // which checkChannel reports
 	return list
 }
 
 // checkChannel refuses what gRPC refuses of the keys that only it carries out: the file is for it too.
 func checkChannel(report *document.Report, c Config) {
+	var said channel
+	if err := c.read(&said); err != nil {
+		report.Errorf("channel", c.Channel, "must be a map in JSON with keys such as loadBalancingConfig: %v", err)
+		return
+	}
 	for i, one := range c.balancers() {
 		field := document.Item(balancingKey, i)
 		entry, ok := one.(map[string]any)
@@ -132,19 +178,19 @@ func checkChannel(report *document.Report, c Config) {
 		}
 	}
 	checkElsewhere(report, balancingKey, c.balancers())
-	if c.LoadBalancingConfig != "" && c.balancers() == nil {
-		report.Errorf(balancingKey, c.LoadBalancingConfig, "must be a list in JSON")
+	if said.LoadBalancingConfig != nil && c.balancers() == nil {
+		report.Errorf(balancingKey, string(said.LoadBalancingConfig), "must be a list in JSON")
 	}
-	health := checkMap(report, "healthCheckConfig", c.HealthCheckConfig)
+	health := checkMap(report, "healthCheckConfig", said.HealthCheckConfig)
 	if name, ok := health["serviceName"].(string); !ok && health["serviceName"] != nil {
 		report.Errorf("healthCheckConfig.serviceName", name, "must be the name of the service that is asked for its health; put it in quotes")
 	}
-	checkMap(report, "connectionScaling", c.ConnectionScaling)
+	checkMap(report, "connectionScaling", said.ConnectionScaling)
 }
 
-func checkMap(report *document.Report, key, text string) (config map[string]any) {
-	if text != "" && (json.Unmarshal([]byte(text), &config) != nil || config == nil) {
-		report.Errorf(key, text, "must be a map in JSON")
+func checkMap(report *document.Report, key string, text json.RawMessage) (config map[string]any) {
+	if text != nil && (json.Unmarshal(text, &config) != nil || config == nil) {
+		report.Errorf(key, string(text), "must be a map in JSON")
 	}
 	return config
 }
@@ -154,11 +200,12 @@ const balancingKey = "loadBalancingConfig"
 
 // warnNotDone says what of a config has no effect here.
 func warnNotDone(report *document.Report, c Config) {
+	channel := c.channel()
 	for _, said := range [][2]string{
-		{"loadBalancingPolicy", c.LoadBalancingPolicy},
-		{balancingKey, c.LoadBalancingConfig},
-		{"healthCheckConfig", c.HealthCheckConfig},
-		{"connectionScaling", c.ConnectionScaling},
+		{"loadBalancingPolicy", channel.LoadBalancingPolicy},
+		{balancingKey, string(channel.LoadBalancingConfig)},
+		{"healthCheckConfig", string(channel.HealthCheckConfig)},
+		{"connectionScaling", string(channel.ConnectionScaling)},
 	} {
 		if key := said[0]; said[1] != "" && (key != balancingKey || c.balancing() == "") {
 			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
@@ -169,12 +216,10 @@ func warnNotDone(report *document.Report, c Config) {
 
 // plainConfig is gRPC's service config, with the keys in the order in which people write them.
 type plainConfig struct {
-	LoadBalancingPolicy string           `json:"loadBalancingPolicy,omitempty"`
-	LoadBalancingConfig json.RawMessage  `json:"loadBalancingConfig,omitempty"`
-	HealthCheckConfig   json.RawMessage  `json:"healthCheckConfig,omitempty"`
-	ConnectionScaling   json.RawMessage  `json:"connectionScaling,omitempty"`
-	MethodConfig        []plainMethod    `json:"methodConfig,omitempty"`
-	RetryThrottling     *plainThrottling `json:"retryThrottling,omitempty"`
+	channel
+
+	MethodConfig    []plainMethod    `json:"methodConfig,omitempty"`
+	RetryThrottling *plainThrottling `json:"retryThrottling,omitempty"`
 }
 
 type plainMethod struct {
