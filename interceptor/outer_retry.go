@@ -24,7 +24,7 @@ import (
 //   - to the same target and method,
 //   - with the same deadline as the first or an earlier one, or in the same incoming call; without deadlines, with the same
 //     context, and within a second,
-//   - begun after the one before has failed, but sooner than that one's [Error.RetryAfter].
+//   - begun after the one before has failed, and not when that one's [Error.RetryAfter] was over.
 //
 // From the third on, they are outer retries. A call that succeeds with the request ends the count. A request that two calls have
 // at the same time is shared by calls that know nothing of each other.
@@ -50,7 +50,7 @@ type watchedRequest struct {
 	// Guarded by outerRetries.mu.
 	calls, attempts int           // in a row
 	ended           time.Duration // the last of them, on the budgets' clock
-	allowed         time.Duration // from when on another call does as that one's RetryAfter says
+	retryAfter      time.Duration // what that one said
 	shared          bool          // calls had it at the same time
 	timer           *time.Timer   // has it forgotten
 }
@@ -157,17 +157,22 @@ func (o *outerRetries) failed(f failedCall) (calls, sent int) {
 	case w.shared, f.began < w.ended:
 		w.shared = true
 		return 1, f.attempts
-	case f.began >= w.allowed, !w.origin.leadsTo(from, f.began-w.ended):
+	case w.obeyed(f.began), !w.origin.leadsTo(from, f.began-w.ended):
 		w.origin, w.calls, w.attempts = from, 0, 0
 	default:
 		w.timer.Reset(watchedFor)
 	}
 	w.calls++
 	w.attempts += f.attempts
-	if w.ended, w.allowed = now, attempts.Never; f.retryAfter > 0 {
-		w.allowed = now + f.retryAfter
-	}
+	w.ended, w.retryAfter = now, f.retryAfter
 	return w.calls, w.attempts
+}
+
+// obeyed reports whether a call begins when RetryAfter says, as far as timers are exact.
+func (w *watchedRequest) obeyed(began time.Duration) bool {
+	const late = 5 * time.Millisecond
+	waited := began - w.ended
+	return w.retryAfter > 0 && waited >= w.retryAfter && waited-w.retryAfter <= w.retryAfter/4+late
 }
 
 // identifies reports whether a request is told from others by its address. Values without size may share theirs.

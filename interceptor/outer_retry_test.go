@@ -105,6 +105,7 @@ func TestOuterRetry(t *testing.T) {
 	}{
 		"a loop with a deadline":  {func(t *testing.T, s scene) { tries(3, ms, request(s, same(limited(t, time.Minute)))) }, true},
 		"that pauses for seconds": {func(t *testing.T, s scene) { tries(3, 4*time.Second, request(s, same(limited(t, time.Minute)))) }, true},
+		"that pauses for more":    {func(t *testing.T, s scene) { tries(3, 1300*ms, request(s, same(limited(t, time.Minute)))) }, true},
 		"a loop without":          {func(t *testing.T, s scene) { tries(3, 900*ms, request(s, same(t.Context()))) }, true},
 		"without any context":     {func(_ *testing.T, s scene) { tries(3, ms, request(s, context.Background)) }, true},
 		"derived contexts":        {func(t *testing.T, s scene) { tries(3, ms, request(s, each(t, limited(t, 10*time.Second)))) }, true},
@@ -217,6 +218,12 @@ func TestOuterRetry(t *testing.T) {
 			mustSetMode(t, s.retrier, policy.ModeObserve)
 			tries(9, ms, request(s, same(limited(t, time.Minute))))
 		}, false},
+		"a loop that waits for RetryAfter, and a little longer": {func(t *testing.T, s scene) {
+			ctx, m := limited(t, time.Hour), fresh()
+			for range 9 {
+				time.Sleep(retryAfterOf(s.with(ctx, m)) * 6 / 5)
+			}
+		}, false},
 		"a loop that waits for RetryAfter": {func(t *testing.T, s scene) {
 			ctx, m := limited(t, time.Hour), fresh()
 			for range 9 {
@@ -238,8 +245,11 @@ func TestOuterRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			quick := plain()
 			quick.Backoff.Max = 10 * time.Second // a loop that waits for 5 s does as RetryAfter says
-			if name == "an outer pause that is long" {
+			switch name {
+			case "an outer pause that is long":
 				quick.Backoff.Max = time.Minute
+			case "that pauses for more":
+				quick.Backoff.Max = 2 * time.Second // RetryAfter is 1 s
 			}
 			play(t, config(quick), func(t *testing.T, s scene) {
 				s.Default(down().Delay(ms))

@@ -65,7 +65,7 @@ func put(value []byte) *bigtable.Mutation {
 
 func TestBigtable(t *testing.T) {
 	library{
-		name: "Bigtable", module: "cloud.google.com/go/bigtable", read: readRows, write: increment, headers: true, tries: 4,
+		name: "Bigtable", module: "cloud.google.com/go/bigtable", read: readRows, write: increment, headers: true, rebuilds: true, tries: 4,
 		serve: serveBigtable,
 		open: func(t *testing.T, target string, _ bool, dial ...grpc.DialOption) session {
 			c := dialBigtable(t, target, dial...)

@@ -32,6 +32,7 @@ type library struct {
 	name, module string
 	read, write  string // full methods: the one that a policy names, and one that runs twice if it is retried blindly
 	tame         bool   // the library's own retries can be switched off, or there are none
+	rebuilds     bool   // each of its own tries has a request of its own, so that stagger doesn't see them as tries of one call
 	headers      bool   // it asks for headers first, at which a try may be committed before its last attempt
 	tries        int    // how often the library calls read in an outage that ends before the fourth, with its retries on
 
@@ -46,7 +47,7 @@ type session struct {
 	close       func()
 }
 
-const retryPolicy = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 0.01s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}`
+const retryPolicy = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 10s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}`
 
 // text is the policy file that names read, and so declares it safe.
 func (l library) text() string {
@@ -198,7 +199,16 @@ func (l library) outage(t *testing.T, address string, retries bool, tries int) s
 		all, _ := f.requests(l.read)
 		return all
 	}
-	bare, ours := play(), play(retrier(t, l.text()).DialOptions()...)
+	var warnings atomic.Int64
+	seen := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
+		if d.Field == "outer retry" {
+			warnings.Add(1)
+		}
+	}})
+	bare, ours := play(), play(retrier(t, l.text(), seen).DialOptions()...)
+	if want := tries == 4 && !l.rebuilds; (warnings.Load() == 1) != want {
+		t.Errorf("own retries %t: %d warnings of outer retries; want one: %t", retries, warnings.Load(), want)
+	}
 	failing := tries
 	if tries == 4 {
 		failing = 3
