@@ -16,9 +16,9 @@
 //	  }
 //	}
 //
-// They are what holds for a method of which a client's policy file says nothing, neither by an entry for
-// the method, nor for its service, nor for everything ({}). Then the method's option holds, else its
-// service's; they are not merged. They are checked as the file is, and the same things are errors.
+// They apply to a method for which a client's policy file has no entry: none for
+// the method, its service, or everything ({}). Then the method's option applies, else its
+// service's; they are not merged. They are checked like the file, with the same errors.
 //
 // An option names a budget only if every client's policy file declares it, or NONE.
 
@@ -67,8 +67,8 @@ var file_stagger_policy_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 // Extension fields to descriptorpb.MethodOptions.
 var (
 	// stagger. The retries of a method. As with an entry of a policy file that names service and method,
-	// the method counts as safe to repeat; not so if its idempotency_level is set to IDEMPOTENCY_UNKNOWN in
-	// so many words. The key idempotency at the top of the file wins.
+	// the method counts as idempotent, unless its idempotency_level is explicitly
+	// IDEMPOTENCY_UNKNOWN. The key idempotency at the top of the file wins.
 	//
 	// optional stagger.policy.v1.RetryPolicy retry = 64734;
 	E_Retry = &file_stagger_policy_v1_options_proto_extTypes[0]
@@ -76,9 +76,9 @@ var (
 
 // Extension fields to descriptorpb.ServiceOptions.
 var (
-	// stagger. The retries of a service's methods that have no option of their own. As with an entry of a
-	// policy file that names a whole service, a method counts as safe to repeat only if its
-	// idempotency_level says so. The key idempotency at the top of the file wins.
+	// stagger. The retries of a service's methods without their own option. As with an entry of a
+	// policy file that names a whole service, a method counts as idempotent only if its
+	// idempotency_level declares it. The key idempotency at the top of the file wins.
 	//
 	// optional stagger.policy.v1.RetryPolicy service_retry = 64734;
 	E_ServiceRetry = &file_stagger_policy_v1_options_proto_extTypes[1]

@@ -3,10 +3,10 @@
 
 // The schema of stagger's policy file.
 //
-// A policy file is a gRPC service config, in JSON or YAML, with more keys. The keys that gRPC
-// defines keep gRPC's meaning; the others stand beside them, where other gRPC implementations
-// ignore them, so that one file serves every client. The comment of each field says who defined
-// it: "gRPC" is the service config (gRFC A6, A21, grpc/service_config), "stagger" is this project.
+// A policy file is a gRPC service config, in JSON or YAML, with more keys. gRPC's keys keep gRPC's
+// meaning. The others are in places where other gRPC implementations
+// ignore them, so that one file serves every client. Each field's comment begins with its origin:
+// "gRPC" is the service config (gRFC A6, A21, grpc/service_config), "stagger" is this project.
 //
 // How the file is written:
 //
@@ -43,8 +43,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Mode is what becomes of the extra attempts that policies decide on: retries, hedges and resumptions. A stricter mode
-// holds from the next decision on, for calls that wait too; a laxer one for calls that begin after it.
+// Mode says whether extra attempts are sent: retries, hedges and resumptions. A stricter mode
+// applies from the next decision on, also to waiting calls; a laxer one to calls that start after it.
 type Mode int32
 
 const (
@@ -52,10 +52,10 @@ const (
 	Mode_MODE_UNSPECIFIED Mode = 0
 	// They are sent.
 	Mode_MODE_ENFORCE Mode = 1
-	// The first one of each call is decided on, and not sent: observers hear what would have been. A balance of its own
-	// stands in for the budget's; how the call ends by itself settles it, so that it refuses at least as often.
+	// They aren't sent. The first one of each call is decided on, and observers receive the decision. A separate
+	// balance pays for it, and is settled by the result of the call itself. So it denies at least as often as the budget would.
 	Mode_MODE_OBSERVE Mode = 2
-	// None is sent. Timeouts, limits, idempotency keys, the word to callers above and transparentRetry stay.
+	// They aren't sent. Timeouts, limits, idempotency keys and transparentRetry stay.
 	Mode_MODE_OFF Mode = 3
 )
 
@@ -102,18 +102,18 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
-// Admission is what becomes of a call that cannot be answered in time, as far as the last answers tell.
+// Admission says whether a call is refused that would not be answered in time, judged by the last answers.
 type Admission int32
 
 const (
 	// NONE.
 	Admission_ADMISSION_UNSPECIFIED Admission = 0
-	// It is made.
+	// It is sent.
 	Admission_ADMISSION_NONE Admission = 1
-	// It is refused before its first attempt, and so are extra attempts of calls that run.
+	// It is refused before its first attempt. Extra attempts of running calls are refused as well.
 	Admission_ADMISSION_REFUSE Admission = 2
 	// As REFUSE for SHEDDABLE calls, and for all calls of a method at a target whose servers have reported their utilization,
-	// or have refused a call before they worked on it. Other calls are made.
+	// or have refused a call before they worked on it. Other calls are sent.
 	Admission_ADMISSION_AUTO Admission = 3
 )
 
@@ -160,17 +160,17 @@ func (Admission) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// Criticality is which calls are refused first when not all can be answered in time. sendCriticality sends it along.
+// Criticality decides which calls are refused first when not all can be answered in time. sendCriticality sends it to the server.
 type Criticality int32
 
 const (
 	// DEFAULT.
 	Criticality_CRITICALITY_UNSPECIFIED Criticality = 0
-	// From half of the attempts on that can be answered in time.
+	// Refused when half as many attempts run as can be answered in time.
 	Criticality_CRITICALITY_SHEDDABLE Criticality = 1
-	// When as many attempts run as can be answered in time.
+	// Refused when as many attempts run as can be answered in time.
 	Criticality_CRITICALITY_DEFAULT Criticality = 2
-	// When as many attempts of critical calls run as can be answered in time: other calls do not count.
+	// Refused when as many attempts of critical calls run as can be answered in time.
 	Criticality_CRITICALITY_CRITICAL Criticality = 3
 )
 
@@ -217,22 +217,21 @@ func (Criticality) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
-// Idempotency says whether methods may be repeated when an earlier attempt may have taken effect.
+// Idempotency says whether methods may be retried when an earlier attempt may have taken effect.
 //
-// It is asked in this order: the call option (interceptor.Idempotent), this key, the
-// idempotency_level in the method's descriptor, and whether the call sends an idempotency key. What
-// nobody declares safe is repeated only when
-// the attempt provably never left the client.
+// The first of these that applies wins: the call option (interceptor.Idempotent), this key, the
+// idempotency_level in the method's descriptor, an idempotency key that the call sends. Other calls
+// are retried only if the attempt provably never left the client.
 type Idempotency int32
 
 const (
 	// An entry's name that gives service and method counts as ASSUME, every other as DECLARED.
 	Idempotency_IDEMPOTENCY_UNSPECIFIED Idempotency = 0
-	// The methods are safe to repeat: what gRPC itself takes for granted.
+	// The methods are idempotent: gRPC's own assumption.
 	Idempotency_IDEMPOTENCY_ASSUME Idempotency = 1
-	// Only methods whose descriptor declares NO_SIDE_EFFECTS or IDEMPOTENT are safe to repeat.
+	// Only methods whose descriptor declares NO_SIDE_EFFECTS or IDEMPOTENT are idempotent.
 	Idempotency_IDEMPOTENCY_DECLARED Idempotency = 2
-	// The methods are not safe to repeat, whatever their descriptors declare.
+	// The methods are not idempotent, whatever their descriptors declare.
 	Idempotency_IDEMPOTENCY_NONE Idempotency = 3
 )
 
@@ -279,19 +278,19 @@ func (Idempotency) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
-// TransparentRetry says whether gRPC for Go may send a call once more by itself, unseen and uncounted, after a server
-// has said by RST_STREAM with REFUSED_STREAM, or by GOAWAY, that it did not process the stream (RFC 9113). Most proxies
-// keep to that, but some refuse streams of calls that did run. Methods that are declared safe are not concerned.
+// TransparentRetry says whether gRPC for Go itself may retry a call, unseen and uncounted, after a server
+// has reported with RST_STREAM (REFUSED_STREAM) or GOAWAY that it did not process the stream (RFC 9113). Most proxies
+// report this correctly, but some refuse streams of calls that did run. It doesn't affect methods that are declared idempotent.
 type TransparentRetry int32
 
 const (
 	// As the file says at its top; there: ALLOW.
 	TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED TransparentRetry = 0
-	// gRPC trusts the server: what gRPC does without stagger.
+	// gRPC retries it, as without stagger.
 	TransparentRetry_TRANSPARENT_RETRY_ALLOW TransparentRetry = 1
 	// A unary call or server stream whose message was handed to a connection, and any other stream that was opened,
-	// is not sent again: it fails with UNAVAILABLE. Where grpc.WithDisableRetry is not set, this ends gRPC's
-	// configured retries of these methods, too.
+	// isn't retried. It fails with UNAVAILABLE. Without grpc.WithDisableRetry, this also ends gRPC's
+	// configured retries of these methods.
 	TransparentRetry_TRANSPARENT_RETRY_DENY TransparentRetry = 2
 )
 
@@ -336,15 +335,15 @@ func (TransparentRetry) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
-// RefusedRetry says whether stagger believes a server that says, by the trailer of interceptor.Refuse, that it did not
-// process a call. It is believed only if neither headers nor a message came, and if the trailer names this method and this
-// attempt. Methods that are declared safe are not concerned, nor is "processed: NO".
+// RefusedRetry says whether stagger believes a server that reports, with the trailer of interceptor.Refuse, that it did not
+// process a call. stagger believes it only if no headers and no message came, and if the trailer names this method and this
+// attempt. It doesn't affect methods that are declared idempotent, nor "processed: NO".
 type RefusedRetry int32
 
 const (
 	// As the file says at its top; there: ALLOW.
 	RefusedRetry_REFUSED_RETRY_UNSPECIFIED RefusedRetry = 0
-	// The call may be retried: its code must be listed, and all other checks hold.
+	// The call may be retried: its code must be listed, and all other checks apply.
 	RefusedRetry_REFUSED_RETRY_ALLOW RefusedRetry = 1
 	// The trailer is ignored, also by admission.
 	RefusedRetry_REFUSED_RETRY_DENY RefusedRetry = 2
@@ -397,11 +396,11 @@ type Processed int32
 const (
 	// MAYBE.
 	Processed_PROCESSED_UNSPECIFIED Processed = 0
-	// It may have: only a method that is declared safe is retried.
+	// It may have: only a method that is declared idempotent is retried.
 	Processed_PROCESSED_MAYBE Processed = 1
-	// It has not. A method that isn't declared safe is retried, too, if neither headers nor a message came of the attempt, and
-	// errorInfo is the only ErrorInfo of the status. It needs errorInfo with domain and reason, and an entry whose names
-	// all give service and method. Never where a handler may return a status of another service as it is: then a call
+	// It has not. Methods that aren't declared idempotent are also retried, if the attempt had no headers and no message, and
+	// errorInfo is the only ErrorInfo of the status. It requires errorInfo with domain and reason, and an entry whose names
+	// all have service and method. Never use it if a handler may return a status of another service unchanged: then a call
 	// that has taken effect runs twice.
 	Processed_PROCESSED_NO Processed = 2
 )
@@ -447,18 +446,18 @@ func (Processed) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
-// Chain is what a call may do that is made inside of a retried one.
+// Chain says whether a call may be retried that is made inside of a retried one.
 type Chain int32
 
 const (
 	// ALLOW.
 	Chain_CHAIN_UNSPECIFIED Chain = 0
-	// Retries as always. A hop that gives up says so upstream, so layers do not multiply where each
+	// Yes. A service that gives up tells its caller, so layers don't multiply if each
 	// has the server interceptor.
 	Chain_CHAIN_ALLOW Chain = 1
 	// One retry.
 	Chain_CHAIN_ONCE Chain = 2
-	// No retry: the caller further up will try again. Bounds a chain in which some hops lack the
+	// No retry: the upstream caller retries. This bounds a chain in which some services lack the
 	// server interceptor.
 	Chain_CHAIN_SUPPRESS Chain = 3
 )
@@ -506,7 +505,7 @@ func (Chain) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
-// Growth is how the backoff b grows with the number i of retries that went before.
+// Growth says how the backoff b grows with the number i of earlier retries.
 type Growth int32
 
 const (
@@ -563,7 +562,7 @@ func (Growth) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
-// Jitter is how a backoff b is spread by chance; r is uniform in [0, 1).
+// Jitter says how a backoff b is randomized; r is uniform in [0, 1).
 type Jitter int32
 
 const (
@@ -576,9 +575,9 @@ const (
 	// b/2 + r · b/2. Never less than half the backoff.
 	Jitter_JITTER_EQUAL Jitter = 3
 	// initialBackoff + r · (min(maxBackoff, 3 · previous) − initialBackoff), where previous is the
-	// wait before and starts at initialBackoff. Growth and multiplier play no part.
+	// previous wait and starts at initialBackoff. Growth and multiplier have no effect.
 	Jitter_JITTER_DECORRELATED Jitter = 4
-	// b · (0.8 + 0.4 · r). What gRPC does (gRFC A6).
+	// b · (0.8 + 0.4 · r). gRPC's own jitter (gRFC A6).
 	Jitter_JITTER_PROPORTIONAL Jitter = 5
 )
 
@@ -629,16 +628,16 @@ func (Jitter) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
-// AttemptTimeoutAction is what follows when an attempt has used up its per-attempt timeout.
+// AttemptTimeoutAction says what happens when an attempt has reached its per-attempt timeout.
 type AttemptTimeoutAction int32
 
 const (
 	// HEDGE.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_UNSPECIFIED AttemptTimeoutAction = 0
-	// The attempt is cancelled when the next one is sent in its place.
+	// The attempt is cancelled when the next one is sent.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY AttemptTimeoutAction = 1
-	// The attempt goes on, and the next one is sent beside it: first good answer wins. A call whose client sends a
-	// stream acts as with RETRY.
+	// The attempt continues, and the next one is sent in parallel: the first good answer wins. For client streams,
+	// this means RETRY.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE AttemptTimeoutAction = 2
 )
 
@@ -683,18 +682,18 @@ func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
-// FirstRetry is when the first retry of a call is sent.
+// FirstRetry says when the first retry of a call is sent.
 type FirstRetry int32
 
 const (
 	// BACKOFF.
 	FirstRetry_FIRST_RETRY_UNSPECIFIED FirstRetry = 0
-	// After the backoff, as all others.
+	// After the backoff, like all others.
 	FirstRetry_FIRST_RETRY_BACKOFF FirstRetry = 1
 	// After a wait uniform in 0 to 1 ms; the next retry begins with initialBackoff. For channels whose retries go to
-	// another backend (loadBalancingConfig with stagger_retry_elsewhere): without that, the one that has just failed may
-	// be asked again at once. The backoff holds nonetheless after RESOURCE_EXHAUSTED, after codes with a backoff of
-	// their own in perCode, and for the rest of a stream that was cut; a delay that the server has named always holds.
+	// another backend (loadBalancingConfig with stagger_retry_elsewhere): otherwise the retry may reach the backend that has just
+	// failed. The backoff still applies after RESOURCE_EXHAUSTED, after codes with their own backoff
+	// in perCode, and to the rest of a stream that was cut. A delay that the server names always applies.
 	FirstRetry_FIRST_RETRY_AT_ONCE FirstRetry = 2
 )
 
@@ -739,16 +738,16 @@ func (FirstRetry) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
-// CommitOn is when an attempt becomes the call's only one.
+// CommitOn says when an attempt commits the call.
 type CommitOn int32
 
 const (
 	// SEEN.
 	CommitOn_COMMIT_ON_UNSPECIFIED CommitOn = 0
-	// When the application has seen any part of it: of a stream a message, or headers or a context that
-	// it asked for. A unary call shows nothing before it ends, so its failed attempts are never committed.
+	// When the application has seen a part of it: a stream's message, or headers or a context that
+	// it asked for. A unary call shows nothing before it ends, so its failed attempts never commit it.
 	CommitOn_COMMIT_ON_SEEN CommitOn = 1
-	// When response headers were received, seen or not: gRFC A6's rule.
+	// When response headers are received, seen or not: gRFC A6's rule.
 	CommitOn_COMMIT_ON_HEADERS CommitOn = 2
 )
 
@@ -793,7 +792,7 @@ func (CommitOn) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
-// BudgetScope is which calls share one balance of a budget.
+// BudgetScope says which calls share one balance of a budget.
 type BudgetScope int32
 
 const (
@@ -856,7 +855,7 @@ type StatusCode int32
 const (
 	// Not a code: OK, or 0, is refused wherever a code is expected.
 	StatusCode_STATUS_CODE_UNSPECIFIED StatusCode = 0
-	// CANCELLED. Never retried when it was the caller who cancelled.
+	// CANCELLED. Never retried when the caller has cancelled the call.
 	StatusCode_STATUS_CODE_CANCELLED StatusCode = 1
 	// The same code in the spelling of Go.
 	StatusCode_STATUS_CODE_CANCELED StatusCode = 1
@@ -864,7 +863,7 @@ const (
 	StatusCode_STATUS_CODE_UNKNOWN StatusCode = 2
 	// INVALID_ARGUMENT.
 	StatusCode_STATUS_CODE_INVALID_ARGUMENT StatusCode = 3
-	// DEADLINE_EXCEEDED. Retried while the call's own deadline has room.
+	// DEADLINE_EXCEEDED. Retried while the call's own deadline has time left.
 	StatusCode_STATUS_CODE_DEADLINE_EXCEEDED StatusCode = 4
 	// NOT_FOUND.
 	StatusCode_STATUS_CODE_NOT_FOUND StatusCode = 5
@@ -963,20 +962,20 @@ func (StatusCode) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
-// PolicyFile is a whole policy file: gRPC's service config and stagger's keys beside it.
+// PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
 type PolicyFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. Belongs to the channel, not to a retry policy: accepted with a warning, carried out only
+	// gRPC. A key of the channel, not of a retry policy: accepted with a warning, and used only
 	// by gRPC itself.
 	LoadBalancingPolicy string `protobuf:"bytes,1,opt,name=load_balancing_policy,json=loadBalancingPolicy,proto3" json:"load_balancing_policy,omitempty"`
-	// gRPC. What is to be done for which methods. A method takes the most specific entry that names
+	// gRPC. The settings of methods. A method uses the most specific entry that names
 	// it: its service and method, else its service, else the default ({}). Entries are never merged:
-	// an entry without retryPolicy switches retries off for the methods that it names.
+	// an entry without retryPolicy turns retries off for its methods.
 	MethodConfig []*MethodConfig `protobuf:"bytes,2,rep,name=method_config,json=methodConfig,proto3" json:"method_config,omitempty"`
-	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget of its own uses it, one
+	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. Belongs to the channel. If it names stagger_retry_elsewhere (package balancer), Retrier.DialOptions brings it
+	// gRPC. A key of the channel. If it names stagger_retry_elsewhere (package balancer), Retrier.DialOptions sets it
 	// as the default service config; otherwise it is accepted with a warning.
 	LoadBalancingConfig *structpb.ListValue `protobuf:"bytes,4,opt,name=load_balancing_config,json=loadBalancingConfig,proto3" json:"load_balancing_config,omitempty"`
 	// gRPC. Belongs to the channel: accepted with a warning.
@@ -986,29 +985,29 @@ type PolicyFile struct {
 	// stagger. The budgets that policies name with their key budget. Every name that a policy uses
 	// must be here; one that no policy uses is a warning.
 	Budgets []*Budget `protobuf:"bytes,1001,rep,name=budgets,proto3" json:"budgets,omitempty"`
-	// stagger. What is assumed of methods that nothing declares safe, for every entry that has no
-	// idempotency key of its own. ASSUME restores the meaning that gRPC gives the file.
+	// stagger. Whether methods count as idempotent, for every entry without its own idempotency. ASSUME is
+	// gRPC's meaning.
 	Idempotency Idempotency `protobuf:"varint,1002,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
-	// stagger. The most calls of a Retrier that may wait in a backoff at a time, so that an outage
-	// cannot pile them up; over it, a call ends with its error. Calls to one target take at most half of
+	// stagger. The maximum number of a Retrier's calls that wait in a backoff, so that an outage
+	// can't pile them up. Above it, calls end with their errors. Calls to one target use at most half of
 	// it. At least 1; 10000 when absent.
 	MaxWaiting *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
-	// stagger. Whether gRPC may send calls of methods that nobody declared safe once more by itself, for every entry
-	// that does not say so itself, and for methods without an entry. ALLOW when absent.
+	// stagger. Whether gRPC itself may retry calls of methods that aren't declared idempotent, for every entry
+	// without its own transparentRetry, and for methods without an entry. ALLOW when absent.
 	TransparentRetry TransparentRetry `protobuf:"varint,1004,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
-	// stagger. What becomes of the extra attempts that policies decide on, from any source: this file, APIs, service
-	// configs and calls. Of this, an entry's own mode and Retrier.Switch the strictest holds.
+	// stagger. The mode of extra attempts, whatever the source of their policy: this file, APIs, service
+	// configs and calls. The strictest applies of this, the entry's mode and Retrier.Switch.
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
-	// stagger. The share of the calls that the mode is for, in percent, drawn for each call; the others are OFF, and earn
-	// nothing. Of this and an entry's own the smaller holds. 0 to 100, at most four decimals; 100 when absent.
+	// stagger. The percentage of calls to which the mode applies, drawn for each call. The others are OFF, and earn
+	// no budget. The smaller of this and the entry's percent applies. 0 to 100, at most four decimals; 100 when absent.
 	Percent *float64 `protobuf:"fixed64,1006,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
-	// stagger. The cap over maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
+	// stagger. The cap on maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
-	// stagger. Policies that entries refer to by their names, so that thirty services share one text. Clients that don't
-	// know them make one attempt for such entries.
+	// stagger. Policies that entries refer to by their names, so that thirty services share one text. Other gRPC clients
+	// make one attempt for such entries.
 	Policies []*NamedPolicy `protobuf:"bytes,1008,rep,name=policies,proto3" json:"policies,omitempty"`
-	// stagger. Whether calls of methods that aren't declared safe are retried after a server has refused them as not
-	// processed, for every entry that does not say so itself, and for methods without an entry. ALLOW when absent.
+	// stagger. Whether calls of methods that aren't declared idempotent are retried after a server has refused them as not
+	// processed, for every entry without its own refusedRetry, and for methods without an entry. ALLOW when absent.
 	RefusedRetry  RefusedRetry `protobuf:"varint,1009,opt,name=refused_retry,json=refusedRetry,proto3,enum=stagger.policy.v1.RefusedRetry" json:"refused_retry,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1152,7 +1151,7 @@ func (x *PolicyFile) GetRefusedRetry() RefusedRetry {
 // A policy that entries of methodConfig refer to.
 type NamedPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. What entries call it. Required, unique in the file.
+	// stagger. The name that entries use. Required, unique in the file.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Exactly one of the two.
 	//
@@ -1232,7 +1231,7 @@ type isNamedPolicy_RetryOrHedgingPolicy interface {
 }
 
 type NamedPolicy_RetryPolicy struct {
-	// stagger. Attempts one after the other.
+	// stagger. Attempts in sequence.
 	RetryPolicy *RetryPolicy `protobuf:"bytes,2,opt,name=retry_policy,json=retryPolicy,proto3,oneof"`
 }
 
@@ -1245,59 +1244,59 @@ func (*NamedPolicy_RetryPolicy) isNamedPolicy_RetryOrHedgingPolicy() {}
 
 func (*NamedPolicy_HedgingPolicy) isNamedPolicy_RetryOrHedgingPolicy() {}
 
-// MethodConfig is what one entry says of the methods that it names.
+// MethodConfig is an entry: the settings of the methods that it names.
 type MethodConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The methods that this entry is for. An entry without names is never used, and
-	// loading warns. No two names in a file may be equal.
+	// gRPC. The methods of this entry. An entry without names is never used, which is a
+	// warning. No two names in a file may be equal.
 	Name []*Name `protobuf:"bytes,1,rep,name=name,proto3" json:"name,omitempty"`
 	// gRPC. Whether a call waits for a connection rather than fail while there is none. A call's own
 	// grpc.WaitForReady wins.
 	WaitForReady *bool `protobuf:"varint,2,opt,name=wait_for_ready,json=waitForReady,proto3,oneof" json:"wait_for_ready,omitempty"`
-	// gRPC. The longest that a call may take, all attempts and waits included. More than 0. The
-	// call's own deadline wins where it is earlier.
+	// gRPC. The maximum duration of a call, with all attempts and waits. More than 0. The
+	// call's own deadline applies if it is earlier.
 	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// gRPC. The largest request message, in bytes, before compression. The smaller of this and the
-	// call's own limit holds.
+	// call's own limit applies.
 	MaxRequestMessageBytes *uint32 `protobuf:"varint,4,opt,name=max_request_message_bytes,json=maxRequestMessageBytes,proto3,oneof" json:"max_request_message_bytes,omitempty"`
 	// gRPC. The largest reply message, in bytes, after decompression. The smaller of this and the
-	// call's own limit holds.
+	// call's own limit applies.
 	MaxResponseMessageBytes *uint32 `protobuf:"varint,5,opt,name=max_response_message_bytes,json=maxResponseMessageBytes,proto3,oneof" json:"max_response_message_bytes,omitempty"`
-	// What follows a failed or slow attempt: one of the two, or neither for one attempt only.
+	// The policy after a failed or slow attempt: one of the two, or neither for one attempt only.
 	//
 	// Types that are valid to be assigned to RetryOrHedgingPolicy:
 	//
 	//	*MethodConfig_RetryPolicy
 	//	*MethodConfig_HedgingPolicy
 	RetryOrHedgingPolicy isMethodConfig_RetryOrHedgingPolicy `protobuf_oneof:"retry_or_hedging_policy"`
-	// stagger. Whether the methods that this entry names may be repeated.
+	// stagger. Whether the methods of this entry are idempotent.
 	Idempotency Idempotency `protobuf:"varint,1001,opt,name=idempotency,proto3,enum=stagger.policy.v1.Idempotency" json:"idempotency,omitempty"`
-	// stagger. Sends a key with every call, by which the server can tell that two attempts are one
-	// call; the methods then count as safe to repeat. Only for servers that heed it. Not beside
+	// stagger. Sends a key with every call, which tells the server that two attempts are one
+	// call. The methods then count as idempotent. Only for servers that deduplicate. Not together with
 	// idempotency NONE.
 	IdempotencyKey *IdempotencyKey `protobuf:"bytes,1002,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	// stagger. Whether gRPC may send calls of these methods once more by itself, as far as nobody declared them
-	// safe. Absent: as the file says at its top.
+	// stagger. Whether gRPC itself may retry calls of these methods, if they aren't declared
+	// idempotent. Absent: the setting at the top of the file.
 	TransparentRetry TransparentRetry `protobuf:"varint,1003,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
-	// stagger. What becomes of the extra attempts of these methods. Of this, the file's mode and Retrier.Switch the
-	// strictest holds, for calls with a policy of their own (interceptor.Policy) too.
+	// stagger. The mode of these methods. The strictest applies of this, the file's mode and Retrier.Switch,
+	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
-	// stagger. The share of the calls that the mode is for, as at the top of the file.
+	// stagger. The percentage of calls to which the mode applies, as at the top of the file.
 	Percent *float64 `protobuf:"fixed64,1005,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
-	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service answers too slowly
+	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service is too slow
 	// to answer it before its deadline. Calls without a deadline are never refused.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
 	// stagger. Which calls are refused first: here with admission REFUSE or AUTO, by servers with sendCriticality. A call's own
-	// interceptor.Criticality wins. Of this and the criticality of the incoming call that a call is made in, SHEDDABLE wins,
-	// then CRITICAL.
+	// interceptor.Criticality wins. Between this and the criticality of the incoming call whose handler makes the call,
+	// SHEDDABLE wins, then CRITICAL.
 	Criticality Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
-	// stagger. Whether calls of these methods are retried after a server has refused them as not processed, as far as the
-	// methods aren't declared safe. Absent: as the file says at its top.
+	// stagger. Whether calls of these methods are retried after a server has refused them as not processed, if the
+	// methods aren't declared idempotent. Absent: the setting at the top of the file.
 	RefusedRetry RefusedRetry `protobuf:"varint,1008,opt,name=refused_retry,json=refusedRetry,proto3,enum=stagger.policy.v1.RefusedRetry" json:"refused_retry,omitempty"`
 	// stagger. Sends the criticality of each call to the server, in the metadata key stagger-criticality. Only for
-	// servers of your own: an entry without it sends none, nor passes on one that came with an incoming call.
+	// your own servers. An entry without it sends none, and doesn't pass on that of an incoming call.
 	SendCriticality bool `protobuf:"varint,1009,opt,name=send_criticality,json=sendCriticality,proto3" json:"send_criticality,omitempty"`
-	// stagger. Advice of stagger lint on this entry that is not followed, each with the reason. It changes nothing else.
+	// stagger. Advice of stagger lint on this entry that you don't follow, each with the reason. It has no other effect.
 	IgnoreAdvice []*IgnoredAdvice `protobuf:"bytes,1020,rep,name=ignore_advice,json=ignoreAdvice,proto3" json:"ignore_advice,omitempty"`
 	// stagger. The name of one of the file's policies, in place of a retryPolicy or hedgingPolicy here.
 	Policy        string `protobuf:"bytes,1021,opt,name=policy,proto3" json:"policy,omitempty"`
@@ -1477,12 +1476,12 @@ type isMethodConfig_RetryOrHedgingPolicy interface {
 }
 
 type MethodConfig_RetryPolicy struct {
-	// gRPC. Attempts one after the other.
+	// gRPC. Attempts in sequence.
 	RetryPolicy *RetryPolicy `protobuf:"bytes,6,opt,name=retry_policy,json=retryPolicy,proto3,oneof"`
 }
 
 type MethodConfig_HedgingPolicy struct {
-	// gRPC. Attempts beside each other: first good answer wins.
+	// gRPC. Attempts in parallel: the first good answer wins.
 	HedgingPolicy *HedgingPolicy `protobuf:"bytes,7,opt,name=hedging_policy,json=hedgingPolicy,proto3,oneof"`
 }
 
@@ -1490,12 +1489,12 @@ func (*MethodConfig_RetryPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
 func (*MethodConfig_HedgingPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
-// Advice of stagger lint that is not followed.
+// Advice of stagger lint that you don't follow.
 type IgnoredAdvice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key of the entry that the advice is about, such as "retryPolicy.budget" or "name[0]". Required.
 	On string `protobuf:"bytes,1,opt,name=on,proto3" json:"on,omitempty"`
-	// Why it is not followed, for the next reader. Required.
+	// Why you don't follow it, for the next reader. Required.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1546,7 +1545,7 @@ func (x *IgnoredAdvice) GetReason() string {
 }
 
 // IdempotencyKey describes the key that a call sends: 26 random characters, the same in every attempt
-// of a call. A call that has set the header itself, or has interceptor.IdempotencyKey, keeps its own.
+// of a call. A call that sets the header itself, or has interceptor.IdempotencyKey, keeps its own key.
 type IdempotencyKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. The metadata key: lower-case letters, digits, "-", "_" and ".", not one that begins with
@@ -1598,7 +1597,7 @@ type Name struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gRPC. The full name of the service, with its package: "acme.orders.v1.OrderService". Empty or
 	// absent, together with method, names every method of every service. stagger: "acme.orders.v1.*", without a method, names
-	// every service of the package, and of the packages inside; gRPC finds nothing by it.
+	// every service of the package, and of the packages inside; gRPC never matches it.
 	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
 	// gRPC. The name of the method: "GetOrder". Empty or absent names every method of the service.
 	Method        string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
@@ -1650,62 +1649,62 @@ func (x *Name) GetMethod() string {
 	return ""
 }
 
-// RetryPolicy is gRPC's retryPolicy (gRFC A6) and stagger's keys beside it.
+// RetryPolicy is gRPC's retryPolicy (gRFC A6) with stagger's keys.
 type RetryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The most attempts of a call, the first included. Required, at least 2. Above maxAttemptsLimit
-	// it is cut to that, and loading says so.
+	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2. Above maxAttemptsLimit
+	// it is cut to that, with a warning.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The first backoff before jitter. Required, more than 0.
 	InitialBackoff *durationpb.Duration `protobuf:"bytes,2,opt,name=initial_backoff,json=initialBackoff,proto3" json:"initial_backoff,omitempty"`
 	// gRPC. The longest backoff before jitter. Required, more than 0.
 	MaxBackoff *durationpb.Duration `protobuf:"bytes,3,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
-	// gRPC. What the backoff is multiplied by after each retry. Required, more than 0.
+	// gRPC. The factor of the backoff after each retry. Required, more than 0.
 	BackoffMultiplier float64 `protobuf:"fixed64,4,opt,name=backoff_multiplier,json=backoffMultiplier,proto3" json:"backoff_multiplier,omitempty"`
 	// gRPC. The codes after which another attempt may help. Required, at least one, never OK.
 	RetryableStatusCodes []StatusCode `protobuf:"varint,5,rep,packed,name=retryable_status_codes,json=retryableStatusCodes,proto3,enum=stagger.policy.v1.StatusCode" json:"retryable_status_codes,omitempty"`
 	// stagger. How the backoff grows from one retry to the next.
 	Growth Growth `protobuf:"varint,1001,opt,name=growth,proto3,enum=stagger.policy.v1.Growth" json:"growth,omitempty"`
-	// stagger. How chance spreads the backoff, so that clients which failed together do not come
+	// stagger. How the backoff is randomized, so that clients that failed together don't come
 	// back together.
 	Jitter Jitter `protobuf:"varint,1002,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
-	// stagger. The time after which an attempt without an answer gets another one beside it, or in its
-	// place. More than 0. The attempt is abandoned only when another one may be sent; else it goes on to the
-	// call's deadline, so the last attempt never times out on its own. For a stream it is the time to
+	// stagger. The time after which an attempt without an answer gets a parallel one, or is
+	// replaced. More than 0. If no other attempt may be sent, it continues until the
+	// call's deadline, so the last attempt has no timeout of its own. For a stream it is the time to
 	// the first message. Not together with commitOn HEADERS.
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
-	// stagger. What follows when the per-attempt timeout fires.
+	// stagger. What happens when the per-attempt timeout fires.
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
 	// stagger. The name of the budget that pays for this policy's extra attempts: one from budgets,
 	// or NONE for no limit. Absent: retryThrottling if the file has it, else the default budget
 	// (ratio of 10 % over 5 s, with a reserve of 4 that calls fill, one for each target).
 	Budget string `protobuf:"bytes,1005,opt,name=budget,proto3" json:"budget,omitempty"`
-	// stagger. When an attempt counts as seen by the application and is not retried any more.
+	// stagger. When an attempt commits the call, so that it isn't retried any more.
 	CommitOn CommitOn `protobuf:"varint,1006,opt,name=commit_on,json=commitOn,proto3,enum=stagger.policy.v1.CommitOn" json:"commit_on,omitempty"`
-	// stagger. The longest delay that a server may ask for. A longer one ends the call with the
+	// stagger. The longest delay that a server may request. A longer one ends the call with the
 	// server's error; it is never shortened. More than 0, 300s when absent.
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1007,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
-	// stagger. The least time that an attempt needs to be of use: a retry is not begun when less
-	// would be left of the deadline. More than 0, 0.001s when absent.
+	// stagger. The minimum time for a useful attempt: a retry isn't sent if less time
+	// would remain before the deadline. More than 0, 0.001s when absent.
 	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1008,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
-	// stagger. Settings of their own for some of the retryable codes. The first that fits is taken. No code may stand in
-	// two, unless errorInfo tells them apart.
+	// stagger. Separate settings for some of the retryable codes. The first that matches applies. No code may be in
+	// two, unless their errorInfo differs.
 	PerCode []*CodePolicy `protobuf:"bytes,1009,rep,name=per_code,json=perCode,proto3" json:"per_code,omitempty"`
-	// stagger. What a retry may do inside a call that is itself a retry, made by a caller further up
+	// stagger. Whether a call may be retried that is made inside of a retry by an upstream caller
 	// (grpc-previous-rpc-attempts in the incoming metadata).
 	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
-	// stagger. Lets gRPC make attempts after the first wait for a connection (grpc.WaitForReady), until the
-	// deadline, if the call has one and no such option of its own. Absent: they wait as maxConnectionWait says.
-	// false: they do not wait, and are burnt in no time while a connection is being made.
+	// stagger. true: attempts after the first wait for a connection (grpc.WaitForReady) until the
+	// deadline, if the call has one and doesn't set this option itself. Absent: they wait for maxConnectionWait.
+	// false: they don't wait, and are used up at once while a connection is being made.
 	WaitForReadyOnRetry *bool `protobuf:"varint,1011,opt,name=wait_for_ready_on_retry,json=waitForReadyOnRetry,proto3,oneof" json:"wait_for_ready_on_retry,omitempty"`
-	// stagger. Failures that mean something else than their code: the first that fits is taken.
+	// stagger. Failures that count as another code. The first that matches applies.
 	CodeOverrides []*CodeOverride `protobuf:"bytes,1012,rep,name=code_overrides,json=codeOverrides,proto3" json:"code_overrides,omitempty"`
-	// stagger. How long a call waits, before an attempt after the first, for a channel that cannot connect: with a
-	// place among the waiting calls, and at the latest until an attempt would be of no use before the deadline. Then it
-	// ends with the error at hand. When the channel is back, the calls that have waited come back spread over up to 10 times
-	// as long as each has waited, but no longer than this, and than half of the time to their deadlines. Nothing waits so
-	// if waitForReady or waitForReadyOnRetry say otherwise, here or in the call's options. Calls don't wait in an outage that
-	// is older than 10/3 of this time (10s when absent), and a call made inside of an incoming one waits for at most three
+	// stagger. How long a call waits, before an attempt after the first, for a channel that can't connect. It counts as
+	// a waiting call, and stops waiting when an attempt would be too short before the deadline. Then it
+	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
+	// their wait, but at most this time and half of the time to their deadlines. Calls don't wait
+	// if waitForReady or waitForReadyOnRetry is set, here or in the call's options, or if the outage
+	// is older than 10/3 of this time (10s when absent). A call made inside of an incoming one waits for at most three
 	// quarters of the time to its deadline. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
@@ -1893,7 +1892,7 @@ type CodeOverride struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. The codes that the server sends. Required.
 	Codes []StatusCode `protobuf:"varint,1,rep,packed,name=codes,proto3,enum=stagger.policy.v1.StatusCode" json:"codes,omitempty"`
-	// stagger. Only if the status message contains this text, case and all. Absent: any message.
+	// stagger. Only if the status message contains this text, case-sensitive. Absent: any message.
 	MessageContains string `protobuf:"bytes,2,opt,name=message_contains,json=messageContains,proto3" json:"message_contains,omitempty"`
 	// stagger. The code that it counts as. Required.
 	As StatusCode `protobuf:"varint,3,opt,name=as,proto3,enum=stagger.policy.v1.StatusCode" json:"as,omitempty"`
@@ -1962,7 +1961,7 @@ func (x *CodeOverride) GetErrorInfo() *ErrorInfo {
 }
 
 // ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. At least one of the two is required; both are
-// compared case and all.
+// case-sensitive.
 type ErrorInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. Its domain, such as "orders.acme.com". Absent: any.
@@ -2017,12 +2016,12 @@ func (x *ErrorInfo) GetReason() string {
 	return ""
 }
 
-// CodePolicy is what a retry policy does differently after some codes.
+// CodePolicy has the separate settings of some codes.
 type CodePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. The codes, each of which retryableStatusCodes must list. Required.
 	Codes []StatusCode `protobuf:"varint,1,rep,packed,name=codes,proto3,enum=stagger.policy.v1.StatusCode" json:"codes,omitempty"`
-	// stagger. The most attempts of a call that failed with one of the codes, the first included: 1
+	// stagger. The maximum number of attempts of a call that failed with one of the codes, including the first: 1
 	// to the policy's maxAttempts. Absent: the policy's.
 	MaxAttempts *uint32 `protobuf:"varint,2,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
 	// stagger. The first backoff before jitter after these codes. More than 0. Absent: the policy's.
@@ -2035,8 +2034,8 @@ type CodePolicy struct {
 	Growth Growth `protobuf:"varint,6,opt,name=growth,proto3,enum=stagger.policy.v1.Growth" json:"growth,omitempty"`
 	// stagger. The jitter after these codes. Absent: the policy's.
 	Jitter Jitter `protobuf:"varint,7,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
-	// stagger. What an extra attempt after these codes costs its budget, as a multiple of the usual.
-	// 0.01 to 100, at most two decimals; 1 when absent. Only budgets that charge by cost look at it:
+	// stagger. The cost of an extra attempt after these codes, as a multiple of the usual.
+	// 0.01 to 100, at most two decimals; 1 when absent. It affects budgets that charge by cost:
 	// ratio and refund.
 	CostFactor *float64 `protobuf:"fixed64,8,opt,name=cost_factor,json=costFactor,proto3,oneof" json:"cost_factor,omitempty"`
 	// stagger. Only if the status has such an ErrorInfo among its details. Absent: with or without.
@@ -2157,22 +2156,22 @@ func (x *CodePolicy) GetOnlyWithServerDelay() bool {
 	return false
 }
 
-// HedgingPolicy is gRPC's hedgingPolicy (gRFC A6): while no attempt has answered, one more is sent each
-// hedgingDelay. Methods that are not safe to repeat have one attempt. A stream is hedged until its first
-// message, or until the application has seen something else of it. Calls whose client sends a stream are not hedged:
-// the next attempt is sent at once after a failure that is not fatal.
+// HedgingPolicy is gRPC's hedgingPolicy (gRFC A6): while no attempt has answered, another one is sent each
+// hedgingDelay. Methods that aren't idempotent have one attempt. A stream is hedged until its first
+// message, or until the application has seen another part of it. Client streams aren't hedged:
+// the next attempt is sent at once after a failure that isn't fatal.
 type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The most attempts of a call, the first included. Required, at least 2.
+	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// gRPC. The time between one attempt and the next. Not negative; absent or 0s sends all at once.
 	HedgingDelay *durationpb.Duration `protobuf:"bytes,2,opt,name=hedging_delay,json=hedgingDelay,proto3" json:"hedging_delay,omitempty"`
-	// gRPC. The codes that do not end the call while other attempts may still succeed. Never OK.
-	// A failure with one of them has the next attempt sent at once; one with any other code ends the
+	// gRPC. The codes that don't end the call while other attempts may still succeed. Never OK.
+	// After a failure with one of them, the next attempt is sent at once. Any other code ends the
 	// call.
 	NonFatalStatusCodes []StatusCode `protobuf:"varint,3,rep,packed,name=non_fatal_status_codes,json=nonFatalStatusCodes,proto3,enum=stagger.policy.v1.StatusCode" json:"non_fatal_status_codes,omitempty"`
-	// stagger. Lets the delay follow the latency of the method. hedgingDelay is the delay until enough
-	// calls were seen, and for other gRPC implementations.
+	// stagger. The delay follows the latency of the method. hedgingDelay applies until enough
+	// calls were seen, and to other gRPC implementations.
 	HedgingQuantile *HedgingQuantile `protobuf:"bytes,1001,opt,name=hedging_quantile,json=hedgingQuantile,proto3" json:"hedging_quantile,omitempty"`
 	// stagger. The name of the budget that pays for hedges, as in a retryPolicy.
 	Budget string `protobuf:"bytes,1002,opt,name=budget,proto3" json:"budget,omitempty"`
@@ -2180,7 +2179,7 @@ type HedgingPolicy struct {
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1003,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
 	// stagger. As in a retryPolicy.
 	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1004,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
-	// stagger. As in a retryPolicy, for attempts after one that has failed.
+	// stagger. As in a retryPolicy, for attempts after a failed one.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1005,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -2272,14 +2271,14 @@ func (x *HedgingPolicy) GetMaxConnectionWait() *durationpb.Duration {
 	return nil
 }
 
-// HedgingQuantile is a delay taken from the latencies that calls of the method have lately had, one
+// HedgingQuantile takes the delay from the recent latencies of the method, with one
 // histogram for each method and target.
 type HedgingQuantile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The share of calls that is answered before the delay: 0.95 sends a hedge in about 5 of 100
+	// stagger. The share of calls that are answered before the delay: 0.95 sends a hedge in about 5 of 100
 	// calls. Required, more than 0 and less than 1, at most four decimals.
 	Quantile float64 `protobuf:"fixed64,1,opt,name=quantile,proto3" json:"quantile,omitempty"`
-	// stagger. The shortest delay, so that a fast method is not hedged for nothing. More than 0; 0.001s when
+	// stagger. The shortest delay, so that a fast method isn't hedged without need. More than 0; 0.001s when
 	// absent.
 	Min *durationpb.Duration `protobuf:"bytes,2,opt,name=min,proto3" json:"min,omitempty"`
 	// stagger. The longest delay. At least min; no limit when absent.
@@ -2342,10 +2341,10 @@ func (x *HedgingQuantile) GetMax() *durationpb.Duration {
 // RetryThrottling is gRPC's retryThrottling (gRFC A6): a token bucket that failures empty.
 type RetryThrottling struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. The bucket's size, and what it starts with. Required, a whole number from 1 to 1000.
+	// gRPC. The bucket's size, and its content at the start. Required, a whole number from 1 to 1000.
 	// Extra attempts are sent only while more than half of it is left.
 	MaxTokens uint32 `protobuf:"varint,1,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// gRPC. What a successful call gives back; a failed attempt takes 1. Required, at least 0.001;
+	// gRPC. The tokens that a successful call returns; a failed attempt takes 1. Required, at least 0.001;
 	// decimals beyond the third are dropped, as gRFC A6 says.
 	TokenRatio    float64 `protobuf:"fixed64,2,opt,name=token_ratio,json=tokenRatio,proto3" json:"token_ratio,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2396,11 +2395,11 @@ func (x *RetryThrottling) GetTokenRatio() float64 {
 	return 0
 }
 
-// Budget limits the extra attempts of all calls that name it, so that retries cannot multiply the
+// Budget limits the extra attempts of all calls that name it, so that retries can't multiply the
 // load of a service in trouble.
 type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. What policies call it. Required, unique in the file, not NONE.
+	// stagger. The name that policies use. Required, unique in the file, not NONE.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// stagger. Which calls share one balance.
 	Scope BudgetScope `protobuf:"varint,2,opt,name=scope,proto3,enum=stagger.policy.v1.BudgetScope" json:"scope,omitempty"`
@@ -2524,7 +2523,7 @@ type Budget_Concurrent struct {
 }
 
 type Budget_Refund struct {
-	// stagger. A bucket that pays for extra attempts and gets back what those cost that succeed, as in
+	// stagger. A bucket that pays for extra attempts; those that succeed return their cost, as in
 	// the AWS SDKs.
 	Refund *RefundBudget `protobuf:"bytes,6,opt,name=refund,proto3,oneof"`
 }
@@ -2538,10 +2537,10 @@ func (*Budget_Concurrent) isBudget_Kind() {}
 func (*Budget_Refund) isBudget_Kind() {}
 
 // RatioBudget lets calls earn extra attempts: every call deposits a share of one, every extra
-// attempt withdraws its cost, and an extra attempt that succeeds gives its cost back.
+// attempt withdraws its cost, and an extra attempt that succeeds returns its cost.
 type RatioBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. What a call deposits, in percent of one extra attempt. More than 0, at most 1000, at
+	// stagger. The deposit of a call, in percent of one extra attempt. More than 0, at most 1000, at
 	// most four decimals; 10 when absent.
 	Percent *float64 `protobuf:"fixed64,1,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. Extra attempts per second that need no traffic, so that a client with few calls can
@@ -2549,22 +2548,22 @@ type RatioBudget struct {
 	MinPerSecond *float64 `protobuf:"fixed64,2,opt,name=min_per_second,json=minPerSecond,proto3,oneof" json:"min_per_second,omitempty"`
 	// stagger. How long deposits and withdrawals count. 1s to 60s; 5s when absent.
 	Window *durationpb.Duration `protobuf:"bytes,3,opt,name=window,proto3" json:"window,omitempty"`
-	// stagger. What an extra attempt after an attempt timeout costs, where one after a failure costs
-	// 1: the timed-out attempt may still be running, so it is the dearest kind. 1 to 1000, at most four
+	// stagger. The cost of an extra attempt after an attempt timeout; one after a failure costs
+	// 1. It costs more because the timed-out attempt may still be running. 1 to 1000, at most four
 	// decimals; 4 when absent.
 	TimeoutCost *float64 `protobuf:"fixed64,4,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
-	// stagger. What such an extra attempt earns on top of its cost if it succeeds within
-	// perAttemptTimeout; a later success gives nothing back. 0 to 1000, at most
+	// stagger. What such an extra attempt returns in addition to its cost if it succeeds within
+	// perAttemptTimeout; a later success returns nothing. 0 to 1000, at most
 	// four decimals; 3 when absent. With 4 and 3 these attempts pay for themselves while more
-	// than four of seven succeed, and dry up below.
+	// than four of seven succeed.
 	TimeoutBonus *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
-	// stagger. What a hedge costs, which is sent beside an attempt that has not failed: the server works on both.
-	// 1 to 1000, at most four decimals; timeoutCost when absent. A hedge that wins gets its cost back, and a bonus in
-	// the same proportion as timeoutBonus is to timeoutCost.
+	// stagger. The cost of a hedge, which runs in parallel to an attempt that has not failed: the server works on both.
+	// 1 to 1000, at most four decimals; timeoutCost when absent. A hedge that wins returns its cost, and a bonus in
+	// the same proportion as timeoutBonus to timeoutCost.
 	HedgeCost *float64 `protobuf:"fixed64,7,opt,name=hedge_cost,json=hedgeCost,proto3,oneof" json:"hedge_cost,omitempty"`
-	// stagger. A pool that the processes of a fleet share, which the reserve is leased from. Reserves of
+	// stagger. A pool that the processes of a fleet share, and lease their reserve from. Reserves of
 	// minPerSecond add up over clients; this is for fleets of many clients with little traffic each. Not
-	// beside min_per_second. The program says where the pool is: interceptor.WithFleet.
+	// together with min_per_second. The program provides the pool: interceptor.WithFleet.
 	Fleet         *FleetPool `protobuf:"bytes,6,opt,name=fleet,proto3" json:"fleet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2652,7 +2651,7 @@ func (x *RatioBudget) GetFleet() *FleetPool {
 // FleetPool is a pool of extra attempts for a whole fleet.
 type FleetPool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. Required. All processes that say the same name share one pool. 1 to 64 letters, digits, "-", "_"
+	// stagger. Required. All processes that use the same name share one pool. 1 to 64 letters, digits, "-", "_"
 	// and ".".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// stagger. Required. Extra attempts per second, for all processes together. More than 0, at most 1000000, at
@@ -2706,15 +2705,15 @@ func (x *FleetPool) GetPerSecond() float64 {
 	return 0
 }
 
-// ConcurrentBudget limits how many extra attempts are in flight at a time, those that wait for their
-// backoff included. It bounds what a server has to hold, but not what arrives: where failures are fast,
-// many extra attempts pass one after the other.
+// ConcurrentBudget limits the extra attempts in flight, including those that wait for their
+// backoff. It bounds the load that a server holds, but not the rate that arrives: if failures are fast,
+// many extra attempts follow each other.
 type ConcurrentBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. Extra attempts, in percent of the calls in flight. More than 0, at most 1000, at most four
 	// decimals; 20 when absent.
 	Percent *float64 `protobuf:"fixed64,1,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
-	// stagger. Extra attempts that are allowed however few calls are in flight. 0 to 1000000; 3 when absent.
+	// stagger. Extra attempts that are always allowed, even if few calls are in flight. 0 to 1000000; 3 when absent.
 	Min           *uint32 `protobuf:"varint,2,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2767,15 +2766,15 @@ func (x *ConcurrentBudget) GetMin() uint32 {
 // RefundBudget is a bucket of tokens that starts full. Every number has at most three decimals.
 type RefundBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. What the bucket holds. 1 to 1000000; 500 when absent.
+	// stagger. The capacity of the bucket. 1 to 1000000; 500 when absent.
 	Capacity *float64 `protobuf:"fixed64,1,opt,name=capacity,proto3,oneof" json:"capacity,omitempty"`
-	// stagger. What an extra attempt after a failure costs, and gets back if it succeeds. 0.001 to
+	// stagger. The cost of an extra attempt after a failure, which it returns if it succeeds. 0.001 to
 	// capacity; 5 when absent.
 	RetryCost *float64 `protobuf:"fixed64,2,opt,name=retry_cost,json=retryCost,proto3,oneof" json:"retry_cost,omitempty"`
-	// stagger. What an extra attempt after a per-attempt timeout costs, and gets back if it succeeds.
+	// stagger. The cost of an extra attempt after a per-attempt timeout, which it returns if it succeeds.
 	// 0.001 to capacity; 10 when absent.
 	TimeoutCost *float64 `protobuf:"fixed64,3,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
-	// stagger. What a call earns that succeeds at once. 0 to capacity; 1 when absent.
+	// stagger. The earnings of a call that succeeds at once. 0 to capacity; 1 when absent.
 	Success       *float64 `protobuf:"fixed64,4,opt,name=success,proto3,oneof" json:"success,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
