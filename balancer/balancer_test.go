@@ -90,7 +90,7 @@ func play(t *testing.T, n int, config string, test func(t *testing.T, b *lbtest.
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := lbtest.Start(t, n, config, options...)
-		b.Settle(t, func() error { return call(t.Context(), b) })
+		b.VisitAll(t, func() error { return call(t.Context(), b) })
 		synctest.Wait() // for hedges that are cancelled on their way
 		b.Visits()
 		test(t, b)
@@ -230,7 +230,7 @@ func TestRetryOfGRPCGoesToAnotherBackend(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := lbtest.Start(t, 4, config)
-		b.Settle(t, func() error { return call(t.Context(), b) })
+		b.VisitAll(t, func() error { return call(t.Context(), b) })
 		failAt(b, all...)
 		_ = call(balancer.NewContext(t.Context()), b)
 		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {

@@ -81,7 +81,7 @@ func (c cluster) call(ctx context.Context, method string) error {
 // settle connects to all backends, and then lets those fail.
 func (c cluster) settle(t *testing.T, failing ...int) {
 	t.Helper()
-	c.Settle(t, func() error { return c.call(t.Context(), create) })
+	c.VisitAll(t, func() error { return c.call(t.Context(), create) })
 	for _, i := range failing {
 		c.Servers[i].Default(testserver.Fail(codes.Unavailable))
 	}

@@ -41,7 +41,7 @@ func (d Decoder) Decode(path string, n *Node, m protoreflect.Message) bool {
 		case fd.IsList():
 			d.list(field, e.Value, m.Mutable(fd).List(), fd)
 		default:
-			if v := d.value(field, e.Value, fd, m.NewField(fd)); v.IsValid() {
+			if v := d.decodeValue(field, e.Value, fd, m.NewField(fd)); v.IsValid() {
 				m.Set(fd, v)
 			} else if fd.ContainingOneof() != nil && fd.Message() != nil {
 				m.Mutable(fd) // so that a second member is seen
@@ -95,7 +95,7 @@ func other(m protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect
 func (d Decoder) rival(field string, e Entry, m protoreflect.Message, fd protoreflect.FieldDescriptor) {
 	first := other(m, fd)
 	d.Report.ErrorAt(e.At, field, "stands beside %s: keep one of the two%s", first.JSONName(), d.Rivals[fd.ContainingOneof().Name()])
-	if v := d.value(field, e.Value, fd, m.NewField(fd)); v.IsValid() && fd.Number() < first.Number() {
+	if v := d.decodeValue(field, e.Value, fd, m.NewField(fd)); v.IsValid() && fd.Number() < first.Number() {
 		m.Set(fd, v)
 	}
 }
@@ -106,7 +106,7 @@ func (d Decoder) list(path string, n *Node, to protoreflect.List, fd protoreflec
 		return
 	}
 	for i, value := range n.Items {
-		v := d.value(Item(path, i), value, fd, to.NewElement())
+		v := d.decodeValue(Item(path, i), value, fd, to.NewElement())
 		if !v.IsValid() && fd.Message() != nil {
 			v = to.NewElement()
 		}
@@ -116,9 +116,9 @@ func (d Decoder) list(path string, n *Node, to protoreflect.List, fd protoreflec
 	}
 }
 
-// value returns an invalid value, and has reported why, if n is none of fd's kind. blank is an empty value of
+// decodeValue returns an invalid value, and has reported why, if n is none of fd's kind. blank is an empty value of
 // the kind.
-func (d Decoder) value(field string, n *Node, fd protoreflect.FieldDescriptor, blank protoreflect.Value) protoreflect.Value {
+func (d Decoder) decodeValue(field string, n *Node, fd protoreflect.FieldDescriptor, blank protoreflect.Value) protoreflect.Value {
 	if d.Custom != nil {
 		if v, ok := d.Custom(field, n, fd); ok {
 			return v

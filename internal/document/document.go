@@ -100,8 +100,8 @@ type limit struct {
 	nodes, bytes int
 }
 
-// take counts one more value, and says what is wrong if that is too much.
-func (l *limit) take(depth int, text string) string {
+// countValue counts one more value, and says what is wrong if that is too much.
+func (l *limit) countValue(depth int, text string) string {
 	l.nodes++
 	l.bytes += len(text)
 	switch {

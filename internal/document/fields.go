@@ -94,8 +94,8 @@ func (f *Fields) Require(want string, keys ...string) {
 	}
 }
 
-// value reads a key whose value is of a kind; nil, and an error if it is there, if it is not.
-func (f *Fields) value(key string, kind Kind, want string) *Node {
+// valueOf reads a key whose value is of a kind; nil, and an error if it is there, if it is not.
+func (f *Fields) valueOf(key string, kind Kind, want string) *Node {
 	n := f.Get(key)
 	if n == nil || n.Kind == kind {
 		return n
@@ -113,7 +113,7 @@ func fieldOf[T comparable](f *Fields, key string, to *T, fallback T, kind Kind, 
 		return
 	}
 	*to = fallback
-	n := f.value(key, kind, want)
+	n := f.valueOf(key, kind, want)
 	if n == nil {
 		return
 	}
@@ -212,7 +212,7 @@ func (f *Fields) Object(key string, keys func(*Fields)) {
 
 // Items are the values of a list that is read, with their paths.
 func (f *Fields) Items(key string, read func(path string, n *Node)) {
-	if n := f.value(key, List, "a list"); n != nil {
+	if n := f.valueOf(key, List, "a list"); n != nil {
 		for i, item := range n.Items {
 			read(Item(f.Under(key), i), item)
 		}

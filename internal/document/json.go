@@ -20,7 +20,7 @@ func readJSON(r *Report, data []byte) *Node {
 	}
 	j := jsonReader{report: r, decoder: json.NewDecoder(bytes.NewReader(data)), cursor: cursor{data: data, at: Position{1, 1}}}
 	j.decoder.UseNumber()
-	n := j.value("", 0)
+	n := j.readValue("", 0)
 	if j.stopped {
 		return nil
 	}
@@ -58,20 +58,20 @@ type jsonReader struct {
 	stopped bool
 }
 
-// next reads a token.
-func (j *jsonReader) next() (token json.Token, at Position, raw string) {
+// nextToken reads a token.
+func (j *jsonReader) nextToken() (token json.Token, at Position, raw string) {
 	start := int(j.decoder.InputOffset())
 	for start < len(j.cursor.data) && strings.IndexByte(" \t\r\n,:", j.cursor.data[start]) >= 0 {
 		start++
 	}
 	token, err := j.decoder.Token()
 	if err != nil { // cannot happen in a well-formed text
-		j.stop(j.cursor.at, "is not JSON: "+err.Error())
+		j.stopReading(j.cursor.at, "is not JSON: "+err.Error())
 		return nil, j.cursor.at, ""
 	}
 	at, raw = j.cursor.move(start), string(j.cursor.data[start:j.decoder.InputOffset()])
 	if text, ok := token.(string); ok && isHalf(text, raw) && !j.stopped {
-		j.stop(at, "the text "+Shorten(raw)+` has half a character: \ud800 to \udfff mean one only in pairs`)
+		j.stopReading(at, "the text "+Shorten(raw)+` has half a character: \ud800 to \udfff mean one only in pairs`)
 	}
 	return token, at, raw
 }
@@ -82,13 +82,13 @@ func isHalf(text, raw string) bool {
 	return strings.Count(text, put) > strings.Count(raw, put)+strings.Count(strings.ToLower(raw), `\ufffd`)
 }
 
-func (j *jsonReader) stop(at Position, message string) {
+func (j *jsonReader) stopReading(at Position, message string) {
 	j.report.ErrorAt(at, "", "%s", message)
 	j.stopped = true
 }
 
-func (j *jsonReader) value(path string, depth int) *Node {
-	token, at, raw := j.next()
+func (j *jsonReader) readValue(path string, depth int) *Node {
+	token, at, raw := j.nextToken()
 	n := &Node{At: at, Raw: raw}
 	switch token := token.(type) {
 	case json.Delim:
@@ -105,8 +105,8 @@ func (j *jsonReader) value(path string, depth int) *Node {
 	case nil:
 		n.Kind = Null
 	}
-	if message := j.limit.take(depth, n.Text); message != "" && !j.stopped {
-		j.stop(at, message)
+	if message := j.limit.countValue(depth, n.Text); message != "" && !j.stopped {
+		j.stopReading(at, message)
 	}
 	if n.Kind == List || n.Kind == Object {
 		j.inside(n, path, depth)
@@ -118,20 +118,20 @@ func (j *jsonReader) value(path string, depth int) *Node {
 func (j *jsonReader) inside(n *Node, path string, depth int) {
 	for i := 0; !j.stopped && j.decoder.More(); i++ {
 		if n.Kind == List {
-			n.Items = append(n.Items, j.value(Item(path, i), depth+1))
+			n.Items = append(n.Items, j.readValue(Item(path, i), depth+1))
 		} else {
-			j.entry(n, path, depth)
+			j.addEntry(n, path, depth)
 		}
 	}
 	if !j.stopped {
-		j.next()
+		j.nextToken()
 	}
 }
 
-func (j *jsonReader) entry(n *Node, path string, depth int) {
-	token, at, _ := j.next()
+func (j *jsonReader) addEntry(n *Node, path string, depth int) {
+	token, at, _ := j.nextToken()
 	key, _ := token.(string)
-	value := j.value(Under(path, key), depth+1)
+	value := j.readValue(Under(path, key), depth+1)
 	if first := n.Put(Entry{Key: key, At: at, Value: value}); first != nil && !j.stopped {
 		j.report.twice(at, Under(path, key), first.At)
 	}

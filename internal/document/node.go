@@ -68,15 +68,15 @@ func (n *Node) Put(e Entry) (first *Entry) {
 	return nil
 }
 
-// find follows a field path such as "methodConfig[0].timeout". Where the path leaves the tree, it
+// nodeAt follows a field path such as "methodConfig[0].timeout". Where the path leaves the tree, it
 // returns the last node on it and false.
-func (n *Node) find(field string) (*Node, bool) {
+func (n *Node) nodeAt(field string) (*Node, bool) {
 	for field != "" {
 		step := len(field)
 		if i := strings.IndexAny(field[1:], ".["); i >= 0 {
 			step = i + 1
 		}
-		next := n.step(field[:step])
+		next := n.inside(field[:step])
 		if next == nil {
 			return n, false
 		}
@@ -85,8 +85,8 @@ func (n *Node) find(field string) (*Node, bool) {
 	return n, true
 }
 
-// step is the value under "key" or "[3]", or nil.
-func (n *Node) step(name string) *Node {
+// inside is the value under "key" or "[3]", or nil.
+func (n *Node) inside(name string) *Node {
 	digits, ok := strings.CutPrefix(name, "[")
 	if !ok {
 		return n.Get(name)

@@ -43,15 +43,15 @@ func (r *Report) SetRoot(root *Node) { r.root = root }
 
 // Errorf reports that field has a value that is not right; a nil value is not shown.
 func (r *Report) Errorf(field string, value any, format string, args ...any) {
-	r.add(SeverityError, field, value, format, args...)
+	r.record(SeverityError, field, value, format, args...)
 }
 
 // Warnf reports that field has a value that may surprise; a nil value is not shown.
 func (r *Report) Warnf(field string, value any, format string, args ...any) {
-	r.add(SeverityWarning, field, value, format, args...)
+	r.record(SeverityWarning, field, value, format, args...)
 }
 
-func (r *Report) add(severity Severity, field string, value any, format string, args ...any) {
+func (r *Report) record(severity Severity, field string, value any, format string, args ...any) {
 	if r.Skipped(field) || r.repeats(field) || r.full(severity) {
 		return
 	}
@@ -159,7 +159,7 @@ func (r *Report) Node(field string) *Node {
 	if r.root == nil {
 		return nil
 	}
-	if n, exact := r.root.find(field); exact {
+	if n, exact := r.root.nodeAt(field); exact {
 		return n
 	}
 	return nil
@@ -188,7 +188,7 @@ func (r *Report) Warnings() []Diagnostic { return r.sorted(SeverityWarning) }
 func (r *Report) sorted(severity Severity) []Diagnostic {
 	found := r.found(severity)
 	for i := range found.list {
-		r.place(&found.list[i])
+		r.setPlace(&found.list[i])
 	}
 	found.list = InOrder(found.list)
 	if found.more > 0 {
@@ -216,18 +216,18 @@ func InOrder(list []Diagnostic) []Diagnostic {
 
 // Locate returns a diagnostic with the place of its field, and the value as the document writes it.
 func (r *Report) Locate(d Diagnostic) Diagnostic {
-	r.place(&d)
+	r.setPlace(&d)
 	return d
 }
 
-// place fills in where a diagnostic belongs, and how the document writes the value. A field that is not there
+// setPlace fills in where a diagnostic belongs, and how the document writes the value. A field that is not there
 // is reported where it should stand.
-func (r *Report) place(d *Diagnostic) {
+func (r *Report) setPlace(d *Diagnostic) {
 	d.File = r.file
 	if d.Line > 0 || r.root == nil {
 		return
 	}
-	n, exact := r.root.find(d.Field)
+	n, exact := r.root.nodeAt(d.Field)
 	d.Line, d.Column = n.At.Line, n.At.Column
 	switch {
 	case !exact:

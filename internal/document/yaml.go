@@ -41,7 +41,7 @@ func readYAML(r *Report, data []byte, f Format) *Node {
 		return nil
 	}
 	y := yamlReader{report: r}
-	n := y.value("", first.Content[0], 0)
+	n := y.readValue("", first.Content[0], 0)
 	if y.stopped {
 		return nil
 	}
@@ -83,12 +83,12 @@ type yamlReader struct {
 	stopped bool
 }
 
-func (r *yamlReader) value(path string, y *yaml.Node, depth int) *Node {
+func (r *yamlReader) readValue(path string, y *yaml.Node, depth int) *Node {
 	if y.Kind == yaml.AliasNode {
 		y = y.Alias
 	}
 	n := &Node{At: Position{y.Line, y.Column}, Text: y.Value, Raw: y.Value}
-	if message := r.limit.take(depth, y.Value); message != "" {
+	if message := r.limit.countValue(depth, y.Value); message != "" {
 		if !r.stopped {
 			r.report.ErrorAt(n.At, "", "%s", message)
 		}
@@ -103,12 +103,12 @@ func (r *yamlReader) value(path string, y *yaml.Node, depth int) *Node {
 	case yaml.SequenceNode:
 		n.Kind = List
 		for i := 0; i < len(y.Content) && !r.stopped; i++ {
-			n.Items = append(n.Items, r.value(Item(path, i), y.Content[i], depth+1))
+			n.Items = append(n.Items, r.readValue(Item(path, i), y.Content[i], depth+1))
 		}
 	case yaml.MappingNode:
 		n.Kind = Object
 		for i := 0; i+1 < len(y.Content) && !r.stopped; i += 2 {
-			r.entry(n, path, y.Content[i], y.Content[i+1], depth)
+			r.addEntry(n, path, y.Content[i], y.Content[i+1], depth)
 		}
 	default:
 		scalar(n, y)
@@ -144,7 +144,7 @@ func scalar(n *Node, y *yaml.Node) {
 	}
 }
 
-func (r *yamlReader) entry(n *Node, path string, key, value *yaml.Node, depth int) {
+func (r *yamlReader) addEntry(n *Node, path string, key, value *yaml.Node, depth int) {
 	at := Position{key.Line, key.Column}
 	if key.Kind == yaml.AliasNode {
 		key = key.Alias
@@ -159,7 +159,7 @@ func (r *yamlReader) entry(n *Node, path string, key, value *yaml.Node, depth in
 		return
 	}
 	r.limit.bytes += len(key.Value)
-	e := Entry{Key: key.Value, At: at, Value: r.value(Under(path, key.Value), value, depth+1), merge: tag == "!!merge"}
+	e := Entry{Key: key.Value, At: at, Value: r.readValue(Under(path, key.Value), value, depth+1), merge: tag == "!!merge"}
 	if first := n.Put(e); first != nil && !r.stopped {
 		r.report.twice(at, Under(path, key.Value), first.At)
 	}

@@ -66,7 +66,7 @@ func TestWeightedRoundRobin(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := lbtest.Start(t, 4, weighted)
-				b.Settle(t, func() error { return call(t.Context(), b, 1) })
+				b.VisitAll(t, func() error { return call(t.Context(), b, 1) })
 				test(t, b)
 			})
 		})

@@ -27,7 +27,7 @@ func (a *Answer) Facts() []Fact {
 	if a.Policy == nil {
 		return nil
 	}
-	list := []Fact{{"entry", a.entry()}}
+	list := []Fact{{"entry", a.entryText()}}
 	if mode := a.mode(); mode != "" {
 		list = append(list, Fact{"mode", mode})
 	}
@@ -148,7 +148,7 @@ func (a *Answer) pushback() string {
 	return " and " + decision.PushbackTrailer + ": " + a.Pushback
 }
 
-func (a *Answer) entry() string {
+func (a *Answer) entryText() string {
 	n := a.Policy.Name()
 	switch {
 	case a.Entry == "{}":

@@ -24,8 +24,8 @@ type Ends struct {
 	Close     time.Duration // after so long the connection is closed; 0: never
 }
 
-// stop is when the call is stopped and why; Never if it is not.
-func (e *Ends) stop(limit time.Duration) (at time.Duration, why policy.Reason) {
+// firstStop is when the call is stopped and why; Never if it is not.
+func (e *Ends) firstStop(limit time.Duration) (at time.Duration, why policy.Reason) {
 	at = attempts.Never
 	for _, end := range []struct {
 		at  time.Duration
@@ -43,8 +43,8 @@ var stopped = map[policy.Reason]codes.Code{
 	policy.ReasonDeadlineExceeded: codes.DeadlineExceeded, policy.ReasonCancelled: codes.Canceled, policy.ReasonClosed: codes.Canceled,
 }
 
-// result is how attempt n ends, if the others fail.
-func (e *Ends) result(n int, failed attempts.Result) attempts.Result {
+// resultOf is how attempt n ends, if the others fail.
+func (e *Ends) resultOf(n int, failed attempts.Result) attempts.Result {
 	if e.Succeed > 0 && n >= e.Succeed {
 		return attempts.Result{}
 	}

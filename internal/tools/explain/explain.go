@@ -94,14 +94,14 @@ func Explain(set *decision.Set, level func(method string) string, q Question, dr
 	if timeout := a.Policy.Spec().Timeout; timeout > 0 && (a.Limit == 0 || timeout < a.Limit) {
 		a.Limit = timeout
 	}
-	a.Playback = a.play(a.Limit, drawn)
+	a.Playback = a.playCall(a.Limit, drawn)
 	for i := range a.Events {
 		e := &a.Events[i]
 		if !e.Decision.Retry && !e.Decision.Shadow() && e.Decision.Reason != policy.ReasonDeadlineTooClose {
 			continue
 		}
-		least, ok := a.wait(i, drawn, 0)
-		longest, okToo := a.wait(i, drawn, almostOne)
+		least, ok := a.waitWith(i, drawn, 0)
+		longest, okToo := a.waitWith(i, drawn, almostOne)
 		e.Waits, e.Least, e.Longest = ok && okToo && longest > 0, least, longest
 	}
 	return a
@@ -110,27 +110,27 @@ func Explain(set *decision.Set, level func(method string) string, q Question, dr
 // almostOne is the largest chance.
 const almostOne = 1 - 1.0/(1<<53)
 
-// wait is how long the wait after event i is with another chance. It is played without a deadline or another end, since a
+// waitWith is how long the wait after event i is with another chance. It is played without a deadline or another end, since a
 // longer wait might not fit before that; false if the call then goes another way.
-func (a *Answer) wait(i int, drawn Chances, chance float64) (time.Duration, bool) {
+func (a *Answer) waitWith(i int, drawn Chances, chance float64) (time.Duration, bool) {
 	drawn = slices.Clone(drawn)
 	drawn[min(i, len(drawn)-1)] = chance
 	free := *a
 	free.Cancel, free.Close = 0, 0
-	other := free.play(0, drawn).Events
+	other := free.playCall(0, drawn).Events
 	if i >= len(other) || other[i].Attempt != a.Events[i].Attempt || other[i].Slow != a.Events[i].Slow {
 		return 0, false
 	}
 	return other[i].Decision.Delay, true
 }
 
-// play drives the engine of calls through all attempts; a limit of 0 is none.
-func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
+// playCall drives the engine of calls through all attempts; a limit of 0 is none.
+func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
 	var (
 		call    attempts.Call
 		running = map[int]time.Duration{}   // until when, by their numbers
 		local   = map[int]attempts.Result{} // of attempts that were cancelled
-		failed  = a.failed()
+		failed  = a.failure()
 		now     = func() attempts.Now {
 			n := attempts.Now{At: p.At, Wall: time.Unix(0, 0).Add(p.At), Chance: drawn[min(len(p.Events), len(drawn)-1)]}
 			if a.Down {
@@ -142,8 +142,8 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 			running[n], local[n] = p.At, result(status.New(code, ""), true)
 		}
 	)
-	stop, why := a.stop(limit)
-	for step := call.Start(a.settings(limit), now()); ; {
+	stop, why := a.firstStop(limit)
+	for step := call.Start(a.engineSettings(limit), now()); ; {
 		for _, n := range step.Cancel {
 			cancel(n, codes.Canceled)
 		}
@@ -177,7 +177,7 @@ func (a *Answer) play(limit time.Duration, drawn Chances) (p Playback) {
 			delete(running, n)
 			r, cancelled := local[n]
 			if !cancelled {
-				r = a.result(n, failed)
+				r = a.resultOf(n, failed)
 			}
 			step = call.Ended(n, r, now())
 		case step.Wake < attempts.Never:
@@ -221,7 +221,7 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 	return n, ends
 }
 
-func (a *Answer) settings(limit time.Duration) attempts.Settings {
+func (a *Answer) engineSettings(limit time.Duration) attempts.Settings {
 	s := attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
 		Facts: facts{a.Safe, a.InRetry, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
@@ -242,8 +242,8 @@ func (a *Answer) settings(limit time.Duration) attempts.Settings {
 	return s
 }
 
-// failed is how each attempt ends.
-func (a *Answer) failed() attempts.Result {
+// failure is how each attempt ends.
+func (a *Answer) failure() attempts.Result {
 	if a.Down {
 		r := result(status.New(codes.Unavailable, "no connection"), false)
 		r.Unsent = true

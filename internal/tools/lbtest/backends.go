@@ -108,8 +108,8 @@ func (b *Backends) Visits() []int {
 	return visits
 }
 
-// Settle makes calls until every backend has served one, and forgets their visits.
-func (b *Backends) Settle(tb testing.TB, call func() error) {
+// VisitAll makes calls until every backend has served one, and forgets their visits.
+func (b *Backends) VisitAll(tb testing.TB, call func() error) {
 	tb.Helper()
 	seen := map[int]bool{}
 	for range 1000 {
@@ -156,7 +156,7 @@ func Churn(t *testing.T, config, other string, newContext func(context.Context) 
 		for worker := range 6 {
 			load.Go(func() {
 				for i := range 100 {
-					if b.call(t.Context(), newContext, (worker+i)%3 == 0) == nil {
+					if b.makeCall(t.Context(), newContext, (worker+i)%3 == 0) == nil {
 						good.Add(1)
 					} else {
 						bad.Add(1)
@@ -177,8 +177,8 @@ func Churn(t *testing.T, config, other string, newContext func(context.Context) 
 	})
 }
 
-// call makes up to three attempts, all at once if it hedges.
-func (b *Backends) call(ctx context.Context, newContext func(context.Context) context.Context, hedge bool) error {
+// makeCall makes up to three attempts, all at once if it hedges.
+func (b *Backends) makeCall(ctx context.Context, newContext func(context.Context) context.Context, hedge bool) error {
 	ctx, cancel := context.WithTimeout(newContext(ctx), time.Second)
 	defer cancel()
 	attempt := func() error { return b.Conn.Invoke(ctx, churnMethod, &emptypb.Empty{}, &emptypb.Empty{}) }

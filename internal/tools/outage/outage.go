@@ -69,7 +69,7 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	worlds := make([]*world, 0, len(o.Clients))
 	defer func() {
 		for _, w := range worlds {
-			w.close()
+			w.closeAll()
 		}
 	}()
 	for i := range o.Clients {
@@ -84,7 +84,7 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	var users sync.WaitGroup
 	for i, w := range worlds {
 		records[i] = Record{Scenario: o.Scenario, Calls: make([]Ended, len(o.Calls))}
-		users.Go(func() { o.call(ctx, start, i, w, records[i].Calls) })
+		users.Go(func() { o.makeCalls(ctx, start, i, w, records[i].Calls) })
 	}
 	if err := o.enterPhases(ctx, start, worlds); err != nil {
 		cancel(err)
@@ -93,7 +93,7 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	}
 	users.Wait() // the last calls end after the last phase
 	for i, w := range worlds {
-		w.close() // what has arrived is complete
+		w.closeAll() // what has arrived is complete
 		records[i].Requests = w.requests(start)
 	}
 	return records, nil
@@ -108,7 +108,7 @@ func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*wor
 			o.OnPhase(at, p)
 		}
 		for _, w := range worlds {
-			if err := w.enter(p); err != nil {
+			if err := w.enterPhase(p); err != nil {
 				return err
 			}
 		}
@@ -120,8 +120,8 @@ func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*wor
 	return nil
 }
 
-// call makes the calls of a client's users, and returns when all have ended. Each has its own place in ended.
-func (o *Outage) call(ctx context.Context, start time.Time, client int, w *world, ended []Ended) {
+// makeCalls makes the calls of a client's users, and returns when all have ended. Each has its own place in ended.
+func (o *Outage) makeCalls(ctx context.Context, start time.Time, client int, w *world, ended []Ended) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for i, c := range o.Calls {
@@ -129,7 +129,7 @@ func (o *Outage) call(ctx context.Context, start time.Time, client int, w *world
 		if !sleepUntil(ctx, due) {
 			return
 		}
-		conn := w.users.pick()
+		conn := w.users.pickConn()
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, w.users.call.Deadline)
 			defer cancel()

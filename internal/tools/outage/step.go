@@ -16,14 +16,14 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// enter makes the backends what they are in a phase: running attempts end as they began.
-func (s *service) enter(p *sim.Phase) error {
+// enterPhase makes the backends what they are in a phase: running attempts end as they began.
+func (s *service) enterPhase(p *sim.Phase) error {
 	for i, server := range s.servers {
 		f, workers := s.fault(p, i), s.spec.Workers
 		if f != nil && f.Workers != nil {
 			workers = min(workers, *f.Workers)
 		}
-		if err := errors.Join(s.queues[i].SetWorkers(workers), server.Set("*", s.step(f, i))); err != nil {
+		if err := errors.Join(s.queues[i].SetWorkers(workers), server.Set("*", s.stepOf(f, i))); err != nil {
 			return fmt.Errorf("outage: %s: %w", s.spec.Name, err)
 		}
 	}
@@ -41,9 +41,9 @@ func (s *service) fault(p *sim.Phase, backend int) *sim.Fault {
 	return nil
 }
 
-// step is what a backend does with each request: its work and then the calls to other services, unless something
+// stepOf is what a backend does with each request: its work and then the calls to other services, unless something
 // other than a lack of workers is wrong with it.
-func (s *service) step(f *sim.Fault, backend int) testserver.Step {
+func (s *service) stepOf(f *sim.Fault, backend int) testserver.Step {
 	if f != nil && f.Workers == nil {
 		return faulty(f, uint64(backend), s.queues[backend])
 	}

@@ -50,8 +50,8 @@ type link struct {
 // newWorld starts the services, and connects who calls them.
 func newWorld(ctx context.Context, s *sim.Scenario, c *Client) (*world, error) {
 	w := &world{scenario: s, client: c}
-	if err := w.start(ctx); err != nil {
-		w.close()
+	if err := w.connectUsers(ctx); err != nil {
+		w.closeAll()
 		return nil, err
 	}
 	for _, s := range w.services {
@@ -62,7 +62,7 @@ func newWorld(ctx context.Context, s *sim.Scenario, c *Client) (*world, error) {
 	return w, nil
 }
 
-func (w *world) start(ctx context.Context) error {
+func (w *world) connectUsers(ctx context.Context) error {
 	var err error
 	w.users, err = w.link(ctx, &w.scenario.Fleets[0].Calls[0])
 	for range max(w.client.Processes, 1) {
@@ -77,8 +77,8 @@ func (w *world) start(ctx context.Context) error {
 	return err
 }
 
-// service returns a service by its name. The first who asks starts it, and so those that it calls.
-func (w *world) service(ctx context.Context, name string) (*service, error) {
+// serviceNamed returns a service by its name. The first who asks starts it, and so those that it calls.
+func (w *world) serviceNamed(ctx context.Context, name string) (*service, error) {
 	for _, s := range w.services {
 		if s.spec.Name == name {
 			return s, nil
@@ -107,10 +107,10 @@ func (w *world) service(ctx context.Context, name string) (*service, error) {
 		s.calls = append(s.calls, l)
 	}
 	w.services = append(w.services, s)
-	return s, s.start(options.Server, w.client.Reports)
+	return s, s.startServers(options.Server, w.client.Reports)
 }
 
-func (s *service) start(options []grpc.ServerOption, reports func(*testserver.Queue, int) []grpc.ServerOption) error {
+func (s *service) startServers(options []grpc.ServerOption, reports func(*testserver.Queue, int) []grpc.ServerOption) error {
 	settings := []testserver.QueueOption{testserver.RefuseWith(s.spec.Refuse)}
 	if s.spec.Abandoned == sim.AbandonedDrop {
 		settings = append(settings, testserver.DropAbandoned())
@@ -131,7 +131,7 @@ func (s *service) start(options []grpc.ServerOption, reports func(*testserver.Qu
 
 // link prepares who makes a call, without connections yet.
 func (w *world) link(ctx context.Context, call *sim.Call) (*link, error) {
-	to, err := w.service(ctx, call.Service)
+	to, err := w.serviceNamed(ctx, call.Service)
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +173,8 @@ func (s *service) warmUp(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// pick draws one of the connections, and with that a process.
-func (l *link) pick() *grpc.ClientConn {
+// pickConn draws one of the connections, and with that a process.
+func (l *link) pickConn() *grpc.ClientConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conns[l.random.IntN(len(l.conns))]
@@ -187,13 +187,13 @@ func (l *link) invoke(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, l.call.Deadline)
 		defer cancel()
 	}
-	return l.pick().Invoke(ctx, l.call.Method, &emptypb.Empty{}, &emptypb.Empty{})
+	return l.pickConn().Invoke(ctx, l.call.Method, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
-// enter begins a phase.
-func (w *world) enter(p *sim.Phase) error {
+// enterPhase begins a phase.
+func (w *world) enterPhase(p *sim.Phase) error {
 	for _, s := range w.services {
-		if err := s.enter(p); err != nil {
+		if err := s.enterPhase(p); err != nil {
 			return err
 		}
 	}
@@ -214,12 +214,12 @@ func (w *world) requests(start time.Time) [][]Request {
 	return lists
 }
 
-// close ends who calls before who is called, so that nobody calls what has gone. It may be called again.
-func (w *world) close() {
+// closeAll ends who calls before who is called, so that nobody calls what has gone. It may be called again.
+func (w *world) closeAll() {
 	for _, s := range slices.Backward(w.services) {
 		for _, l := range w.links {
 			if l.to == s {
-				l.close()
+				l.closeConns()
 			}
 		}
 		for _, server := range s.servers {
@@ -228,7 +228,7 @@ func (w *world) close() {
 	}
 }
 
-func (l *link) close() {
+func (l *link) closeConns() {
 	for _, c := range l.conns {
 		_ = c.Close()
 	}

@@ -24,7 +24,7 @@ func TestConnectionsReachAllServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.close()
+		defer w.closeAll()
 		servers := w.services[0].servers
 		firsts := make([]int, len(servers)) // how many first calls of a connection each server got
 		for _, conn := range w.users.conns {
@@ -68,7 +68,7 @@ func TestProcessesAskForTheirOwnOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.close()
+		defer w.closeAll()
 		if want := 3 + len(w.services) - 1; asked != want || len(w.users.conns) != 6 {
 			t.Errorf("%d processes with %d connections of users; want %d with those of the services, and 6", asked, len(w.users.conns), want)
 		}
@@ -95,7 +95,7 @@ func TestServersReport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer w.close()
+			defer w.closeAll()
 			if want := map[bool]int{true: s.Services[0].Backends}[reports]; asked != want {
 				t.Errorf("reports %v: asked %d times; want %d", reports, asked, want)
 			}

@@ -93,7 +93,7 @@ func (p *Plot) lines(section string) [][]string {
 	var rows [][]string
 	for _, s := range p.Series {
 		for i, y := range s.Y {
-			rows = append(rows, []string{section, p.Title, s.Name, p.at(s, i), number(y)})
+			rows = append(rows, []string{section, p.Title, s.Name, p.pointLabel(s, i), number(y)})
 		}
 	}
 	for _, l := range p.Levels {
@@ -102,8 +102,8 @@ func (p *Plot) lines(section string) [][]string {
 	return rows
 }
 
-// at is where the i-th value of s belongs.
-func (p *Plot) at(s Series, i int) string {
+// pointLabel is where the i-th value of s belongs.
+func (p *Plot) pointLabel(s Series, i int) string {
 	if p.Kind == Bars {
 		return p.Labels[i]
 	}

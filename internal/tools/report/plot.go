@@ -24,8 +24,8 @@ const (
 	margin                  = 14 // for the half of a label that stands at the end of an axis
 )
 
-// draw returns the drawing of p as the inside of an svg element, and its size in points.
-func (p *Plot) draw() (inside template.HTML, width, height float64, err error) {
+// drawInside returns the drawing of p as the inside of an svg element, and its size in points.
+func (p *Plot) drawInside() (inside template.HTML, width, height float64, err error) {
 	g := plot.New()
 	p.axes(g)
 	add := map[Kind]func(*plot.Plot) error{Line: p.addLines, Histogram: p.addLines, Bars: p.addBars}[p.Kind]

@@ -29,7 +29,7 @@ var (
 // drawn returns where the bars, the first line and the levels of p lie, and its texts.
 func drawn(t *testing.T, p Plot) (ink map[string][]box, words map[string]box) {
 	t.Helper()
-	svg, _, _, err := p.draw()
+	svg, _, _, err := p.drawInside()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAxisAndLevels(t *testing.T) {
 func TestHistogramEdges(t *testing.T) {
 	t.Parallel()
 	ink, _ := drawn(t, Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4})
-	svg, _, _, err := (&Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4}).draw()
+	svg, _, _, err := (&Plot{Title: "p", Kind: Histogram, Series: []Series{{"s", []float64{0, 1, 4}, []float64{1, 2}}}, YMax: 4}).drawInside()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 
 // svg is the plot with title, legend and labels on a white ground.
 func (p *Plot) svg() (template.HTML, error) {
-	drawn, width, height, err := p.draw()
+	drawn, width, height, err := p.drawInside()
 	if err != nil {
 		return "", err
 	}

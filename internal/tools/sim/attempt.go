@@ -49,7 +49,7 @@ func (a *attempt) handle(kind eventKind, _ uint32) {
 		a.proceed()
 	case answerArrived:
 		if a.call != nil {
-			a.call.ended(a, a.answer)
+			a.call.endAttempt(a, a.answer)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (a *attempt) proceed() {
 	}
 	l := links[a.next]
 	a.below = l.newCall(l.clientOf(a.backend), a, a.call.deadline)
-	a.below.begin()
+	a.below.startCall()
 }
 
 // callBelowEnded goes on after a call of the service below.
@@ -98,11 +98,11 @@ func (a *attempt) callBelowEnded(st *status.Status) {
 func (a *attempt) abandon() {
 	a.call = nil
 	if a.queued && a.backend.service.drops {
-		a.backend.drop()
+		a.backend.dropAbandoned()
 	}
 	if below := a.below; below != nil {
 		a.below = nil
-		below.stop(policy.ReasonCancelled, answerCancelled)
+		below.stopCall(policy.ReasonCancelled, answerCancelled)
 	}
 }
 

@@ -23,8 +23,8 @@ type backend struct {
 	faults  faults
 }
 
-// held is how many requests are in the queue and with the workers.
-func (b *backend) held() int { return b.busy + b.waiting() }
+// inHand is how many requests are in the queue and with the workers.
+func (b *backend) inHand() int { return b.busy + b.waiting() }
 
 func (b *backend) waiting() int { return len(b.queue) - b.dropped }
 
@@ -61,7 +61,7 @@ func (b *backend) arrive(a *attempt) {
 // serve occupies a worker.
 func (b *backend) serve(a *attempt) {
 	b.busy++
-	took := b.service.draw(b.service.spec.Time)
+	took := b.service.drawTime(b.service.spec.Time)
 	if times := b.faults.slower * a.link.work; times != 1 {
 		took = time.Duration(min(float64(took)*times, longest))
 	}
@@ -81,7 +81,7 @@ func (b *backend) workDone(a *attempt) {
 	case a.fails != nil:
 		a.reply(a.fails)
 	case a.slow != nil:
-		b.service.world.after(b.service.draw(a.slow), a, waitDone, 0)
+		b.service.world.after(b.service.drawTime(a.slow), a, waitDone, 0)
 	default:
 		a.proceed()
 	}
@@ -116,9 +116,9 @@ func (b *backend) takeNext() *attempt {
 	return a
 }
 
-// drop takes a request out of the queue whose client has left: at once for the queue's length, and for its memory
+// dropAbandoned takes a request out of the queue whose client has left: at once for the queue's length, and for its memory
 // when most are such requests, since the end of a queue that serves the newest is hardly ever reached.
-func (b *backend) drop() {
+func (b *backend) dropAbandoned() {
 	b.dropped++
 	b.service.counts.dropped++
 	if b.dropped > 64 && b.dropped > len(b.queue)/2 {
@@ -127,17 +127,17 @@ func (b *backend) drop() {
 	}
 }
 
-// pick chooses the backend of the call's next attempt: its connection's next. Where retries go to another backend, it
+// pickBackend chooses the backend of the call's next attempt: its connection's next. Where retries go to another backend, it
 // is the next that the call did not go to.
-func (c *call) pick() *backend {
+func (c *call) pickBackend() *backend {
 	l := c.link
-	first := l.pick(c.client)
+	first := l.nextBackend(c.client)
 	if !l.elsewhere || c.tried.Claim(first) {
 		return first
 	}
 	picks := append(make([]*backend, 0, tried.MaxPicks), first)
 	chosen := c.tried.Search(first, len(l.to.backends), func() (*backend, bool) {
-		next := l.pick(c.client)
+		next := l.nextBackend(c.client)
 		picks = append(picks, next)
 		return next, true
 	})

@@ -133,7 +133,7 @@ func TestBackendDroppedMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.play(t.Context(), nil); err != nil {
+	if err := w.playAll(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	b := w.services[0].backends[0]

@@ -41,7 +41,7 @@ func tooMany(field string, n, most float64, message string) *excess {
 // clients each fleet has, "" for the fleets' own.
 func (s *Scenario) excess(v *Variant, clients string) *excess {
 	b := bounds{Scenario: s, variant: v, fan: map[string]float64{}}
-	return cmp.Or(b.inTime(), b.servers(), b.links(clients), b.load())
+	return cmp.Or(b.inTime(), b.servers(), b.links(clients), b.boundLoad())
 }
 
 type bounds struct {
@@ -101,8 +101,8 @@ func (b *bounds) links(clients string) *excess {
 	return nil
 }
 
-// load bounds calls, and requests that wait.
-func (b *bounds) load() *excess {
+// boundLoad bounds calls, and requests that wait.
+func (b *bounds) boundLoad() *excess {
 	var calls, inFlight, requests float64
 	for i := range b.Fleets {
 		f := &b.Fleets[i]

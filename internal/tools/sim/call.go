@@ -44,7 +44,7 @@ const (
 func (c *call) handle(kind eventKind, number uint32) {
 	switch {
 	case kind == callDeadline && number == c.life:
-		c.stop(policy.ReasonDeadlineExceeded, answerLate)
+		c.stopCall(policy.ReasonDeadlineExceeded, answerLate)
 	case kind == callWake && number == c.timer:
 		c.wakeAt = attempts.Never
 		c.do(c.engine.Wake(c.now()))
@@ -67,13 +67,13 @@ func (l *link) newCall(client int, parent *attempt, before time.Duration) *call 
 	return c
 }
 
-// begin makes the first attempt.
-func (c *call) begin() {
+// startCall makes the first attempt.
+func (c *call) startCall() {
 	l := c.link
 	s := attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
-		Facts: c, Budget: l.budgets.of(c.client), Slots: &l.retriers.slots[c.client],
-		Method: l.method(c.client, c.start),
+		Facts: c, Budget: l.budgets.balanceOf(c.client), Slots: &l.retriers.slots[c.client],
+		Method: l.knownMethod(c.client, c.start),
 	}
 	if c.deadline != attempts.Never {
 		s.Wall = clock(c.deadline)
@@ -100,14 +100,14 @@ func (c *call) do(step attempts.Step) {
 		c.setTimer(step.Wake)
 	}
 	if step.Send != 0 {
-		c.send(step.Send)
+		c.sendAttempt(step.Send)
 	}
 	for _, n := range slices.Clone(step.Cancel) {
 		i := slices.IndexFunc(c.running, func(a *attempt) bool { return a.number == n })
 		c.abandon(c.running[i], answerCancelled)
 	}
 	if step.Over {
-		c.finish()
+		c.finishCall()
 	}
 }
 
@@ -120,17 +120,17 @@ func (c *call) setTimer(at time.Duration) {
 	}
 }
 
-// send makes attempt n.
-func (c *call) send(n int) {
-	a := &attempt{call: c, link: c.link, backend: c.pick(), number: n}
+// sendAttempt makes attempt n.
+func (c *call) sendAttempt(n int) {
+	a := &attempt{call: c, link: c.link, backend: c.pickBackend(), number: n}
 	c.running = append(c.running, a)
 	if delay, lost := c.link.transit(); !lost {
 		c.link.world.after(delay, a, requestArrived, 0)
 	}
 }
 
-// ended reports how an attempt ended.
-func (c *call) ended(a *attempt, ans *answer) {
+// endAttempt reports how an attempt ended.
+func (c *call) endAttempt(a *attempt, ans *answer) {
 	a.call = nil
 	i := slices.Index(c.running, a)
 	c.running = slices.Delete(c.running, i, i+1)
@@ -142,11 +142,11 @@ func (c *call) ended(a *attempt, ans *answer) {
 // abandon ends an attempt that the client turns away from.
 func (c *call) abandon(a *attempt, why *answer) {
 	a.abandon()
-	c.ended(a, why)
+	c.endAttempt(a, why)
 }
 
-// stop ends a call that nobody waits for any more, and its attempts.
-func (c *call) stop(reason policy.Reason, why *answer) {
+// stopCall ends a call that nobody waits for any more, and its attempts.
+func (c *call) stopCall(reason policy.Reason, why *answer) {
 	c.stopped = why
 	running := slices.Clone(c.running)
 	c.do(c.engine.Stop(reason, c.now()))
@@ -155,15 +155,15 @@ func (c *call) stop(reason policy.Reason, why *answer) {
 	}
 }
 
-// finish passes on how the call ended. From here on its memory is another call's.
-func (c *call) finish() {
+// finishCall passes on how the call ended. From here on its memory is another call's.
+func (c *call) finishCall() {
 	l, parent, end := c.link, c.parent, c.engine.End()
 	st := status.Convert(end.Err)
 	if end.Answer == 0 && c.stopped != nil {
 		st = c.stopped.status
 	}
-	l.ended(c, &end, st.Code() == codes.OK)
-	l.world.release(c)
+	l.endCall(c, &end, st.Code() == codes.OK)
+	l.world.reuseCall(c)
 	if parent == nil {
 		return
 	}

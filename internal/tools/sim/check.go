@@ -10,8 +10,8 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// check finds what is wrong between the parts of a scenario, each of which is right by itself.
-func (c *codec) check(s *Scenario) {
+// checkScenario finds what is wrong between the parts of a scenario, each of which is right by itself.
+func (c *codec) checkScenario(s *Scenario) {
 	all := checker{codec: c, scenario: s}
 	for _, part := range []struct {
 		key string
@@ -31,7 +31,7 @@ func (c *codec) check(s *Scenario) {
 		if !all.Written(call.path) { // it stands alone, without a list
 			call.path = call.maker + ".calls"
 		}
-		all.call(call.path, call.from, call.Call)
+		all.checkCall(call.path, call.from, call.Call)
 	}
 	all.variants()
 	if c.ErrorCount() == 0 {
@@ -147,8 +147,8 @@ func (c *checker) service(path, name string) *Service {
 	return nil
 }
 
-// call must lead to a service, by a policy that has something to say of the method.
-func (c *checker) call(path, from string, call *Call) {
+// checkCall must lead to a service, by a policy that has something to say of the method.
+func (c *checker) checkCall(path, from string, call *Call) {
 	c.service(path+".service", call.Service)
 	c.follows(path+".policy", call.Policy, &Variant{}, call)
 	for i := range c.scenario.Variants {

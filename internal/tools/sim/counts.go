@@ -45,7 +45,7 @@ type peak struct {
 	n, max int
 }
 
-func (p *peak) add(at time.Duration) {
+func (p *peak) countArrival(at time.Duration) {
 	if span := at / PeakSpan; span != p.span {
 		p.span, p.n = span, 0
 	}
@@ -96,8 +96,8 @@ func (f *fleetCounts) begun(c *call) {
 	f.world.addTo(f.begunIn, c.start)
 }
 
-// ended notes the end of a call.
-func (f *fleetCounts) ended(c *call, end *attempts.End, ok bool) {
+// countEnd notes the end of a call.
+func (f *fleetCounts) countEnd(c *call, end *attempts.End, ok bool) {
 	w := f.world
 	f.over++
 	if ok {
@@ -119,7 +119,7 @@ func (f *fleetCounts) ended(c *call, end *attempts.End, ok bool) {
 	if ok {
 		f.succeeded++
 		one.succeeded++
-		f.served.add(c.number)
+		f.served.addNumber(c.number)
 	}
 	if i := w.recoveryPart(c.start); i >= 0 {
 		f.recovery[i].calls++
@@ -137,12 +137,12 @@ func (f *fleetCounts) decided(c *call, d decision.Decision) {
 	}
 }
 
-// result is what was counted.
-func (w *world) result(name string) Played {
+// worldResult is what was counted.
+func (w *world) worldResult(name string) Played {
 	p := Played{Name: name, Events: w.handled}
 	calls := 0
 	for _, f := range w.fleets {
-		p.Fleets = append(p.Fleets, f.result())
+		p.Fleets = append(p.Fleets, f.fleetResult())
 		calls += f.counts.counted
 	}
 	for _, s := range w.services {
@@ -157,7 +157,7 @@ func (w *world) result(name string) Played {
 	return p
 }
 
-func (f *fleet) result() FleetResult {
+func (f *fleet) fleetResult() FleetResult {
 	c, w := &f.counts, f.world
 	r := FleetResult{
 		Name: f.spec.Name, Clients: f.clients, Calls: c.counted, Success: part(c.succeeded, c.counted),
@@ -216,7 +216,7 @@ func part(n, of int) float64 {
 // numbers is a set of numbers from 0, a bit for each. The zero value is empty.
 type numbers []uint64
 
-func (s *numbers) add(n int) {
+func (s *numbers) addNumber(n int) {
 	for len(*s) <= n/64 {
 		*s = append(*s, 0)
 	}

@@ -30,8 +30,8 @@ const (
 	ShapeBimodal                  // Slow for a part, and Usual for all others
 )
 
-// draw is one duration.
-func (d *Distribution) draw(chance *rand.Rand) time.Duration {
+// sample is one duration.
+func (d *Distribution) sample(chance *rand.Rand) time.Duration {
 	a, b := float64(d.A), float64(d.B)
 	switch d.Shape {
 	case ShapeUniform:
@@ -41,12 +41,12 @@ func (d *Distribution) draw(chance *rand.Rand) time.Duration {
 	case ShapeNormal:
 		a += chance.NormFloat64() * b
 	case ShapeLogNormal:
-		a *= math.Exp(chance.NormFloat64() * d.spread())
+		a *= math.Exp(chance.NormFloat64() * d.logDeviation())
 	case ShapeBimodal:
 		if chance.Float64() < d.Part {
-			return d.Slow.draw(chance)
+			return d.Slow.sample(chance)
 		}
-		return d.Usual.draw(chance)
+		return d.Usual.sample(chance)
 	case ShapeFixed:
 		return d.A
 	}
@@ -59,8 +59,10 @@ const longest = float64(24 * 365 * time.Hour)
 // quantile99 is how many deviations 99 % of a normal distribution do not exceed.
 const quantile99 = 2.3263478740408408
 
-// spread is the deviation of the logarithm.
-func (d *Distribution) spread() float64 { return math.Log(float64(d.B)/float64(d.A)) / quantile99 }
+// logDeviation is the deviation of the logarithm.
+func (d *Distribution) logDeviation() float64 {
+	return math.Log(float64(d.B)/float64(d.A)) / quantile99
+}
 
 // Mean is the average, that of a [ShapeNormal] without the part that is cut off.
 func (d *Distribution) Mean() time.Duration {
@@ -68,7 +70,7 @@ func (d *Distribution) Mean() time.Duration {
 	case ShapeUniform:
 		return (d.A + d.B) / 2
 	case ShapeLogNormal:
-		s := d.spread()
+		s := d.logDeviation()
 		return time.Duration(min(float64(d.A)*math.Exp(s*s/2), longest))
 	case ShapeBimodal:
 		return time.Duration(d.Part*float64(d.Slow.Mean()) + (1-d.Part)*float64(d.Usual.Mean()))

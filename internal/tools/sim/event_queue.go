@@ -45,8 +45,8 @@ func (q *eventQueue) after(delay time.Duration, h handler, kind eventKind, numbe
 	q.push(event{at, q.scheduled, h, kind, number})
 }
 
-// next handles the next event. It reports false if there is none.
-func (q *eventQueue) next() bool {
+// handleNext handles the next event. It reports false if there is none.
+func (q *eventQueue) handleNext() bool {
 	if len(q.events) == 0 {
 		return false
 	}

@@ -23,7 +23,7 @@ func TestEventQueueEndOfTime(t *testing.T) {
 	t.Parallel()
 	q := eventQueue{now: math.MaxInt64 - 1}
 	q.after(time.Duration(longest), new(recorder), 0, 0)
-	if q.next(); q.now != math.MaxInt64 {
+	if q.handleNext(); q.now != math.MaxInt64 {
 		t.Errorf("now %d; want the end of time", q.now)
 	}
 }
@@ -39,7 +39,7 @@ func TestEventQueueOrder(t *testing.T) {
 		for i, delay := range delays {
 			q.after(time.Duration(delay), &r, 0, uint32(i))
 		}
-		for q.next() {
+		for q.handleNext() {
 		}
 		want := make([]uint32, len(delays))
 		for i := range want {
@@ -70,10 +70,10 @@ func TestDeadlines(t *testing.T) {
 	for i, limit := range limits {
 		c := l.newCall(0, nil, limit)
 		calls[i] = c.ref()
-		c.begin()
+		c.startCall()
 	}
-	calls[3].call.stop(policy.ReasonCancelled, answerCancelled)
-	for w.next() {
+	calls[3].call.stopCall(policy.ReasonCancelled, answerCancelled)
+	for w.handleNext() {
 		for i, c := range calls {
 			want := w.now >= limits[i] || i == 3
 			if late := w.now > limits[i]; c.over() != want && (late || c.over()) {
@@ -116,7 +116,7 @@ func TestDistributionMoments(t *testing.T) {
 		list := make([]time.Duration, n)
 		var sum float64
 		for i := range list {
-			list[i] = row.d.draw(random)
+			list[i] = row.d.sample(random)
 			sum += float64(list[i])
 		}
 		slices.Sort(list)
@@ -134,10 +134,10 @@ func TestDistributionBounds(t *testing.T) {
 	t.Parallel()
 	random := random(1, 2)
 	for range 10_000 {
-		if d := (&Distribution{Shape: ShapeNormal, A: 1, B: time.Hour}).draw(random); d < 0 {
+		if d := (&Distribution{Shape: ShapeNormal, A: 1, B: time.Hour}).sample(random); d < 0 {
 			t.Fatalf("normal: %v", d)
 		}
-		if d := (&Distribution{Shape: ShapeLogNormal, A: 1, B: time.Hour}).draw(random); d < 0 || float64(d) > longest {
+		if d := (&Distribution{Shape: ShapeLogNormal, A: 1, B: time.Hour}).sample(random); d < 0 || float64(d) > longest {
 			t.Fatalf("lognormal: %v", d)
 		}
 	}

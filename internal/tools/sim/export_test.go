@@ -26,7 +26,7 @@ func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []
 	}
 	took = make([]time.Duration, len(begins))
 	w.enterPhase()
-	for seen := 0; w.next(); {
+	for seen := 0; w.handleNext(); {
 		for ; seen < w.services[0].counts.requests; seen++ {
 			requests = append(requests, w.now)
 		}
@@ -60,7 +60,7 @@ type tracer struct {
 func (tr *tracer) handle(eventKind, uint32) {
 	c := tr.link.newCall(0, nil, attempts.Never)
 	tr.calls = append(tr.calls, c.ref())
-	c.begin()
+	c.startCall()
 }
 
 // least is a source of chance that is always 0.

@@ -38,10 +38,10 @@ const (
 func (f *fleet) handle(kind eventKind, number uint32) {
 	switch {
 	case kind == callOfAny && number == f.world.phase:
-		f.call(f.anyClient())
+		f.callFrom(f.anyClient())
 		f.scheduleCall()
 	case kind == callOfOne && f.world.now < f.world.until:
-		f.call(int(number))
+		f.callFrom(int(number))
 	}
 }
 
@@ -67,14 +67,14 @@ func (f *fleet) anyLink() *link {
 	return f.links[last]
 }
 
-func (f *fleet) call(client int) {
+func (f *fleet) callFrom(client int) {
 	c := f.anyLink().newCall(client, nil, attempts.Never)
 	f.counts.begun(c)
-	c.begin()
+	c.startCall()
 }
 
-// enter begins a phase. The exponential distribution has no memory, so its calls may be drawn anew.
-func (f *fleet) enter(p *Phase) {
+// enterPhase begins a phase. The exponential distribution has no memory, so its calls may be drawn anew.
+func (f *fleet) enterPhase(p *Phase) {
 	f.rate, f.slope, f.entered = f.spec.Rate*p.Load, 0, f.world.now
 	if p.LoadTo != nil {
 		f.slope = (f.spec.Rate**p.LoadTo - f.rate) / p.Length.Seconds()
@@ -88,15 +88,15 @@ func (f *fleet) scheduleCall() {
 		return
 	}
 	w := f.world
-	wait := time.Duration(min(f.wait()*float64(time.Second), longest))
+	wait := time.Duration(min(f.untilNextCall()*float64(time.Second), longest))
 	if w.now+wait < w.phaseEnd {
 		w.after(wait, f, callOfAny, w.phase)
 	}
 }
 
-// wait is how long the next call takes to come, in seconds: until the rate adds up to what is drawn. That never happens if the
+// untilNextCall is how long the next call takes to come, in seconds: until the rate adds up to what is drawn. That never happens if the
 // rate falls to 0 before.
-func (f *fleet) wait() float64 {
+func (f *fleet) untilNextCall() float64 {
 	sum := f.arrivals.ExpFloat64()
 	if f.slope == 0 {
 		return sum / f.rate
@@ -109,8 +109,8 @@ func (f *fleet) wait() float64 {
 	return 2 * sum / (rate + math.Sqrt(square))
 }
 
-// start lets the clients of a fleet that thinks begin, as if they had been calling for long.
-func (f *fleet) start() {
+// startThinking lets the clients of a fleet that thinks begin, as if they had been calling for long.
+func (f *fleet) startThinking() {
 	if f.spec.Think == nil {
 		return
 	}
@@ -120,15 +120,15 @@ func (f *fleet) start() {
 	}
 }
 
-// ended notes the end of a call. A client that thinks calls again.
-func (l *link) ended(c *call, end *attempts.End, ok bool) {
+// endCall notes the end of a call. A client that thinks calls again.
+func (l *link) endCall(c *call, end *attempts.End, ok bool) {
 	f := l.fleet
 	if f == nil {
 		return
 	}
-	f.counts.ended(c, end, ok)
+	f.counts.countEnd(c, end, ok)
 	if f.spec.Think != nil {
-		f.world.after(f.spec.Think.draw(f.arrivals), f, callOfOne, uint32(c.client))
+		f.world.after(f.spec.Think.sample(f.arrivals), f, callOfOne, uint32(c.client))
 	}
 }
 

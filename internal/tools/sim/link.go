@@ -50,8 +50,8 @@ func (c *Call) maxAttempts(set *decision.Set) int {
 	return set.Config().MaxAttemptsLimit
 }
 
-// pick is what round_robin names next: each connection goes round, from anywhere.
-func (l *link) pick(client int) *backend {
+// nextBackend is what round_robin names next: each connection goes round, from anywhere.
+func (l *link) nextBackend(client int) *backend {
 	n := l.spec.connections()
 	i := client * n
 	if n > 1 {
@@ -72,7 +72,7 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 	if l.spec.Delay == nil {
 		return 0, false
 	}
-	return l.spec.Delay.draw(l.network), false
+	return l.spec.Delay.sample(l.network), false
 }
 
 // setPolicy looks up what the calls follow, and what pays for them, as a Retrier does.
@@ -89,16 +89,16 @@ func (l *link) setPolicy(r *retriers, method string) error {
 			return err
 		}
 	}
-	l.known, l.methods = make([]methods.Known, l.processes()), r.method(l.to.spec.Name, method)
-	budgets, err := r.budget(l.policy, l.to.spec.Name, method)
+	l.known, l.methods = make([]methods.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
+	budgets, err := r.budgetsFor(l.policy, l.to.spec.Name, method)
 	l.budgets = budgets
 	return err
 }
 
 func (l *link) processes() int { return len(l.retriers.slots) }
 
-// method is what a process knows of the method that it calls; nil if it learns nothing.
-func (l *link) method(client int, now time.Duration) attempts.Method {
+// knownMethod is what a process knows of the method that it calls; nil if it learns nothing.
+func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 	if l.blind {
 		return nil
 	}
@@ -152,8 +152,8 @@ func (s *slots) Enter() bool {
 // Leave implements [attempts.Slots].
 func (s *slots) Leave() { s.taken-- }
 
-// method is what the processes know of a method of a service.
-func (r *retriers) method(target, name string) []methods.Method {
+// methodsOf is what the processes know of a method of a service.
+func (r *retriers) methodsOf(target, name string) []methods.Method {
 	key := methods.Key{Target: target, Method: name}
 	if r.methods[key] == nil {
 		r.methods[key] = make([]methods.Method, len(r.slots))
@@ -165,8 +165,8 @@ func (r *retriers) method(target, name string) []methods.Method {
 // scope reaches.
 type budgetKey struct{ name, target, service string }
 
-// budget finds what pays for the calls of a method of a service by a policy.
-func (r *retriers) budget(p *decision.Policy, target, method string) (*budgets, error) {
+// budgetsFor finds what pays for the calls of a method of a service by a policy.
+func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budgets, error) {
 	name := p.Budget()
 	if r.set == nil || name == policy.NoBudget || p.MaxAttempts() < 2 && r.set.Config().Throttling == nil {
 		return &budgets{unlimited: true}, nil
@@ -204,7 +204,7 @@ type budgets struct {
 	list      []balance.Budget
 }
 
-func (b *budgets) of(client int) balance.Budget {
+func (b *budgets) balanceOf(client int) balance.Budget {
 	if b.unlimited {
 		return balance.Unlimited
 	}

@@ -56,7 +56,7 @@ func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*S
 	c := codec{Report: report, read: read}
 	document.ReadFields(report, "", root, func(f *document.Fields) { c.scenario(&s, f) })
 	if report.ErrorCount() == 0 {
-		c.check(&s)
+		c.checkScenario(&s)
 	}
 	if len(c.failed) > 0 {
 		return nil, c.failed[0]

@@ -45,7 +45,7 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	err := o.each(len(variants), func(i int, progress func(float64)) (err error) {
 		v := variants[i]
 		v.Clients = cmp.Or(o.Clients, v.Clients)
-		r.Runs[i], err = s.run(ctx, &v, r.Seed, progress)
+		r.Runs[i], err = s.runVariant(ctx, &v, r.Seed, progress)
 		return err
 	})
 	if err != nil {
@@ -63,17 +63,17 @@ func (s *Scenario) withDefaults() *Scenario {
 	return &c
 }
 
-// run plays one variant.
-func (s *Scenario) run(ctx context.Context, v *Variant, seed uint64, progress func(done float64)) (Played, error) {
+// runVariant plays one variant.
+func (s *Scenario) runVariant(ctx context.Context, v *Variant, seed uint64, progress func(done float64)) (Played, error) {
 	w, err := newWorld(s, v, seed)
 	if err != nil {
 		return Played{}, err
 	}
 	start := time.Now()
-	if err := w.play(ctx, progress); err != nil {
+	if err := w.playAll(ctx, progress); err != nil {
 		return Played{}, err
 	}
-	p := w.result(v.Name)
+	p := w.worldResult(v.Name)
 	p.Took = time.Since(start)
 	return p, nil
 }

@@ -172,7 +172,7 @@ func TestNumbers(t *testing.T) {
 		for i := range sets {
 			models[i] = map[int]bool{}
 			for _, n := range rapid.SliceOf(rapid.IntRange(0, 500)).Draw(t, "numbers") {
-				sets[i].add(n)
+				sets[i].addNumber(n)
 				models[i][n] = true
 			}
 		}

@@ -39,7 +39,7 @@ type faults struct {
 	workers  int
 }
 
-func (s *service) draw(d *Distribution) time.Duration { return d.draw(s.random) }
+func (s *service) drawTime(d *Distribution) time.Duration { return d.sample(s.random) }
 
 // countRequest notes that a request has arrived.
 func (s *service) countRequest(a *attempt) {
@@ -48,29 +48,29 @@ func (s *service) countRequest(a *attempt) {
 	w.addTo(c.arrivals, w.now)
 	if w.now >= w.from {
 		c.counted++
-		c.peak.add(w.now - w.from)
+		c.peak.countArrival(w.now - w.from)
 	}
 	if a.number > 1 {
 		c.extra++
 	}
 }
 
-// enter makes the backends what they are in a phase.
-func (s *service) enter(p *Phase) {
+// enterPhase makes the backends what they are in a phase.
+func (s *service) enterPhase(p *Phase) {
 	for _, b := range s.backends {
 		b.faults = faults{slower: 1, workers: s.spec.Workers}
 		for i := range p.Faults {
 			f := &p.Faults[i]
 			if f.Service == s.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, b.index)) {
-				b.faults.add(f)
+				b.faults.addFault(f)
 			}
 		}
 		b.fillWorkers()
 	}
 }
 
-// add adds a fault to what is wrong already.
-func (f *faults) add(spec *Fault) {
+// addFault adds a fault to what is wrong already.
+func (f *faults) addFault(spec *Fault) {
 	failure := newAnswer(status.New(spec.Code, "fault"), pushback(spec.Pushback))
 	f.hangs = f.hangs || spec.Hang
 	if spec.Down {
@@ -113,11 +113,11 @@ func (s *service) capacity() float64 {
 	return sum / s.spec.Time.Mean().Seconds()
 }
 
-// held is how many requests are in the queues and with the workers.
-func (s *service) held() int {
+// inHand is how many requests are in the queues and with the workers.
+func (s *service) inHand() int {
 	n := 0
 	for _, b := range s.backends {
-		n += b.held()
+		n += b.inHand()
 	}
 	return n
 }

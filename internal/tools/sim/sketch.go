@@ -36,7 +36,7 @@ func (k Sketch) Scenario() (*Scenario, error) {
 	case k.Rate >= capacity:
 		return nil, fmt.Errorf("%v calls per second: must be less than the %.4g that %d workers serve, who take %v for each", k.Rate, capacity, k.Workers, k.Latency)
 	}
-	method, err := k.method()
+	method, err := k.pickMethod()
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func (k Sketch) Scenario() (*Scenario, error) {
 	return s, nil
 }
 
-// method is the one that is called: a name of the policy's first entry with retries, which lets its methods be retried.
-func (k Sketch) method() (string, error) {
+// pickMethod is the one that is called: a name of the policy's first entry with retries, which lets its methods be retried.
+func (k Sketch) pickMethod() (string, error) {
 	if k.Method != "" {
 		return k.Method, nil
 	}

@@ -65,7 +65,7 @@ func (s *Scenario) Stability(ctx context.Context, o Options) (*Stability, error)
 	}
 	err := o.each(len(s.Variants), func(i int, progress func(float64)) (err error) {
 		w := sweep{scenario: s, variant: s.Variants[i], options: o, seeds: r.Seeds, progress: progress}
-		r.Variants[i], err = w.run(ctx)
+		r.Variants[i], err = w.findLimits(ctx)
 		progress(1)
 		return err
 	})
@@ -134,8 +134,8 @@ func (s *Scenario) rate() float64 {
 	return sum
 }
 
-// at is the scenario with another load before and after its trouble; without the trouble, all the time.
-func (s *Scenario) at(load float64, trouble bool, v Variant) *Scenario {
+// withLoad is the scenario with another load before and after its trouble; without the trouble, all the time.
+func (s *Scenario) withLoad(load float64, trouble bool, v Variant) *Scenario {
 	c := *s
 	c.Variants = []Variant{v}
 	c.Phases = slices.Clone(s.Phases)
@@ -157,18 +157,18 @@ type sweep struct {
 	played   int
 }
 
-// run finds the limits. That of the recovery is the lowest load that fails: all tenths below it are played. Beyond what is served
+// findLimits finds the limits. That of the recovery is the lowest load that fails: all tenths below it are played. Beyond what is served
 // there is nothing to recover to.
-func (w *sweep) run(ctx context.Context) (VariantStability, error) {
+func (w *sweep) findLimits(ctx context.Context) (VariantStability, error) {
 	r := VariantStability{Name: w.variant.Name}
-	last, first, err := w.limit(ctx, 0, highest+1, false)
+	last, first, err := w.findLimit(ctx, 0, highest+1, false)
 	if err != nil {
 		return r, err
 	}
 	r.Serves = newLimit(last, first)
 	last = 0
 	for step := coarse; step < first; step += coarse {
-		took, err := w.play(ctx, step, true)
+		took, err := w.playLoad(ctx, step, true)
 		if err != nil {
 			return r, err
 		}
@@ -179,7 +179,7 @@ func (w *sweep) run(ctx context.Context) (VariantStability, error) {
 		}
 		last = step
 	}
-	last, first, err = w.limit(ctx, last, first, true)
+	last, first, err = w.findLimit(ctx, last, first, true)
 	r.Recovers = newLimit(last, first)
 	return r, err
 }
@@ -192,11 +192,11 @@ func newLimit(holds, fails int) Limit {
 	return l
 }
 
-// limit finds where between two steps it begins to fail.
-func (w *sweep) limit(ctx context.Context, holds, fails int, trouble bool) (last, first int, err error) {
+// findLimit finds where between two steps it begins to fail.
+func (w *sweep) findLimit(ctx context.Context, holds, fails int, trouble bool) (last, first int, err error) {
 	for fails-holds > 1 {
 		middle := (holds + fails) / 2
-		took, err := w.play(ctx, middle, trouble)
+		took, err := w.playLoad(ctx, middle, trouble)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -209,10 +209,10 @@ func (w *sweep) limit(ctx context.Context, holds, fails int, trouble bool) (last
 	return holds, fails, nil
 }
 
-// play plays a load with each seed: how long the slowest fleet took, the middle one of the seeds, or never with one of them.
-func (w *sweep) play(ctx context.Context, step int, trouble bool) (Recovered, error) {
+// playLoad plays a load with each seed: how long the slowest fleet took, the middle one of the seeds, or never with one of them.
+func (w *sweep) playLoad(ctx context.Context, step int, trouble bool) (Recovered, error) {
 	perSecond, _ := w.scenario.bottleneck()
-	s := w.scenario.at(float64(step)/steps*perSecond/w.scenario.rate(), trouble, w.variant)
+	s := w.scenario.withLoad(float64(step)/steps*perSecond/w.scenario.rate(), trouble, w.variant)
 	list := make([]time.Duration, 0, len(w.seeds))
 	for _, seed := range w.seeds {
 		r, err := s.Run(ctx, Options{Seed: seed, Clients: w.options.Clients, Parallel: 1})

@@ -92,7 +92,7 @@ func (s *Study) experiment(ctx context.Context, f *Finding) {
 			c := &contender{row: &r, backoff: s.backoff(f.Kind)}
 			r.after(r.delay(), c, readArrived, 0)
 		}
-		for r.next() {
+		for r.handleNext() {
 		}
 		f.Calls += float64(r.writes) / float64(s.Repeats)
 		f.Seconds += r.now.Seconds() / float64(s.Repeats)
@@ -109,7 +109,7 @@ type row struct {
 	writes  int
 }
 
-func (r *row) delay() time.Duration { return r.network.draw(r.random) }
+func (r *row) delay() time.Duration { return r.network.sample(r.random) }
 
 // contender is one client.
 type contender struct {
@@ -147,14 +147,14 @@ func (c *contender) handle(kind eventKind, _ uint32) {
 	case writeAnswered:
 		if !c.won {
 			c.failures++
-			r.after(c.wait()+r.delay(), c, readArrived, 0)
+			r.after(c.nextWait()+r.delay(), c, readArrived, 0)
 		}
 	}
 }
 
-// wait is how long the contender waits after a failure. The published simulator counts failures from one before it
+// nextWait is how long the contender waits after a failure. The published simulator counts failures from one before it
 // raises to the power, so its first wait is twice the base; so is this one.
-func (c *contender) wait() time.Duration {
+func (c *contender) nextWait() time.Duration {
 	if c.backoff == nil {
 		return 0
 	}

@@ -44,16 +44,16 @@ func (w *world) handle(kind eventKind, _ uint32) {
 	w.fillBucket()
 }
 
-// play lets everything happen. The calls that run at the end of the last phase are waited for.
-func (w *world) play(ctx context.Context, progress func(done float64)) error {
+// playAll lets everything happen. The calls that run at the end of the last phase are waited for.
+func (w *world) playAll(ctx context.Context, progress func(done float64)) error {
 	w.enterPhase()
 	if w.buckets() > 0 {
 		w.after(w.scenario.Bucket, w, bucketEnds, 0)
 	}
 	for _, f := range w.fleets {
-		f.start()
+		f.startThinking()
 	}
-	for w.next() {
+	for w.handleNext() {
 		if w.handled%(1<<16) != 0 {
 			continue
 		}
@@ -74,10 +74,10 @@ func (w *world) enterPhase() {
 	p := &w.scenario.Phases[w.phase-1]
 	w.phaseEnd = w.now + p.Length
 	for _, s := range w.services {
-		s.enter(p)
+		s.enterPhase(p)
 	}
 	for _, f := range w.fleets {
-		f.enter(p)
+		f.enterPhase(p)
 	}
 	w.after(p.Length, w, phaseEnds, 0)
 }
@@ -88,7 +88,7 @@ func (w *world) buckets() int { return int(w.until / w.scenario.Bucket) }
 // fillBucket completes a bucket.
 func (w *world) fillBucket() {
 	for _, s := range w.services {
-		s.counts.held[w.filled] = s.held()
+		s.counts.held[w.filled] = s.inHand()
 		s.counts.capacity[w.filled] = s.capacity()
 	}
 	w.filled++
@@ -123,8 +123,8 @@ func (w *world) freeCall() *call {
 	return c
 }
 
-// release takes back the memory of a call that has ended. What was scheduled for that call is stale.
-func (w *world) release(c *call) {
+// reuseCall takes back the memory of a call that has ended. What was scheduled for that call is stale.
+func (w *world) reuseCall(c *call) {
 	c.life++
 	c.timer++
 	c.parent = nil
