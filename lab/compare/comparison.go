@@ -4,23 +4,21 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"slices"
-	"time"
-)
+	"sync"
 
-const (
-	never  = time.Hour       // for what is not to happen while it is compared
-	atOnce = time.Nanosecond // for what is to cost code and no waiting
+	"github.com/stagger-go/stagger/lab/peers"
 )
 
 // comparison measures what the same operation costs several clients.
 type comparison struct {
 	name, what string
-	plan       plan
-	clients    []client
-	base       string // the client that the others are measured by
-	goroutines []int  // that make calls at a time, by turns
-	stub       bool   // nothing but the answer stands behind an interceptor
+	plan       peers.Plan
+	clients    []client // the first is what the others are measured by
+	goroutines []int    // that make calls at a time, by turns; nil: one
+	stub       bool     // nothing but the answer stands behind an interceptor
 	answer     answer
 	attempts   int64       // that each operation takes, or nothing is compared
 	stream     *streamKind // nil: unary calls
@@ -28,93 +26,158 @@ type comparison struct {
 
 // comparisons are all that measure time.
 func comparisons() []comparison {
-	return slices.Concat(retryComparisons(), metricsComparisons(), streamComparisons(), hedgeComparisons())
-}
-
-var alone, crowds = []int{1}, []int{1, 2, 4, 8}
-
-func retryComparisons() []comparison {
-	p, interceptors := plan{backoff: atOnce}, []client{ecosystem, retrying, budgeted, broken, unlimited, stagger}
-	return []comparison{{
-		name: "success, stub", what: "a call that succeeds at once, through the interceptor alone",
-		plan: p, clients: interceptors, base: ecosystem.name,
-		goroutines: crowds, stub: true, answer: succeed, attempts: 1,
-	}, {
-		name: "success", what: "a call that succeeds at once, over gRPC in memory",
-		plan: p, clients: retryingClients(), base: bare.name,
-		goroutines: crowds, answer: succeed, attempts: 1,
-	}, {
-		name: "one failure, stub", what: "a call whose first attempt fails, through the interceptor alone",
-		plan: p, clients: interceptors, base: ecosystem.name,
-		goroutines: alone, stub: true, answer: failOdd, attempts: 2,
-	}, {
-		name: "one failure", what: "a call whose first attempt fails, over gRPC in memory",
-		plan: p, clients: retryingClients()[1:], base: builtIn.name,
-		goroutines: alone, answer: failOdd, attempts: 2,
-	}}
-}
-
-func metricsComparisons() []comparison {
-	p := plan{backoff: atOnce}
-	return []comparison{{
-		name: "success, metrics", what: "a call that succeeds at once, over gRPC in memory",
-		plan: p, clients: []client{bare, bareMetrics, stagger, ourMetrics, allMetrics}, base: bare.name,
-		goroutines: alone, answer: succeed, attempts: 1,
-	}, {
-		name: "one failure, metrics", what: "a call whose first attempt fails, over gRPC in memory",
-		plan: p, clients: []client{builtIn, builtInMetrics, stagger, ourMetrics, allMetrics}, base: builtIn.name,
-		goroutines: alone, answer: failOdd, attempts: 2,
-	}}
-}
-
-func streamComparisons() (all []comparison) {
-	for _, s := range []struct {
-		name, what string
-		kind       *streamKind
-	}{
-		{"server stream", "a server streams 1000 messages of 100 bytes", &serverStream},
-		{"client stream", "a client streams 1000 messages of 100 bytes, and commits at the end", &clientStream},
-		{"bidirectional stream", "1000 messages of 100 bytes go to and fro, one at a time", &bidiStream},
-	} {
-		all = append(all, comparison{
-			name: s.name, what: s.what + ", over gRPC in memory",
-			plan: plan{backoff: atOnce}, clients: retryingClients(), base: bare.name,
-			goroutines: alone, answer: succeed, attempts: 1, stream: s.kind,
-		})
+	timeouts, hedging, hedgeAtOnce := eager, peers.Plan{Initial: never}, peers.Plan{Initial: atOnce}
+	timeouts.AttemptTimeout = never
+	crowds, interceptors := []int{1, 4, 16}, []client{ecosystem, failsafes, budgeted, unlimited, stagger}
+	retrying := []client{builtIn, throttled, ecosystem, failsafes, budgeted, unlimited, stagger}
+	const alone, inMemory = ", through the interceptor alone", ", over gRPC in memory"
+	const success, failure = "Calls that succeed at once", "Calls whose first attempt fails"
+	const timed, hedged, fired = "Calls with an attempt timeout that is not reached", "Calls that are answered before their hedge is due", "Calls whose first attempt hangs until their hedge has answered"
+	const many = " of 100 bytes" + inMemory
+	first := func(list []client, base client) []client { return append([]client{base}, list...) }
+	return []comparison{
+		{name: "success, stub", what: success + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: succeed, attempts: 1},
+		{name: "success", what: success + inMemory, plan: eager, clients: first(retrying, bare), goroutines: crowds, answer: succeed, attempts: 1},
+		{name: "one failure, stub", what: failure + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: failOdd, attempts: 2},
+		{name: "one failure", what: failure + inMemory, plan: eager, clients: retrying, answer: failOdd, attempts: 2},
+		{name: "timeout, stub", what: timed + alone, plan: timeouts, clients: []client{ecosystem, failsafes, stagger}, stub: true, answer: succeed, attempts: 1},
+		{name: "timeout", what: timed + inMemory, plan: timeouts, clients: []client{bare, ecosystem, failsafes, stagger}, answer: succeed, attempts: 1},
+		{name: "hedge, stub", what: hedged + alone, plan: hedging, clients: []client{hedges, ourHedges, ourTail}, stub: true, answer: succeed, attempts: 1},
+		{name: "hedge", what: hedged + inMemory, plan: hedging, clients: []client{bare, hedges, ourHedges, ourTail}, answer: succeed, attempts: 1},
+		{name: "hedge sent, stub", what: fired + alone, plan: hedgeAtOnce, clients: []client{hedges, ourHedges}, stub: true, answer: hangOdd, attempts: 2},
+		{name: "hedge sent", what: fired + inMemory, plan: hedgeAtOnce, clients: []client{hedges, ourHedges}, answer: hangOdd, attempts: 2},
+		{name: "success, metrics", what: success + inMemory, plan: eager, clients: []client{bare, bareMetrics, stagger, ourMetrics}, answer: succeed, attempts: 1},
+		{name: "one failure, metrics", what: failure + inMemory, plan: eager, clients: []client{builtIn, builtInMetrics, stagger, ourMetrics}, answer: failOdd, attempts: 2},
+		{name: "server stream", what: "Servers stream 1000 messages" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger}, answer: succeed, attempts: 1, stream: &serverStream},
+		{name: "client stream", what: "Clients stream 1000 messages" + many + ", and all are kept for replay until the end", plan: eager, clients: []client{bare, builtIn, unlimited, stagger}, answer: succeed, attempts: 1, stream: &clientStream},
+		{name: "many methods", what: success + alone, plan: eager, clients: []client{manyMethods(1, 1), manyMethods(1000, 1000), manyMethods(10_000, 1), manyMethods(10_000, 10_000)}, stub: true, answer: succeed, attempts: 1},
+		{name: "many targets", what: success + alone, plan: eager, clients: []client{manyTargets(1), manyTargets(1000)}, stub: true, answer: succeed, attempts: 1},
 	}
-	return all
 }
 
-func hedgeComparisons() []comparison {
-	const quick, slow = "a call that is answered before the hedge is due", "one of two attempts hangs until it is cancelled"
-	const onStub, onGRPC = ", through the interceptor alone", ", over gRPC in memory"
-	return []comparison{{
-		name: "hedge not fired, stub", what: quick + onStub,
-		plan: plan{hedging: never}, clients: []client{hedges, ourHedges, ourTail}, base: hedges.name,
-		goroutines: alone, stub: true, answer: succeed, attempts: 1,
-	}, {
-		name: "hedge not fired", what: quick + onGRPC,
-		plan: plan{hedging: never}, clients: []client{bare, hedges, ourHedges, ourTail}, base: bare.name,
-		goroutines: alone, answer: succeed, attempts: 1,
-	}, {
-		name: "hedge fired, stub", what: slow + onStub,
-		plan: plan{hedging: atOnce}, clients: []client{hedges, ourHedges}, base: hedges.name,
-		goroutines: alone, stub: true, answer: hangOdd, attempts: 2,
-	}, {
-		name: "hedge fired", what: slow + onGRPC,
-		plan: plan{hedging: atOnce}, clients: []client{hedges, ourHedges}, base: hedges.name,
-		goroutines: alone, answer: hangOdd, attempts: 2,
-	}}
+func (c comparison) crowds() []int {
+	if c.goroutines == nil {
+		return []int{1}
+	}
+	return c.goroutines
 }
 
-// absent says why a client has no part in the comparison; "" if it has.
-func (c comparison) absent(k client) string {
-	switch {
-	case c.stream == nil:
-		return ""
-	case c.stream.desc.ClientStreams:
-		return k.clientStreams
-	default:
-		return k.serverStreams
+// table is the comparison as a table, with a column of ratios for each number of goroutines.
+func (c comparison) table() table {
+	t := table{name: c.name, what: c.what, rows: c.rows}
+	for _, n := range c.crowds() {
+		name := "× " + c.clients[0].name
+		switch {
+		case len(c.goroutines) > 0 && n == 1:
+			name += ", 1 goroutine"
+		case n > 1:
+			name = fmt.Sprintf("%d goroutines", n)
+		}
+		t.columns = append(t.columns, column{name, ratioCell})
+	}
+	t.columns = append(t.columns, column{"processor ×", ratioCell}, column{"time", durationCell}, column{"allocations", wholeCell}, column{"bytes", wholeCell})
+	return t
+}
+
+// rows are the figures that one process finds: a row for each client.
+func (c comparison) rows(o options) ([]row, error) {
+	rows := make([]row, len(c.clients))
+	for i, n := range c.crowds() {
+		costs, err := c.session(o.plan, n)
+		if err != nil {
+			return nil, err
+		}
+		for k, cost := range costs {
+			r := &rows[k]
+			if i == 0 {
+				*r = row{c.clients[k].name, []float64{cost.processor, cost.nanos, cost.allocs, cost.bytes}}
+			}
+			r.Values = slices.Insert(r.Values, i, cost.ratio)
+		}
+	}
+	return rows, nil
+}
+
+// session measures the clients, of whose operations so many goroutines make some at a time. It fails if an operation took more
+// attempts than it is to take, or fewer: then the figures are not of what they are said to be of.
+func (c comparison) session(p plan, goroutines int) (_ []cost, err error) {
+	subjects := make([]*subject, len(c.clients))
+	for i, k := range c.clients {
+		b, err := c.open(k)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.name, err)
+		}
+		defer func() { b.close() }()
+		many := b.repeat(goroutines)
+		made := int64(0)
+		subjects[i] = &subject{name: k.name, run: func(n int) error {
+			err := many(n)
+			if made += int64(n); err == nil && b.attempts() != c.attempts*made {
+				err = fmt.Errorf("%d attempts for %d operations; want %d", b.attempts(), made, c.attempts*made)
+			}
+			return err
+		}}
+	}
+	return p.compare(subjects, 0)
+}
+
+// backend is a client and what stands behind it.
+type backend struct {
+	operation func() func() error // makes an operation, for a goroutine of its own
+	attempts  func() int64        // that were seen so far
+	close     func()
+}
+
+// open connects a client.
+func (c comparison) open(k client) (backend, error) {
+	made, err := k.prepare(c.plan)
+	if err != nil {
+		return backend{}, err
+	}
+	if c.stub {
+		return stub(made, c.answer), nil
+	}
+	var serving streamKind
+	if c.stream != nil {
+		serving = *c.stream
+	}
+	s := serve(c.answer, serving.do)
+	conn, err := s.dial(made.options)
+	if err != nil {
+		s.Stop()
+		return backend{}, err
+	}
+	do := connected(conn)
+	if c.stream != nil {
+		do = streamed(conn, serving)
+	}
+	return backend{func() func() error { return do }, s.attempts.Load, func() { _ = conn.Close(); s.Stop() }}, nil
+}
+
+// repeat carries out operations in several goroutines.
+func (b backend) repeat(goroutines int) func(n int) error {
+	each := make([]func() error, goroutines)
+	for i := range each {
+		each[i] = b.operation()
+	}
+	return func(n int) error {
+		errs := make([]error, goroutines)
+		var wg sync.WaitGroup
+		for i, do := range each {
+			part := func() {
+				for range (n + goroutines - 1 - i) / goroutines {
+					if errs[i] = do(); errs[i] != nil {
+						return
+					}
+				}
+			}
+			if goroutines == 1 {
+				part()
+			} else {
+				wg.Go(part)
+			}
+		}
+		wg.Wait()
+		return errors.Join(errs...)
 	}
 }

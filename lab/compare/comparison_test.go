@@ -4,54 +4,33 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stagger-go/stagger/lab/compare/measure"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/lab/peers"
 )
 
-// once is a plan that makes few operations.
-func once() measure.Plan {
-	return measure.Plan{Sessions: 1, Rounds: 1, Slice: 1, Seed: 1, Meter: new(ticking)}
-}
-
 // ticking is a meter on which everything takes the same time.
-type ticking struct{ now time.Duration }
+type ticking struct{ at time.Duration }
 
-func (m *ticking) Now() time.Duration     { m.now++; return m.now }
-func (*ticking) Processor() time.Duration { return 0 }
-func (*ticking) Allocated() (_, _ uint64) { return 0, 0 }
-func (*ticking) Settle()                  {}
+func (m *ticking) now() time.Duration     { m.at++; return m.at }
+func (*ticking) processor() time.Duration { return 0 }
+func (*ticking) allocated() (_, _ uint64) { return 0, 0 }
 
-// TestClientsMakeTheAttemptsCompared is what keeps the tables from comparing broken set-ups:
-// run fails if a client makes more or fewer attempts.
-func TestClientsMakeTheAttemptsCompared(t *testing.T) {
-	t.Parallel()
-	for _, c := range comparisons() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				o, err := c.run(once())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(o.costs) != len(c.goroutines) || len(o.costs[0])+len(o.absent) != len(c.clients) {
-					t.Errorf("%d lists of %d costs, %d absent; want %d of %d together", len(o.costs), len(o.costs[0]), len(o.absent), len(c.goroutines), len(c.clients))
-				}
-				if !slices.ContainsFunc(o.costs[0], func(x measure.Cost) bool { return x.Name == c.base }) {
-					t.Errorf("the base %q is not there", c.base)
-				}
-				if took := time.Since(began); took > time.Millisecond {
-					t.Errorf("took %v; nothing is to wait", took)
-				}
-			})
-		})
-	}
-}
+// quick is what makes few operations.
+func quick() options { return options{plan: plan{1, 1, 1, new(ticking)}, waiting: 20, streams: 4} }
+
+// sleep waits in the time of a bubble.
+func sleep(d time.Duration) { <-time.NewTimer(d).C }
 
 // named is the comparison of a name.
 func named(t *testing.T, name string) comparison {
@@ -63,6 +42,44 @@ func named(t *testing.T, name string) comparison {
 	return comparisons()[i]
 }
 
+// opened is a client in a comparison; it is closed when the test ends.
+func (c comparison) opened(t *testing.T, k client) backend {
+	t.Helper()
+	b, err := c.open(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	return b
+}
+
+// Each client makes the attempts that are compared, and nothing waits: session fails otherwise, so that no table compares
+// set-ups that are broken.
+func TestClientsMakeTheAttemptsCompared(t *testing.T) {
+	t.Parallel()
+	for _, c := range comparisons() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				rows, err := c.rows(quick())
+				if err != nil {
+					t.Fatal(err)
+				}
+				columns := len(c.table().columns)
+				for i, r := range rows {
+					if r.Name != c.clients[i].name || len(r.Values) != columns {
+						t.Errorf("row %d is %s with %d values; want %s with %d", i, r.Name, len(r.Values), c.clients[i].name, columns)
+					}
+				}
+				if took := time.Since(began); took > time.Millisecond {
+					t.Errorf("took %v; nothing is to wait", took)
+				}
+			})
+		})
+	}
+}
+
 func TestOtherSetUpIsNotCompared(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -70,15 +87,229 @@ func TestOtherSetUpIsNotCompared(t *testing.T) {
 		change     func(*comparison)
 	}{
 		{"one failure", "gRPC, no retries: rpc error: code = Unavailable desc = no", func(c *comparison) { c.clients = append(c.clients, bare) }},
-		{"success", "gRPC's retries made 10 attempts for 5 operations; want 5", func(c *comparison) { c.answer, c.clients, c.base = failOdd, []client{builtIn}, builtIn.name }},
-		{"one failure, stub", "stagger made 5 attempts for 5 operations; want 10", func(c *comparison) { c.answer = succeed; c.clients = []client{ecosystem, stagger}; c.base = ours }},
+		{"success", "gRPC's retries: 2 attempts for 1 operations; want 1", func(c *comparison) { c.answer, c.clients = failOdd, []client{builtIn} }},
+		{"one failure, stub", "stagger: 1 attempts for 1 operations; want 2", func(c *comparison) { c.answer, c.clients = succeed, []client{stagger} }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := named(t, x.name)
 			x.change(&c)
-			if _, err := c.run(once()); err == nil || !strings.Contains(err.Error(), x.want) {
+			if _, err := c.rows(quick()); err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%s: %v; want %s", x.name, err, x.want)
 			}
 		})
 	}
+}
+
+// Clients with a limit of their own on what is compared reach it at the same place.
+func TestClientsRetryAlike(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]answer{"one failure": fail, "server stream": failOdd, "client stream": failOdd} {
+		c := named(t, name)
+		c.answer = answer
+		for _, k := range c.clients {
+			synctest.Test(t, func(t *testing.T) {
+				b := c.opened(t, k)
+				want, code := int64(eager.Attempts), codes.Unavailable
+				if c.stream != nil {
+					want, code = 2, codes.OK
+				}
+				if k.name == bare.name {
+					want, code = 1, codes.Unavailable
+				}
+				if err := b.operation()(); status.Code(err) != code || b.attempts() != want {
+					t.Errorf("%s, %s: %v after %d attempts; want %v after %d", name, k.name, err, b.attempts(), code, want)
+				}
+			})
+		}
+	}
+}
+
+// stagger's hedges begin when the usual latency is known, so its hedges are compared at once.
+func TestHedgeIsSentWhenDue(t *testing.T) {
+	t.Parallel()
+	for k, delay := range map[*client]time.Duration{&hedges: time.Minute, &ourHedges: atOnce} {
+		synctest.Test(t, func(t *testing.T) {
+			c := named(t, "hedge sent")
+			c.plan.Initial = delay
+			b, began := c.opened(t, *k), time.Now()
+			if err := b.repeat(1)(3); err != nil || time.Since(began).Round(time.Microsecond) != 3*delay.Round(time.Microsecond) {
+				t.Errorf("%s: %v after %v; want 3 times %v", k.name, err, time.Since(began), delay)
+			}
+		})
+	}
+}
+
+func TestAttemptTimeoutIsReached(t *testing.T) {
+	t.Parallel()
+	for _, k := range named(t, "timeout").clients[1:] {
+		synctest.Test(t, func(t *testing.T) {
+			c := named(t, "timeout")
+			c.plan.AttemptTimeout, c.answer = time.Minute, hangOdd
+			b, began := c.opened(t, k), time.Now()
+			if err := b.operation()(); err != nil || b.attempts() != 2 || time.Since(began).Round(time.Second) != time.Minute {
+				t.Errorf("%s: %v after %v and %d attempts; want success after a minute and 2", k.name, err, time.Since(began), b.attempts())
+			}
+		})
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	c := named(t, "success, stub")
+	for n := range 20 {
+		for _, goroutines := range c.crowds() {
+			b := c.opened(t, stagger)
+			if err := b.repeat(goroutines)(n); err != nil || b.attempts() != int64(n) {
+				t.Errorf("%d goroutines made %d operations, %v; want %d", goroutines, b.attempts(), err, n)
+			}
+		}
+	}
+	c.answer = fail
+	for _, goroutines := range c.crowds() {
+		if err := c.opened(t, failsafes).repeat(goroutines)(9); status.Code(err) != codes.Unavailable && !strings.Contains(err.Error(), errUnavailable.Error()) {
+			t.Errorf("%d goroutines: %v; want %v", goroutines, err, errUnavailable)
+		}
+	}
+}
+
+// What stagger's metrics allocate is held against what gRPC's do. Those of a success are none.
+func TestMetricsAllocateLittle(t *testing.T) {
+	for name, most := range map[string]float64{"success, metrics": 2, "one failure, metrics": 70} {
+		c := named(t, name)
+		allocated := make([]float64, len(c.clients))
+		for i, k := range c.clients {
+			do := c.opened(t, k).operation()
+			allocated[i] = testing.AllocsPerRun(500, func() {
+				if err := do(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		theirs, own := allocated[1]-allocated[0], allocated[3]-allocated[2]
+		t.Logf("%s: gRPC's metrics add %v allocations, stagger's %v", name, theirs, own)
+		if theirs < 10 || own > min(1.1*theirs, most) || name == "one failure, metrics" && own < 2 {
+			t.Errorf("%s: gRPC's metrics add %v allocations, stagger's %v; want at most a tenth more, hardly any for a success, and some for a failure", name, theirs, own)
+		}
+	}
+}
+
+// Calls that are measured while they wait are retried in the end.
+func TestWaitingCallsAreRetried(t *testing.T) {
+	t.Parallel()
+	const calls = 200
+	for _, k := range waitingClients {
+		synctest.Test(t, func(t *testing.T) {
+			c := comparison{plan: patient, answer: func(_ context.Context, n int64) error {
+				if n <= calls {
+					return errUnavailable
+				}
+				return nil
+			}}
+			b, ended := c.opened(t, k), make(chan error, calls)
+			for range calls {
+				go func() { ended <- b.operation()() }()
+			}
+			sleep(never * 3 / 4) // gRPC's backoff varies by a fifth
+			if b.attempts() != calls || len(ended) > 0 {
+				t.Errorf("%s: %d attempts, %d calls ended; want %d waiting", k.name, b.attempts(), len(ended), calls)
+			}
+			sleep(never / 2)
+			if b.attempts() != 2*calls || len(ended) != calls {
+				t.Errorf("%s: %d attempts, %d calls ended; want %d retried", k.name, b.attempts(), len(ended), calls)
+			}
+			for range calls {
+				if err := <-ended; err != nil {
+					t.Errorf("%s: %v", k.name, err)
+				}
+			}
+		})
+	}
+}
+
+func TestWaitingCallsOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if h, err := waitingOf(bare, 3); status.Code(err) != codes.Unavailable {
+			t.Errorf("%+v, %v; want the error of the call", h, err)
+		}
+	})
+}
+
+// Streams hold on to what they have sent since it is replayed.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	for i, k := range replayers(1) {
+		synctest.Test(t, func(t *testing.T) {
+			made, err := k.prepare(peers.Plan{Attempts: 4, Initial: atOnce, Max: atOnce})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, received := replayServer()
+			defer s.Stop()
+			conn, err := s.dial(made.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			stream, err := uploaded(t.Context(), conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempts := min(i+1, 2) // the first has no retries
+			if err := stream.RecvMsg(new(wrapperspb.StringValue)); (err == nil) != (attempts == 2) || len(received) != attempts {
+				t.Errorf("%s: %v; all was received %d times; want %d", k.name, err, len(received), attempts)
+			}
+			_ = stream.CloseSend()
+		})
+	}
+}
+
+// replayServer fails the first attempt of a stream when it has received everything.
+func replayServer() (s *server, received chan bool) {
+	received = make(chan bool, 9)
+	s = serve(succeed, func(stream grpc.ServerStream) error {
+		if err := receive(stream, replayMessages-1); err != nil {
+			return err
+		}
+		received <- true
+		if s.attempts.Load() == 1 {
+			return errUnavailable
+		}
+		return send(stream, 1)
+	})
+	return s, received
+}
+
+func TestMemories(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, table := range memories(quick()) {
+			rows, err := table.rows(quick())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]int{"waiting": 1 + len(waitingClients), "replay": len(replayers(4)), "scale": 4}[table.name]
+			if len(rows) != want {
+				t.Errorf("%s: %d rows; want %d", table.name, len(rows), want)
+			}
+			for _, r := range rows {
+				if len(r.Values) != len(table.columns) {
+					t.Errorf("%s, %s: %d values; want %d", table.name, r.Name, len(r.Values), len(table.columns))
+				}
+				switch table.name {
+				case "waiting":
+					if r.Values[2] < 1 {
+						t.Errorf("%s: %v goroutines; want one for each call", r.Name, r.Values[2])
+					}
+				case "replay":
+					if r.Values[0] < replayMessages*replaySize {
+						t.Errorf("%s: %.0f bytes; want what was sent at least", r.Name, r.Values[0])
+					}
+				default:
+					if r.Values[0] < 16 || r.Values[1] > 1 {
+						t.Errorf("%s: %.0f bytes, %.1f goroutines; want some bytes and hardly any goroutine", r.Name, r.Values[0], r.Values[1])
+					}
+				}
+			}
+		}
+	})
 }

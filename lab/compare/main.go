@@ -1,128 +1,204 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Compare measures what stagger costs beside bare gRPC, gRPC's built-in retries, go-grpc-middleware's retry
-// and failsafe-go: the same plan for all, in turns in one run.
+// Compare measures what stagger costs beside bare gRPC, gRPC's built-in retries, go-grpc-middleware's retry and failsafe-go: the
+// same plan for all, in turns. One process differs from the next by a few percent whatever is compared in it, so it starts many
+// short ones, takes ratios within each, and shows medians and quartiles over all of them.
 //
 // usage: make compare, or in lab: go run ./compare [flags]
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"os/signal"
 	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/stagger-go/stagger/lab/compare/measure"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 func main() {
-	err := command(os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		printf(os.Stderr, "compare: %v\n", err)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
 // options are the flags.
 type options struct {
-	measure.Plan
+	plan
 
+	processes        int
 	only             *regexp.Regexp
-	json             string
 	waiting, streams int
+	one              bool
+	write            string // folder of the repository; "" for none
 }
 
 func parse(args []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.SetOutput(errs)
-	f.IntVar(&o.Rounds, "rounds", 6, "`number` of rounds in a session, at least 1: each has every client once, in an order of chance")
-	f.IntVar(&o.Sessions, "sessions", 8, "`number` of sessions, at least 1: each has new servers and connections")
-	f.DurationVar(&o.Slice, "slice", 10*time.Millisecond, "about how `long` a client runs in a round; positive")
-	f.Uint64Var(&o.Seed, "seed", 1, "`number` that the order is drawn from")
+	f.IntVar(&o.processes, "processes", 16, "`number` of processes, at least 1")
+	f.IntVar(&o.rounds, "rounds", 6, "`number` of rounds in each process, at least 1: each has every client once, in an order of chance")
+	f.DurationVar(&o.slice, "slice", 5*time.Millisecond, "about how `long` a client runs in a round; positive")
+	f.Uint64Var(&o.seed, "seed", 1, "`number` that the orders are drawn from")
 	f.IntVar(&o.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
-	f.IntVar(&o.streams, "streams", 1000, "`number` of streams that keep 64 KiB at a time, 1 to 10000: they take about 1.2 GB for each 1000")
-	f.StringVar(&o.json, "json", "", "write the figures to this `file` too, as JSON")
-	only := f.String("only", "", "make the comparisons whose names match this `regexp`; all without it")
+	f.IntVar(&o.streams, "streams", 1000, "`number` of streams that keep 64 KiB at a time, 1 to 10000: they take about 300 MB for each 1000")
+	f.BoolVar(&o.one, "one", false, "measure in this process alone, and print what it finds as JSON")
+	f.StringVar(&o.write, "write", "", "write tables and figures into the pages of the repository in this `folder`")
+	only := f.String("only", "", "make the tables whose names match this `regexp`; all without it")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("argument %q: want flags only", f.Arg(0))
-	case o.Sessions < 1:
-		return o, fmt.Errorf("-sessions %d: want at least 1", o.Sessions)
-	case o.Rounds < 1:
-		return o, fmt.Errorf("-rounds %d: want at least 1", o.Rounds)
-	case o.Slice <= 0:
-		return o, fmt.Errorf("-slice %v: want more than 0", o.Slice)
-	case o.waiting < 1 || o.waiting > 1_000_000:
-		return o, fmt.Errorf("-waiting %d: want 1 to 1000000", o.waiting)
+	case o.processes < 1:
+		return o, fmt.Errorf("-processes %d: want at least 1", o.processes)
+	case o.rounds < 1:
+		return o, fmt.Errorf("-rounds %d: want at least 1", o.rounds)
+	case o.slice <= 0:
+		return o, fmt.Errorf("-slice %v: want more than 0", o.slice)
+	case o.waiting < 1 || o.waiting > mostWaiting:
+		return o, fmt.Errorf("-waiting %d: want 1 to %d", o.waiting, mostWaiting)
 	case o.streams < 1 || o.streams > 10_000:
 		return o, fmt.Errorf("-streams %d: want 1 to 10000", o.streams)
 	}
+	o.meter = process{time.Now()}
 	if o.only, err = regexp.Compile(*only); err != nil {
 		return o, fmt.Errorf("-only: %w", err)
 	}
 	return o, nil
 }
 
-// result is what came of a section.
-type result interface {
-	markdown() string
-	addTo(f *figures)
-}
-
-// section is a comparison with a name, of whatever kind.
-type section struct {
-	name string
-	find func() (result, error)
-}
-
-// sections are all that match.
-func sections(o options) (some []section) {
-	var all []section
+// tables are all that match.
+func tables(o options) []table {
+	var all []table
 	for _, c := range comparisons() {
-		all = append(all, section{c.name, func() (result, error) { return c.run(o.Plan) }})
+		all = append(all, c.table())
 	}
-	all = append(all, section{"waiting", func() (result, error) { return waiting(o.waiting) }})
-	for _, what := range payloads() {
-		all = append(all, section{what.name, func() (result, error) { return replaying(o.streams, what) }})
-	}
-	for _, one := range all {
-		if o.only.MatchString(one.name) {
-			some = append(some, one)
-		}
-	}
-	return some
+	all = append(all, memories(o)...)
+	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) })
 }
 
 // command is the whole program.
-func command(args []string, out, errs io.Writer) error {
+func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	o, err := parse(args, errs)
 	if err != nil {
 		return err
 	}
-	some := sections(o)
-	if len(some) == 0 {
-		return fmt.Errorf("-only %q: matches no comparison", o.only)
+	all := tables(o)
+	if len(all) == 0 {
+		return fmt.Errorf("-only %q: matches no table", o.only)
 	}
-	all := figures{Host: thisHost()}
-	printf(out, "%s\n\n%s\n", all.Host, legend)
-	for _, one := range some {
-		began := time.Now()
-		found, err := one.find()
-		if err != nil {
-			return fmt.Errorf("%s: %w", one.name, err)
+	if o.one {
+		found := make([][]row, len(all))
+		for i, t := range all {
+			if found[i], err = t.rows(o); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
 		}
-		printf(errs, "%s: %v\n", one.name, time.Since(began).Round(100*time.Millisecond))
-		printf(out, "%s\n", found.markdown())
-		found.addTo(&all)
+		return json.NewEncoder(out).Encode(found)
 	}
-	return all.write(o.json)
+	fmt.Fprintf(out, "%s\n\n", host())
+	var names []string
+	var shown []report.Table
+	found, err := o.measure(ctx, all, errs)
+	if err != nil {
+		return err
+	}
+	for i, t := range all {
+		names, shown = append(names, t.name), append(shown, t.found(found[i]))
+		fmt.Fprintf(out, "### %s\n\n%s:\n\n%s\n\n", t.name, shown[i].Title, terminal.Markdown(shown[i]))
+	}
+	if o.write == "" {
+		return nil
+	}
+	return write(o.write, names, shown)
+}
+
+// measure has processes measure the tables, one process after the other: those that all of them measure together, and each of the
+// others in processes of its own. It returns what they have found, by tables.
+func (o options) measure(ctx context.Context, all []table, errs io.Writer) ([][][]row, error) {
+	found, began := make([][][]row, len(all)), time.Now()
+	var jobs [][]int // places of tables
+	var together []int
+	for i, t := range all {
+		if t.processes == 0 {
+			together = append(together, i)
+			continue
+		}
+		for range min(t.processes, o.processes) {
+			jobs = append(jobs, []int{i})
+		}
+	}
+	for range o.processes {
+		if len(together) > 0 {
+			jobs = append(jobs, together)
+		}
+	}
+	bar := terminal.NewProgress(errs, "compare")
+	defer bar.Clear()
+	for n, places := range jobs {
+		names := make([]string, len(places))
+		for k, i := range places {
+			names[k] = regexp.QuoteMeta(all[i].name)
+		}
+		rows, err := o.start(ctx, uint64(n), names, errs)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range places {
+			found[i] = append(found[i], rows[k])
+		}
+		bar.Set(float64(n+1) / float64(len(jobs)))
+	}
+	fmt.Fprintf(errs, "%d processes in %v\n", len(jobs), time.Since(began).Round(time.Second))
+	return found, nil
+}
+
+// start has another process measure the tables with these names.
+func (o options) start(ctx context.Context, n uint64, names []string, errs io.Writer) (rows [][]row, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, self, "-one", "-only", "^("+strings.Join(names, "|")+")$", "-seed", strconv.FormatUint(o.seed+n, 10),
+		"-rounds", strconv.Itoa(o.rounds), "-slice", o.slice.String(), "-waiting", strconv.Itoa(o.waiting), "-streams", strconv.Itoa(o.streams))
+	c.Stderr = errs
+	text, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", n+1, err)
+	}
+	return rows, json.Unmarshal(text, &rows)
+}
+
+// host is what the figures were taken on.
+func host() string {
+	text := fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	build, _ := debug.ReadBuildInfo()
+	for _, path := range []string{"google.golang.org/grpc", "github.com/grpc-ecosystem/go-grpc-middleware/v2", "github.com/failsafe-go/failsafe-go"} {
+		for _, m := range build.Deps {
+			if m.Path == path {
+				text += ", " + m.Path + " " + m.Version
+			}
+		}
+	}
+	return text
 }

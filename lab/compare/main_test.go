@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -15,94 +14,144 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test binary is the program for the processes that a test starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "-one" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
-// TestCommand lets it measure in earnest, as little as possible.
+// TestCommand lets it measure in earnest, as little as possible, in processes of its own.
 func TestCommand(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "figures.json")
+	root := t.TempDir()
+	page := filepath.Join(root, "docs", "evidence-costs.md")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
+		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\nend\n"), 0o600),
+		os.WriteFile(filepath.Join(root, "README.md"), []byte("It allocates <!-- cost: one failure; stagger; allocations -->9<!-- / --> and <!-- cost: none -->1<!-- / -->.\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	var out, errs bytes.Buffer
-	err := command([]string{
-		"-only", "^one failure(, stub)?$|^server stream$|^waiting$", "-sessions", "1", "-rounds", "2", "-slice", "1ns",
-		"-waiting", "3", "-json", path,
-	}, &out, &errs)
+	args := []string{"-only", "^(one failure|waiting)$", "-processes", "2", "-rounds", "2", "-slice", "1ns", "-waiting", "3", "-write", root}
+	if err := command(t.Context(), args, &out, &errs); err != nil {
+		t.Fatalf("%v\n%s", err, &errs)
+	}
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	titles := []string{"one failure, stub", "one failure", "server stream", "waiting"}
-	if got := strings.Count(out.String(), "### "); got != len(titles) || strings.Count(errs.String(), "\n") != len(titles) {
-		t.Errorf("%d tables in\n%s\nand progress\n%s\nwant %d", got, &out, &errs, len(titles))
-	}
-	for _, title := range titles {
-		if !strings.Contains(out.String(), "### "+title+"\n") || !strings.Contains(errs.String(), title+": ") {
-			t.Errorf("no %q in\n%s\nand\n%s", title, &out, &errs)
+	for _, want := range []string{"(2 processes;", "| stagger | ", "| a goroutine alone | ", "(one process)", runtime.Version(), "| client | × gRPC's retries | processor × | time | allocations | bytes |"} {
+		if !strings.Contains(out.String(), want) || !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s\nand the page\n%s", want, &out, text)
 		}
 	}
-	text, err := os.ReadFile(path)
+	if strings.Contains(string(text), "STALE") || !strings.HasSuffix(string(text), "end\n") {
+		t.Errorf("the page is\n%s", text)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f figures
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	if len(f.Costs) != 6+8+6 || len(f.Absent) != 3 || len(f.Held) != 1+7 {
-		t.Errorf("%d costs, %d absent, %d held; want 20, 3, 8", len(f.Costs), len(f.Absent), len(f.Held))
-	}
-	for _, c := range f.Costs {
-		if c.Comparison == "" || c.Client == "" || c.Base == "" || c.Goroutines != 1 || c.Operations != 1 || c.Nanos.Median <= 0 || c.Ratio.Median <= 0 {
-			t.Errorf("incomplete: %+v", c)
-		}
-	}
-	for _, h := range f.Held {
-		if h.Comparison == "" || h.Client == "" || h.Count < 2 || h.Bytes == 0 {
-			t.Errorf("incomplete: %+v", h)
-		}
-	}
-	if f.Host.Go != runtime.Version() || f.Host.CPUs < 1 || !strings.Contains(out.String(), f.Host.Platform) {
-		t.Errorf("host %+v", f.Host)
+	if figure := strings.Split(string(readme), "-->")[1]; len(figure) < 3+len("<!-- / ") || !strings.Contains(string(readme), "none -->1<!--") {
+		t.Errorf("README.md is %s; want hundreds of allocations, and what was not measured as before", readme)
 	}
 }
 
 func TestFlagErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		`argument "x": want flags only`:          {"x"},
-		`-sessions 0: want at least 1`:           {"-sessions", "0"},
-		`-rounds -1: want at least 1`:            {"-rounds", "-1"},
-		`-slice 0s: want more than 0`:            {"-slice", "0"},
-		`-waiting 1000001: want 1 to 1000000`:    {"-waiting", "1000001"},
-		`-streams 0: want 1 to 10000`:            {"-streams", "0"},
-		"-only: error parsing regexp":            {"-only", "("},
-		`-only "nothing": matches no comparison`: {"-only", "nothing"},
-		"flag provided but not defined: -what":   {"-what"},
+		`argument "x": want flags only`:        {"x"},
+		`-processes 0: want at least 1`:        {"-processes", "0"},
+		`-rounds -1: want at least 1`:          {"-rounds", "-1"},
+		`-slice 0s: want more than 0`:          {"-slice", "0"},
+		`-waiting 1000001: want 1 to 1000000`:  {"-waiting", "1000001"},
+		`-streams 0: want 1 to 10000`:          {"-streams", "0"},
+		"-only: error parsing regexp":          {"-only", "("},
+		`-only "nothing": matches no table`:    {"-only", "nothing"},
+		"flag provided but not defined: -what": {"-what"},
+		"flag: help requested":                 {"-help"},
 	} {
 		var out, errs bytes.Buffer
-		if err := command(args, &out, &errs); err == nil || !strings.Contains(err.Error(), want) || out.Len() > 0 {
+		if err := command(t.Context(), args, &out, &errs); err == nil || !strings.Contains(err.Error(), want) && !errors.Is(err, flag.ErrHelp) || out.Len() > 0 {
 			t.Errorf("%v: %v, %q; want %s", args, err, &out, want)
 		}
 	}
-	var out, errs bytes.Buffer
-	if err := command([]string{"-help"}, &out, &errs); !errors.Is(err, flag.ErrHelp) || !strings.Contains(errs.String(), "-sessions") {
-		t.Errorf("%v, %s", err, &errs)
-	}
 }
 
-func TestComparisonNames(t *testing.T) {
+func TestTableNames(t *testing.T) {
 	t.Parallel()
-	s, err := parse(nil, nil)
+	o, err := parse(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, one := range sections(s) {
-		if one.name == "" || seen[one.name] {
-			t.Errorf("two comparisons are called %q", one.name)
+	for _, one := range tables(o) {
+		if one.name == "" || seen[one.name] || strings.Contains(one.name, ";") {
+			t.Errorf("two tables are called %q, or a quote cannot name it", one.name)
 		}
 		seen[one.name] = true
 	}
-	if want := len(comparisons()) + 1 + len(payloads()); len(seen) != want {
-		t.Errorf("%d comparisons; want %d", len(seen), want)
+	if want := len(comparisons()) + 3; len(seen) != want {
+		t.Errorf("%d tables; want %d", len(seen), want)
+	}
+}
+
+func TestFound(t *testing.T) {
+	t.Parallel()
+	c := table{name: "fair", what: "Calls at a fair", columns: []column{{"× a", ratioCell}, {"time", durationCell}, {"bytes", wholeCell}, {"goroutines", tenthCell}}}
+	processes := func(n int) (all [][]row) {
+		for i := range n {
+			all = append(all, []row{{"a", []float64{1, 100, 10, 1}}, {"b", []float64{2 + float64(i)/10, 1000, 20, 0.04}}})
+		}
+		return all
+	}
+	got := c.found(processes(5))
+	want := report.Table{
+		Title:   "Calls at a fair (5 processes; the medians of the first column are known to ± 3.8 %)", // 1.25 / 1.35 × 0.2 / 2.2 / √5
+		Columns: []string{"client", "× a", "time", "bytes", "goroutines"},
+		Rows:    [][]string{{"a", "1", "100 ns", "10", "1.0"}, {"b", "2.20 (2.10–2.30)", "1 µs", "20", "0.0"}},
+	}
+	for i, r := range got.Rows {
+		if strings.Join(r, "|") != strings.Join(want.Rows[i], "|") {
+			t.Errorf("row %q; want %q", r, want.Rows[i])
+		}
+	}
+	if got.Title != want.Title || strings.Join(got.Columns, "|") != strings.Join(want.Columns, "|") {
+		t.Errorf("%q %q; want %q %q", got.Title, got.Columns, want.Title, want.Columns)
+	}
+	if got := c.found(processes(1)); got.Title != "Calls at a fair (one process)" {
+		t.Errorf("%q; want one process", got.Title)
+	}
+	f := figures{}
+	f.add("fair", got)
+	if text := f.quote("<!-- cost: fair; b; × a -->7<!-- / --> <!-- cost: fair; b; time -->?<!-- / -->"); text != "<!-- cost: fair; b; × a -->2.20<!-- / --> <!-- cost: fair; b; time -->1 µs<!-- / -->" {
+		t.Errorf("quoted: %s", text)
+	}
+}
+
+func TestCells(t *testing.T) {
+	t.Parallel()
+	for q, want := range map[quartiles]string{
+		{1, 1, 1}: "1", {}: "–", {0.996, 1.0234, 1.0401}: "1.023 (0.996–1.040)", {1.4, 1.604, 1.8}: "1.60 (1.40–1.80)", {9.96, 10.04, 20}: "10.0 (10.0–20.0)",
+	} {
+		if got := ratioCell(q); got != want {
+			t.Errorf("%v: %s; want %s", q, got, want)
+		}
+	}
+	for nanos, want := range map[float64]string{
+		1.4: "1 ns", 999.4: "999 ns", 999.6: "1 µs", 1234: "1.23 µs", 12_345: "12.3 µs", 123_456: "123 µs",
+		9_996_000: "10 ms", 1_234_567: "1.23 ms", 2_345_678_901: "2.346 s",
+	} {
+		if got := durationCell(quartiles{median: nanos}); got != want {
+			t.Errorf("%v: %s; want %s", nanos, got, want)
+		}
+	}
+	if got := wholeCell(quartiles{median: -0.4}); got != "0" {
+		t.Errorf("%s; want 0", got)
 	}
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync/atomic"
 
@@ -19,8 +20,8 @@ import (
 // errUnavailable is what an attempt fails with.
 var errUnavailable = status.Error(codes.Unavailable, "no")
 
-// answer says how the n-th attempt ends, counted from 1 over all calls. It is asked before a reply is sent,
-// and of a stream after its first message was received.
+// answer says how the n-th attempt ends, counted from 1 over all calls; on a stub, over those of a goroutine. It is asked before a
+// reply is sent, and of a stream after its first message was received.
 type answer func(ctx context.Context, n int64) error
 
 func succeed(context.Context, int64) error { return nil }
@@ -99,4 +100,66 @@ func (s *server) dial(options []grpc.DialOption) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.listener.DialContext(ctx) }),
 	}, options...)...)
+}
+
+// idleConns are connections to n targets, which are never made.
+func idleConns(n int) (conns []*grpc.ClientConn, err error) {
+	for i := range n {
+		conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return conns, err
+		}
+		conns = append(conns, conn)
+	}
+	return conns, nil
+}
+
+// stub makes calls of a client's interceptor with nothing behind it but the answer.
+func stub(c setup, answer answer) backend {
+	type counter struct {
+		atomic.Int64
+
+		_ [120]byte // goroutines share no cache line
+	}
+	var all []*counter
+	operation := func() func() error {
+		own, i := new(counter), 0
+		all = append(all, own)
+		invoke := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			return answer(ctx, own.Add(1))
+		}
+		ctx, options := context.Background(), []grpc.CallOption{grpc.StaticMethod()}
+		request, reply := new(wrapperspb.StringValue), new(wrapperspb.StringValue)
+		methods, conns := append(c.methods, method)[:max(1, len(c.methods))], append(c.conns, nil)[:max(1, len(c.conns))]
+		return func() error {
+			i++
+			return c.unary(ctx, methods[i%len(methods)], request, reply, conns[i%len(conns)], invoke, options...)
+		}
+	}
+	attempts := func() (sum int64) {
+		for _, own := range all {
+			sum += own.Load()
+		}
+		return sum
+	}
+	return backend{operation, attempts, func() { closeAll(c.conns) }}
+}
+
+func closeAll(conns []*grpc.ClientConn) {
+	for _, conn := range conns {
+		_ = conn.Close() // only a second close fails
+	}
+}
+
+// connected makes calls of a connection.
+func connected(conn *grpc.ClientConn) func() error {
+	in := connectedIn(conn)
+	return func() error { return in(context.Background()) }
+}
+
+func connectedIn(conn *grpc.ClientConn) func(context.Context) error {
+	request, options := wrapperspb.String("7"), []grpc.CallOption{grpc.StaticMethod()}
+	return func(ctx context.Context) error {
+		return conn.Invoke(ctx, method, request, new(wrapperspb.StringValue), options...)
+	}
 }

@@ -37,7 +37,6 @@ var (
 		}
 		return send(s, 1)
 	}}
-	bidiStream = streamKind{grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, pingPong, pong}
 )
 
 // messageStream is either side of a stream.
@@ -83,41 +82,8 @@ func upload(s grpc.ClientStream) error {
 	return s.RecvMsg(new(wrapperspb.StringValue))
 }
 
-func pingPong(s grpc.ClientStream) error {
-	m := new(wrapperspb.StringValue)
-	for i := range messages {
-		if err := s.RecvMsg(m); err != nil {
-			return err
-		}
-		if i == messages-1 {
-			break
-		}
-		if err := send(s, 1); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why
-			return err
-		}
-	}
-	if err := s.CloseSend(); err != nil {
-		return err
-	}
-	return receiveAll(s)
-}
-
-func pong(s grpc.ServerStream) error {
-	m := new(wrapperspb.StringValue)
-	for {
-		if err := send(s, 1); err != nil {
-			return err
-		}
-		if err := s.RecvMsg(m); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
-}
-
 // streamed opens and ends streams of a connection.
-func streamed(conn *grpc.ClientConn, kind streamKind) operation {
+func streamed(conn *grpc.ClientConn, kind streamKind) func() error {
 	options := []grpc.CallOption{grpc.StaticMethod()}
 	return func() error {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -4,109 +4,92 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/lab/compare/measure"
 )
 
-const legend = `× is a client's time over that of another one in the same round: the median of the rounds, and their quartiles.
-processor × is the same of what all processors have spent, which varies less on a machine that is busy with other
-things. It, times, allocations and bytes are those of one operation with a single goroutine, on both sides of the
-connection; medians too.
-`
-
-// markdown shows the costs as a table, a column of ratios for each number of goroutines.
-func (o outcome) markdown() string {
-	t := report.Table{Columns: []string{"client"}}
-	for _, n := range o.goroutines {
-		switch {
-		case len(o.goroutines) == 1:
-			t.Columns = append(t.Columns, "× "+o.base)
-		case n == 1:
-			t.Columns = append(t.Columns, "× "+o.base+", 1 goroutine")
-		default:
-			t.Columns = append(t.Columns, fmt.Sprintf("%d goroutines", n))
-		}
-	}
-	t.Columns = append(t.Columns, "processor ×", "time", "allocations", "bytes")
-	for i, first := range o.costs[0] {
-		row := append(make([]string, 0, len(t.Columns)), first.Name)
-		for _, costs := range o.costs {
-			row = append(row, ratio(costs[i].Ratio))
-		}
-		t.Rows = append(t.Rows, append(row, ratio(first.Processor), duration(first.Time.Median), whole(first.Allocs), whole(first.Bytes)))
-	}
-	return titled(o.name, o.what, t) + o.missing()
+// table is a table of docs/evidence-costs.md, between marks of its name.
+type table struct {
+	name, what string
+	columns    []column
+	rows       func(options) ([]row, error) // what one process finds
+	processes  int                          // that find it, at most; 0: as many as there are
 }
 
-// missing says who took no part.
-func (o outcome) missing() string {
-	if len(o.absent) == 0 {
-		return ""
+// column shows what the processes have found.
+type column struct {
+	name  string
+	print func(quartiles) string
+}
+
+// row is what one process has found of a client.
+type row struct {
+	Name   string    `json:"name"`
+	Values []float64 `json:"values"` // by columns
+}
+
+// found is the table of what all processes have found.
+func (t table) found(processes [][]row) report.Table {
+	shown := report.Table{Columns: []string{"client"}}
+	for _, c := range t.columns {
+		shown.Columns = append(shown.Columns, c.name)
 	}
-	var b strings.Builder
-	b.WriteString("\nNot there:")
-	for i, a := range o.absent {
-		if i > 0 {
-			b.WriteByte(';')
+	off := 0.0 // how far the medians of the first column may be off
+	for i, r := range processes[0] {
+		cells := []string{r.Name}
+		for k, c := range t.columns {
+			values := make([]float64, len(processes))
+			for p, rows := range processes {
+				values[p] = rows[i].Values[k]
+			}
+			q := quartilesOf(values)
+			if cells = append(cells, c.print(q)); k == 0 && q.median != 0 {
+				// The standard error of a median is 1.25 of that of a mean; the quartiles are 1.35 standard deviations apart.
+				off = max(off, 1.25/1.35*(q.high-q.low)/q.median/math.Sqrt(float64(len(values))))
+			}
 		}
-		fmt.Fprintf(&b, " %s (%s)", a.Client, a.Why)
+		shown.Rows = append(shown.Rows, cells)
 	}
-	return b.String() + ".\n"
+	shown.Title = fmt.Sprintf("%s (%d processes; the medians of the first column are known to ± %.1f %%)", t.what, len(processes), 100*off)
+	if len(processes) == 1 {
+		shown.Title = t.what + " (one process)"
+	}
+	return shown
 }
 
-// markdown shows what is held as a table, and how much more that is than the first holds.
-func (m memory) markdown() string {
-	t := report.Table{Columns: []string{"client", "bytes", "more"}}
-	if m.commits {
-		t.Columns = append(t.Columns, "bytes, once committed", "more")
-	} else {
-		t.Columns = append(t.Columns, "goroutines")
-	}
-	first := m.held[0]
-	for _, h := range m.held {
-		row := []string{h.Client, whole(h.Bytes), whole(h.Bytes - first.Bytes)}
-		if m.commits {
-			row = append(row, whole(h.Committed), whole(h.Committed-first.Committed))
-		} else {
-			row = append(row, fmt.Sprintf("%.1f", h.Goroutines))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return titled(m.name, m.what, t)
-}
-
-// titled is a table under its name, and what it shows.
-func titled(name, what string, t report.Table) string {
-	return fmt.Sprintf("### %s\n\n%s.\n\n%s\n", name, strings.ToUpper(what[:1])+what[1:], terminal.Markdown(t))
-}
-
-// ratio shows three digits: more are chance.
-func ratio(q measure.Quartiles) string {
+// ratioCell shows the digits that are more than chance.
+func ratioCell(q quartiles) string {
 	switch q {
-	case measure.Quartiles{Low: 1, Median: 1, High: 1}:
+	case quartiles{1, 1, 1}:
 		return "1"
-	case measure.Quartiles{}:
+	case quartiles{}:
 		return "–"
 	}
-	digits := 2
-	if q.Median >= 10 {
+	digits := 3
+	switch {
+	case q.median >= 10:
 		digits = 1
+	case q.median >= 1.5:
+		digits = 2
 	}
-	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, q.Median, digits, q.Low, digits, q.High)
+	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, q.median, digits, q.low, digits, q.high)
 }
 
-func whole(x float64) string { return fmt.Sprintf("%.0f", math.Round(x)+0) } // + 0: there is no -0
+func wholeCell(q quartiles) string { return fmt.Sprintf("%.0f", math.Round(q.median)+0) } // + 0: there is no -0
+func tenthCell(q quartiles) string { return fmt.Sprintf("%.1f", q.median) }
 
-// duration shows nanoseconds with three digits.
-func duration(nanos float64) string {
-	d, step := time.Duration(math.Round(nanos)), time.Nanosecond
+// durationCell shows nanoseconds with three digits.
+func durationCell(q quartiles) string {
+	d, step := time.Duration(math.Round(q.median)), time.Nanosecond
 	for d >= 1000*step && step < time.Millisecond {
 		step *= 10
 	}
@@ -115,5 +98,47 @@ func duration(nanos float64) string {
 	return digits + " " + text[len(digits):]
 }
 
-// printf prints; that nobody reads any more is no error of the comparison.
-func printf(w io.Writer, format string, values ...any) { _, _ = fmt.Fprintf(w, format, values...) }
+// figures are the figures of tables, as pages name them: "NAME; ROW; COLUMN". "host" is what they were taken on.
+type figures map[string]string
+
+func (f figures) add(name string, t report.Table) {
+	for _, r := range t.Rows {
+		for i, cell := range r[1:] {
+			f[name+"; "+r[0]+"; "+t.Columns[1+i]], _, _ = strings.Cut(cell, " (")
+		}
+	}
+}
+
+// quoted is a figure on a page, between two marks.
+var quoted = regexp.MustCompile(`<!-- cost: (.*?) -->(.*?)<!-- / -->`)
+
+// quote writes the figures into the text of a page, where it names them.
+func (f figures) quote(text string) string {
+	return quoted.ReplaceAllStringFunc(text, func(old string) string {
+		name := quoted.FindStringSubmatch(old)[1]
+		if f[name] == "" {
+			return old // it was not measured
+		}
+		return "<!-- cost: " + name + " -->" + f[name] + "<!-- / -->"
+	})
+}
+
+// write writes tables into the page of the repository at root, and their figures into all pages that quote them.
+func write(root string, names []string, tables []report.Table) error {
+	quotes := figures{"host": host()}
+	var errs []error
+	for i, t := range tables {
+		errs = append(errs, terminal.WriteInto(filepath.Join(root, "docs", "evidence-costs.md"), names[i], []report.Table{t}))
+		quotes.add(names[i], t)
+	}
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	errs = append(errs, err)
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err == nil {
+			err = os.WriteFile(page, []byte(quotes.quote(string(text))), 0o644)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/sim"
+	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -72,12 +73,12 @@ func (c client) peer() bool {
 
 // limiter is failsafe-go's adaptive limiter as it comes, which bounds the calls that run by their latency.
 func limiter(storm) (outage.Options, error) {
-	return intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivelimiter.NewWithDefaults[any]())), nil
+	return outage.Options{Dial: peers.Intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivelimiter.NewWithDefaults[any]()))}, nil
 }
 
 // throttler is failsafe-go's adaptive throttler as it comes, which refuses more the more calls fail.
 func throttler(storm) (outage.Options, error) {
-	return intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivethrottler.NewWithDefaults[any]())), nil
+	return outage.Options{Dial: peers.Intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivethrottler.NewWithDefaults[any]()))}, nil
 }
 
 // admittingPolicies are stagger's, with admission on every entry.

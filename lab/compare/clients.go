@@ -1,0 +1,204 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/failsafegrpc"
+	"github.com/failsafe-go/failsafe-go/hedgepolicy"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats/opentelemetry"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/lab/peers"
+	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// What is called.
+const (
+	service              = "stagger.compare.v1.Shop"
+	callName, streamName = "Get", "Stream"
+	method, streamMethod = "/" + service + "/" + callName, "/" + service + "/" + streamName
+)
+
+const (
+	never  = time.Hour       // for what is not to happen while it is compared
+	atOnce = time.Nanosecond // for what is to cost code and no waiting
+)
+
+// setup is what a client is to gRPC.
+type setup struct {
+	options []grpc.DialOption
+	unary   grpc.UnaryClientInterceptor // the one among the options; nil: there is none
+	methods []string                    // that are called in turn, on a stub; none: one
+	conns   []*grpc.ClientConn          // the same
+}
+
+// client is a client with its own idea of retries.
+type client struct {
+	name    string
+	prepare func(peers.Plan) (setup, error)
+}
+
+// eager is what all clients are told whose retries are compared. Nothing is left to chance: no jitter.
+var eager = peers.Plan{Attempts: 4, Initial: atOnce, Max: atOnce}
+
+// The clients. Budgets and throttling count everything and stop nothing that is compared.
+var (
+	bare      = client{"gRPC, no retries", noRetries}
+	builtIn   = client{"gRPC's retries", serviceConfig("")}
+	throttled = client{"gRPC's retries, throttling", serviceConfig(`"retryThrottling": {"maxTokens": 1000, "tokenRatio": 1},`)}
+	ecosystem = client{"go-grpc-middleware", middleware}
+	failsafes = client{"failsafe-go", failsafe(0)}
+	budgeted  = client{"failsafe-go, budget", failsafe(1)}
+	hedges    = client{"failsafe-go, hedge", failsafeHedge}
+	unlimited = client{"stagger, no budget", staggerRetries(policy.NoBudget)}
+	stagger   = client{"stagger", staggerRetries(budgetName)}
+	ourHedges = client{"stagger, hedge", staggerHedge(false)}
+	ourTail   = client{"stagger, hedge at a quantile", staggerHedge(true)}
+	// With metrics, which are recorded, and which no program collects while calls are measured.
+	bareMetrics    = client{"gRPC, no retries, gRPC's metrics", grpcMetrics(noRetries)}
+	builtInMetrics = client{"gRPC's retries, gRPC's metrics", grpcMetrics(serviceConfig(""))}
+	ourMetrics     = client{"stagger, its metrics", staggerMetrics}
+)
+
+func noRetries(peers.Plan) (setup, error) {
+	return setup{options: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
+}
+
+func serviceConfig(more string) func(peers.Plan) (setup, error) {
+	return func(p peers.Plan) (setup, error) {
+		return setup{options: []grpc.DialOption{peers.ServiceConfig(p, more)}}, nil
+	}
+}
+
+func middleware(p peers.Plan) (setup, error) {
+	options := peers.Middleware(p)
+	made := intercepted(retry.UnaryClientInterceptor(options...))
+	made.options = append(made.options, grpc.WithStreamInterceptor(retry.StreamClientInterceptor(options...)))
+	return made, nil
+}
+
+func intercepted(unary grpc.UnaryClientInterceptor) setup {
+	return setup{options: peers.Intercepted(unary), unary: unary}
+}
+
+func failsafe(share float64) func(peers.Plan) (setup, error) {
+	return func(p peers.Plan) (setup, error) { return intercepted(peers.Failsafe(p, share)), nil }
+}
+
+// failsafeHedge sends a hedge after the plan's backoff.
+func failsafeHedge(p peers.Plan) (setup, error) {
+	return intercepted(failsafegrpc.NewUnaryClientInterceptor(hedgepolicy.NewBuilderWithDelay[any](p.Initial).WithMaxHedges(1).Build())), nil
+}
+
+func newProvider() *sdk.MeterProvider {
+	return sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader()))
+}
+
+// grpcMetrics adds gRPC's own metrics of calls and attempts to a client.
+func grpcMetrics(prepare func(peers.Plan) (setup, error)) func(peers.Plan) (setup, error) {
+	return func(p peers.Plan) (setup, error) {
+		made, err := prepare(p)
+		metrics := opentelemetry.DialOption(opentelemetry.Options{MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: newProvider()}})
+		made.options = slices.Concat([]grpc.DialOption{metrics}, made.options) // before the interceptors, so that it counts calls
+		return made, err
+	}
+}
+
+func staggerMetrics(p peers.Plan) (setup, error) {
+	return staggerRetries(budgetName, otel.Metrics(newProvider()))(p)
+}
+
+// budgetName is stagger's default budget, with a reserve that stops no call that is compared.
+const budgetName = "ratio"
+
+// staggerRetries follows the plan.
+func staggerRetries(budget string, options ...interceptor.Option) func(peers.Plan) (setup, error) {
+	return func(p peers.Plan) (setup, error) {
+		return retrier([]policy.MethodConfig{entryOf(streamName, retrySpec(p, budget)), entryOf(callName, retrySpec(p, budget))}, options...)
+	}
+}
+
+func retrySpec(p peers.Plan, budget string) policy.Spec {
+	return policy.Spec{Retry: &policy.RetrySpec{
+		MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
+		Backoff: policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: policy.JitterNone},
+		Codes:   []codes.Code{codes.Unavailable, codes.ResourceExhausted},
+	}}
+}
+
+// staggerHedge sends a hedge after the plan's backoff, or at the 95th percentile, which is never below it.
+func staggerHedge(tail bool) func(peers.Plan) (setup, error) {
+	return func(p peers.Plan) (setup, error) {
+		spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.Initial, Budget: budgetName}
+		if p.Initial == atOnce {
+			spec.Delay = 0 // after any other, calls are hedged once their usual latency is known
+		}
+		if tail {
+			spec.Quantile = &policy.QuantileSpec{Quantile: 0.95, Min: p.Initial}
+		}
+		return retrier([]policy.MethodConfig{entryOf(callName, policy.Spec{Hedge: spec})})
+	}
+}
+
+// entryOf is the policy of a method.
+func entryOf(method string, spec policy.Spec) policy.MethodConfig {
+	return policy.MethodConfig{Names: []policy.Name{{Service: service, Method: method}}, Spec: spec}
+}
+
+// retrier is a client with these policies. As many calls may wait as are ever measured.
+func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setup, error) {
+	config := policy.Config{MaxWaiting: 2 * mostWaiting, Methods: methods} // one target has half of them
+	if r := methods[0].Spec.Retry; r == nil || r.Budget == budgetName {
+		ratio := budget.DefaultRatio()
+		ratio.Percent, ratio.MinPerSecond = 100, 1e6
+		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: ratio}}
+	}
+	set, err := policy.NewSet(config)
+	if err != nil {
+		return setup{}, err
+	}
+	r, err := interceptor.New(set, options...)
+	if err != nil {
+		return setup{}, err
+	}
+	return setup{options: r.DialOptions(), unary: r.Unary()}, nil
+}
+
+// manyMethods is stagger with a policy for each of n methods, the first of which are called in turn.
+func manyMethods(n, called int) client {
+	return client{fmt.Sprintf("stagger, %d methods, %d called", n, called), func(p peers.Plan) (setup, error) {
+		var names []string
+		var entries []policy.MethodConfig
+		for i := range n {
+			name := fmt.Sprintf("%s%d", callName, i)
+			names = append(names, "/"+service+"/"+name)
+			entries = append(entries, entryOf(name, retrySpec(p, budgetName)))
+		}
+		made, err := retrier(entries)
+		made.methods = names[:called]
+		return made, err
+	}}
+}
+
+// manyTargets is stagger with connections to n targets, each of which has a budget of its own, and which are called in turn.
+func manyTargets(n int) client {
+	return client{fmt.Sprintf("stagger, %d targets", n), func(p peers.Plan) (setup, error) {
+		made, err := staggerRetries(budgetName)(p)
+		if err != nil {
+			return setup{}, err
+		}
+		made.conns, err = idleConns(n)
+		return made, err
+	}}
+}

@@ -1,0 +1,155 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// subject is one of those that are compared.
+type subject struct {
+	name  string
+	run   func(n int) error // carries out n operations
+	count int               // operations of a round
+
+	times, spent, allocs, bytes []float64 // of an operation, by rounds
+}
+
+// cost is what one operation has cost: medians of the rounds.
+type cost struct {
+	ratio, processor     float64 // of times, and of what processors have spent, to the base in the same round; 0: too short to tell
+	nanos, allocs, bytes float64
+}
+
+// meter reads what has been used so far.
+type meter interface {
+	now() time.Duration
+	processor() time.Duration // of all processors together
+	allocated() (objects, bytes uint64)
+}
+
+// plan says how subjects are compared.
+type plan struct {
+	rounds int
+	slice  time.Duration // about how long a subject runs in a round
+	seed   uint64        // of the order of each round
+	meter  meter
+}
+
+// compare measures the subjects in turns: in each round each of them once, in an order of chance. What else the machine does
+// falls on all alike then, and ratios within rounds hold where times do not.
+func (p plan) compare(subjects []*subject, base int) ([]cost, error) {
+	for _, s := range subjects {
+		if err := p.calibrate(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	order := rand.New(rand.NewPCG(p.seed, 2))
+	for range p.rounds {
+		for _, i := range order.Perm(len(subjects)) {
+			if err := p.measure(subjects[i]); err != nil {
+				return nil, fmt.Errorf("%s: %w", subjects[i].name, err)
+			}
+		}
+	}
+	costs := make([]cost, len(subjects))
+	for i, s := range subjects {
+		costs[i] = cost{
+			ratio: ratio(s.times, subjects[base].times), processor: ratio(s.spent, subjects[base].spent),
+			nanos: quartilesOf(s.times).median, allocs: quartilesOf(s.allocs).median, bytes: quartilesOf(s.bytes).median,
+		}
+	}
+	return costs, nil
+}
+
+// calibrate finds how many operations fill a slice. The first call makes a connection. A moment in which the machine does
+// something else must not make the number too small: only the quickest of three runs counts.
+func (p plan) calibrate(s *subject) error {
+	if err := s.run(1); err != nil {
+		return err
+	}
+	for s.count = 1; ; s.count *= 2 {
+		took := time.Duration(math.MaxInt64)
+		for try := 0; try < 3 && took >= p.slice/2; try++ {
+			began := p.meter.now()
+			if err := s.run(s.count); err != nil {
+				return err
+			}
+			took = min(took, p.meter.now()-began)
+		}
+		if took >= p.slice/2 {
+			s.count = max(1, int(float64(s.count)*float64(p.slice)/float64(took)))
+			return nil
+		}
+	}
+}
+
+// measure runs a subject for a slice, after a garbage collection, so that it pays for itself alone.
+func (p plan) measure(s *subject) error {
+	runtime.GC()
+	objects, bytes := p.meter.allocated()
+	spent, began := p.meter.processor(), p.meter.now()
+	err := s.run(s.count)
+	took := p.meter.now() - began
+	spent = p.meter.processor() - spent
+	objects2, bytes2 := p.meter.allocated()
+	n := float64(s.count)
+	s.times = append(s.times, float64(took)/n)
+	s.spent = append(s.spent, float64(spent)/n)
+	s.allocs = append(s.allocs, float64(objects2-objects)/n)
+	s.bytes = append(s.bytes, float64(bytes2-bytes)/n)
+	return err
+}
+
+// ratio is the median of the rounds' ratios; 0 if a round of the base was too short to measure.
+func ratio(all, base []float64) float64 {
+	list := make([]float64, len(all))
+	for i := range list {
+		if base[i] == 0 {
+			return 0
+		}
+		list[i] = all[i] / base[i]
+	}
+	return quartilesOf(list).median
+}
+
+// quartiles are the values that a quarter, half, and three quarters of the values do not exceed.
+type quartiles struct{ low, median, high float64 }
+
+// quartilesOf interpolates between values, of which there is at least one.
+func quartilesOf(values []float64) quartiles {
+	sorted := slices.Sorted(slices.Values(values))
+	at := func(part float64) float64 {
+		whole, rest := math.Modf(part * float64(len(sorted)-1))
+		i := int(whole)
+		return sorted[i] + rest*(sorted[min(i+1, len(sorted)-1)]-sorted[i])
+	}
+	return quartiles{at(0.25), at(0.5), at(0.75)}
+}
+
+// process is the meter of this process.
+type process struct{ began time.Time }
+
+func (p process) now() time.Duration { return time.Since(p.began) }
+
+// processor asks the system, which counts what garbage collection takes, too.
+func (process) processor() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+func (process) allocated() (objects, bytes uint64) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs, m.TotalAlloc
+}

@@ -1,0 +1,194 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// still is a meter whose time passes, and whose allocations happen, only when a subject says so.
+type still struct {
+	at, spent      time.Duration
+	objects, bytes uint64
+}
+
+func (m *still) now() time.Duration          { return m.at }
+func (m *still) processor() time.Duration    { return m.spent }
+func (m *still) allocated() (uint64, uint64) { return m.objects, m.bytes }
+func (m *still) plan(rounds int, seed uint64) plan {
+	return plan{rounds, time.Millisecond, seed, m}
+}
+
+// takes is a subject whose operations take a fixed time, and allocate 3 objects of 8 bytes.
+func (m *still) takes(name string, each time.Duration, log *[]string) *subject {
+	return &subject{name: name, run: func(n int) error {
+		m.at += time.Duration(n) * each
+		m.spent += time.Duration(n) * (each + 100) // a second processor for some time
+		m.objects += 3 * uint64(n)
+		m.bytes += 24 * uint64(n)
+		if log != nil {
+			*log = append(*log, fmt.Sprintf("%s×%d", name, n))
+		}
+		return nil
+	}}
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	m := new(still)
+	costs, err := m.plan(5, 1).compare([]*subject{m.takes("slow", 300, nil), m.takes("base", 200, nil)}, 1)
+	if want := []cost{{1.5, 4. / 3, 300, 3, 24}, {1, 1, 200, 3, 24}}; err != nil || !slices.Equal(costs, want) {
+		t.Errorf("costs %+v, %v; want %+v", costs, err, want)
+	}
+}
+
+func TestRatioWithinARound(t *testing.T) {
+	t.Parallel()
+	m, runs := new(still), 0
+	load := func(name string, each time.Duration) *subject { // the machine gets slower with each round
+		return &subject{name: name, run: func(n int) error {
+			runs++
+			m.at += time.Duration(n) * each << (runs / 2)
+			return nil
+		}}
+	}
+	a, b := load("base", 100), load("twice", 200)
+	a.count, b.count = 10, 10
+	p := m.plan(8, 1)
+	for range p.rounds {
+		for _, s := range []*subject{a, b} {
+			if err := p.measure(s); err != nil {
+				t.Fatal(err)
+			}
+			runs -= runs % 2 // both of a round are as slow
+		}
+		runs += 2
+	}
+	if got := ratio(b.times, a.times); got != 2 {
+		t.Errorf("ratio %v; want 2", got)
+	}
+	if got := ratio(b.spent, a.spent); got != 0 {
+		t.Errorf("ratio %v where no processor was seen to do anything; want 0", got)
+	}
+}
+
+func TestRoundOrder(t *testing.T) {
+	t.Parallel()
+	run := func(seed uint64) (rounds [][]string) {
+		m, log := new(still), []string{}
+		subjects := []*subject{m.takes("a", 400*time.Microsecond, &log), m.takes("b", 500*time.Microsecond, &log), m.takes("c", time.Millisecond, &log)}
+		if _, err := m.plan(8, seed).compare(subjects, 0); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Collect(slices.Chunk(log[len(log)-24:], 3))
+	}
+	first := run(1)
+	orders := map[string]bool{}
+	for _, round := range first {
+		orders[strings.Join(round, " ")] = true
+		if got := strings.Join(slices.Sorted(slices.Values(round)), " "); got != "a×2 b×2 c×1" {
+			t.Errorf("a round is %s", got)
+		}
+	}
+	if len(orders) < 2 {
+		t.Errorf("all rounds have one order: %v", orders)
+	}
+	if again := run(1); fmt.Sprint(again) != fmt.Sprint(first) {
+		t.Errorf("the same seed gives %v, then %v", first, again)
+	}
+	if other := run(2); fmt.Sprint(other) == fmt.Sprint(first) {
+		t.Errorf("another seed gives the same orders: %v", other)
+	}
+}
+
+func TestSliceAfterPause(t *testing.T) {
+	t.Parallel()
+	m, runs := new(still), 0
+	pausing := &subject{name: "pausing", run: func(n int) error {
+		m.at += time.Duration(n) * time.Microsecond
+		if runs++; runs%3 != 0 { // most of the time, and the first call makes a connection
+			m.at += time.Second
+		}
+		return nil
+	}}
+	if _, err := m.plan(1, 1).compare([]*subject{pausing}, 0); err != nil || pausing.count != 1000 {
+		t.Errorf("%d operations, %v; want slices of 1000", pausing.count, err)
+	}
+}
+
+func TestCompareErrors(t *testing.T) {
+	t.Parallel()
+	bad := errors.New("bad")
+	for name, at := range map[string]int{"broken": 1, "late": 6} {
+		m, runs := new(still), 0
+		s := &subject{name: name, run: func(int) error {
+			if runs++; runs == at {
+				return bad
+			}
+			m.at += time.Millisecond
+			return nil
+		}}
+		if _, err := m.plan(5, 1).compare([]*subject{m.takes("fine", time.Millisecond, nil), s}, 0); !errors.Is(err, bad) || err.Error() != name+": bad" {
+			t.Errorf("%v; want %s: bad", err, name)
+		}
+	}
+}
+
+func TestQuartiles(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		values []float64
+		want   quartiles
+	}{
+		{[]float64{7}, quartiles{7, 7, 7}},
+		{[]float64{3, 1}, quartiles{1.5, 2, 2.5}},
+		{[]float64{5, 1, 4, 2, 3}, quartiles{2, 3, 4}},
+	} {
+		if got := quartilesOf(x.values); got != x.want {
+			t.Errorf("of %v: %v; want %v", x.values, got, x.want)
+		}
+	}
+}
+
+func TestMeterSeesAllocations(t *testing.T) {
+	p := process{time.Now()}
+	began := p.now()
+	objects, bytes := p.allocated()
+	kept := make([]*[1024]byte, 100)
+	for i := range kept {
+		kept[i] = new([1024]byte)
+	}
+	objects2, bytes2 := p.allocated()
+	runtime.KeepAlive(kept)
+	if objects2-objects < 100 || bytes2-bytes < 100<<10 {
+		t.Errorf("%d objects, %d bytes; want at least 100, %d", objects2-objects, bytes2-bytes, 100<<10)
+	}
+	if p.now() < began {
+		t.Errorf("time went from %v to %v", began, p.now())
+	}
+}
+
+func TestHold(t *testing.T) {
+	const size, slack = 64 << 20, 8 << 20
+	before := hold()
+	kept, stop := make([]byte, size), make(chan struct{})
+	for range 10 {
+		go func() { <-stop }()
+	}
+	with := hold().since(before, 1)
+	runtime.KeepAlive(kept)
+	close(stop)
+	if with.heap < size || with.heap > size+slack || with.goroutines != 10 {
+		t.Errorf("%+v; want %d bytes and 10 goroutines", with, size)
+	}
+	if without := hold().since(before, 1); without.heap > slack {
+		t.Errorf("%+v; want nothing", without)
+	}
+}
