@@ -27,7 +27,6 @@ INTEROP  ?=
 REDIS    ?=
 CLIENTS  ?=
 SOAK     ?=
-FLEET    ?=
 MUTATION ?=
 MANY     ?= 20
 SEED     ?= 0
@@ -76,14 +75,14 @@ grid: ## Play every storm from many connections and processes, in virtual time: 
 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md
-	@go run ./lab/overload
+	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: search
 search: ## Look for scenarios in which retries are worse than none (SEARCH='-seed 7 -n 1000'; '-help' lists flags)
 	@cd lab && $(OFF) go run ./search $(SEARCH)
 
 .PHONY: compare
-compare: ## Measure what stagger costs beside its peers: 2 minutes (COMPARE='-help' lists flags)
+compare: ## Measure what stagger costs beside its peers, and at scale: 3 minutes (COMPARE='-write .' writes the pages; '-help' lists flags)
 	@go run ./lab/compare $(COMPARE)
 
 .PHONY: test
@@ -136,8 +135,8 @@ soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1
 	@cd lab && CGO_ENABLED=1 $(OFF) go run -race ./soak $(SOAK)
 
 .PHONY: fleet
-fleet: ## Play 10 to a million clients whose reserve is local or a pool's, in virtual time: 2 minutes (FLEET='-help' lists flags)
-	@cd lab && $(OFF) go run ./fleet $(FLEET)
+fleet: ## Play 10 to a million clients whose reserve is local or a pool's, in virtual time, and write docs/evidence/fleet.md: 2 minutes
+	@cd lab && $(OFF) go test -count=1 -timeout 30m -run 'TestTables$$' ./fleet -args -write
 
 .PHONY: newuser
 newuser: ## Do in an empty folder what the README tells a new user, and the owner of an API

@@ -1,15 +1,78 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package fleet
 
 import (
+	"container/heap"
 	"math/rand/v2"
 	"testing"
 	"time"
 )
 
-// What happens, happens in the order of time, and of being scheduled; what comes after the end waits.
+// queue is virtual time: what is still to happen, in the order of time, and within one instant in the order of being
+// scheduled. The zero value is empty and at time zero.
+type queue struct {
+	now    time.Duration
+	order  uint64
+	events events
+}
+
+type event struct {
+	at    time.Duration
+	order uint64
+	do    func()
+}
+
+// at schedules do for a time that is not past.
+func (q *queue) at(at time.Duration, do func()) {
+	q.order++
+	heap.Push(&q.events, event{at, q.order, do})
+}
+
+// after schedules do for after a wait.
+func (q *queue) after(wait time.Duration, do func()) { q.at(q.now+wait, do) }
+
+// run lets everything happen until a time.
+func (q *queue) run(until time.Duration) {
+	for len(q.events) > 0 && q.events[0].at <= until {
+		e, _ := heap.Pop(&q.events).(event)
+		q.now = e.at
+		e.do()
+	}
+	q.now = until
+}
+
+// events is a [heap.Interface].
+type events []event
+
+// Len implements [heap.Interface].
+func (e *events) Len() int { return len(*e) }
+
+// Swap implements [heap.Interface].
+func (e *events) Swap(i, j int) { (*e)[i], (*e)[j] = (*e)[j], (*e)[i] }
+
+// Less implements [heap.Interface].
+func (e *events) Less(i, j int) bool {
+	a, b := &(*e)[i], &(*e)[j]
+	return a.at < b.at || a.at == b.at && a.order < b.order
+}
+
+// Push implements [heap.Interface].
+func (e *events) Push(x any) {
+	add, _ := x.(event)
+	*e = append(*e, add)
+}
+
+// Pop implements [heap.Interface].
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	(*e)[last] = event{} // let go of what it does
+	*e = (*e)[:last]
+	return x
+}
+
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	var (

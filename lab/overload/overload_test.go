@@ -1,41 +1,58 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Overload plays overloads in the simulator, and writes the plots and the table of docs/overload.md.
-//
-// usage: make overload
-package main
+//go:build !race
+
+// Package overload plays overloads in the simulator, and holds the plots and the table of docs/overload against them.
+package overload
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, ".", filepath.Join("docs", "overload"))
-	stop()
-	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "overload:", err)
-		os.Exit(1)
+var write = flag.Bool("write", false, "write plots and table into docs/overload")
+
+// What docs/overload and docs/evidence/overload.md show is what the code does now.
+func TestDocsAreCurrent(t *testing.T) {
+	t.Parallel()
+	kept := filepath.Join("..", "..", "docs", "overload")
+	fresh := kept
+	if !*write {
+		fresh = t.TempDir()
+	}
+	if err := run(t.Context(), "../..", fresh); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(fresh)
+	if err != nil || len(files) != 2*len(pictures)+1 {
+		t.Fatalf("%d files, %v; want %d", len(files), err, 2*len(pictures)+1)
+	}
+	for _, f := range files {
+		want, err := os.ReadFile(filepath.Join(fresh, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(kept, f.Name())); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("docs/overload/%s is not what make overload writes (%v): run it and commit", f.Name(), err)
+		}
 	}
 }
 
 // run reads the scenarios below root, the folder of the repository, and writes to folder.
 func run(ctx context.Context, root, folder string) error {
-	if err := os.MkdirAll(folder, 0o750); err != nil {
-		return err
-	}
 	for _, p := range pictures {
 		if err := p.write(ctx, root, folder); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)

@@ -1,9 +1,19 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package fleet plays 10 to 1,000,000 clients in virtual time that make a thousand calls a second in all, and compares where the
+// reserve of their budgets can come from: from each client itself, from nowhere, or from a pool that they lease it from,
+// in two ways. Engine, budget and lease are those of production, and Redis answers by the arithmetic of its script.
+package fleet
 
-import "time"
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // What a fleet goes through: calm, random failures, calm, an outage, calm, both.
 const (
