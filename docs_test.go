@@ -368,3 +368,49 @@ func split(paragraph string) []string {
 func prose(page string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "")
 }
+
+// Each figure of costs on a page is the one in the tables of docs/evidence-costs.md, which "make compare" writes.
+func TestPages_Costs(t *testing.T) {
+	t.Parallel()
+	texts, quotes := pages(t), 0
+	figures := costs(texts["docs/evidence-costs.md"])
+	for path, text := range texts {
+		for _, m := range regexp.MustCompile(`<!-- cost: (.*?) -->(.*?)<!-- / -->`).FindAllStringSubmatch(text, -1) {
+			if want, ok := figures[m[1]]; m[1] != "host" && (!ok || want != m[2]) {
+				t.Errorf("%s: the cost %q is %q; docs/evidence-costs.md has %q: run make compare COMPARE='-write .'", path, m[1], m[2], want)
+			}
+			if path != "docs/evidence-costs.md" {
+				quotes++
+			}
+		}
+	}
+	if quotes < 5 || len(figures) < 200 {
+		t.Errorf("%d quotes of %d figures; want some in README.md and docs/evidence.md", quotes, len(figures))
+	}
+	if got := costs("<!-- a, b -->\nWhat:\n\n| client | × c | time |\n| --- | ---:| --- |\n| d | 1.05 (1–2) | 3 µs |\n<!-- /a, b -->\n"); !maps.Equal(got, map[string]string{
+		"a, b; d; × c": "1.05", "a, b; d; time": "3 µs",
+	}) {
+		t.Errorf("figures %q", got)
+	}
+}
+
+// costs are the figures of marked tables, by table, row and column.
+func costs(page string) map[string]string {
+	figures := map[string]string{}
+	for _, marked := range regexp.MustCompile(`(?s)<!-- ([^/:\n]+) -->\n(.*?)\n<!-- /`).FindAllStringSubmatch(page, -1) {
+		var columns []string
+		for line := range strings.Lines(marked[2]) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+			switch {
+			case !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---"):
+			case columns == nil:
+				columns = cells
+			default:
+				for i, cell := range cells[1:] {
+					figures[marked[1]+"; "+cells[0]+"; "+columns[1+i]], _, _ = strings.Cut(cell, " (")
+				}
+			}
+		}
+	}
+	return figures
+}
