@@ -364,9 +364,9 @@ func split(paragraph string) []string {
 	return append(list, paragraph[from:])
 }
 
-// prose is a page without its fenced blocks.
+// prose is a page without its fenced blocks, and without the marks of figures.
 func prose(page string) string {
-	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "")
+	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
 }
 
 // Each figure of costs on a page is the one in the tables of docs/evidence-costs.md, which "make compare" writes.

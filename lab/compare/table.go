@@ -133,7 +133,8 @@ func write(root string, names []string, tables []report.Table) error {
 	}
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	errs = append(errs, err)
-	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+	more, _ := filepath.Glob(filepath.Join(root, "docs", "evidence", "*.md")) // the pattern is good
+	for _, page := range append(append(pages, more...), filepath.Join(root, "README.md")) {
 		text, err := os.ReadFile(page)
 		if err == nil {
 			err = os.WriteFile(page, []byte(quotes.quote(string(text))), 0o644)
