@@ -194,7 +194,7 @@ func TestEmbeddedTarget_HiddenHasOneAttempt(t *testing.T) {
 					if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 2 {
 						t.Errorf("%v after %d attempts; want one", err, s.Count(get)-1)
 					}
-					if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], name+": embeds gRPC's option where nobody can copy it") {
+					if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], name+": embeds gRPC's option where it cannot be copied") {
 						t.Errorf("warned: %s", s.warnings)
 					}
 				})

@@ -249,7 +249,7 @@ func TestModeWarning(t *testing.T) {
 		"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 	want := func(m policy.Mode) []string {
 		return []string{"mode: " + string(m) + ": gRPC has a retry policy of its own for " + get + ", which Retrier.DialOptions switches off, " +
-			"so that nobody retries calls in this mode; install Retrier.Unary and Retrier.Stream instead to keep gRPC's"}
+			"so these calls are not retried in this mode; install Retrier.Unary and Retrier.Stream instead to keep gRPC's"}
 	}
 	alone := func(s scene) []grpc.DialOption { return s.retrier.DialOptions() }
 	beside := func(s scene) []grpc.DialOption {

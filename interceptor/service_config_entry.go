@@ -96,7 +96,7 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 		})
 	}
 	if e.codes&(1<<codes.OK) != 0 {
-		warn("OK", "is no failure, and is passed over in retryableStatusCodes")
+		warn("OK", "is not a failure, and is ignored in retryableStatusCodes")
 	}
 	if most := r.attemptLimit(); e.maxAttempts > most {
 		warn(strconv.Itoa(e.maxAttempts), fmt.Sprintf("maxAttempts is cut to %d, the most that this Retrier allows; %s", most, allowsMore))

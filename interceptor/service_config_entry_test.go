@@ -19,7 +19,7 @@ func TestServiceConfigEntry_ListsOK(t *testing.T) {
 			l.wants(t, "a call", get, 2, policy.ReasonAttemptsExhausted)
 			l.deliver(lax) // as DNS does, again and again
 		}
-		want := "service config of live:///orders: retryPolicy for " + get + ": OK: is no failure, and is passed over in retryableStatusCodes"
+		want := "service config of live:///orders: retryPolicy for " + get + ": OK: is not a failure, and is ignored in retryableStatusCodes"
 		if len(s.warnings) != 1 || s.warnings[0] != want {
 			t.Errorf("warned: %s\nwant %s", strings.Join(s.warnings, "\n"), want)
 		}

@@ -64,7 +64,7 @@ var (
 	// By its name: a service config has delivered it.
 	unusableBudget = surprise{"budgets", "cannot be used, so its calls get no other attempt: %v"}
 	// By its type: the target of a call option cannot be found.
-	opaqueOption = surprise{"call option", "embeds gRPC's option where nobody can copy it; " +
+	opaqueOption = surprise{"call option", "embeds gRPC's option where it cannot be copied; " +
 		"calls with it have one attempt, since others would write to the caller too. Embed grpc.HeaderCallOption and the like by value"}
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
@@ -82,7 +82,7 @@ var (
 		"instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
 	// By the method: gRPC's own retries are switched off, and nothing stands in for them.
 	unretriedMethod = surprise{"mode", "gRPC has a retry policy of its own for %s" +
-		", which Retrier.DialOptions switches off, so that nobody retries calls in this mode; install Retrier.Unary and Retrier.Stream " +
+		", which Retrier.DialOptions switches off, so these calls are not retried in this mode; install Retrier.Unary and Retrier.Stream " +
 		"instead to keep gRPC's"}
 	// gRPC does not show the retry policies of a target.
 	hiddenRetries = surprise{"target", "gRPC may retry by policies of the xDS server, which it shows " +

@@ -202,7 +202,7 @@ func checkNames(report *document.Report, prefix string, names []Name, seen map[N
 	for i, n := range names {
 		field := fmt.Sprintf("%sname[%d]", prefix, i)
 		if n.Service == "" && n.Method != "" {
-			report.Errorf(field+".service", "", "must be the full name of the service beside method %q", n.Method)
+			report.Errorf(field+".service", "", "must be the full name of the service of method %q", n.Method)
 		}
 		if strings.Contains(n.Service, "/") {
 			report.Errorf(field+".service", n.Service, "must be a full name such as acme.orders.v1.OrderService, without slashes")

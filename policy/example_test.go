@@ -143,7 +143,7 @@ methodConfig:
 		fmt.Println(d.Severity, d)
 	}
 	// Output:
-	// warning retry.yaml:6:20: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: what fails five times is no blip
+	// warning retry.yaml:6:20: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: five failures are not a short fault
 	// warning retry.yaml:10:29: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, let it count as another code, with codeOverrides
 }
 

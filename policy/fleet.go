@@ -35,7 +35,7 @@ func reportFleet(report *document.Report, path string, r *policyv1.RatioBudget) 
 		checkBudget(report, path, unnamed)
 	}
 	if r.GetMinPerSecond() != 0 {
-		report.Errorf(path+".minPerSecond", r.GetMinPerSecond(), "must not stand beside a fleet, whose pool is the reserve")
+		report.Errorf(path+".minPerSecond", r.GetMinPerSecond(), "cannot be combined with a fleet, whose pool is the reserve")
 	}
 }
 

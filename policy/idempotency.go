@@ -78,6 +78,6 @@ func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
 		report.Errorf(field, header, "must not end with -bin: the key is text")
 	}
 	if s.Idempotency == IdempotencyNone {
-		report.Errorf(prefix+"idempotencyKey", nil, "must not stand beside idempotency NONE: a key declares the methods safe to repeat")
+		report.Errorf(prefix+"idempotencyKey", nil, "cannot be combined with idempotency NONE: a key declares the methods idempotent")
 	}
 }

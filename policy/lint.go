@@ -194,7 +194,7 @@ func lintAdmission(report *document.Report, path string, m MethodConfig) {
 func lintRetry(report *document.Report, path string, m MethodConfig) {
 	r := *m.Retry
 	if r.MaxAttempts > saneAttempts {
-		report.Warnf(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: what fails five times is no blip")
+		report.Warnf(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: five failures are not a short fault")
 	}
 	lintBackoff(report, path, r.Backoff)
 	if bad := common(r.Codes, permanent); len(bad) > 0 {

@@ -36,7 +36,7 @@ func shareNamed(report *document.Report, root *document.Node) {
 		from := named[ref.Text]
 		switch {
 		case own >= 0:
-			report.Errorf(field, ref.Text, "stands beside %s: keep one of the two", strategies[own])
+			report.Errorf(field, ref.Text, "is given together with %s: keep one of the two", strategies[own])
 			continue
 		case from == nil:
 			report.Errorf(field, ref.Text, "no policy has that name; declare it under policies")

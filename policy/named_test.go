@@ -63,7 +63,7 @@ func TestNamedPolicies_Elsewhere(t *testing.T) {
 func TestNamedPolicies_Lint(t *testing.T) {
 	t.Parallel()
 	wantLinted(t, strings.Replace(strings.Replace(named, "maxAttempts: 4", "maxAttempts: 9", 1), "timeout: 1s, ", "", 1),
-		"warning f:4:30: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: what fails five times is no blip")
+		"warning f:4:30: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: five failures are not a short fault")
 	wantLinted(t, strings.Replace(named, "policy: slow", "timeout: 1s", 1), "warning f:5:9: policies[1].name: slow: no entry refers to this policy")
 	set := mustParse(t, "f", named)
 	if list := set.Warnings(); len(list) > 0 {

@@ -52,7 +52,7 @@ func TestParseLimits(t *testing.T) {
 		{"a bomb of text", "a: &a " + strings.Repeat("x", 1000) + "\nb: [" + strings.Repeat("*a, ", 2000) + "]", "f:1:4: " + bytes},
 		{"a bomb of keys", "a: &a " + strings.Repeat("x", 1000) + "\nb: [" + strings.Repeat("{*a : 1}, ", 2000) + "]", "f:2:10471: " + bytes},
 		{"a loop", "a: &a\n  b: *a", "f:1:4: " + deep},
-		{"an alias as its own key", "healthCheckConfig: &a {*a : 1}", "f:1:24: healthCheckConfig: a key must be a text"},
+		{"an alias as its own key", "healthCheckConfig: &a {*a : 1}", "f:1:24: healthCheckConfig: a key must be a string"},
 		{"NUL", "methodConfig: []\n# \x00", "f:2:3: holds the control character U+0000; remove it"},
 		{"DEL", "größe: \x7f", "f:1:8: holds the control character U+007F; remove it"},
 		{"not UTF-8", "methodConfig: []\n# gr\xf6\xdfe", "f:2:5: is not UTF-8: byte 0xf6"},

@@ -34,7 +34,7 @@ func pipe(t *testing.T) string {
 func TestLoadPipeWithoutWriter(t *testing.T) {
 	t.Parallel()
 	path := pipe(t)
-	want := path + ": is a pipe that nobody writes to"
+	want := path + ": is a pipe without a writer"
 	if _, err := policy.Load(path); err == nil || err.Error() != want {
 		t.Errorf("Load = %v; want %s", err, want)
 	}
@@ -71,6 +71,6 @@ func TestWatch_Pipe(t *testing.T) {
 		if err := syscall.Mkfifo(w.path, 0o600); err != nil {
 			w.t.Fatal(err)
 		}
-		w.wants("a pipe", 0, "is a pipe that nobody writes to")
+		w.wants("a pipe", 0, "is a pipe without a writer")
 	})
 }

@@ -152,7 +152,7 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {
-			report.Errorf(prefix+"hedgingPolicy", nil, "stands beside retryPolicy: keep one of the two")
+			report.Errorf(prefix+"hedgingPolicy", nil, "is given together with retryPolicy: keep one of the two")
 		}
 	}
 	if s.Retry != nil {

@@ -18,7 +18,7 @@ import (
 func TestNewRefusesBoth(t *testing.T) {
 	t.Parallel()
 	retry := policy.DefaultRetry()
-	const want = "hedgingPolicy: stands beside retryPolicy: keep one of the two"
+	const want = "hedgingPolicy: is given together with retryPolicy: keep one of the two"
 	if _, err := policy.New(policy.Spec{Retry: &retry, Hedge: &policy.HedgeSpec{MaxAttempts: 2}}); err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
 	}
@@ -46,7 +46,7 @@ func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
 	retry := policy.DefaultRetry()
 	retry.PerAttemptTimeout, retry.CommitOnHeaders = time.Second, true
 	_, err := policy.New(policy.Spec{Retry: &retry})
-	const want = "retryPolicy.perAttemptTimeout: 1s: must not stand beside commitOn HEADERS: " +
+	const want = "retryPolicy.perAttemptTimeout: 1s: cannot be combined with commitOn HEADERS: " +
 		"an attempt whose headers have arrived could be given up; leave one of them out"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v; want %s", err, want)

@@ -28,7 +28,7 @@ func convertInfo(report *document.Report, list string, i int, e *policyv1.ErrorI
 	if !report.Whole(field) {
 		return info
 	}
-	const empty = "must be a text; leave it out for any"
+	const empty = "must be a string; omit it for any"
 	switch {
 	case info.Domain == "" && report.Written(field+".domain"):
 		report.Errorf(field+".domain", "", empty)
@@ -92,5 +92,5 @@ func lintTransparentRetry(report *document.Report, path string, m MethodConfig, 
 	}
 }
 
-const forUndeclared = "has no effect: it is for methods that nobody declares safe to repeat, and the entry declares its methods safe; " +
+const forUndeclared = "has no effect: it is for methods that are not declared idempotent, and the entry declares its methods idempotent; " +
 	"if they are not, add \"idempotency: NONE\" to it"

@@ -9,7 +9,7 @@ import (
 
 func TestLint_Refused(t *testing.T) {
 	t.Parallel()
-	const noEffect = "has no effect: it is for methods that nobody declares safe to repeat, and the entry declares its methods safe; " +
+	const noEffect = "has no effect: it is for methods that are not declared idempotent, and the entry declares its methods idempotent; " +
 		`if they are not, add "idempotency: NONE" to it`
 	wantLinted(t, `methodConfig: [{name: [{service: a.B, method: C}], refusedRetry: DENY}]`,
 		"warning f:1:66: methodConfig[0].refusedRetry: DENY: "+noEffect)
@@ -40,7 +40,7 @@ func TestServiceConfig_Refused(t *testing.T) {
 
 func TestLintTransparentRetry(t *testing.T) {
 	t.Parallel()
-	const says = ": DENY: has no effect: it is for methods that nobody declares safe to repeat, and the entry declares its methods safe; " +
+	const says = ": DENY: has no effect: it is for methods that are not declared idempotent, and the entry declares its methods idempotent; " +
 		`if they are not, add "idempotency: NONE" to it`
 	wantLinted(t, `methodConfig: [{name: [{service: a.B, method: C}], transparentRetry: DENY}]`,
 		"warning f:1:70: methodConfig[0].transparentRetry"+says)
@@ -54,7 +54,7 @@ func TestLintTransparentRetry(t *testing.T) {
 func TestServiceConfigNotesTransparentRetry(t *testing.T) {
 	t.Parallel()
 	_, notes := mustParse(t, "f", "transparentRetry: DENY\nmethodConfig: [{name: [{}], transparentRetry: DENY}, {name: [{service: a.B}]}]").ServiceConfig(false)
-	const says = ": DENY: gRPC sends a call once more by itself if its stream is refused"
+	const says = ": DENY: gRPC itself retries a call once if its stream is refused"
 	if len(notes) != 2 || notes[0].String() != "transparentRetry"+says || notes[1].String() != "methodConfig[0].transparentRetry"+says {
 		t.Errorf("notes: %v", notes)
 	}

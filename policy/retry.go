@@ -92,7 +92,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 	}
 	if r.GetPerAttemptRecvTimeout() != nil {
 		if report.Written(path + ".perAttemptTimeout") {
-			report.Errorf(path+".perAttemptRecvTimeout", r.GetPerAttemptRecvTimeout().AsDuration(), "means the same as perAttemptTimeout beside it: keep one of the two")
+			report.Errorf(path+".perAttemptRecvTimeout", r.GetPerAttemptRecvTimeout().AsDuration(), "means the same as perAttemptTimeout: keep one of the two")
 		}
 		c.PerAttemptTimeout = r.GetPerAttemptRecvTimeout().AsDuration()
 		c.CancelOnTimeout = r.GetOnAttemptTimeout() != policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE
@@ -123,7 +123,7 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	}
 	if r.PerAttemptTimeout > 0 && r.CommitOnHeaders {
 		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,
-			"must not stand beside commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
+			"cannot be combined with commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
 	}
 	for i := range r.PerCode {
 		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, i)

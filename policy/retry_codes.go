@@ -94,7 +94,7 @@ func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i in
 		switch {
 		case len(twice) == 0, !report.Whole(prefix + "errorInfo"), !report.Whole(fmt.Sprintf("%sperCode[%d].errorInfo", policy, j)):
 		case before.Info == c.Info:
-			report.Errorf(prefix+"codes", verbatim(codename.List(twice)), "stands in another perCode entry too; only one may have it")
+			report.Errorf(prefix+"codes", verbatim(codename.List(twice)), "is in another perCode entry as well; only one may have it")
 		case before.Info.covers(c.Info):
 			report.Errorf(prefix+"codes", verbatim(codename.List(twice)), "is taken by perCode[%d] already, which fits all of these; put that one behind this one", j)
 		}

@@ -47,7 +47,7 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 // transparent notes what no service config can say.
 func (n *configNotes) transparent(field string, said *bool) {
 	if denies(said) {
-		n.add(field, deny, "gRPC sends a call once more by itself if its stream is refused")
+		n.add(field, deny, "gRPC itself retries a call once if its stream is refused")
 	}
 }
 
@@ -57,10 +57,10 @@ func (n *configNotes) unsafe(path string, m MethodConfig) {
 	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == "":
 	case m.Idempotency == IdempotencyNone:
 		n.add(path+".idempotency", string(m.Idempotency),
-			"gRPC repeats these methods as if they were safe to repeat")
+			"gRPC retries these methods as if they were idempotent")
 	default:
 		n.add(path+".idempotency", string(m.Idempotency),
-			"gRPC does not ask whether a method is safe to repeat, and repeats all methods that the entry is for")
+			"gRPC does not check whether a method is idempotent, and retries all methods of the entry")
 	}
 }
 

@@ -85,7 +85,7 @@ func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left
 }
 
 func why(declared Idempotency, keyed bool, but []Name) string {
-	because := "nothing declares it safe to repeat"
+	because := "nothing declares it idempotent"
 	switch {
 	case keyed:
 		because = "gRPC sends no idempotency key"
@@ -130,7 +130,7 @@ func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 	warn := func(field, value, why string) {
 		list = append(list, locate(report, Diagnostic{
 			Severity: SeverityWarning, Field: field, Value: value,
-			Message: "other gRPC clients that are given this file repeat it all the same (" + why + `); give them what "stagger export" writes`,
+			Message: "other gRPC clients that are given this file retry it anyway (" + why + `); give them what "stagger export" writes`,
 		}))
 	}
 	for i, m := range s.entries()[:len(s.config.Methods)] {

@@ -175,11 +175,11 @@ func TestServiceConfigLeavesUnsafeOut(t *testing.T) {
 		got = append(got, n.String())
 	}
 	wantNotes := []string{
-		"methodConfig[0].name[0]: /a.B/: retryPolicy left out: nothing declares it safe to repeat",
+		"methodConfig[0].name[0]: /a.B/: retryPolicy left out: nothing declares it idempotent",
 		"methodConfig[1].name[0]: /a.N/M: hedgingPolicy left out: idempotency is NONE",
 		"methodConfig[2].name[0]: /a.K/M: retryPolicy left out: gRPC sends no idempotency key",
 		"methodConfig[3].idempotencyKey: x-key: gRPC sends no such key",
-		"methodConfig[4].name[0]: /acme.parcels.v1.ParcelService/: retryPolicy left out: nothing declares it safe to repeat, but for ListParcels",
+		"methodConfig[4].name[0]: /acme.parcels.v1.ParcelService/: retryPolicy left out: nothing declares it idempotent, but for ListParcels",
 	}
 	if !slices.Equal(got, wantNotes) {
 		t.Errorf("notes:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantNotes, "\n"))
@@ -276,14 +276,14 @@ func TestLintElsewhere(t *testing.T) {
 		}
 	}
 	const (
-		says   = "other gRPC clients that are given this file repeat it all the same "
+		says   = "other gRPC clients that are given this file retry it anyway "
 		remedy = `; give them what "stagger export" writes`
 	)
 	want := []string{
-		`f:3:12: methodConfig[0].name[0]: "/a.B/": ` + says + "(nothing declares it safe to repeat)" + remedy,
+		`f:3:12: methodConfig[0].name[0]: "/a.B/": ` + says + "(nothing declares it idempotent)" + remedy,
 		`f:7:12: methodConfig[1].name[0]: "/a.N/M": ` + says + "(idempotency is NONE)" + remedy,
 		`f:10:12: methodConfig[2].name[0]: "/a.K/M": ` + says + "(gRPC sends no idempotency key)" + remedy,
-		`f:17:12: methodConfig[4].name[0]: "/acme.parcels.v1.ParcelService/": ` + says + "(nothing declares it safe to repeat, but for ListParcels)" + remedy,
+		`f:17:12: methodConfig[4].name[0]: "/acme.parcels.v1.ParcelService/": ` + says + "(nothing declares it idempotent, but for ListParcels)" + remedy,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -25,7 +25,7 @@ var unsaid = []*regexp.Regexp{
 	regexp.MustCompile(`: another budget has that name`),
 	regexp.MustCompile(`: is named by .* too`),
 	regexp.MustCompile(`: must stand in retryableStatusCodes too`),
-	regexp.MustCompile(`: stands in another perCode entry`),
+	regexp.MustCompile(`: is in another perCode entry`),
 	regexp.MustCompile(`: needs an entry whose names all give service and method`),
 	regexp.MustCompile(`perCode\[\d\]\.maxAttempts: .* must be 1 to the policy's maxAttempts`),
 	regexp.MustCompile(`perCode\[\d\].backoffMultiplier: .* must be 1 with growth FIXED`), // the policy's own

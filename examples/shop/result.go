@@ -41,7 +41,7 @@ var why = map[string]string{
 	"latency_unknown":    "too little is known of how fast others answer",
 	"non_retryable":      "the policy does not list the code",
 	"not_connected":      "the service was not back in time",
-	"not_idempotent":     "nothing declares the method safe to repeat",
+	"not_idempotent":     "nothing declares the method idempotent",
 	"pushback_stop":      "the service below has retried, and says so",
 	"slow_everywhere":    "others are slow, too: it is a queue",
 	"too_many_waiting":   "too many calls wait already",

@@ -271,19 +271,19 @@ type Step struct {
 // Steps are the questions, in the order in which they are asked.
 func Steps() []Step {
 	return []Step{
-		{"Does the outcome mean that another attempt may help?", policy.ReasonNonRetryable},
+		{"May another attempt help after this outcome?", policy.ReasonNonRetryable},
 		{"Has the application seen no part of the attempt?", policy.ReasonCommitted},
 		{"Is an attempt left?", policy.ReasonAttemptsExhausted},
-		{"May the method be repeated?", policy.ReasonNotIdempotent},
-		{"Does the server allow it, after a delay that is not above maxPushback?", policy.ReasonPushbackStop},
-		{"Is it the newest attempt that has failed?", policy.ReasonFollowed},
-		{"Is it not a caller further up who owns the retry?", policy.ReasonChainStop},
+		{"Is the method idempotent?", policy.ReasonNotIdempotent},
+		{"Does the server allow it, with a delay of at most maxPushback?", policy.ReasonPushbackStop},
+		{"Has the newest attempt failed?", policy.ReasonFollowed},
+		{"Is no upstream caller retrying this request?", policy.ReasonChainStop},
 		{"Is the circuit closed?", policy.ReasonBreakerOpen},
-		{"Is it known how long the method usually takes, before it is hedged?", policy.ReasonLatencyUnknown},
+		{"Is the method's usual latency known, before it is hedged?", policy.ReasonLatencyUnknown},
 		{"Were the last answers to all calls of the method fast?", policy.ReasonSlowEverywhere},
 		{"Does admission expect an answer before the deadline?", policy.ReasonOverloaded},
 		{"Do delay and attempt fit before the deadline?", policy.ReasonDeadlineTooClose},
-		{"Is there room for one more call that waits?", policy.ReasonTooManyWaiting},
+		{"Is there room for another waiting call?", policy.ReasonTooManyWaiting},
 		{"Has the traffic earned another attempt?", policy.ReasonBudgetExhausted},
 	}
 }

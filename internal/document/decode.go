@@ -94,7 +94,7 @@ func other(m protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect
 // other only the form is checked.
 func (d Decoder) rival(field string, e Entry, m protoreflect.Message, fd protoreflect.FieldDescriptor) {
 	first := other(m, fd)
-	d.Report.ErrorAt(e.At, field, "stands beside %s: keep one of the two%s", first.JSONName(), d.Rivals[fd.ContainingOneof().Name()])
+	d.Report.ErrorAt(e.At, field, "is given together with %s: keep one of the two%s", first.JSONName(), d.Rivals[fd.ContainingOneof().Name()])
 	if v := d.decodeValue(field, e.Value, fd, m.NewField(fd)); v.IsValid() && fd.Number() < first.Number() {
 		m.Set(fd, v)
 	}

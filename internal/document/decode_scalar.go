@@ -30,7 +30,7 @@ func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) 
 		if n.Kind == Text {
 			return protoreflect.ValueOfString(n.Text)
 		}
-		d.Report.Misfit(field, n, "must be a text; put it in quotes")
+		d.Report.Misfit(field, n, "must be a string; put it in quotes")
 	case protoreflect.BoolKind:
 		if n.Kind == Bool {
 			return protoreflect.ValueOfBool(n.IsTrue())

@@ -83,7 +83,7 @@ func readAll(f *os.File) ([]byte, error) {
 		return data, err
 	}
 	if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, fmt.Errorf("%s: is a pipe that nobody writes to", f.Name())
+		return nil, fmt.Errorf("%s: is a pipe without a writer", f.Name())
 	}
 	return data, nil
 }

@@ -29,8 +29,8 @@ func TestParse(t *testing.T) {
 		"two documents":        {"a: 1\n---\nb: 2", "f:2:1: a second document begins here; a list of things is one"},
 		"YAML that is none":    {"a: [", "f:2:1: is not YAML: while parsing a flow node: did not find expected node content"},
 		"JSON that is none":    {"{\"a\": 1,\n]", "f:2:1: is not JSON: invalid character ']' looking for beginning of object key string; a text that begins with \"{\" is read as JSON, not YAML"},
-		"a key that is twice":  {"a: 1\na: 2", "f:2:1: a: stands twice, first at line 1, column 1; keep one"},
-		"a key that is no key": {"a: 1\n2: 3", "f:2:1: the key \"2\" must be a text; put it in quotes"},
+		"a key that is twice":  {"a: 1\na: 2", "f:2:1: a: is given twice, first at line 1, column 1; keep one"},
+		"a key that is no key": {"a: 1\n2: 3", "f:2:1: the key \"2\" must be a string; put it in quotes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -136,7 +136,7 @@ func (f *Fields) Text(key string, to *string) {
 	switch n := f.Get(key); {
 	case n == nil:
 	case n.Text == "" || n.Kind == Null:
-		f.Misfit(f.Under(key), n, "must be a text")
+		f.Misfit(f.Under(key), n, "must be a string")
 	default:
 		*to = n.Text
 	}
@@ -144,7 +144,7 @@ func (f *Fields) Text(key string, to *string) {
 
 // Name is a text that must be there.
 func (f *Fields) Name(key string, to *string) {
-	f.Require("must be a text", key)
+	f.Require("must be a string", key)
 	f.Text(key, to)
 }
 

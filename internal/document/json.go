@@ -139,7 +139,7 @@ func (j *jsonReader) addEntry(n *Node, path string, depth int) {
 
 // twice reports a key that stood before.
 func (r *Report) twice(at Position, field string, first Position) {
-	r.ErrorAt(at, field, "stands twice, first at line %d, column %d; keep one", first.Line, first.Column)
+	r.ErrorAt(at, field, "is given twice, first at line %d, column %d; keep one", first.Line, first.Column)
 }
 
 // JSON writes a value as JSON, numbers as they stand. It returns false if it has reported what JSON cannot hold.

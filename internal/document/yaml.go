@@ -152,10 +152,10 @@ func (r *yamlReader) addEntry(n *Node, path string, key, value *yaml.Node, depth
 	tag := key.ShortTag()
 	switch {
 	case key.Kind != yaml.ScalarNode || tagOf(key) != "":
-		r.report.ErrorAt(at, path, "a key must be a text")
+		r.report.ErrorAt(at, path, "a key must be a string")
 		return
 	case tag != "!!str" && tag != "!!merge":
-		r.report.ErrorAt(at, path, "the key %q must be a text; put it in quotes", Shorten(key.Value))
+		r.report.ErrorAt(at, path, "the key %q must be a string; put it in quotes", Shorten(key.Value))
 		return
 	}
 	r.limit.bytes += len(key.Value)

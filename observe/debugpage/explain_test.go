@@ -29,7 +29,7 @@ func TestExplain(t *testing.T) {
 			"The call ends after 700ms with UNAVAILABLE: attempts_exhausted (4 attempts).", `explain.json?method=%2Facme.orders.v1.OrderService%2FGetOrder"`,
 			`<td class="no">no</td><td>Is an attempt left?</td>`, `<td class="soft">not asked</td>`,
 		},
-		"method=" + create: {"which names its service", "no: nothing declares it safe to repeat", "not_idempotent (1 attempt)"},
+		"method=" + create: {"which names its service", "no: nothing declares it idempotent", "not_idempotent (1 attempt)"},
 		"method=acme.orders.v1.OrderService/GetOrder&code=ABORTED": {"fails with ABORTED", "non_retryable"},
 		"method=" + getOrder + "&budget-empty=on&latency=10ms":     {"orders, which is empty", "after 10ms", "budget_exhausted (1 attempt)", `name="budget-empty" checked`},
 		"method=" + getOrder + "&hang=on":                          {"does not end"},

@@ -48,7 +48,7 @@ func (c Config) refusal(r *http.Request) string {
 		}
 		for name := range r.Header {
 			if forwards(name) {
-				return "a proxy asks for somebody else (" + name + "), and the page is for this machine only, unless debugpage.Config.Remote is set"
+				return "a proxy asks for another client (" + name + "), and the page is for this machine only, unless debugpage.Config.Remote is set"
 			}
 		}
 	}

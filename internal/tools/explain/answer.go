@@ -47,7 +47,7 @@ func (a *Answer) Facts() []Fact {
 		list = append(list, Fact{"budget", a.Budget + empty})
 	}
 	if a.Pool != "" {
-		list = append(list, Fact{"pool", fmt.Sprintf("%s: %v extra attempts a second for all processes together, beside what each one's calls earn", a.Pool, a.PoolRate)})
+		list = append(list, Fact{"pool", fmt.Sprintf("%s: %v extra attempts a second for all processes together, in addition to the earnings of each one's calls", a.Pool, a.PoolRate)})
 	}
 	if a.Down {
 		list = append(list, Fact{"down", a.down()})
@@ -90,7 +90,7 @@ func (a *Answer) Scenario() string {
 // Outcome is how the call ends.
 func (a *Answer) Outcome() string {
 	if a.Never {
-		return "The call does not end: it has no deadline, and nobody answers."
+		return "The call does not end: it has no deadline, and there is no answer."
 	}
 	n := strconv.Itoa(a.End.Attempts) + " attempts"
 	if a.End.Attempts == 1 {
@@ -116,7 +116,7 @@ func (e *Event) Then() string {
 	case e.Decision.Retry && e.Down:
 		return "another attempt, once connected"
 	case e.Decision.Retry && e.Slow && e.Decision.Reason == policy.ReasonHedge:
-		return "another attempt beside it"
+		return "a parallel attempt"
 	case e.Decision.Retry && e.Slow:
 		return "another attempt in its place"
 	case e.Decision.Retry:
@@ -215,7 +215,7 @@ func (a *Answer) attempts() string {
 	case a.Policy.Hedge() != nil && a.Alone:
 		return fmt.Sprintf("%d, one after the other: calls whose client sends a stream are not hedged", n)
 	case a.Policy.Hedge() != nil:
-		return fmt.Sprintf("%d, beside each other (hedging)", n)
+		return fmt.Sprintf("%d in parallel (hedging)", n)
 	default:
 		return strconv.Itoa(n)
 	}
@@ -226,7 +226,7 @@ func (a *Answer) transparent() string {
 	if a.Denied {
 		return "gRPC does not send the call again if the server refuses its stream (transparentRetry: DENY)"
 	}
-	return "gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)"
+	return "gRPC itself retries the call once if the server refuses its stream (transparentRetry: ALLOW)"
 }
 
 // believes is what becomes of a call that nobody declared safe if a server says that it did not process it.

@@ -140,7 +140,7 @@ func safe(set *decision.Set, level func(string) string, p *decision.Policy, meth
 		}
 		return true, "its idempotency_level says so"
 	default:
-		return false, "nothing declares it safe to repeat"
+		return false, "nothing declares it idempotent"
 	}
 }
 

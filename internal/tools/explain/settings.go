@@ -151,5 +151,5 @@ func onTimeout(cancel bool) string {
 	if cancel {
 		return "another one in its place (RETRY)"
 	}
-	return "another one beside it (HEDGE)"
+	return "a parallel one (HEDGE)"
 }

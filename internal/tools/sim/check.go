@@ -74,7 +74,7 @@ func (c *checker) names() {
 	seen := map[string]bool{}
 	once := func(path, name string) {
 		if seen[name] {
-			c.Errorf(path+".name", name, "stands twice; services and fleets need names of their own")
+			c.Errorf(path+".name", name, "stands twice; services and fleets need different names")
 		}
 		seen[name] = true
 	}

@@ -42,7 +42,7 @@ methodConfig:
 	}
 	for set, want := range map[string]string{
 		`[]`:                            "sim: set of a variant: \"[]\": must be a JSON object",
-		`{"retryPolicy": {"budget":7}}`: "methodConfig[0].retryPolicy.budget: 7: must be a text",
+		`{"retryPolicy": {"budget":7}}`: "methodConfig[0].retryPolicy.budget: 7: must be a string",
 	} {
 		if _, err := p.changed(set); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v; want %s", set, err, want)

@@ -149,7 +149,7 @@ func (t *trace) decision(_ context.Context, e interceptor.Event) {
 		l.then = fmt.Sprintf("again in %d ms", e.Delay.Milliseconds())
 		l.reason = "backoff"
 		if source := e.Pushback; source != "" {
-			l.reason = "the server's word: " + source
+			l.reason = "the server's answer: " + source
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestStory(t *testing.T) {
 	want := [][]string{
 		{
 			"1 UNAVAILABLE: backoff",
-			"2 RESOURCE_EXHAUSTED: the server's word: google.rpc.RetryInfo",
+			"2 RESOURCE_EXHAUSTED: the server's answer: google.rpc.RetryInfo",
 			"3 slow: backoff",
 			"4 OK: ",
 			"3 given up: ",

@@ -71,7 +71,7 @@ func TestAll(t *testing.T) {
 		},
 		{
 			"methodConfig: [{name: [{service: acme.orders.v1.OrderService}], " + retry + "}]", "GetOrder",
-			shownMethod{Strategy: "only if never sent", Attempts: 3, Because: "nothing declares it safe to repeat", Budget: "default", Entry: service},
+			shownMethod{Strategy: "only if never sent", Attempts: 3, Because: "nothing declares it idempotent", Budget: "default", Entry: service},
 		},
 		{
 			"methodConfig: [{name: [{service: acme.orders.v1.OrderService}], " + retry + "}]", "CancelOrder",
@@ -122,8 +122,8 @@ func TestAllWithPoliciesOfTheAPI(t *testing.T) {
 	want := []string{
 		"GetParcel: retried, the method's option in its .proto, the .proto gives the method a policy",
 		"ListParcels: retried, the service's option in its .proto, idempotency_level is NO_SIDE_EFFECTS",
-		"SendParcel: only if never sent, the service's option in its .proto, nothing declares it safe to repeat",
-		"BurnParcel: only if never sent, the method's option in its .proto, nothing declares it safe to repeat",
+		"SendParcel: only if never sent, the service's option in its .proto, nothing declares it idempotent",
+		"BurnParcel: only if never sent, the method's option in its .proto, nothing declares it idempotent",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") || len(unmatched) > 0 {
 		t.Errorf("%s\nwant\n%s\n%v", strings.Join(got, "\n"), strings.Join(want, "\n"), unmatched)

@@ -52,7 +52,7 @@ func TestDescriptors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{orders, cancel}, "safe      no: nothing declares it safe to repeat\n"},
+		{[]string{orders, cancel}, "safe      no: nothing declares it idempotent\n"},
 		{[]string{orders, cancel, "--descriptors", image}, "safe      yes: idempotency_level is IDEMPOTENT\n"},
 		{[]string{orders, cancel, "--descriptors", parcels, "--descriptors", image}, "safe      yes: idempotency_level is IDEMPOTENT\n"},
 		{[]string{"-", "acme.parcels.v1.ParcelService/GetParcel", "--descriptors", parcels}, "entry     the method's option in its .proto\n"},
@@ -168,7 +168,7 @@ methodConfig:
 	if set, err = set.WithDescriptors(files); err != nil {
 		t.Fatal(err)
 	}
-	for method, want := range map[string]string{"/acme.Uploads/Put": "3, one after the other", "/acme.Uploads/Get": "3, beside each other (hedging)"} {
+	for method, want := range map[string]string{"/acme.Uploads/Put": "3, one after the other", "/acme.Uploads/Get": "3 in parallel (hedging)"} {
 		q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
 		a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, explain.Chances{0.5})
 		if got := text(a, terminal.Style{}); !strings.Contains(got, want) {

@@ -124,10 +124,10 @@ methodConfig:
 	}
 	got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
 	for _, want := range []string{
-		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it safe to repeat\n",
-		"refused   gRPC sends the call once more if the server refuses its stream (transparentRetry: ALLOW)\n",
+		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it idempotent\n",
+		"refused   gRPC itself retries the call once if the server refuses its stream (transparentRetry: ALLOW)\n",
 		"          a server that says it did not process the call is believed (refusedRetry: ALLOW)\n",
-		"budget    none\n", "no other attempt", "NO         May the method be repeated?",
+		"budget    none\n", "no other attempt", "NO         Is the method idempotent?",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -345,7 +345,7 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--close", "50ms"}, []string{"the connection is closed after 50ms", "The call ends after 50ms with UNAVAILABLE: closed (1 attempt).\n"}},
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
-			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ another attempt beside it │",
+			"  codes     none is non-fatal", "│       1 │   0s │ slow │ 100ms │ a parallel attempt │",
 		}},
 		{[]string{list, "--hang", "--deadline", "1s", "--latency-unknown"}, []string{
 			"no attempt is ever answered, and the method's latency is not known yet", "The call ends after 1s with DEADLINE_EXCEEDED: latency_unknown (1 attempt).\n",
@@ -425,7 +425,7 @@ func TestReasons(t *testing.T) {
 	if _, err := run(t, "", "--reason", "budget_exausted"); err == nil || !strings.Contains(err.Error(), "did you mean budget_exhausted?") {
 		t.Error(err)
 	}
-	if out, err := run(t, "", "--reason", "followed", "--format", "json"); err != nil || !strings.Contains(out, `"question": "Is it the newest attempt`) {
+	if out, err := run(t, "", "--reason", "followed", "--format", "json"); err != nil || !strings.Contains(out, `"question": "Has the newest attempt`) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -71,7 +71,7 @@ func Command() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write to instead of the standard output")
-	c.Flags().BoolVar(&assume, "assume-idempotent", false, "keep the policies of methods that nobody declares safe to repeat")
+	c.Flags().BoolVar(&assume, "assume-idempotent", false, "keep the policies of methods that are not declared idempotent")
 	c.Flags().BoolVar(&txt, "txt", false, "write the text of a DNS TXT record, grpc_config=[…], in one line")
 	_ = c.MarkFlagFilename("output", "json") // the flag is there
 	cli.DescriptorsFlag(c, &images)

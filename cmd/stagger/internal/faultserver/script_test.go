@@ -30,22 +30,22 @@ func TestScriptErrors(t *testing.T) {
 		{"scripts: [{method: GetOrder, steps: [{}]}]\n", `1:20: scripts[0].method: GetOrder: must be "/package.Service/Method", "/package.Service/*" or "*"`},
 		{"scripts: [{method: /a.B/C}]\n", "1:11: scripts[0].steps: is required; must have at least one step, such as {ok: {}}"},
 		{step("7"), "3:13: scripts[0].steps[0]: 7: must be a map of keys such as ok"},
-		{step("{hang: {}, drop: {}}"), "3:24: scripts[0].steps[0].drop: stands beside hang: keep one of the two"},
+		{step("{hang: {}, drop: {}}"), "3:24: scripts[0].steps[0].drop: is given together with hang: keep one of the two"},
 		{step("{xyz: {}}"), "3:14: scripts[0].steps[0].xyz: unknown key; must be ok, fail, hang, drop, random, times, delay, queue, " +
 			"header, trailer, pushback, retryAfter, replies or moves"},
 		{step("{ok: 1}"), "3:18: scripts[0].steps[0].ok: 1: must be {}"},
-		{step("{fail: {code: 14}}"), "3:27: scripts[0].steps[0].fail.code: 14: must be a text; put it in quotes"},
+		{step("{fail: {code: 14}}"), "3:27: scripts[0].steps[0].fail.code: 14: must be a string; put it in quotes"},
 		{step("{fail: {code: UNREACHABLE}}"), "3:27: scripts[0].steps[0].fail.code: UNREACHABLE: " +
 			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {}}"), "3:20: scripts[0].steps[0].fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step(`{fail: {code: "14", details: [{"@type": a/b.C}]}}`), `3:43: scripts[0].steps[0].fail.details[0]: must be a message with its "@type": ` +
 			`unable to resolve "a/b.C": "not found"`},
-		{step("{pushback: [100]}"), "3:25: scripts[0].steps[0].pushback[0]: 100: must be a text; put it in quotes"},
+		{step("{pushback: [100]}"), "3:25: scripts[0].steps[0].pushback[0]: 100: must be a string; put it in quotes"},
 		{step("{random: {probability: half}}"), "3:36: scripts[0].steps[0].random.probability: half: must be a number, without quotes"},
 		{step("{random: {seed: -1}}"), "3:29: scripts[0].steps[0].random.seed: -1: must be a whole number from 0 to 18446744073709551615"},
 		{step("{queue: {workers: 1, serviceTime: 1s, dropAbandoned: 1}}"), "3:66: scripts[0].steps[0].queue.dropAbandoned: 1: must be true or false, without quotes"},
 		{step(`{replies: [{raw: "$"}]}`), `3:30: scripts[0].steps[0].replies[0].raw: "$": must be bytes in base64, in quotes`},
-		{step("{replies: [{json: {[a]: 1}}]}"), "3:32: scripts[0].steps[0].replies[0].json: a key must be a text"},
+		{step("{replies: [{json: {[a]: 1}}]}"), "3:32: scripts[0].steps[0].replies[0].json: a key must be a string"},
 		{step("{replies: [{json: null}]}"), "3:31: scripts[0].steps[0].replies[0].json: null: must be raw, or the server must be started with --descriptors: " +
 			"it does not know the method /a.B/C"},
 	} {

@@ -73,7 +73,7 @@ func TestLint(t *testing.T) {
 func TestLintAdvice(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, doubtful)
-	want := `warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: what fails five times is no blip
+	want := `warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: five failures are not a short fault
 warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: the waits before attempt 9 may add up to 3m11.111s, but timeout ends the call after 3s
 warning: retry.yaml:6:21: methodConfig[0].retryPolicy.initialBackoff: 0.0001s: is less than timers resolve (1ms): retries follow at once
 warning: retry.yaml:7:17: methodConfig[0].retryPolicy.maxBackoff: 90s: 30s to 60s are enough: a call that waits longer is seldom waited for

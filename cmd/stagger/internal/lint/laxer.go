@@ -53,15 +53,15 @@ func (t terms) safety() (rank int, key, text string) {
 	spec := t.policy.Spec()
 	switch {
 	case t.set.Safe(t.policy, t.method) && t.policy.Name().Method != "":
-		return 3, "name", "safe to repeat"
+		return 3, "name", "idempotent"
 	case t.set.Safe(t.policy, t.method):
-		return 3, "idempotency", "safe to repeat"
+		return 3, "idempotency", "idempotent"
 	case spec.IdempotencyKey != "":
-		return 2, "idempotencyKey", "safe to repeat with a key"
+		return 2, "idempotencyKey", "idempotent with a key"
 	case spec.Idempotency == policy.IdempotencyNone:
-		return 0, "idempotency", "not safe to repeat"
+		return 0, "idempotency", "not idempotent"
 	default:
-		return 1, "idempotency", "safe to repeat if the .proto says so"
+		return 1, "idempotency", "idempotent if the .proto declares it"
 	}
 }
 

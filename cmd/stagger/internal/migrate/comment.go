@@ -66,7 +66,7 @@ func (c commenter) file(file *yaml.Node) {
 back what extra attempts that succeed have cost; declared under budgets, it takes this one's place.`
 	} else if len(file.Content) > 0 {
 		file.Content[0].HeadComment = `No retryThrottling: gRPC had no limit. With stagger each policy that names no budget shares one for each target: calls
-earn 10 % of extra attempts, beside a reserve of 4. "budget: NONE" in a retryPolicy means no limit.`
+earn 10 % of extra attempts, and a reserve of 4. "budget: NONE" in a retryPolicy means no limit.`
 	}
 	if key := keyOf(file, "loadBalancingConfig"); key != nil {
 		key.HeadComment = join(key.HeadComment, `stagger leaves balancing to gRPC: give this to the connection, with grpc.WithDefaultServiceConfig.`)
@@ -128,7 +128,7 @@ func (c commenter) safety(names *yaml.Node) string {
 		}
 	}
 	if !all && len(wide) == 0 {
-		return "These methods are named, which declares them safe to repeat. Is that true of each?"
+		return "These methods are named, which declares them idempotent. Is that true of each?"
 	}
 	text := `gRPC repeats every method here. stagger repeats one only if it is declared safe: by an entry that names service and
 method, by idempotency_level in its .proto, or by an idempotencyKey. "idempotency: ASSUME" in this entry is gRPC's way.`
@@ -151,7 +151,7 @@ func (c commenter) undeclared(service string, methods []string) string {
 	if len(methods) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Not declared safe in %s: %s.", service, strings.Join(methods, ", "))
+	return fmt.Sprintf("Not declared idempotent in %s: %s.", service, strings.Join(methods, ", "))
 }
 
 func join(a, b string) string {
