@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -21,6 +22,11 @@ var linear = retries(3, 50*ms, 50*ms, 1, `"UNAVAILABLE", "DATA_LOSS"`)
 // five is the same with five attempts after another code, which its suite sets at the call.
 var five = retries(5, 50*ms, 50*ms, 1, `"RESOURCE_EXHAUSTED"`)
 
+// theirs are settings of go-grpc-middleware: n attempts, a time apart.
+func theirs(n uint, apart time.Duration, after ...codes.Code) []retry.CallOption {
+	return []retry.CallOption{retry.WithMax(n), retry.WithBackoff(retry.BackoffLinear(apart)), retry.WithCodes(after...)}
+}
+
 // ofText retries errors with a text, whatever their code.
 func ofText(text string) []interceptor.Option {
 	return []interceptor.Option{interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
@@ -31,98 +37,116 @@ func ofText(text string) []interceptor.Option {
 	})}
 }
 
-// What the suite of go-grpc-middleware's retry interceptors asserts. All its options stand in the policy.
+// What the suite of go-grpc-middleware's retry interceptors asserts, and more that differs. All its options are in the policy, and the
+// interceptors themselves are played, too.
 var fromMiddleware = []scenario{
 	{
 		name: "a code that is not retryable", entry: linear, serves: []testserver.Step{fails(codes.Internal)},
-		peer: "INTERNAL after 0s, requests at 0s",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "INTERNAL after 0s, requests at 0s",
 	},
 	{
 		name: "the server cancels", entry: linear, serves: []testserver.Step{fails(codes.Canceled)},
-		peer: "CANCELLED after 0s, requests at 0s",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "CANCELLED after 0s, requests at 0s",
 	},
 	{
 		name: "a server stream fails with a code that is not retryable", entry: linear, kind: serverStream, serves: []testserver.Step{fails(codes.Internal)},
-		peer: "INTERNAL after 0s, 0 messages, requests at 0s",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "INTERNAL after 0s, 0 messages, requests at 0s",
 	},
 	{
 		name: "two attempts fail", entry: linear, serves: []testserver.Step{fails(codes.DataLoss).Times(2), testserver.OK()},
-		peer: "OK after 100ms, requests at 0s, 50ms, 100ms",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "OK after 100ms, requests at 0s, 50ms, 100ms",
 	},
 	{
 		name: "all attempts fail", entry: linear, serves: []testserver.Step{fails(codes.DataLoss)},
-		peer: "DATA_LOSS after 100ms, requests at 0s, 50ms, 100ms",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "DATA_LOSS after 100ms, requests at 0s, 50ms, 100ms",
 	},
 	{
 		name: "four attempts fail with another code", entry: five, serves: []testserver.Step{fails(codes.ResourceExhausted).Times(4), testserver.OK()},
-		peer: "OK after 200ms, requests at 0s, 50ms, 100ms, 150ms, 200ms",
+		theirs: theirs(5, 50*ms, codes.ResourceExhausted),
+		peer:   "OK after 200ms, requests at 0s, 50ms, 100ms, 150ms, 200ms",
 	},
 	{
 		name: "a function finds errors by their text", entry: retries(5, 50*ms, 50*ms, 1, unavailable), retrier: ofText("scripted"),
 		serves: []testserver.Step{fails(codes.ResourceExhausted).Times(4), testserver.OK()},
+		theirs: append(theirs(5, 50*ms), retry.WithRetriable(func(err error) bool { return strings.Contains(err.Error(), "scripted") })),
 		peer:   "OK after 200ms, requests at 0s, 50ms, 100ms, 150ms, 200ms",
 	},
 	{
 		name: "two attempts of a server stream fail", entry: linear, kind: serverStream, serves: []testserver.Step{fails(codes.DataLoss).Times(2), testserver.OK(text, text, text)},
-		peer: "OK after 100ms, 3 messages, requests at 0s, 50ms, 100ms",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "OK after 100ms, 3 messages, requests at 0s, 50ms, 100ms",
 	},
 	{
 		name: "a server stream fails after two messages", entry: linear, kind: serverStream,
 		serves: []testserver.Step{testserver.Play(testserver.Receive(1), testserver.Send(text, text)).Then(down), testserver.OK(text, text, text)},
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "OK after 50ms, 5 messages, requests at 0s, 50ms",
 		ours:   "UNAVAILABLE after 0s, 2 messages, requests at 0s",
 		why:    "The first message commits a stream. Else the application would receive two messages twice. `interceptor.Resume` continues a stream.",
 	},
 	{
 		name: "an upload fails", entry: linear, kind: clientStream, serves: []testserver.Step{down, testserver.OK()},
-		peer: "UNIMPLEMENTED after 0s, no request",
-		ours: "OK after 50ms, requests at 0s, 50ms",
-		why:  "Streams of all kinds are retried, from a bounded buffer.",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "UNIMPLEMENTED after 0s, no request",
+		ours:   "OK after 50ms, requests at 0s, 50ms",
+		why:    "Streams of all kinds are retried, from a bounded buffer.",
 	},
 	{
 		name: "the server is away for longer than all attempts", entry: linear, kind: serverStream, away: 150 * ms,
 		serves: []testserver.Step{testserver.OK()},
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "UNAVAILABLE after 100ms, 0 messages, no request",
 		ours:   "OK after 2.875s, 1 messages, requests at 2.875s",
 		why:    "The call waits for a connection, up to `maxConnectionWait`. gRPC connects again after 1 s, and calls that waited are spread over some seconds.",
 	},
 	{
-		name: "the server is back soon, and 40 attempts are allowed", entry: retries(40, 50*ms, 50*ms, 1, unavailable), rest: `"maxAttemptsLimit": 40, `,
+		name: "the server is back soon, and 40 attempts are allowed", entry: retries(40, 60*ms, 60*ms, 1, unavailable), rest: `"maxAttemptsLimit": 40, `,
 		kind: serverStream, away: 50 * ms, serves: []testserver.Step{testserver.OK()},
-		peer: "OK after 1s, 1 messages, requests at 1s",
-		ours: "OK after 2.875s, 1 messages, requests at 2.875s",
-		why:  "The same.",
+		theirs: theirs(40, 60*ms, codes.Unavailable),
+		peer:   "OK after 1.02s, 1 messages, requests at 1.02s",
+		ours:   "OK after 2.875s, 1 messages, requests at 2.875s",
+		why:    "The same.",
 	},
 	{
 		name: "the server is away for longer than the deadline", entry: linear, kind: serverStream, away: 150 * ms, deadline: 50 * ms,
 		serves: []testserver.Step{testserver.OK()},
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "DEADLINE_EXCEEDED after 50ms, 0 messages, no request",
 		ours:   "UNAVAILABLE after 0s, 0 messages, no request",
 		why:    "The next attempt would begin after the deadline, so the error is returned at once (`deadline_too_close`).",
 	},
 	{
 		name: "the deadline passes during a backoff", entry: retries(3, 200*ms, 200*ms, 1, unavailable), serves: []testserver.Step{down}, deadline: 100 * ms,
-		peer: "DEADLINE_EXCEEDED after 100ms, requests at 0s",
-		ours: "UNAVAILABLE after 0s, requests at 0s",
-		why:  "The same. The error is the server's.",
+		theirs: theirs(3, 200*ms, codes.Unavailable),
+		peer:   "DEADLINE_EXCEEDED after 100ms, requests at 0s",
+		ours:   "UNAVAILABLE after 0s, requests at 0s",
+		why:    "The same. The error is the server's.",
 	},
 	{
 		name: "retries have a header", entry: linear, serves: []testserver.Step{down, testserver.OK()}, shows: []string{"x-retry-attempt", "grpc-previous-rpc-attempts"},
-		peer: "OK after 50ms, requests at 0s, 50ms, request 2 has x-retry-attempt: 1",
-		ours: "OK after 50ms, requests at 0s, 50ms, request 2 has grpc-previous-rpc-attempts: 1",
-		why:  "That is gRPC's own header.",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "OK after 50ms, requests at 0s, 50ms, request 2 has x-retry-attempt: 1",
+		ours:   "OK after 50ms, requests at 0s, 50ms, request 2 has grpc-previous-rpc-attempts: 1",
+		why:    "That is gRPC's own header.",
 	},
 	{
 		name: "the server asks for a delay of 1 s", entry: linear, serves: []testserver.Step{down.Pushback("1000"), testserver.OK()},
-		peer: "OK after 50ms, requests at 0s, 50ms",
-		ours: "OK after 1.05s, requests at 0s, 1.05s",
-		why:  "The server's delay replaces the backoff (pushback, RetryInfo, Retry-After), prolonged by up to 10 %.",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "OK after 50ms, requests at 0s, 50ms",
+		ours:   "OK after 1.05s, requests at 0s, 1.05s",
+		why:    "The server's delay replaces the backoff (pushback, RetryInfo, Retry-After), prolonged by up to 10 %.",
 	},
 	{
 		name: "the method is not declared idempotent", entry: linear, whole: true, serves: []testserver.Step{down.Times(2), testserver.OK()},
-		peer: "OK after 100ms, requests at 0s, 50ms, 100ms",
-		ours: "UNAVAILABLE after 0s, requests at 0s",
-		why:  "A call that may have taken effect is retried only if its method is [declared idempotent](idempotency.md).",
+		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
+		peer:   "OK after 100ms, requests at 0s, 50ms, 100ms",
+		ours:   "UNAVAILABLE after 0s, requests at 0s",
+		why:    "A call that may have taken effect is retried only if its method is [declared idempotent](idempotency.md).",
 	},
 }
 
@@ -139,7 +163,7 @@ func notYet() []interceptor.Option {
 	})}
 }
 
-var retry = testserver.OK(wrapperspb.String("retry"))
+var notReady = testserver.OK(wrapperspb.String("retry"))
 
 // What the suite of failsafe-go's gRPC client interceptor asserts of retries, hedges and contexts.
 var fromFailsafe = []scenario{
@@ -164,7 +188,7 @@ var fromFailsafe = []scenario{
 		peer: "OK after 2ns, requests at 0s, 1ns, 2ns",
 	},
 	{
-		name: "two replies mean \"not yet\"", entry: thrice, retrier: notYet(), serves: []testserver.Step{retry.Times(2), testserver.OK()},
+		name: "two replies mean \"not yet\"", entry: thrice, retrier: notYet(), serves: []testserver.Step{notReady.Times(2), testserver.OK()},
 		peer: "OK after 2ns, requests at 0s, 1ns, 2ns",
 	},
 	{

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -46,7 +48,8 @@ type scenario struct {
 	known    bool          // calls before this one have shown that the service answers fast
 	options  []grpc.CallOption
 	retrier  []interceptor.Option
-	shows    []string // headers that the outcome lists
+	theirs   []retry.CallOption // the same settings of go-grpc-middleware, which is played, too; nil where the peer isn't
+	shows    []string           // headers that the outcome lists
 
 	peer string // what happens by the peer: outcome's notation
 	ours string // what happens by stagger; "" is the same
@@ -54,8 +57,8 @@ type scenario struct {
 }
 
 // play makes the calls of a scenario, in virtual time. Chance is 0.5: backoffs with gRPC's jitter are exact, and with full
-// jitter half as long.
-func (s scenario) play(t *testing.T) (outcome string) {
+// jitter half as long. With peer, the peer's own interceptors make the attempts.
+func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t)
@@ -75,7 +78,14 @@ func (s scenario) play(t *testing.T) (outcome string) {
 		}
 		defer retrier.Close()
 		var outer, inner counter
-		conn := server.Dial(t, append(append(outer.options(), retrier.DialOptions()...), inner.options()...)...)
+		between := retrier.DialOptions()
+		if peer {
+			between = []grpc.DialOption{
+				grpc.WithChainUnaryInterceptor(retry.UnaryClientInterceptor(s.theirs...)),
+				grpc.WithChainStreamInterceptor(retry.StreamClientInterceptor(s.theirs...)),
+			}
+		}
+		conn := server.Dial(t, slices.Concat(outer.options(), between, inner.options())...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if s.known {
@@ -220,8 +230,14 @@ func TestPeers(t *testing.T) {
 			}
 			t.Run(p.name+"/"+s.name, func(t *testing.T) {
 				t.Parallel()
-				if got := s.play(t); got != want {
-					t.Errorf("\n got %s\nwant %s", got, want)
+				if got := s.play(t, false); got != want {
+					t.Errorf("stagger:\n got %s\nwant %s", got, want)
+				}
+				if s.theirs == nil {
+					return
+				}
+				if got := s.play(t, true); got != s.peer {
+					t.Errorf("%s:\n got %s\nwant %s", p.name, got, s.peer)
 				}
 			})
 			switch {
