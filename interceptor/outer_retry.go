@@ -45,9 +45,9 @@ type watchedRequest struct {
 	number  uint64 // these do not change
 	target  string
 	request any // a pointer
-	origin  origin
 
 	// Guarded by outerRetries.mu.
+	origin          origin        // of the first of the calls
 	calls, attempts int           // in a row
 	ended           time.Duration // the last of them, on the budgets' clock
 	retryAfter      time.Duration // what that one said

@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -366,6 +367,50 @@ func TestOuterRetry_Memory(t *testing.T) {
 			}
 		})
 	})
+}
+
+// An observer that panics at the warning ends that call alone.
+func TestOuterRetry_Panic(t *testing.T) {
+	panicking := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
+		if d.Field == "outer retry" {
+			panic("at the warning")
+		}
+	}})
+	for name, call := range map[string]func(scene, *testing.T, context.Context, any) error{
+		"unary": func(s scene, _ *testing.T, ctx context.Context, m any) error { return s.with(ctx, m) },
+		"stream": func(s scene, t *testing.T, ctx context.Context, m any) error {
+			t.Helper()
+			stream := s.open(t, ctx, serverStream)
+			_ = stream.SendMsg(m)
+			_ = stream.CloseSend()
+			_, err := receive(stream)
+			if status.Code(err) == codes.Unavailable {
+				_, err = receive(stream) // the panic comes up in the next call
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, waiting(config(plain()), 2), func(t *testing.T, s scene) {
+				s.On(get, down())
+				ctx, m, panics := limited(t, time.Minute), fresh(), 0
+				for range 6 {
+					func() {
+						defer func() {
+							if recover() != nil {
+								panics++
+							}
+						}()
+						_ = call(s, t, ctx, m)
+					}()
+				}
+				s.On(get, text("ok"))
+				if err := call(s, t, ctx, m); err != nil && err != io.EOF || panics != 1 || s.retrier.State().Waiting != 0 || s.retrier.Watched() != 0 {
+					t.Errorf("%v after %d panics; %d calls wait, %d requests are watched", err, panics, s.retrier.State().Waiting, s.retrier.Watched())
+				}
+			}, panicking)
+		})
+	}
 }
 
 // A request that is not told from others by its address is never watched.
