@@ -200,6 +200,25 @@ func TestOuterRetry(t *testing.T) {
 				_ = conn.Close()
 			}
 		}, false},
+		"contexts that are not the same": {func(t *testing.T, s scene) {
+			tries(9, ms, request(s, func() context.Context {
+				ctx, cancel := context.WithCancel(t.Context())
+				t.Cleanup(cancel)
+				return ctx
+			}))
+		}, false},
+		"a deadline, and then none": {func(t *testing.T, s scene) {
+			ctx := limited(t, time.Minute)
+			tries(3, ms, request(s, func() (now context.Context) {
+				now, ctx = ctx, t.Context()
+				return now
+			}))
+		}, false},
+		"observed, and the server forbids retries": {func(t *testing.T, s scene) {
+			mustSetMode(t, s.retrier, policy.ModeObserve)
+			s.On(get, down().Pushback("-1"))
+			tries(9, ms, request(s, same(limited(t, time.Minute))))
+		}, false},
 		"another code": {func(t *testing.T, s scene) {
 			s.On(get, testserver.Fail(codes.NotFound))
 			tries(9, ms, request(s, same(limited(t, time.Minute))))
@@ -249,7 +268,7 @@ func TestOuterRetry(t *testing.T) {
 			switch name {
 			case "an outer pause that is long":
 				quick.Backoff.Max = time.Minute
-			case "that pauses for more":
+			case "that pauses for more", "a loop that waits for RetryAfter", "a loop that waits for RetryAfter, and a little longer":
 				quick.Backoff.Max = 2 * time.Second // RetryAfter is 1 s
 			}
 			play(t, config(quick), func(t *testing.T, s scene) {
@@ -415,22 +434,26 @@ func TestOuterRetry_Panic(t *testing.T) {
 
 // A request that is not told from others by its address is never watched.
 func TestOuterRetry_Requests(t *testing.T) {
-	t.Parallel()
 	type empty struct{}
-	bytes := []byte("a")
-	fails := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-		return status.Error(codes.Unavailable, "down")
-	}
-	for _, request := range []any{nil, (*emptypb.Empty)(nil), bytes, "a", map[string]int{}, new(empty), struct{ f func() }{}} {
-		r := mustNew(t, mustSet(t, config(plain())), quiet)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // no backoff
-		for range 5 {
-			_ = r.Unary()(ctx, get, request, nil, nil, fails)
-		}
-		if r.Watched() != 0 {
-			t.Errorf("%T is watched", request)
-		}
+	for _, row := range []struct {
+		request any
+		watched int
+	}{
+		{fresh(), 1}, {nil, 0}, {(*emptypb.Empty)(nil), 0}, {[]byte("a"), 0}, {"a", 0}, {map[string]int{}, 0}, {new(empty), 0}, {struct{ f func() }{}, 0},
+	} {
+		t.Run(fmt.Sprintf("%T", row.request), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				fails := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					return status.Error(codes.Unavailable, "down")
+				}
+				for range 2 {
+					_ = s.retrier.Unary()(t.Context(), get, row.request, nil, nil, fails)
+				}
+				if s.retrier.Watched() != row.watched {
+					t.Errorf("%d are watched; want %d", s.retrier.Watched(), row.watched)
+				}
+			})
+		})
 	}
 }
 

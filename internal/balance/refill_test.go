@@ -37,6 +37,7 @@ func TestRefill(t *testing.T) {
 		"it pays now":                   {ratioConfig(10, 0, 10), func(b Budget) { busy(b, 10) }, second, retry, 0},
 		"free":                          {ratioConfig(10, 0, 10), func(Budget) {}, second, Charge{Kind: KindUnsent}, 0},
 		"what was spent leaves":         {ratioConfig(10, 0, 10), func(b Budget) { busy(b, 10); spend(b, 2500*time.Millisecond, KindFailure) }, 3 * second, retry, 9 * second},
+		"the newest slot, last":         {ratioConfig(10, 0, 10), func(b Budget) { busy(b, 10); spend(b, 2500*time.Millisecond, KindFailure) }, 2900 * time.Millisecond, retry, 9100 * time.Millisecond},
 		"in parts":                      {ratioConfig(10, 0, 10), func(b Budget) { busy(b, 20); spend(b, 0, KindFailure) }, 9 * second, retry, second},
 		"a rate":                        {ratioConfig(10, 0.1, 10), func(b Budget) { spend(b, 0, KindFailure) }, 4 * second, retry, 6 * second},
 		"never, by this traffic":        {ratioConfig(10, 0, 10), func(b Budget) { busy(b, 9) }, second, retry, 10 * second},
