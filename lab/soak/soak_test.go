@@ -1,9 +1,13 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package soak
 
 import (
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
 	"strings"
 	"testing"
 	"time"
@@ -17,23 +21,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var (
+	length  = flag.Duration("for", 3*time.Second, "how long the chaos lasts")
+	seed    = flag.Uint64("seed", 1, "`number` that chance is drawn from; what meets what is up to the machine")
+	callers = flag.Int("callers", 8, "`number` of goroutines that call")
+	write   = flag.String("write", "", "write the page to this `file`, as Markdown")
+)
+
+// An interrupt ends the chaos early, and shows what was seen until then.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	var out strings.Builder
-	if err := command(t.Context(), []string{"-for", "3s", "-callers", "8"}, &out); err != nil {
-		t.Errorf("%v\n%s", err, &out)
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
+	page, err := soak(ctx, options{*length, *seed, *callers})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "Nothing was wrong") {
-		t.Errorf("the page says:\n%s", &out)
+	fmt.Fprintf(t.Output(), "%s", page)
+	if page.failed() || page.world.counts.total() == 0 {
+		t.Errorf("something was wrong, or no call was made:\n%s", page)
 	}
-}
-
-func TestSoakFlags(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"-for", "1ms"}, {"-callers", "0"}, {"more"}} {
-		if err := command(t.Context(), args, new(strings.Builder)); err == nil {
-			t.Errorf("%q is taken", args)
-		}
+	if *write == "" {
+		return
+	}
+	if err := os.WriteFile(*write, []byte(page.markdown()), 0o644); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,7 +1,10 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package soak runs a Retrier over loopback for as long as it is told, in chaos of all kinds: servers that fail, hang, cut and
+// go away, policies that change and are wrong, modes that are switched, connections and Retriers that are replaced. It
+// looks at every answer while that goes on, and at what is left behind in the end, and prints one page.
+package soak
 
 import (
 	"context"
@@ -42,6 +45,13 @@ func (c *counts) total() (n int) {
 		n += calls
 	}
 	return n
+}
+
+// options say how a world is run.
+type options struct {
+	length  time.Duration
+	seed    uint64
+	callers int
 }
 
 // soak runs a world, and returns what was seen.
