@@ -115,7 +115,7 @@ ops: ## Have a real Prometheus scrape examples/shop in its outages, and test das
 	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
 
 .PHONY: interop
-interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../../docs/evidence-interop.md' writes the page)
+interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)
 	@.ci/interop
 	@cd lab/interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
 
@@ -174,7 +174,7 @@ buf-lint:
 
 # Pages that are written by the rules of plain English.
 PROSE := README.md docs/adopting.md docs/faq.md docs/admission.md docs/backoff.md docs/budgets.md docs/chains.md docs/fleet.md docs/hedging.md
-PROSE += docs/idempotency.md docs/modes.md docs/overload.md docs/policy-file.md docs/proxies.md docs/retry-elsewhere.md docs/runbook.md docs/observability.md docs/simulator.md docs/xds.md docs/service-config.md docs/README.md docs/api-policy.md docs/testing-your-client.md docs/evidence.md docs/evidence-search.md docs/evidence-admission.md docs/loops.md docs/architecture.md
+PROSE += docs/idempotency.md docs/modes.md docs/overload.md docs/policy-file.md docs/proxies.md docs/retry-elsewhere.md docs/runbook.md docs/observability.md docs/simulator.md docs/xds.md docs/service-config.md docs/README.md docs/api-policy.md docs/testing-your-client.md docs/evidence/README.md docs/evidence/search.md docs/evidence/admission.md docs/loops.md docs/architecture.md
 
 .PHONY: prose
 prose:

@@ -369,23 +369,23 @@ func prose(page string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
 }
 
-// Each figure of costs on a page is the one in the tables of docs/evidence-costs.md, which "make compare" writes.
+// Each figure of costs on a page is the one in the tables of docs/evidence/costs.md, which "make compare" writes.
 func TestPages_Costs(t *testing.T) {
 	t.Parallel()
 	texts, quotes := pages(t), 0
-	figures := costs(texts["docs/evidence-costs.md"])
+	figures := costs(texts["docs/evidence/costs.md"])
 	for path, text := range texts {
 		for _, m := range regexp.MustCompile(`<!-- cost: (.*?) -->(.*?)<!-- / -->`).FindAllStringSubmatch(text, -1) {
 			if want, ok := figures[m[1]]; m[1] != "host" && (!ok || want != m[2]) {
-				t.Errorf("%s: the cost %q is %q; docs/evidence-costs.md has %q: run make compare COMPARE='-write .'", path, m[1], m[2], want)
+				t.Errorf("%s: the cost %q is %q; docs/evidence/costs.md has %q: run make compare COMPARE='-write .'", path, m[1], m[2], want)
 			}
-			if path != "docs/evidence-costs.md" {
+			if path != "docs/evidence/costs.md" {
 				quotes++
 			}
 		}
 	}
 	if quotes < 5 || len(figures) < 200 {
-		t.Errorf("%d quotes of %d figures; want some in README.md and docs/evidence.md", quotes, len(figures))
+		t.Errorf("%d quotes of %d figures; want some in README.md and docs/evidence/README.md", quotes, len(figures))
 	}
 	if got := costs("<!-- a, b -->\nWhat:\n\n| client | × c | time |\n| --- | ---:| --- |\n| d | 1.05 (1–2) | 3 µs |\n<!-- /a, b -->\n"); !maps.Equal(got, map[string]string{
 		"a, b; d; × c": "1.05", "a, b; d; time": "3 µs",

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // TestCommand lets it measure in earnest, as little as possible, in processes of its own.
 func TestCommand(t *testing.T) {
 	root := t.TempDir()
-	page := filepath.Join(root, "docs", "evidence-costs.md")
+	page := filepath.Join(root, "docs", "evidence", "costs.md")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
 		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\nend\n"), 0o600),
 		os.WriteFile(filepath.Join(root, "README.md"), []byte("It allocates <!-- cost: one failure; stagger; allocations -->9<!-- / --> and <!-- cost: none -->1<!-- / -->.\n"), 0o600)); err != nil {

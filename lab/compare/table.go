@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
-// table is a table of docs/evidence-costs.md, between marks of its name.
+// table is a table of docs/evidence/costs.md, between marks of its name.
 type table struct {
 	name, what string
 	columns    []column
@@ -128,7 +128,7 @@ func write(root string, names []string, tables []report.Table) error {
 	quotes := figures{"host": host()}
 	var errs []error
 	for i, t := range tables {
-		errs = append(errs, terminal.WriteInto(filepath.Join(root, "docs", "evidence-costs.md"), names[i], []report.Table{t}))
+		errs = append(errs, terminal.WriteInto(filepath.Join(root, "docs", "evidence", "costs.md"), names[i], []report.Table{t}))
 		quotes.add(names[i], t)
 	}
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))

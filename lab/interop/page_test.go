@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// page is docs/evidence-interop.md: what the tests have counted.
+// page is docs/evidence/interop.md: what the tests have counted.
 type page struct {
 	mu       sync.Mutex
 	versions map[string]string // of what was installed
@@ -59,7 +59,7 @@ func (p *page) worse(format string, args ...any) {
 
 const intro = "# Evidence: software of others\n\n" +
 	"stagger held against servers, proxies and clients that were not written for it. This page is written by the run\n" +
-	"that counted (`make interop INTEROP='-args -write ../../docs/evidence-interop.md'`); `make interop` alone fails when a claim on it\n" +
+	"that counted (`make interop INTEROP='-args -write ../../docs/evidence/interop.md'`); `make interop` alone fails when a claim on it\n" +
 	"no longer holds. Shares of calls differ by some tenths from run to run; counts of calls that ran twice are the claim.\n\n" +
 	"## Versions\n\n"
 
