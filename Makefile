@@ -28,6 +28,7 @@ REDIS    ?=
 CLIENTS  ?=
 SOAK     ?=
 MUTATION ?=
+VULNDB   ?=
 MANY     ?= 20
 SEED     ?= 0
 
@@ -148,11 +149,11 @@ grpc-versions: ## Run the library's tests with the newest grpc-go: go.mod names 
 	@.ci/grpc-versions $(GRPC)
 
 .PHONY: release
-release: ## Make a release of all modules in a clone, and do with it what the README tells a new user
+release: ## Make a release of all modules, files and image in a clone, and do with it what the README tells a new user
 	@.ci/release
 
 .PHONY: lint
-lint: vet golangci arrows buf-lint prose kubernetes ## Check Go code, the import arrows, the schema, the English of pages and the example's manifests
+lint: vet golangci arrows buf-lint prose kubernetes workflows portable ## Check Go code, the import arrows, the schema, the English of pages, the example's manifests, workflows, and builds for macOS and Windows
 
 .PHONY: vet
 vet:
@@ -183,6 +184,21 @@ prose:
 .PHONY: kubernetes
 kubernetes:
 	@cd examples/shop && $(OFF) go run . kubernetes | $(TOOL) kube-score score --output-format ci - | { ! grep -v -e '^\[OK\]' -e '^\[SKIPPED\]'; }
+
+.PHONY: workflows
+workflows:
+	@$(OFF) go tool -modfile=tools/actionlint/go.mod actionlint
+
+.PHONY: portable
+portable:
+	@.ci/portable --vet
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what users install (VULNDB=file:///folder has a copy of the database, for use offline)
+	@$(OFF) go build -modfile=tools/go.mod -o .tmp/ golang.org/x/vuln/cmd/govulncheck
+	@for module in . internal/tools/report observe/otel budget/redisbudget cmd/stagger; do \
+	  echo "== $$module"; $(OFF) .tmp/govulncheck $(if $(VULNDB),-db $(VULNDB)) -C $$module ./...; \
+	done
 
 .PHONY: fmt
 fmt: ## Format Go and proto files
