@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/policy"

@@ -4,14 +4,11 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/sim"
@@ -23,7 +20,6 @@ func export(out io.Writer, o options, outcomes []*outcome) error {
 	page := newPage(o, outcomes)
 	return errors.Join(
 		writeFile(out, o.html, page.WriteHTML),
-		writeFile(out, o.csv, func(w io.Writer) error { return writeCSV(w, all) }),
 		writeFile(out, o.json, func(w io.Writer) error { return writeJSON(w, all) }),
 	)
 }
@@ -177,30 +173,3 @@ func writeJSON(w io.Writer, f file) error {
 	encoder.SetIndent("", " ")
 	return encoder.Encode(f)
 }
-
-// writeCSV writes the results alone.
-func writeCSV(w io.Writer, f file) error {
-	out := csv.NewWriter(w)
-	rows := append(make([][]string, 0, 1+len(f.Results)), []string{
-		stormColumn, "client", "calls", "success", "goodputPerS", "recoveryS", "recovered", "peakPerCapacity",
-		"requestsPerCall", "requestsByService", "p50Ms", "p99Ms", "p999Ms", "lateP99Ms", "target", "judgement",
-	})
-	for _, l := range f.Results {
-		recovery := ""
-		if l.Recovery != nil {
-			recovery = number(*l.Recovery)
-		}
-		services := make([]string, len(l.Services))
-		for i, n := range l.Services {
-			services[i] = number(n)
-		}
-		rows = append(rows, []string{
-			l.Storm, l.Client, strconv.Itoa(l.Calls), number(l.Success), number(l.Goodput), recovery,
-			strconv.FormatBool(l.Recovered), number(l.Peak), number(l.PerCall), strings.Join(services, " "), number(l.P50),
-			number(l.P99), number(l.P999), number(l.Late), l.Target, l.Judgement,
-		})
-	}
-	return out.WriteAll(rows)
-}
-
-func number(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }

@@ -42,7 +42,7 @@ func main() {
 // options are the flags.
 type options struct {
 	markdown, strict bool
-	html, csv, json  string // files; "": none
+	html, json       string // files; "": none
 	storms           string
 	seed             uint64
 	parallel, repeat int
@@ -55,7 +55,6 @@ func parse(args []string, errs io.Writer) (options, error) {
 	f.BoolVar(&o.markdown, "markdown", false, "print Markdown")
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 unless stagger reaches every target")
 	f.StringVar(&o.html, "html", ".tmp/storm.html", "write a report with plots to this `file`; none if empty")
-	f.StringVar(&o.csv, "csv", ".tmp/storm.csv", "write the figures to this `file`, as CSV; none if empty")
 	f.StringVar(&o.json, "json", ".tmp/storm.json", "write the figures, what they were measured of, and their course to this `file`, as JSON; none if empty")
 	f.StringVar(&o.storms, "storms", "", "play the storms whose names match this `regexp`; all without it")
 	f.Uint64Var(&o.seed, "seed", 1, "`number` that the times of the calls are drawn from")

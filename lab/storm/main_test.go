@@ -45,7 +45,7 @@ func played(t *testing.T, tg target, args ...string) (out string, err error) {
 	t.Helper()
 	var text, errs bytes.Buffer
 	all := drizzle(t, tg)
-	flags := append([]string{"-html=", "-csv=", "-json="}, args...)
+	flags := append([]string{"-html=", "-json="}, args...)
 	synctest.Test(t, func(t *testing.T) { err = command(t.Context(), flags, all, &text, &errs) })
 	if strings.Contains(text.String(), "could not keep up") {
 		t.Error("a machine in virtual time could not keep up")
@@ -113,7 +113,7 @@ func TestCommandIsInterrupted(t *testing.T) {
 		time.AfterFunc(300*ms, cancel)
 		start := time.Now()
 		var text bytes.Buffer
-		if err := command(ctx, []string{"-html=", "-csv=", "-json="}, all, &text, &text); !errors.Is(err, context.Canceled) {
+		if err := command(ctx, []string{"-html=", "-json="}, all, &text, &text); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v; want context.Canceled", err)
 		}
 		if took := time.Since(start); took != 300*ms {

@@ -107,7 +107,7 @@ func write(t *testing.T, name string, outcomes []*outcome) {
 		return
 	}
 	path := filepath.Join(*folder, name)
-	if err := export(t.Output(), options{seed: 1, html: path + ".html", csv: path + ".csv", json: path + ".json"}, outcomes); err != nil {
+	if err := export(t.Output(), options{seed: 1, html: path + ".html", json: path + ".json"}, outcomes); err != nil {
 		t.Error(err)
 	}
 	printVerdicts(t.Output(), outcomes, true)
