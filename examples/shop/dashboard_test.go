@@ -145,3 +145,45 @@ func TestAlertsAreTested(t *testing.T) {
 		}
 	}
 }
+
+// TestDashboard_Shared has what grafana.com asks of a dashboard: the data source is chosen on import, and all it needs is listed.
+func TestDashboard_Shared(t *testing.T) {
+	t.Parallel()
+	type requirement struct{ Type, ID, Name string }
+	var d struct {
+		ID       *int          `json:"id"`
+		Inputs   []any         `json:"__inputs"`
+		Requires []requirement `json:"__requires"`
+		Panels   []struct {
+			Title, Type string
+			Datasource  *struct{ Type, UID string }
+		}
+	}
+	text, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.ID != nil || d.Inputs == nil {
+		t.Errorf("id %v and inputs %v; want no id, and a list", d.ID, d.Inputs)
+	}
+	needs := map[string]bool{"grafana grafana": true, "datasource prometheus": true}
+	for _, p := range d.Panels {
+		if p.Type == "row" {
+			continue
+		}
+		needs["panel "+p.Type] = true
+		if p.Datasource == nil || p.Datasource.UID != "${datasource}" && p.Datasource.UID != "$datasource" {
+			t.Errorf("%s takes its data from %+v; want the variable", p.Title, p.Datasource)
+		}
+	}
+	listed := map[string]bool{}
+	for _, r := range d.Requires {
+		listed[r.Type+" "+r.ID] = r.Name != ""
+	}
+	if !maps.Equal(needs, listed) {
+		t.Errorf("lists %v; needs %v", listed, needs)
+	}
+}
