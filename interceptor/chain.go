@@ -48,7 +48,7 @@ func (r *Retrier) unaryServer(options []ServerOption) grpc.UnaryServerIntercepto
 			return err
 		})
 		if trailer != nil {
-			if failed := grpc.SetTrailer(ctx, trailer); failed != nil {
+			if failed := grpc.SetTrailer(ctx, trailer); failed != nil && ctx.Err() == nil { // else the caller has gone
 				r.warnOnce(&lostTrailer, "", "", failed)
 			}
 		}

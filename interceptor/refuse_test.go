@@ -135,6 +135,33 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+// A caller that has gone is told nothing. That is no reason for a warning.
+func TestRefuse_CallerGone(t *testing.T) {
+	t.Parallel()
+	var j journal
+	synctest.Test(t, func(t *testing.T) {
+		retrier, err := interceptor.New(mustSet(t, undeclaredConfig()), withJournal(&j))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer retrier.Close()
+		srv := testserver.Start(t, testserver.Register(unaryOrders(func(context.Context) error { return nil })),
+			testserver.ServerOptions(retrier.ServerOptions(interceptor.Refuse(func(ctx context.Context, _ string) (func(), error) {
+				<-ctx.Done()
+				return nil, status.FromContextError(ctx.Err()).Err()
+			}))...))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		if err := exchange(ctx, srv.Dial(t), nil, get); status.Code(err) != codes.DeadlineExceeded {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+	if len(j.warnings) != 0 {
+		t.Errorf("warned: %q", j.warnings)
+	}
+}
+
 // A refusal is a failure for the budget, and does not hand its permit on.
 func TestRefuse_Budget(t *testing.T) {
 	c := undeclaredConfig()
