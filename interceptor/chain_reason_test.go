@@ -60,7 +60,7 @@ func endings() []ending {
 	limited := with(func(s *policy.Spec) { s.Timeout = time.Second })
 	suppressed := with(func(s *policy.Spec) { s.Retry.Chain = policy.ChainSuppress })
 	slow := with(func(s *policy.Spec) { s.Timeout, s.Retry.PerAttemptTimeout = time.Second, 200*ms })
-	unknown := hedged(func(h *policy.HedgeSpec) { h.Quantile = &policy.QuantileSpec{Quantile: 0.9} })
+	unknown := hedged(func(h *policy.HedgeSpec) { h.Quantile = 0.9 })
 	unknown.Methods[0].Timeout = time.Second
 	broke := with(func(s *policy.Spec) { s.Retry.Budget = "" })
 	mode := func(m policy.Mode, c policy.Config) policy.Config {

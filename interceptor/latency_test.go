@@ -18,7 +18,7 @@ import (
 func byQuantile() policy.Config {
 	return hedged(func(h *policy.HedgeSpec) {
 		h.Delay = time.Second
-		h.Quantile = &policy.QuantileSpec{Quantile: 0.95, Min: 5 * ms, Max: 400 * ms}
+		h.Quantile, h.MinDelay, h.MaxDelay = 0.95, 5*ms, 400*ms
 	})
 }
 

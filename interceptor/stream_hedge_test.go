@@ -29,7 +29,7 @@ import (
 
 func TestStreamHedge_Quantile(t *testing.T) {
 	follow := func(h *policy.HedgeSpec) {
-		h.Delay, h.Quantile = time.Minute, &policy.QuantileSpec{Quantile: 0.9}
+		h.Delay, h.Quantile = time.Minute, 0.9
 	}
 	play(t, hedged(follow), func(t *testing.T, s scene) {
 		usual := testserver.Play(testserver.Receive(1), testserver.Pause(20*ms), say("a"), testserver.Pause(time.Second), say("b"))

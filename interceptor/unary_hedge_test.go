@@ -400,7 +400,7 @@ func hedgedClients(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
 	slow := func(h *policy.HedgeSpec) { h.Delay, h.Budget = time.Minute, "" }
 	follow := func(h *policy.HedgeSpec) {
-		h.Delay, h.Quantile = time.Minute, &policy.QuantileSpec{Quantile: 0.95, Min: time.Minute}
+		h.Delay, h.Quantile, h.MinDelay = time.Minute, 0.95, time.Minute
 	}
 	return map[string]grpc.UnaryClientInterceptor{
 		"delay":    mustNew(tb, mustSet(tb, hedged(slow))).Unary(),

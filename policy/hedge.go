@@ -16,7 +16,9 @@ import (
 type HedgeSpec struct {
 	MaxAttempts    int           // the first included; at least 2
 	Delay          time.Duration // between one attempt and the next; 0: all at once
-	Quantile       *QuantileSpec // nil: Delay alone
+	Quantile       float64       // of the latencies that the method has lately had, in place of Delay once they are known: more than 0, less than 1; 0: Delay alone
+	MinDelay       time.Duration // with Quantile; 0: 1 ms
+	MaxDelay       time.Duration // with Quantile; 0: none
 	NonFatal       []codes.Code  // codes after which the other attempts go on, and the next is sent at once
 	Budget         string        // as in a [RetrySpec]
 	MaxPushback    time.Duration // as in a [RetrySpec]
@@ -25,17 +27,13 @@ type HedgeSpec struct {
 	MaxConnectionWait time.Duration // as in a [RetrySpec]
 }
 
-// QuantileSpec is a delay taken from the latencies that a method has lately had.
-type QuantileSpec struct {
-	Quantile float64       // more than 0, less than 1
-	Min      time.Duration // 0: 1 ms
-	Max      time.Duration // 0: none
-}
-
 func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
-	spec := &HedgeSpec{
+	return &HedgeSpec{
 		MaxAttempts:    toInt(h.GetMaxAttempts()),
 		Delay:          h.GetHedgingDelay().AsDuration(),
+		Quantile:       h.GetHedgingQuantile().GetQuantile(),
+		MinDelay:       h.GetHedgingQuantile().GetMin().AsDuration(),
+		MaxDelay:       h.GetHedgingQuantile().GetMax().AsDuration(),
 		NonFatal:       convertCodes(h.GetNonFatalStatusCodes()),
 		Budget:         h.GetBudget(),
 		MaxPushback:    h.GetMaxPushback().AsDuration(),
@@ -43,10 +41,6 @@ func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
 
 		MaxConnectionWait: h.GetMaxConnectionWait().AsDuration(),
 	}
-	if q := h.GetHedgingQuantile(); q != nil {
-		spec.Quantile = &QuantileSpec{Quantile: q.GetQuantile(), Min: q.GetMin().AsDuration(), Max: q.GetMax().AsDuration()}
-	}
-	return spec
 }
 
 func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
@@ -60,22 +54,22 @@ func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	checkPositive(report, prefix+"maxPushback", h.MaxPushback)
 	checkPositive(report, prefix+"minAttemptTime", h.MinAttemptTime)
 	checkPositive(report, prefix+"maxConnectionWait", h.MaxConnectionWait)
-	if h.Quantile != nil {
-		checkQuantile(report, prefix+"hedgingQuantile.", *h.Quantile)
+	if h.Quantile != 0 || h.MinDelay != 0 || h.MaxDelay != 0 || report.Written(prefix+"hedgingQuantile") {
+		checkQuantile(report, prefix+"hedgingQuantile.", h)
 	}
 }
 
-func checkQuantile(report *document.Report, prefix string, q QuantileSpec) {
+func checkQuantile(report *document.Report, prefix string, h HedgeSpec) {
 	switch {
-	case !(q.Quantile > 0 && q.Quantile < 1): // NaN too
-		report.Errorf(prefix+"quantile", q.Quantile, "must be more than 0 and less than 1, such as 0.95")
+	case !(h.Quantile > 0 && h.Quantile < 1): // NaN too
+		report.Errorf(prefix+"quantile", h.Quantile, "must be more than 0 and less than 1, such as 0.95")
 	default:
-		checkNumber(report, prefix+"quantile", q.Quantile, 0, 1, 4)
+		checkNumber(report, prefix+"quantile", h.Quantile, 0, 1, 4)
 	}
-	checkPositive(report, prefix+"min", q.Min)
-	checkPositive(report, prefix+"max", q.Max)
-	if q.Max > 0 && q.Min > q.Max {
-		report.Errorf(prefix+"max", q.Max, "must be at least min, %v", q.Min)
+	checkPositive(report, prefix+"min", h.MinDelay)
+	checkPositive(report, prefix+"max", h.MaxDelay)
+	if h.MaxDelay > 0 && h.MinDelay > h.MaxDelay {
+		report.Errorf(prefix+"max", h.MaxDelay, "must be at least min, %v", h.MinDelay)
 	}
 }
 
@@ -83,7 +77,7 @@ func checkQuantile(report *document.Report, prefix string, q QuantileSpec) {
 func (n *configNotes) hedge(path string, h *HedgeSpec) {
 	n.add(path, "", "gRPC for Go does not hedge: one attempt")
 	n.attempts(path, h.MaxAttempts)
-	if h.Quantile != nil {
+	if h.Quantile > 0 {
 		n.add(path+".hedgingQuantile", "", "gRPC hedges after hedgingDelay, "+document.FormatDuration(h.Delay))
 	}
 	n.budget(path, h.Budget)

@@ -248,7 +248,7 @@ func lintHedge(report *document.Report, path string, h HedgeSpec) {
 	if h.MaxAttempts > saneAttempts {
 		report.Warnf(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
 	}
-	if h.Delay == 0 && h.Quantile == nil {
+	if h.Delay == 0 && h.Quantile == 0 {
 		report.Warnf(path, nil, "without hedgingDelay all attempts are sent at once: %d times the load, as far as the budget goes", h.MaxAttempts)
 	}
 	if h.Budget == NoBudget {

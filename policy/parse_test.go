@@ -139,7 +139,7 @@ func TestParseEveryKey(t *testing.T) {
 	}
 	wantHedge := &policy.HedgeSpec{
 		MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}, Budget: "bucket", MaxPushback: time.Minute, MinAttemptTime: 2 * ms,
-		Quantile: &policy.QuantileSpec{Quantile: 0.95, Min: 5 * ms, Max: time.Second},
+		Quantile: 0.95, MinDelay: 5 * ms, MaxDelay: time.Second,
 	}
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)

@@ -44,8 +44,8 @@ func newPolicy(name Name, s Spec) *Policy {
 	if s.Retry != nil {
 		*s.Retry = s.Retry.withDefaults()
 	}
-	if s.Hedge != nil && s.Hedge.Quantile != nil {
-		s.Hedge.Quantile.Min = cmp.Or(s.Hedge.Quantile.Min, defaults.MinHedgingDelay)
+	if s.Hedge != nil && s.Hedge.Quantile > 0 {
+		s.Hedge.MinDelay = cmp.Or(s.Hedge.MinDelay, defaults.MinHedgingDelay)
 	}
 	return &Policy{spec: s, name: name}
 }
@@ -97,7 +97,6 @@ func (s Spec) clone() Spec {
 	s.TransparentRetry, s.RefusedRetry = cloned(s.TransparentRetry), cloned(s.RefusedRetry)
 	s.Percent = cloned(s.Percent)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
-		s.Hedge.Quantile = cloned(s.Hedge.Quantile)
 		s.Hedge.NonFatal = sorted(s.Hedge.NonFatal)
 	}
 	if s.Retry = cloned(s.Retry); s.Retry != nil {

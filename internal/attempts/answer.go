@@ -180,13 +180,12 @@ func (c *Call) hedgeAfter(h *policy.HedgeSpec) (after, median time.Duration) {
 	if c.set.Method != nil {
 		median, quantile = c.set.Method.Usual()
 	}
-	q := h.Quantile
-	if q == nil || quantile == 0 {
+	if h.Quantile == 0 || quantile == 0 {
 		return h.Delay, median
 	}
-	after = max(quantile, q.Min)
-	if q.Max > 0 {
-		after = min(after, q.Max)
+	after = max(quantile, h.MinDelay)
+	if h.MaxDelay > 0 {
+		after = min(after, h.MaxDelay)
 	}
 	return after, median
 }

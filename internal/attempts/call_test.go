@@ -44,7 +44,7 @@ func policies(t testing.TB) map[string]*decision.Policy {
 		"hedge":   hedge(func(*policy.HedgeSpec) {}),
 		"hedge2":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }),
 		"quantile": hedge(func(h *policy.HedgeSpec) {
-			h.MaxAttempts, h.Quantile = 3, &policy.QuantileSpec{Quantile: 0.95}
+			h.MaxAttempts, h.Quantile = 3, 0.95
 		}),
 	} {
 		p, err := policy.New(spec)

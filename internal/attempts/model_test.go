@@ -200,7 +200,7 @@ func (m *model) blind() bool {
 	if h == nil || m.set.Method != nil && m.median > 0 {
 		return false
 	}
-	return h.Delay > 0 || m.set.Method != nil && h.Quantile != nil && m.quantile > 0
+	return h.Delay > 0 || m.set.Method != nil && h.Quantile > 0 && m.quantile > 0
 }
 
 // isOpen reports whether attempts may be sent.
@@ -302,7 +302,7 @@ func (m *model) arm(a *modelAttempt) {
 		return
 	case p.Hedge() != nil:
 		after = p.Hedge().Delay
-		if m.set.Method != nil && p.Hedge().Quantile != nil && m.quantile > 0 {
+		if m.set.Method != nil && p.Hedge().Quantile > 0 && m.quantile > 0 {
 			after = m.quantile
 		}
 	case after == 0:

@@ -282,7 +282,7 @@ func modelPolicies() []*decision.Policy {
 	hedge := func() *policy.HedgeSpec {
 		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), Delay: at(random.IntN(3) * random.IntN(60)), NonFatal: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if one(2) {
-			h.Quantile = &policy.QuantileSpec{Quantile: 0.9}
+			h.Quantile = 0.9
 		}
 		if one(3) {
 			h.MaxPushback, h.MinAttemptTime = at(100), at(50)

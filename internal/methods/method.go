@@ -88,17 +88,13 @@ func (m *Method) admission() *admission.Gate {
 
 // latencyOf returns the latencies for a hedging policy, or nil if there are too many quantiles.
 func (m *Method) latencyOf(h *policy.HedgeSpec, now time.Duration) *latency.Recent {
-	quantile := 0.0
-	if h.Quantile != nil {
-		quantile = h.Quantile.Quantile
-	}
-	if r := find(m.usual.Load(), quantile); r != nil {
+	if r := find(m.usual.Load(), h.Quantile); r != nil {
 		return r
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := m.usual.Load()
-	if r := find(list, quantile); r != nil {
+	if r := find(list, h.Quantile); r != nil {
 		return r
 	}
 	var longer []*latency.Recent
@@ -108,7 +104,7 @@ func (m *Method) latencyOf(h *policy.HedgeSpec, now time.Duration) *latency.Rece
 	if len(longer) >= mostQuantiles {
 		return nil
 	}
-	r := latency.New(quantile, now)
+	r := latency.New(h.Quantile, now)
 	longer = append(longer, r)
 	m.usual.Store(&longer)
 	return r

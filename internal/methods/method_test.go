@@ -14,11 +14,7 @@ import (
 
 func hedged(t *testing.T, quantile float64) *decision.Policy {
 	t.Helper()
-	h := policy.HedgeSpec{MaxAttempts: 2, Delay: time.Second}
-	if quantile > 0 {
-		h.Quantile = &policy.QuantileSpec{Quantile: quantile}
-	}
-	p, err := policy.New(policy.Spec{Hedge: &h})
+	p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Second, Quantile: quantile}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func staggerHedge(tail bool) func(peers.Plan) (setup, error) {
 			spec.Delay = 0 // after any other, calls are hedged once their usual latency is known
 		}
 		if tail {
-			spec.Quantile = &policy.QuantileSpec{Quantile: 0.95, Min: p.Initial}
+			spec.Quantile, spec.MinDelay = 0.95, p.Initial
 		}
 		return retrier([]policy.MethodConfig{entryOf(callName, policy.Spec{Hedge: spec})})
 	}

@@ -50,15 +50,16 @@ func took(call string, attempt int) time.Duration {
 }
 
 // staggers is stagger's client. Its budget pays for a hedge of each twentieth call: four of five come too early, and bring nothing back.
-func staggers(tb testing.TB, delay time.Duration, q *policy.QuantileSpec) []grpc.DialOption {
+func staggers(tb testing.TB, h policy.HedgeSpec) []grpc.DialOption {
 	tb.Helper()
 	ratio := budget.DefaultRatio()
 	ratio.Percent = 20
+	h.MaxAttempts, h.Delay, h.Budget = 2, 20*ms, "hedges"
 	set, err := policy.NewSet(policy.Config{
 		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: ratio}},
 		Methods: []policy.MethodConfig{{
 			Names: []policy.Name{{Service: "stagger.hedge.v1.Shop", Method: "Get"}},
-			Spec:  policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: delay, Quantile: q, Budget: "hedges"}},
+			Spec:  policy.Spec{Hedge: &h},
 		}},
 	})
 	if err != nil {
@@ -76,10 +77,6 @@ func failsafes(b hedgepolicy.Builder[any]) []grpc.DialOption {
 		grpc.WithDisableRetry(),
 		grpc.WithUnaryInterceptor(failsafegrpc.NewUnaryClientInterceptor(b.WithMaxHedges(1).Build())),
 	}
-}
-
-func quantile() *policy.QuantileSpec {
-	return &policy.QuantileSpec{Quantile: 0.95, Min: ms, Max: time.Second}
 }
 
 // figures are what came of a client.
@@ -140,8 +137,8 @@ func TestTailBesideFailsafe(t *testing.T) {
 		name         string
 		ours, theirs []grpc.DialOption
 	}{
-		{"after 20 ms", staggers(t, 20*ms, nil), failsafes(hedgepolicy.NewBuilderWithDelay[any](20 * ms))},
-		{"at the 95th percentile", staggers(t, 20*ms, quantile()), failsafes(hedgepolicy.NewBuilderWithDelayQuantile[any](0.95, 100, 20))},
+		{"after 20 ms", staggers(t, policy.HedgeSpec{}), failsafes(hedgepolicy.NewBuilderWithDelay[any](20 * ms))},
+		{"at the 95th percentile", staggers(t, policy.HedgeSpec{Quantile: 0.95, MinDelay: ms, MaxDelay: time.Second}), failsafes(hedgepolicy.NewBuilderWithDelayQuantile[any](0.95, 100, 20))},
 	} {
 		ours, theirs := measure(t, row.ours...), measure(t, row.theirs...)
 		t.Logf("%-28s stagger %v, failsafe-go %v", row.name, ours, theirs)

@@ -133,18 +133,17 @@ func containing(text string) string {
 }
 
 func hedges(h *policy.HedgeSpec) string {
-	q := h.Quantile
 	switch {
-	case q == nil && h.Delay == 0:
+	case h.Quantile == 0 && h.Delay == 0:
 		return "all at once"
-	case q == nil:
+	case h.Quantile == 0:
 		return fmt.Sprintf("one every %v", h.Delay)
 	}
-	bounds := fmt.Sprintf("at least %v", max(q.Min, defaults.MinHedgingDelay))
-	if q.Max > 0 {
-		bounds += fmt.Sprintf(" and at most %v", q.Max)
+	bounds := fmt.Sprintf("at least %v", max(h.MinDelay, defaults.MinHedgingDelay))
+	if h.MaxDelay > 0 {
+		bounds += fmt.Sprintf(" and at most %v", h.MaxDelay)
 	}
-	return fmt.Sprintf("one after the latency that %v of the calls stay under, %s; after %v until that is known", q.Quantile, bounds, h.Delay)
+	return fmt.Sprintf("one after the latency that %v of the calls stay under, %s; after %v until that is known", h.Quantile, bounds, h.Delay)
 }
 
 func onTimeout(cancel bool) string {

@@ -68,7 +68,7 @@ func drawSpec(d *draws) policy.Spec {
 	case "hedge":
 		spec.Hedge = &policy.HedgeSpec{MaxAttempts: 2 + d.below(3), Delay: one(d, 30*ms, 0, 5*ms), NonFatal: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if d.odds(25) {
-			spec.Hedge.Quantile = &policy.QuantileSpec{Quantile: 0.8, Min: 5 * ms}
+			spec.Hedge.Quantile, spec.Hedge.MinDelay = 0.8, 5*ms
 		}
 	default:
 		spec.Retry = &policy.RetrySpec{

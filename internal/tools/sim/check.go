@@ -185,7 +185,7 @@ func (c *checker) follows(path, name string, v *Variant, call *Call) {
 	switch {
 	case call.Method == "" || p == nil:
 		c.Errorf(path, name, "has no entry for the method %q of the calls to %s; set their method to one that it has", call.Method, call.Service)
-	case p.Hedge() != nil && p.Hedge().Quantile != nil:
+	case p.Hedge() != nil && p.Hedge().Quantile > 0:
 		c.Errorf(path, name, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
 	}
 }

@@ -278,7 +278,7 @@ func fits(name string, set *policy.Set, method string) error {
 	if p == nil {
 		return fmt.Errorf("%s: has no entry for the method %s of the scenario's calls; name one that it has", name, method)
 	}
-	if h := p.Spec().Hedge; h != nil && h.Quantile != nil {
+	if h := p.Spec().Hedge; h != nil && h.Quantile > 0 {
 		return fmt.Errorf("%s: the entry for %s has a hedgingQuantile, which is not simulated; use a hedgingDelay", name, method)
 	}
 	return nil

@@ -314,11 +314,11 @@ func (c *comparison) hedges() {
 	const key = "hedgingPolicy."
 	less(c, key+"hedgingDelay", was.Delay, now.Delay)
 	switch {
-	case was.Quantile == nil: // hedges wait for the slow answers alone now
-	case now.Quantile == nil:
-		c.add(key+"hedgingQuantile", "none", was.Quantile.Quantile)
+	case was.Quantile == 0: // hedges wait for the slow answers alone now
+	case now.Quantile == 0:
+		c.add(key+"hedgingQuantile", "none", was.Quantile)
 	default:
-		less(c, key+"hedgingQuantile.quantile", was.Quantile.Quantile, now.Quantile.Quantile)
-		less(c, key+"hedgingQuantile.min", was.Quantile.Min, now.Quantile.Min)
+		less(c, key+"hedgingQuantile.quantile", was.Quantile, now.Quantile)
+		less(c, key+"hedgingQuantile.min", was.MinDelay, now.MinDelay)
 	}
 }
