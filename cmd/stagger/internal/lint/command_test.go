@@ -242,3 +242,14 @@ func TestUsageErrors(t *testing.T) {
 		t.Errorf("%v; want another error", err)
 	}
 }
+
+// TestWindowsFiles has the line ends that editors on Windows write: all is found at the same places.
+func TestWindowsFiles(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{good, doubtful, bad} {
+		want, wantErr := run(t, text)
+		if got, err := run(t, strings.ReplaceAll(text, "\n", "\r\n")); got != want || (err == nil) != (wantErr == nil) {
+			t.Errorf("%v\n%q\nwant\n%q", err, got, want)
+		}
+	}
+}

@@ -1,7 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate is "stagger migrate": a gRPC service config as a policy file, with a comment on each decision.
+// Package migrate is "stagger migrate": a gRPC service config, or what a proxy is configured with, as a policy file with a comment
+// on each decision.
 package migrate
 
 import (
@@ -22,11 +23,17 @@ otherwise than gRPC, and what there is to decide: which methods are safe to repe
 which jitter, which budget. Spellings that gRPC for Go alone accepts (keys in another
 case, keys with null, ".5s") become those of a policy file.
 
+It also reads what proxies are configured with, in YAML or JSON: Envoy's retry_policy and
+retry_budget, Istio's VirtualService and DestinationRule, the Gateway API's
+BackendTrafficPolicy, and Linkerd's ServiceProfile and annotations. Comments say what
+of it a policy file cannot say.
+
 The file goes to the standard output, or to a file (--output). --descriptors reads which
 methods the API declares safe, and names those that nobody does.`
 
 const examples = `  stagger migrate service-config.json > retry.yaml
   dig +short TXT _grpc_config.orders.example.com | stagger migrate -
+  kubectl get virtualservice orders -o yaml | stagger migrate -
   stagger migrate service-config.json --descriptors image.binpb --output retry.yaml`
 
 // Command is "stagger migrate".
@@ -52,6 +59,15 @@ func Command() *cobra.Command {
 				return err
 			}
 			name := cli.FileName(args[0])
+			switch file, err := fromMesh(name, data); {
+			case err != nil:
+				return err
+			case file != nil:
+				if _, err := policy.Parse(name, file); err != nil {
+					return fmt.Errorf("what the proxy does is no valid policy file: %w\n%s", err, file)
+				}
+				return cli.WriteFile(c, output, file)
+			}
 			data, head, err := fromRecord(data)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
