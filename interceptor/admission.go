@@ -5,14 +5,11 @@ package interceptor
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -35,15 +32,6 @@ func (r *Retrier) knownFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, m
 		return k
 	}
 	return known.For(p, cmp.Or(o.criticality, p.Criticality()), o.mode == policy.ModeEnforce, now)
-}
-
-// timeLeft is how much time a call has that begins at start.
-func timeLeft(ctx context.Context, start time.Duration) time.Duration {
-	deadline, limited := ctx.Deadline()
-	if !limited {
-		return attempts.Never
-	}
-	return clock.At(deadline) - start
 }
 
 // AdmissionState is a reading of what admission knows of a method.

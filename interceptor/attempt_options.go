@@ -30,16 +30,16 @@ type callOptions struct {
 
 	criticality policy.Criticality // of the call itself; "": as its policy says
 
-	// What Retrier.read sets.
+	// What call.read sets.
 	maxAttempts int // the most that the call may have, whatever its policy says
 	mode        policy.Mode
 	draw        draw
 }
 
-// readOptions takes the caller's options apart. What all attempts share goes into the array of the first, so
-// that a call of one attempt allocates nothing.
-func readOptions(caller []grpc.CallOption, first *attemptOptions) callOptions {
-	o := callOptions{caller: caller, shared: first.array[own:own]}
+// read takes the caller's options apart. What all attempts share goes into the array of the first, so that a call of one
+// attempt allocates nothing.
+func (o *callOptions) read(caller []grpc.CallOption, first *attemptOptions) {
+	o.caller, o.shared = caller, first.array[own:own]
 	for _, option := range caller {
 		if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself calls none that is embedded
 			o.notify = true
@@ -67,7 +67,6 @@ func readOptions(caller []grpc.CallOption, first *attemptOptions) callOptions {
 			o.embedded = append(o.embedded, option)
 		}
 	}
-	return o
 }
 
 // static reports whether the caller gave grpc.StaticMethod.

@@ -27,7 +27,12 @@ import (
 // gRPC. The engine decides; unary calls and streams are its drivers: they make attempts, report their ends, and
 // do what the engine's steps say. Whatever uses the engine is done under the driver's lock.
 type call struct {
-	engine  attempts.Call
+	engine attempts.Call
+	callState
+}
+
+// callState is all of a call but its engine, which a call that uses its memory again begins anew by itself.
+type callState struct {
 	retrier *Retrier
 	ctx     context.Context
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
@@ -36,8 +41,6 @@ type call struct {
 	policy  *decision.Policy
 	budget  balance.Budget
 	known   methods.Known // of the method
-	running int           // attempts of the method when the first was sent without the engine
-	turned  bool          // the call was not admitted
 	options callOptions
 	flags   callFlags
 	alone   bool // no second reply can be made, so that attempts never run beside each other
@@ -63,21 +66,15 @@ var (
 
 // begin gives the call its key and its timeout, and starts the engine.
 func (c *call) begin(now attempts.Now) attempts.Step {
-	if c.turned {
-		return c.engine.Refuse(now)
+	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
+		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
-	c.ctx, c.key = withKey(c.ctx, c.policy.IdempotencyKey(), c.options.caller)
 	c.limit()
 	s := c.settings(now)
 	if find := c.retrier.breaker; find != nil {
 		s.Breaker = find(c.target(), c.method)
 	}
 	return c.engine.Start(s, now)
-}
-
-// adopt starts the engine of a call whose first attempt was made without it, and has failed.
-func (c *call) adopt(now attempts.Now) {
-	c.engine.Adopt(c.settings(now), c.running, c.start)
 }
 
 // limit begins the policy's timeout, which counts from the call's start, if it has not begun.
@@ -121,7 +118,7 @@ func (c *call) settings(now attempts.Now) attempts.Settings {
 		r.warnOnce(&cutAttempts, most, most, r.attemptLimit())
 	}
 	if deadline, ok := c.ctx.Deadline(); ok {
-		s.Wall, s.Deadline = deadline, now.At+min(deadline.Sub(now.Wall), attempts.Never-max(now.At, 0))
+		s.Wall, s.Deadline = deadline, now.At+min(time.Until(deadline), attempts.Never-max(now.At, 0))
 	}
 	if c.known.Any() {
 		s.Method = &c.known
@@ -272,7 +269,7 @@ func (c *call) catchUp() bool {
 	c.flags &^= configPending
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
 	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use what stands behind them
-	c.flags = c.options.follow(f.rules, c.policy, c.method, c.flags)
+	c.follow(f.rules)
 	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
 	if !c.known.Any() {
 		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options, clock.Now())

@@ -96,7 +96,7 @@ func TestEvent_History(t *testing.T) {
 	}
 }
 
-// An observer of attempts switches the fast path off, so one more has none.
+// With an observer of attempts, no call ends by Succeeded, so one more has none.
 func TestEvent_StaticMethodAndBudget(t *testing.T) {
 	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
 		fast := new(journal)

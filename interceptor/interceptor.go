@@ -59,7 +59,6 @@ type Retrier struct {
 	budgets        budgets
 	observers      atomic.Pointer[observers]
 	stats          []stats.Handler
-	watched        bool // somebody has a say in every attempt
 	random         func() float64
 	warned         once
 	outer          *outerRetries // a timer of its own keeps it, and not the Retrier
@@ -114,7 +113,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r.follow(fresh)
-	r.watched = r.breaker != nil || r.classifier != nil
 	r.reportWarnings()
 	return r, nil
 }

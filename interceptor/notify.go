@@ -192,17 +192,6 @@ func (c *call) notifyCall(end attempts.End, err error) {
 	}
 }
 
-// notifySuccess tells of a call whose first attempt has succeeded, in the fast path.
-func (r *Retrier) notifySuccess(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, start time.Duration, a *attemptOptions, o *callOptions) {
-	if r.observers.Load().calls {
-		e := callEvent(r.event(method, cc, p, o), start, 0, policy.ReasonSucceeded)
-		e.Attempt = 1
-		r.notify(ctx, e, tellCall)
-	}
-	o.deliver(a)
-	o.finished(nil)
-}
-
 // notifyWouldRefuse tells observers that admission would have refused a call in mode ENFORCE.
 func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) {
 	if o.mode == policy.ModeObserve && r.observers.Load().any() {

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
@@ -33,10 +32,11 @@ const inboundShare = 0.75
 // longestWait is how long a call waits for a connection.
 func (o *outages) longestWait(ctx context.Context, p *decision.Policy) time.Duration {
 	wait := p.MaxConnectionWait()
-	if inbound(ctx) == nil {
+	deadline, limited := ctx.Deadline()
+	if !limited || inbound(ctx) == nil {
 		return wait
 	}
-	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(timeLeft(ctx, clock.Now()))))
+	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(time.Until(deadline))))
 }
 
 // maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it.

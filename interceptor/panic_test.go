@@ -165,7 +165,7 @@ func TestUnaryPanic(t *testing.T) {
 		watched bool
 		hangs   int64 // the attempt that hangs until it is cancelled
 	}{
-		"fast path":         {config(plain()), false, 0},
+		"unobserved":        {config(plain()), false, 0},
 		"retries":           {config(plain()), true, 0},
 		"one attempt":       {policy.Config{}, true, 0},
 		"hedges":            {hedged(), true, 0},

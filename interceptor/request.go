@@ -4,13 +4,14 @@
 package interceptor
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -21,41 +22,41 @@ const (
 	disabled      callFlags = 1 << iota // the call passes by, untouched
 	safe                                // the caller declares it safe to repeat
 	keyed                               // the caller has it send an idempotency key
-	fast                                // nothing is to be done before an attempt fails
 	configPending                       // the connection may have received no service config yet
 	sentOnce                            // gRPC does not send an attempt again by itself
 )
 
 // read finds the policy of a call, and the options of its attempts: the caller's, then the policy's where the
-// caller says nothing stricter. Every call comes through here.
-func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOption, first *attemptOptions) (of *rules, p *decision.Policy, opts callOptions, flags callFlags) {
-	f := r.lookup(cc, method, false)
-	of, p = f.rules, f.policy
+// caller says nothing stricter. Every call comes through here. The policy is one of the rules that it returns.
+func (c *call) read(caller []grpc.CallOption, first *attemptOptions) (of *rules) {
+	r, o := c.retrier, &c.options
+	f := r.lookup(c.cc, c.method, false)
+	of, c.policy = f.rules, f.policy
 	if f.pending {
-		flags |= configPending
+		c.flags |= configPending
 	}
-	opts = readOptions(caller, first)
-	opts.retrier = r
+	o.read(caller, first)
+	o.retrier = r
 	own := math.MaxInt
-	for _, o := range caller {
-		switch o := unwrapped(o).(type) {
+	for _, option := range caller {
+		switch option := unwrapped(option).(type) {
 		case disableOption:
-			flags |= disabled
+			c.flags |= disabled
 		case insideOption:
-			flags |= disabled
+			c.flags |= disabled
 			r.warnOnce(&nestedRetriers, "", "")
 		case policyOption:
-			of, p = r.rules.Load(), o.policy
-			flags &^= configPending
+			of, c.policy = r.rules.Load(), option.policy
+			c.flags &^= configPending
 			f.maxAttempts = r.attemptLimit()
 		case maxAttemptsOption:
-			own = o.n
+			own = option.n
 		case criticalityOption:
-			opts.criticality = r.criticality(o.criticality)
+			o.criticality = r.criticality(option.criticality)
 		case idempotentOption:
-			flags |= safe
+			c.flags |= safe
 		case keyOption:
-			flags |= keyed
+			c.flags |= keyed
 		}
 	}
 	if own < 1 {
@@ -63,42 +64,48 @@ func (r *Retrier) read(cc *grpc.ClientConn, method string, caller []grpc.CallOpt
 		r.warnOnce(&noAttempts, n, n)
 		own = 1
 	}
-	if opts.maxAttempts = min(f.maxAttempts, own); opts.opaque != nil {
-		kind := fmt.Sprintf("%T", opts.opaque)
+	if o.maxAttempts = min(f.maxAttempts, own); o.opaque != nil {
+		kind := fmt.Sprintf("%T", o.opaque)
 		r.warnOnce(&opaqueOption, kind, kind)
-		opts.maxAttempts = 1
+		o.maxAttempts = 1
 	}
-	if p == nil {
-		p = r.single
+	if c.policy == nil {
+		c.policy = r.single
 	}
-	flags = opts.follow(of, p, method, flags)
-	if opts.foreign && flags&disabled == 0 && opts.mode == policy.ModeEnforce {
-		r.warnOnce(&foreignOptions, method, method)
+	c.follow(of)
+	if o.foreign && c.flags&disabled == 0 && o.mode == policy.ModeEnforce {
+		r.warnOnce(&foreignOptions, c.method, c.method)
 	}
-	if p.FastPath() && flags&keyed == 0 {
-		flags |= fast
-	}
-	return of, p, opts, flags
+	return of
 }
 
-// follow gives the options of a call's attempts what a policy says. A policy that comes late holds for the attempts that
+// follow gives the options of a call's attempts what its policy says. A policy that comes late holds for the attempts that
 // follow; of a call that may get one, the first attempt is made so that the strictest would hold.
-func (o *callOptions) follow(of *rules, p *decision.Policy, method string, flags callFlags) callFlags {
-	r := o.retrier
-	o.mode = max(o.mode, r.modeOf(of, p, method, &o.draw))
-	if !p.FastPath() {
-		o.shared = appendLimits(o.shared, o.caller, p.Spec())
-	}
-	pending := flags&configPending != 0
+func (c *call) follow(of *rules) {
+	r, o, p := c.retrier, &c.options, c.policy
+	o.mode = max(o.mode, r.modeOf(of, p, c.method, &o.draw))
+	o.shared = appendLimits(o.shared, o.caller, p.Spec())
+	pending := c.flags&configPending != 0
 	if pending || p.CommitsOnHeaders() {
 		o.header = true
 	}
-	declared := flags&safe != 0 || flags&keyed != 0 && keyCounts(p)
-	if !declared && flags&sentOnce == 0 && (pending && r.resolves() || r.rules.Load().set.DeniesTransparentRetry(p, method)) {
-		flags |= sentOnce
+	declared := c.flags&safe != 0 || c.flags&keyed != 0 && keyCounts(p)
+	if !declared && c.flags&sentOnce == 0 && (pending && r.resolves() || r.rules.Load().set.DeniesTransparentRetry(p, c.method)) {
+		c.flags |= sentOnce
 		o.shared = append(o.shared, sendOnce)
 	}
-	return flags
+}
+
+// announce tells observers that the call begins, and finds what its policy, one of these rules, asks for.
+func (c *call) announce(ctx context.Context, of *rules) {
+	r := c.retrier
+	if r.observers.Load().starts {
+		ctx = r.startCall(ctx, c.method, c.cc, c.policy, &c.options)
+	}
+	c.ctx = c.options.assignCriticality(r.withBackends(ctx, c.cc, c.policy, c.options.maxAttempts, c.flags), c.policy)
+	c.start = clock.Now()
+	c.budget = r.budgetFor(of, c.policy, c.cc, c.method, &c.options)
+	c.known = r.knownFor(of, c.policy, c.cc, c.method, &c.options, c.start)
 }
 
 // criticality is what a caller says, or "" if that means nothing.
@@ -114,6 +121,9 @@ func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
 // appendLimits adds what a policy says where the caller has not said it, or not as strictly.
 func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOption {
 	waits, send, receive := s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes
+	if waits == nil && send == nil && receive == nil {
+		return opts
+	}
 	for _, o := range caller {
 		switch o := promoted(o).(type) {
 		case grpc.FailFastCallOption:

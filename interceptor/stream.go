@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/streams"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -35,27 +34,24 @@ type stream struct {
 	scratch []byte // of the sender
 	racing  bool   // RecvMsg is to say what messages are made of
 
-	mu        sync.Mutex // guards all below, and the engine
-	changed   sync.Cond  // is told of every new version
-	version   int        // changes when those who wait are to ask again
-	machine   streams.Call
-	call      call
-	attempts  []*streamAttempt // by number
-	replay    replayBuffer
-	replies   messageType   // of the message that RecvMsg waits with
-	begun     bool          // the engine has
-	unwatch   func() bool   // ends the watch over the call's context; nil: there is none
-	timer     *time.Timer   // wakes the engine; nil until it is needed
-	armed     time.Duration // for when the timer is set; attempts.Never: it is not
-	nap       *nap          // of the goroutine that waits while nothing runs
-	overdue   *time.Timer
-	final     error       // what RecvMsg returns when the call is over: io.EOF after success
-	caught    caught      // of inner interceptors and callbacks
-	events    []func()    // what observers are still to be told
-	queued    atomic.Bool // there are events
-	notifying bool        // somebody tells them
-	array     [2]*streamAttempt
-	space     [2]func() // of events, for most calls
+	mu       sync.Mutex // guards all below, and the engine
+	changed  sync.Cond  // is told of every new version
+	version  int        // changes when those who wait are to ask again
+	machine  streams.Call
+	call     call
+	attempts []*streamAttempt // by number
+	replay   replayBuffer
+	replies  messageType   // of the message that RecvMsg waits with
+	begun    bool          // the engine has
+	unwatch  func() bool   // ends the watch over the call's context; nil: there is none
+	timer    *time.Timer   // wakes the engine; nil until it is needed
+	armed    time.Duration // for when the timer is set; attempts.Never: it is not
+	nap      *nap          // of the goroutine that waits while nothing runs
+	overdue  *time.Timer
+	final    error  // what RecvMsg returns when the call is over: io.EOF after success
+	caught   caught // of inner interceptors and callbacks
+	events   eventQueue
+	array    [2]*streamAttempt
 }
 
 func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
@@ -64,21 +60,13 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	) (grpc.ClientStream, error) {
 		first := new(streamAttempt)
 		first.init()
-		of, p, o, flags := r.read(cc, method, opts, &first.attemptOptions)
-		codec := codecOf(opts)
-		if flags&disabled != 0 || codec == nil {
+		c := call{callState: callState{retrier: r, cc: cc, method: method, with: with}}
+		of, codec := c.read(opts, &first.attemptOptions), codecOf(opts)
+		if c.flags&disabled != 0 || codec == nil {
 			return open(ctx, desc, cc, method, opts...)
 		}
-		if r.observers.Load().starts {
-			ctx = r.startCall(ctx, method, cc, p, &o)
-		}
-		ctx = o.assignCriticality(r.withBackends(ctx, cc, p, o.maxAttempts, flags), p)
-		c := call{
-			retrier: r, ctx: ctx, cc: cc, method: method, policy: p, budget: r.budgetFor(of, p, cc, method, &o),
-			options: o, flags: flags, with: with, start: clock.Now(),
-		}
-		c.known = r.knownFor(of, p, cc, method, &o, c.start)
-		if single(p, &o, flags) {
+		c.announce(ctx, of)
+		if single(c.policy, &c.options, c.flags) {
 			c.uploads = desc.ClientStreams
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
 			return s.openSingle(open)
@@ -88,8 +76,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s.call.alone, s.call.uploads = !r.streamsInParallel(codec), desc.ClientStreams
 		s.resume = resumptionOf(desc, opts)
 		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
-		s.changed.L, s.armed, s.attempts = &s.mu, attempts.Never, append(s.array[:0], first)
-		s.events = s.space[:0]
+		s.changed.L, s.events.mu, s.armed, s.attempts = &s.mu, &s.mu, attempts.Never, append(s.array[:0], first)
 		return s.begin()
 	}
 }
@@ -246,47 +233,12 @@ func (s *stream) finish() {
 	if s.final = err; err == nil {
 		s.final = io.EOF
 	}
-	s.queue(func() {
+	s.events.push(func() {
 		s.call.release()
 		s.call.notifyEnd(err)
 	})
 }
 
-// notify tells observers what has happened, one after the other, unless somebody does.
-func (s *stream) notify() {
-	if !s.queued.Load() {
-		return
-	}
-	for event := s.nextEvent(); event != nil; event = s.nextEvent() {
-		s.tell(event)
-	}
-}
-
-func (s *stream) nextEvent() (event func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.notifying || len(s.events) == 0 {
-		return nil
-	}
-	event, s.events, s.notifying = s.events[0], s.events[1:], true
-	s.queued.Store(len(s.events) > 0)
-	return event
-}
-
-// tell runs what an observer is to be told. If that panics, the call is over, and the panic comes up in the application's next call.
-func (s *stream) tell(event func()) {
-	returned := false
-	defer func() {
-		p := any(nil)
-		if !returned {
-			p = recover()
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.notifying = false; !returned {
-			s.abort(p)
-		}
-	}()
-	event()
-	returned = true
-}
+// notify tells observers what has happened. If one panics, the call is over, and the panic comes up in the application's
+// next call.
+func (s *stream) notify() { s.events.tell(func(event func()) { s.outside(event) }) }

@@ -134,22 +134,9 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Re
 func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
 	if r := s.call.retrier; r.observers.Load().attempts {
 		e := s.call.attemptEvent(&t.attempt, err, step.Place)
-		s.queue(func() { r.notify(s.call.ctx, e, tellAttempt) })
+		s.events.push(func() { r.notify(s.call.ctx, e, tellAttempt) })
 	}
-	s.queueDecision(step, &t.attempt, err)
-}
-
-// queueDecision has observers told of what was decided and sent, if anything was. s.mu must be held.
-func (s *stream) queueDecision(step attempts.Step, ended *attempt, err error) {
-	if tell := s.call.eventsOf(step, ended, err); tell != nil {
-		s.queue(tell)
-	}
-}
-
-// queue has observers told by f, after what was queued before. s.mu must be held.
-func (s *stream) queue(f func()) {
-	s.events = append(s.events, f)
-	s.queued.Store(true)
+	s.events.push(s.call.eventsOf(step, &t.attempt, err))
 }
 
 // outside runs a function of the user's without the lock. It reports false if that has panicked, so that the call is
@@ -221,7 +208,9 @@ func (s *stream) wake() {
 }
 
 // wakeEngine has the engine look at the time and the channel again. s.mu must be held.
-func (s *stream) wakeEngine() { s.queueDecision(s.call.remember(s.machine.Wake()), nil, nil) }
+func (s *stream) wakeEngine() {
+	s.events.push(s.call.eventsOf(s.call.remember(s.machine.Wake()), nil, nil))
+}
 
 // overdueEnd reports the end of an attempt that an inner interceptor has found ahead of the application, which has left.
 func (s *stream) overdueEnd(a *streamAttempt) {

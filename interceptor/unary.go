@@ -11,9 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/methods"
 )
 
 // coexistence is whether gRPC may retry beside us.
@@ -28,130 +26,78 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
-		a, _ := unaryAttempts.Get().(*unaryAttempt)
-		of, p, options, flags := r.read(cc, method, opts, &a.attemptOptions)
-		if flags&disabled != 0 {
-			a.release()
+		u, _ := unaries.Get().(*unary)
+		u.retrier, u.cc, u.method, u.with = r, cc, method, with
+		of := u.read(opts, &u.spare(1).attemptOptions)
+		if u.flags&disabled != 0 {
+			u.recycle()
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		invoke = r.keepBuffers(p, &options, flags, req, invoke)
-		if r.observers.Load().starts {
-			ctx = r.startCall(ctx, method, cc, p, &options)
-		}
-		ctx = options.assignCriticality(r.withBackends(ctx, cc, p, options.maxAttempts, flags), p)
-		b, start := r.budgetFor(of, p, cc, method, &options), clock.Now()
-		known := r.knownFor(of, p, cc, method, &options, start)
-		adopted := flags&fast != 0 && !r.watched && !r.observers.Load().attempts && !r.leftRunning.Load()
-		running, left := 1, attempts.Never
-		if adopted && known.Any() {
-			left = timeLeft(ctx, start)
-			running = known.Admit(start, left)
-		}
-		refused := running == 0
-		first := attempts.Answer{Left: left, Running: running, Accepted: true}
-		var err error
-		if adopted = adopted && !refused; adopted { // fast path: no call state until an attempt fails
-			err = invokeFirst(ctx, method, req, reply, cc, invoke, &options, &a.attemptOptions, b, &known, first, start)
-		}
-		if adopted && err == nil {
-			r.outer.succeeded(method, req)
-			if known.WouldRefuse() {
-				r.notifyWouldRefuse(ctx, method, cc, p, &options)
-			}
-			if options.notify || r.observers.Load().calls {
-				r.notifySuccess(ctx, method, cc, p, start, &a.attemptOptions, &options)
-			}
-			a.release()
-			return nil
-		}
-		u, _ := unaries.Get().(*unary)
-		u.retrier, u.ctx, u.cc, u.method, u.policy, u.budget = r, ctx, cc, method, p, b
-		u.options, u.flags, u.with, u.start, u.outside = options, flags, with, start, outside{ctx, req}
-		u.known, u.running, u.turned = known, running, refused
-		u.req, u.reply, u.invoke, u.first = req, reply, invoke, a
-		err = u.run(adopted, err)
-		u.recycle(err)
+		u.announce(ctx, of)
+		u.outside = outside{ctx, req}
+		u.req, u.reply, u.invoke = req, reply, r.keepBuffers(u.policy, &u.options, u.flags, req, invoke)
+		err := u.run()
+		u.recycle()
 		return err
 	}
 }
 
-// invokeFirst makes the first attempt of a call, which has been admitted, and tells the budget of the call's start and,
-// unless it has failed, budget and admission of its end.
-func invokeFirst(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-	invoke grpc.UnaryInvoker, options *callOptions, a *attemptOptions, b balance.Budget, known *methods.Known, answer attempts.Answer, start time.Duration,
-) (err error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		known.Left(start, attempts.Lost{}) // an inner interceptor panics, or the budget
-		b.Finish(clock.Now(), balance.EndFailed)
-	}()
-	b.Start(start)
-	err = invoke(firstAttempt(ctx), method, req, reply, cc, options.forAttempt(a)...)
-	returned = true
-	if err != nil {
-		return err
-	}
-	if known.Any() {
-		now := clock.Now()
-		if known.Admits() {
-			if u := utilization(a.trailer); u > 0 {
-				known.Reported(now, u)
-			}
-		}
-		answer.Took = now - start
-		known.Answered(now, answer)
-	}
-	b.Finish(start, balance.EndAtOnce)
-	return err
-}
-
-// unary drives the engine of a unary call: one whose first attempt has failed, or that has more to it than attempts.
+// unary drives the engine of a unary call.
 //
 // The caller's goroutine makes the first attempt, and every one that an event in it asks for, with the caller's reply.
 // The timer's goroutine makes those that are sent beside others, each with a reply of its own. While nothing runs, the
 // caller's goroutine waits for the next attempt; so a call that is answered before the timer fires starts no goroutine.
 //
-// Inner interceptors, codecs, messages, the classifier and observers run without the lock. Budget and breaker run under it.
+// Inner interceptors, codecs, messages, the classifier and observers run without the lock. Budget and breaker run under it,
+// but before the timer is set: until then, no other goroutine sees the call, and one that succeeds needs no lock.
 type unary struct {
 	call
+	unaryState
 
+	mu      sync.Mutex       // guards the engine, and the state from attempts on
+	changed sync.Cond        // is told when a goroutine of the timer's ends
+	fires   func()           // what the timer runs
+	space   [2]*unaryAttempt // the first attempts, which are used again
+}
+
+// unaryState is what a unary call has beside the state of all calls.
+type unaryState struct {
 	req, reply any // the caller's
 	invoke     grpc.UnaryInvoker
-	first      *unaryAttempt
+	shared     bool // the timer was set, so that other goroutines may see the call
 
-	mu       sync.Mutex       // guards the engine, and all below
-	attempts []*unaryAttempt  // by their numbers
-	space    [2]*unaryAttempt // of attempts, for most calls
-	due      time.Duration    // when the engine is to be woken
-	watch    bool             // it is to be woken by a change of the connection's state, too
-	events   []func()         // what observers are still to be told
-	waiting  [2]func()        // of events, for most calls
-	telling  bool             // a goroutine tells them
+	attempts []*unaryAttempt // by their numbers
+	due      time.Duration   // when the engine is to be woken
+	watch    bool            // it is to be woken by a change of the connection's state, too
+	events   eventQueue
 	hedging  hedging
 }
 
-// unaries that are over are used again, but for those that a goroutine of the timer's may still see.
+// unaries that are over are used again, so that success allocates nothing.
 var unaries = sync.Pool{New: func() any {
 	u := new(unary)
-	u.hedging.fires = u.fire
+	u.fires, u.changed.L = u.fire, &u.mu
 	return u
 }}
 
-// recycle lets another call use u.
-func (u *unary) recycle(err error) {
-	if err == nil && len(u.attempts) == 1 {
-		u.first.release()
+// recycle lets another call use u, unless a goroutine of the timer's may still see it.
+func (u *unary) recycle() {
+	if u.shared && u.seen() {
+		return
 	}
+	for i, a := range u.attempts[:min(len(u.attempts), len(u.space))] {
+		if !a.reset() {
+			u.space[i] = nil
+		}
+	}
+	u.callState, u.unaryState = callState{}, unaryState{}
+	unaries.Put(u)
+}
+
+func (u *unary) seen() bool {
 	u.mu.Lock()
-	seen := u.hedging.seen
-	u.mu.Unlock()
-	if !seen {
-		*u = unary{hedging: hedging{fires: u.hedging.fires}}
-		unaries.Put(u)
-	}
+	defer u.mu.Unlock()
+	return u.hedging.seen
 }
 
 // unaryAttempt is one attempt of a unary call.
@@ -162,34 +108,47 @@ type unaryAttempt struct {
 	reply any  // nil until it is sent
 	own   bool // the reply is not the caller's
 	runs  bool // it has been sent, and has not returned
+	left  bool // an inner interceptor may have left something behind that still writes to it
 }
 
-// unaryAttempts that have succeeded are used again, so that success allocates nothing. One that has failed is
-// not: an inner interceptor may have left something behind that still writes to it.
-var unaryAttempts = sync.Pool{New: func() any { return newUnaryAttempt() }}
+// reset makes the attempt one that can be sent again; false if it cannot.
+func (a *unaryAttempt) reset() bool {
+	if a.left || a.runs {
+		return false
+	}
+	a.attemptOptions.reset()
+	a.ctx, a.reply, a.own, a.took, a.done = nil, nil, false, 0, false
+	return true
+}
 
-func newUnaryAttempt() *unaryAttempt {
+// spare returns an attempt that is to have the number n, and is not sent yet.
+func (u *unary) spare(n int) *unaryAttempt {
+	if n <= len(u.space) && u.space[n-1] != nil {
+		return u.space[n-1]
+	}
 	a := new(unaryAttempt)
 	a.init()
+	if n <= len(u.space) {
+		u.space[n-1] = a
+	}
 	return a
 }
 
-// release lets another call use the attempt.
-func (a *unaryAttempt) release() {
-	a.reset()
-	a.reply, a.own = nil, false
-	unaryAttempts.Put(a)
-}
-
-// run makes attempts in the caller's goroutine until the call is over. If it is adopted, its first attempt has failed
-// with err.
-func (u *unary) run(adopted bool, err error) error {
+// run makes attempts in the caller's goroutine until the call is over.
+func (u *unary) run() error {
 	var a *unaryAttempt
-	defer func() { u.leave(a) }()
-	if adopted {
-		a = u.ended(u.adopted(), err)
-	} else {
-		a = u.started()
+	plain := false
+	defer func() {
+		if !plain {
+			u.leave(a)
+		}
+	}()
+	if a = u.begin(); a != nil {
+		err := u.try(a)
+		if plain = u.succeeded(a, err); plain {
+			return u.finish(&a.attemptOptions)
+		}
+		a = u.ended(a, err)
 	}
 	for {
 		for a != nil {
@@ -201,42 +160,58 @@ func (u *unary) run(adopted bool, err error) error {
 	}
 }
 
-// started starts the engine, and returns the first attempt; nil if the call is refused.
-func (u *unary) started() *unaryAttempt {
+// begin starts the engine, and returns the first attempt; nil if the call is refused.
+func (u *unary) begin() *unaryAttempt {
 	u.prepareHedging()
-	return u.locked(func() *unaryAttempt {
-		u.attempts, u.events = u.space[:0], u.waiting[:0]
-		now := u.now()
-		return u.act(u.begin(now), now, true)
-	})
+	u.attempts, u.events.mu = u.space[:0], &u.mu
+	now := attempts.Now{At: u.start}
+	if u.retrier.breaker != nil || u.known.Admits() {
+		now.Chance = u.retrier.random() // a call that is refused says when to make it again
+	}
+	step := u.call.begin(now)
+	if step.Wake == attempts.Never {
+		return u.act(&step, now, true)
+	}
+	return u.lockedOnly(func() *unaryAttempt { return u.act(&step, now, true) })
 }
 
-// adopted starts the engine, and returns the first attempt, which was made without it.
-func (u *unary) adopted() *unaryAttempt {
-	u.prepareHedging()
-	return u.locked(func() *unaryAttempt {
-		u.adopt(u.now())
-		a := u.first
-		a.number, a.began, a.ctx, a.cancel, a.reply = 1, u.start, u.ctx, func() {}, u.reply
-		u.attempts, u.events = append(u.space[:0], a), u.waiting[:0]
-		return a
-	})
+// succeeded ends a call whose first attempt has brought what is wanted, with nothing decided before, and nobody who has a
+// say in that or is to be told of attempts.
+func (u *unary) succeeded(a *unaryAttempt, err error) bool {
+	if err != nil || a.own || u.retrier.classifier != nil || u.retrier.observers.Load().attempts {
+		return false
+	}
+	now, load := u.start, 0.0
+	if u.known.Any() {
+		now = clock.Now()
+	}
+	if u.known.Admits() {
+		load = utilization(a.trailer)
+	}
+	if u.shared {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.hedging.stopTimer()
+	}
+	if !u.engine.Succeeded(load, now) {
+		return false
+	}
+	a.cancel()
+	u.release()
+	return true
 }
 
 // locked runs f with the lock, and then, without it, tells observers what has happened.
 func (u *unary) locked(f func() *unaryAttempt) *unaryAttempt {
-	next, events := u.lockedOnly(f)
-	if events {
-		u.notify()
-	}
+	next := u.lockedOnly(f)
+	u.events.tell(func(event func()) { event() })
 	return next
 }
 
-func (u *unary) lockedOnly(f func() *unaryAttempt) (next *unaryAttempt, events bool) {
+func (u *unary) lockedOnly(f func() *unaryAttempt) *unaryAttempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	next = f()
-	return next, len(u.events) > 0
+	return f()
 }
 
 // try makes an attempt.
@@ -266,15 +241,16 @@ func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
 	}
+	a.left = err != nil && !(a.done && answered(err))
 	return u.locked(func() *unaryAttempt {
 		now := u.now()
 		step := u.call.ended(&a.attempt, r, now)
-		next := u.act(step, now, !a.own)
+		next := u.act(&step, now, !a.own)
 		if u.retrier.observers.Load().attempts {
 			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx
-			u.queue(func() { r.notify(ctx, e, tellAttempt) })
+			u.events.push(func() { r.notify(ctx, e, tellAttempt) })
 		}
-		u.queue(u.eventsOf(step, &a.attempt, err))
+		u.events.push(u.eventsOf(step, &a.attempt, err))
 		return next
 	})
 }
@@ -293,40 +269,6 @@ func (u *unary) overOrAdapted(err error) bool {
 		u.adapt(u.now())
 	}
 	return false
-}
-
-// queue has observers told by tell; nil: of nothing. u.mu must be held.
-func (u *unary) queue(tell func()) {
-	if tell != nil {
-		u.events = append(u.events, tell)
-	}
-}
-
-// notify tells observers what has happened, one event after the other, unless another goroutine does.
-func (u *unary) notify() {
-	for event := u.nextEvent(); event != nil; event = u.nextEvent() {
-		u.tell(event)
-	}
-}
-
-func (u *unary) nextEvent() (event func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.telling || len(u.events) == 0 {
-		return nil
-	}
-	event, u.events, u.telling = u.events[0], u.events[1:], true
-	return event
-}
-
-// tell runs event. If that panics, the next event can still be told.
-func (u *unary) tell(event func()) {
-	defer func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.telling = false
-	}()
-	event()
 }
 
 // mayStillRun reports whether attempt a, which an inner interceptor has returned from, may yet write into the caller's
@@ -360,7 +302,7 @@ func (u *unary) awaitOthers() (due time.Duration, watch, over bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for u.hedging.goroutines > 0 {
-		u.hedging.changed.Wait()
+		u.changed.Wait()
 	}
 	return u.due, u.watch, u.engine.Over()
 }
@@ -369,14 +311,14 @@ func (u *unary) awaitOthers() (due time.Duration, watch, over bool) {
 func (u *unary) woken(here bool) *unaryAttempt {
 	now := u.now()
 	step := u.wake(now)
-	next := u.act(step, now, here)
-	u.queue(u.eventsOf(step, nil, nil))
+	next := u.act(&step, now, here)
+	u.events.push(u.eventsOf(step, nil, nil))
 	return next
 }
 
 // act does what a step says, but for notifying observers. It returns the attempt that the goroutine is to make: here in
 // the caller's, with the caller's reply, or beside that. u.mu must be held.
-func (u *unary) act(step attempts.Step, now attempts.Now, here bool) (next *unaryAttempt) {
+func (u *unary) act(step *attempts.Step, now attempts.Now, here bool) (next *unaryAttempt) {
 	for _, n := range step.Cancel {
 		u.attempts[n-1].cancel()
 	}
@@ -390,9 +332,8 @@ func (u *unary) act(step attempts.Step, now attempts.Now, here bool) (next *unar
 
 // send prepares an attempt. u.mu must be held.
 func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
-	a := u.first
+	a := u.spare(n)
 	if n > 1 {
-		a = newUnaryAttempt()
 		u.options.header = true // from now on, they may bring the server's word
 	}
 	a.opts = u.assign(&a.attempt, n, now)
@@ -430,7 +371,7 @@ func (u *unary) leave(a *unaryAttempt) {
 	}
 	u.cut(a)
 	for u.hedging.goroutines > 0 {
-		u.hedging.changed.Wait()
+		u.changed.Wait()
 	}
 	u.engine.Abort(u.now())
 }

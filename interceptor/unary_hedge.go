@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"sync"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
@@ -13,17 +12,14 @@ import (
 // hedging is what a unary call has that sends attempts beside others. The call's lock guards it.
 type hedging struct {
 	replies    messageType // of attempts beside others
-	fires      func()      // what the timer runs
 	timer      *time.Timer // wakes the engine while attempts run; nil while it is not set
 	seen       bool        // a goroutine of the timer's may see the call
 	goroutines int         // of the timer, that look after the call
-	changed    sync.Cond   // is told when one of them ends
 	caught     caught      // by one of them
 }
 
 // prepareHedging lets attempts run beside each other if there can be a reply for each.
 func (u *unary) prepareHedging() {
-	u.hedging.changed.L = &u.mu
 	if u.policy.Parallel() || u.retrier.leftRunning.Load() {
 		u.hedging.replies = u.retrier.replyType(u.method, u.reply)
 	}
@@ -38,12 +34,21 @@ func (u *unary) setTimer(now attempts.Now) {
 		h.stopTimer()
 	case in <= 0: // as with streams, no timer
 		h.stopTimer()
+		u.share()
 		h.seen = true
-		go h.fires()
+		go u.fires()
 	case h.timer == nil:
-		h.timer = time.AfterFunc(in, h.fires)
+		u.share()
+		h.timer = time.AfterFunc(in, u.fires)
 	case !h.timer.Reset(in):
 		h.seen = true
+	}
+}
+
+// share notes that other goroutines may see the call. The first time is in the caller's, which then reads it without the lock.
+func (u *unary) share() {
+	if !u.shared {
+		u.shared = true
 	}
 }
 
@@ -88,7 +93,7 @@ func (u *unary) leaveBeside(a *unaryAttempt, panicked bool, with any) {
 	defer u.mu.Unlock()
 	h := &u.hedging
 	h.goroutines--
-	h.changed.Broadcast()
+	u.changed.Broadcast()
 	if panicked {
 		h.caught.note(with)
 		u.cut(a)

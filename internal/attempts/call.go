@@ -13,10 +13,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Call is the life of one call. It is not safe for concurrent use and not to be copied; Start and Adopt begin
-// it anew.
+// Call is the life of one call. It is not safe for concurrent use and not to be copied; Start begins it anew.
 //
-//	Start, Adopt
+//	Start ──── Succeeded: nothing was to be decided ──────────────────────► over
 //	  │    ┌──────── it is resumed ──────────┐
 //	  ▼    ▼                                 │
 //	 open ─────────── Commit ──────────► committed ──┐
@@ -56,6 +55,7 @@ type Call struct {
 	said    answer          // the last that a server said before the answer
 	panics  bool            // the call ends with a panic
 	end     End
+	used    bool // there was an event other than Start
 	cancels []int
 	first   [2]attempt // saves most calls an allocation
 }
@@ -79,42 +79,49 @@ type answer struct {
 
 // Start asks whether the call may be made, tells the budget, and sends the first attempt.
 func (c *Call) Start(s Settings, now Now) Step {
-	c.begin(s, now.At)
-	step := c.step()
-	g := c.ask(now)
-	if reason := decision.Refusal(decision.PhaseFirst, g); reason != "" {
-		return c.refuse(reason, g.err, now)
+	c.begin(&s, now.At)
+	c.gates = gates{call: c, now: now}
+	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
+		return c.refuse(reason, now)
 	}
-	c.send(&step, now.At)
-	return c.finish(step, now)
+	c.sent, c.idle = 1, Never
+	c.state.Sent(decision.Decision{})
+	c.running = append(c.running, c.newAttempt(now.At))
+	c.ledger.start(now.At)
+	c.arm(&c.running[0])
+	step := Step{Send: 1, Wake: Never}
+	return c.finish(&step, &now)
 }
 
-// Refuse ends a call that the method has not admitted, before its first attempt: the driver has asked it.
-func (c *Call) Refuse(now Now) Step {
-	c.begin(Settings{}, now.At)
-	return c.refuse(policy.ReasonOverloaded, nil, now)
-}
-
-func (c *Call) refuse(reason policy.Reason, err error, now Now) Step {
+// refuse ends a call before its first attempt.
+func (c *Call) refuse(reason policy.Reason, now Now) Step {
+	c.reason, c.answer.err = reason, c.gates.err
 	if reason == policy.ReasonOverloaded {
-		err = errOverloaded
+		c.answer.err = errOverloaded
 	}
 	c.drop(now.At)
-	c.reason, c.answer.err = reason, err
-	return c.finish(c.step(), now)
+	step := c.step()
+	return c.finish(&step, &now)
 }
 
-// Adopt takes over a call whose first attempt was sent at began without the engine, its budget and its method told, and no
-// breaker asked. So many attempts of the method ran with it. The end of attempt 1 is its next event.
-func (c *Call) Adopt(s Settings, running int, began time.Duration) {
-	if s.Method == nil {
-		running = 0
+// Succeeded reports that the first attempt has brought what is wanted, and what its server has reported of itself. It does
+// what Ended would do, and less: if anything was decided before, it does nothing, and reports false.
+func (c *Call) Succeeded(utilization float64, at time.Duration) bool {
+	if c.phase != open || c.used {
+		return false
 	}
-	c.begin(s, began)
-	c.running = append(c.running, attempt{number: 1, began: began, asked: began, slowAt: Never, held: held{running: running}})
-	c.state.Sent(decision.Decision{})
-	c.sent, c.known, c.idle, c.ledger.started = 1, 1, Never, true
-	c.arm(&c.running[0])
+	c.ended, c.running = c.running[0], c.running[:0]
+	if c.set.Method != nil && utilization > 0 {
+		c.set.Method.Reported(at, utilization)
+	}
+	if c.set.Method != nil {
+		c.answered(&c.ended, true, at)
+	}
+	c.ledger.release(&c.ended.held, outcome{helped: true}, at)
+	c.phase = over
+	c.end = End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
+	c.ledger.finish(c.began, balance.EndAtOnce)
+	return true
 }
 
 // Adapt changes what the call was begun with while its first attempt runs, since its policy has become known by
@@ -127,7 +134,7 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 	}
 	known := c.set.Method
 	s.Breaker, s.Method = c.set.Breaker, cmp.Or(known, s.Method)
-	c.take(s)
+	c.take(&s)
 	for i := range c.running {
 		a := &c.running[i]
 		if known == nil && !a.heard {
@@ -135,18 +142,23 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 		}
 		c.arm(a)
 	}
-	return c.finish(step, now)
+	return c.finish(&step, &now)
 }
 
-func (c *Call) begin(s Settings, at time.Duration) {
-	*c = Call{phase: open, began: at, floor: at, connect: Never, idle: at, cancels: c.cancels[:0]}
-	c.running = c.first[:0]
+// begin makes c a call that has done nothing yet. Start, and Succeeded after it, leave all other fields as they are in a
+// new one.
+func (c *Call) begin(s *Settings, at time.Duration) {
+	if c.used {
+		*c = Call{cancels: c.cancels[:0]}
+	}
+	c.phase, c.began, c.floor, c.connect, c.idle = open, at, at, Never, at
+	c.running, c.sent, c.known, c.state = c.first[:0], 0, 0, decision.Call{}
 	c.take(s)
 }
 
 // take makes s what the call goes by.
-func (c *Call) take(s Settings) {
-	c.set = s
+func (c *Call) take(s *Settings) {
+	c.set = *s
 	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
 	c.ledger.budget, c.ledger.slots, c.ledger.breaker, c.ledger.method = s.Budget, s.Slots, s.Breaker, s.Method
 }
@@ -156,7 +168,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	step := c.step()
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
 	if c.phase == over || i < 0 {
-		return c.finish(step, now)
+		return c.finish(&step, &now)
 	}
 	c.ended = c.running[i]
 	a := &c.ended
@@ -200,7 +212,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		c.failed(&step, a, &r, is, now)
 	}
 	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
-	return c.finish(step, now)
+	return c.finish(&step, &now)
 }
 
 // Wake looks at the time and the channel again: at Step.Wake, on a change with Step.Watch, or at any time.
@@ -212,7 +224,7 @@ func (c *Call) Wake(now Now) Step {
 		}
 		c.launch(&step, now)
 	}
-	return c.finish(step, now)
+	return c.finish(&step, &now)
 }
 
 // Stop reports that nobody waits for the call any more: ReasonCancelled, ReasonDeadlineExceeded, or
@@ -228,7 +240,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 			c.answer = answer{}
 		}
 	}
-	return c.finish(step, now)
+	return c.finish(&step, &now)
 }
 
 // Panicked reports that an inner interceptor, or an observer, has panicked, and not as the end of an attempt. The call is
@@ -238,7 +250,7 @@ func (c *Call) Panicked(now Now) Step {
 	if c.phase != over {
 		c.panicked(&step, 0, now.At)
 	}
-	return c.finish(step, now)
+	return c.finish(&step, &now)
 }
 
 // Commit makes n the only attempt of the call, since the application is about to see what it brings. It
@@ -248,11 +260,11 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	step := c.step()
 	a := c.find(n)
 	if a == nil {
-		return c.finish(step, now), false
+		return c.finish(&step, &now), false
 	}
 	if a.cancelled != no {
 		a.dropped = true
-		return c.finish(step, now), false
+		return c.finish(&step, &now), false
 	}
 	a.committed = why != decision.CommitNone
 	switch c.phase {
@@ -264,7 +276,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	default:
 	}
 	c.cancelOthers(&step, n)
-	return c.finish(step, now), true
+	return c.finish(&step, &now), true
 }
 
 // Abort settles everything after a callback (budget, breaker, observer) has panicked inside of an event or
@@ -283,7 +295,7 @@ func (c *Call) Abort(now Now) Step {
 	c.ledger.abort(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
 	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
-	return c.finish(step, now)
+	return c.finish(&step, &now)
 }
 
 // Running is how many attempts have not ended.
@@ -304,11 +316,14 @@ func (c *Call) Answer() int { return c.answer.attempt }
 // End is how the call ended, after the step with Over.
 func (c *Call) End() End { return c.end }
 
-// step begins the step of an event.
-func (c *Call) step() Step { return Step{Cancel: c.cancels[:0], Wake: Never} }
+// step begins the step of an event other than Start.
+func (c *Call) step() Step {
+	c.used = true
+	return Step{Cancel: c.cancels[:0], Wake: Never}
+}
 
 // finish completes the step of an event: the call is over when nothing runs and nothing is to follow.
-func (c *Call) finish(step Step, now Now) Step {
+func (c *Call) finish(step *Step, now *Now) Step {
 	c.cancels, c.known = step.Cancel[:0], c.sent
 	switch {
 	case c.phase == over:
@@ -318,16 +333,16 @@ func (c *Call) finish(step Step, now Now) Step {
 	case c.phase == open:
 		step.Wake, step.Watch, step.Slow = c.wake()
 	}
-	return step
+	return *step
 }
 
 // conclude ends the call, and tells the budget.
-func (c *Call) conclude(now Now) {
+func (c *Call) conclude(now *Now) {
 	at := now.At
 	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
 		c.reason = c.let // what let a slow attempt run into the deadline
 	}
-	retryAfter := c.retryAfter(now) // first, since what it asks may panic
+	retryAfter := c.retryAfter(*now) // first, since what it asks may panic
 	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
 	c.phase = over
 	c.end = End{

@@ -162,10 +162,7 @@ func (l *ledger) confirm(at time.Duration) bool {
 }
 
 // send gives what the pending attempt holds to one that is sent.
-func (l *ledger) send(at time.Duration, first bool) held {
-	if !first {
-		l.count(&l.pending, at)
-	}
+func (l *ledger) send() held {
 	sent := l.pending
 	sent.slot = false
 	l.pending = held{slot: l.pending.slot}

@@ -250,12 +250,8 @@ func (m *model) wakeUp() {
 	}
 }
 
-// start begins the call: by the engine, or by a driver whose first attempt the engine takes over.
+// start begins the call.
 func (m *model) start() {
-	if m.dice.one(8) {
-		m.adopt()
-		return
-	}
 	late := m.set
 	if m.dice.one(8) { // the policy is not known yet
 		m.set.Policy = lateFirst
@@ -276,26 +272,6 @@ func (m *model) start() {
 
 var lateFirst = decision.New(policy.Spec{})
 
-func (m *model) adopt() {
-	m.set.Breaker = nil
-	fuse := m.fuse
-	m.fuse = 0
-	running := 0
-	if m.set.Method != nil {
-		running = m.set.Method.Sent(m.now.At)
-	}
-	m.Start(m.now.At)
-	m.began = m.now.At
-	m.call.Adopt(m.set, running, m.now.At)
-	m.fuse = fuse
-	m.checkSend(Step{Send: 1})
-	m.note("adopt %s", describe(m.set))
-	m.pass()
-	if m.stopped == "" {
-		m.end(1)
-	}
-}
-
 // end ends an attempt that runs.
 func (m *model) end(n int) {
 	a := &m.attempts[n-1]
@@ -312,11 +288,19 @@ func (m *model) end(n int) {
 	followed := m.followed(n)
 	was := m.settled()
 	m.unsent = r.Unsent
-	m.event(outrun, func() Step { return m.call.Ended(n, r, m.now) }, func(step Step) {
+	m.event(outrun, func() Step { return m.endedOrSucceeded(n, r) }, func(step Step) {
 		m.checkEnded(n, a, &effective, step, was)
 		m.ended(n, a, &effective, step, followed)
 	}, "end %d %s", n, name)
 	m.unsent = false
+}
+
+// endedOrSucceeded reports a first attempt that has brought what is wanted as drivers do it, by half of the calls.
+func (m *model) endedOrSucceeded(n int, r Result) Step {
+	if n == 1 && r.accepted() && m.now.Chance < 0.5 && m.call.Succeeded(r.Utilization, m.now.At) {
+		return Step{Wake: Never, Over: true}
+	}
+	return m.call.Ended(n, r, m.now)
 }
 
 // settled is what the world had heard before an event.

@@ -115,15 +115,12 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 	return decision.PhaseSending, nil
 }
 
-// send sends the pending attempt, the first too. It takes over what is held for it.
+// send sends the pending attempt, which takes over what is held for it.
 func (c *Call) send(step *Step, at time.Duration) {
-	hedge := c.pending.decision.Reason == policy.ReasonHedge
 	c.sent++
-	a := attempt{number: c.sent, began: at, slowAt: Never, hedge: hedge}
-	if a.asked = at; c.set.Uploads {
-		a.asked = Never
-	}
-	if hedge {
+	c.ledger.count(&c.ledger.pending, at)
+	a := c.newAttempt(at)
+	if a.hedge = c.pending.decision.Reason == policy.ReasonHedge; a.hedge {
 		c.hedges++
 	}
 	for i := range c.running {
@@ -138,14 +135,19 @@ func (c *Call) send(step *Step, at time.Duration) {
 	c.let = ""
 	c.state.Sent(c.pending.decision)
 	c.pending = pending{}
-	a.held = c.ledger.send(at, c.sent == 1)
 	c.running = append(c.running, a)
 	step.Send = c.sent
 	c.ledger.leave()
-	if c.sent == 1 {
-		c.ledger.start(at)
-	}
 	c.arm(&c.running[len(c.running)-1])
+}
+
+// newAttempt is the last that was sent, at a time, with what is held for it but the slot.
+func (c *Call) newAttempt(at time.Duration) attempt {
+	a := attempt{number: c.sent, began: at, asked: at, slowAt: Never, held: c.ledger.send()}
+	if c.set.Uploads {
+		a.asked = Never
+	}
+	return a
 }
 
 // newest is the youngest attempt that runs and was not cancelled; nil if none does.

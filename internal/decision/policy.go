@@ -13,12 +13,11 @@ import (
 
 // Policy is a [policy.Spec], compiled. It never changes, and is safe for concurrent use.
 type Policy struct {
-	spec     policy.Spec
-	retry    policy.RetrySpec // MaxAttempts 1 and no codes if spec has no retries; of a hedging policy, what it shares with retries
-	name     policy.Name      // the name in the config that leads here; empty for a policy on its own
-	index    int              // in its set; -1 for a policy on its own
-	reach    reach
-	fastPath bool
+	spec  policy.Spec
+	retry policy.RetrySpec // MaxAttempts 1 and no codes if spec has no retries; of a hedging policy, what it shares with retries
+	name  policy.Name      // the name in the config that leads here; empty for a policy on its own
+	index int              // in its set; -1 for a policy on its own
+	reach reach
 }
 
 // New compiles what a policy says ([policy.Policy.Spec]), and keeps what it points to. The zero value of a spec is one attempt.
@@ -36,8 +35,6 @@ func New(s policy.Spec) *Policy {
 	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, defaults.MaxPushback)
 	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, defaults.MinAttemptTime)
 	p.retry.MaxConnectionWait = cmp.Or(p.retry.MaxConnectionWait, defaults.MaxConnectionWait)
-	p.fastPath = s.Timeout == 0 && s.IdempotencyKey == "" && s.WaitForReady == nil && s.MaxRequestBytes == nil && s.MaxResponseBytes == nil &&
-		p.retry.PerAttemptTimeout == 0 && s.Hedge == nil && !p.retry.CommitOnHeaders
 	return p
 }
 
@@ -99,10 +96,6 @@ func (p *Policy) Hedge() *policy.HedgeSpec { return p.spec.Hedge }
 func (p *Policy) Parallel() bool {
 	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && !p.retry.CancelOnTimeout
 }
-
-// FastPath reports whether the policy asks for nothing before an attempt has failed: it sets no time limits
-// and no call options, and does not look at headers.
-func (p *Policy) FastPath() bool { return p.fastPath }
 
 // CommitsOnHeaders reports whether an attempt that brings response headers is not retried.
 func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOnHeaders }

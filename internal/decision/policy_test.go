@@ -47,30 +47,6 @@ func TestPolicyBackoff(t *testing.T) {
 	}
 }
 
-// Whatever a call needs before an attempt has failed takes its policy off the fast path.
-func TestPolicyFastPath(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*policy.Spec){
-		"":                      func(*policy.Spec) {},
-		"a timeout":             func(s *policy.Spec) { s.Timeout = time.Second },
-		"a key":                 func(s *policy.Spec) { s.IdempotencyKey = "x-key" },
-		"waitForReady":          func(s *policy.Spec) { s.WaitForReady = new(false) },
-		"a request's size":      func(s *policy.Spec) { s.MaxRequestBytes = new(1) },
-		"a response's size":     func(s *policy.Spec) { s.MaxResponseBytes = new(1) },
-		"an attempt timeout":    func(s *policy.Spec) { s.Retry.PerAttemptTimeout = time.Second },
-		"hedging":               func(s *policy.Spec) { s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2} },
-		"commitment by headers": func(s *policy.Spec) { s.Retry.CommitOnHeaders = true },
-	} {
-		retry := policy.DefaultRetry()
-		spec := policy.Spec{Retry: &retry}
-		change(&spec)
-		p := compiled(t, spec)
-		if got := p.FastPath(); got != (name == "") {
-			t.Errorf("with %q: fast path %v", name, got)
-		}
-	}
-}
-
 func TestDecisionShadow(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[decision.Decision]bool{
