@@ -10,27 +10,28 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 const etcdName = "etcd clientv3"
 
 // etcd is a member that runs, with its data in a folder of the test.
 type etcd struct {
+	*proctest.Process
+
 	address string
 	args    []string
-	cmd     *exec.Cmd
 }
 
 func startEtcd(t *testing.T) *etcd {
@@ -52,32 +53,18 @@ func startEtcd(t *testing.T) *etcd {
 		"--heartbeat-interval", "50", "--election-timeout", "500",
 	}
 	e.run(t)
-	t.Cleanup(e.kill)
 	return e
 }
 
 // run starts it, for the first time or again, and waits until it answers.
 func (e *etcd) run(t *testing.T) {
 	t.Helper()
-	e.cmd = exec.Command("etcd", e.args...)
-	if runtime.GOARCH != "amd64" {
-		e.cmd.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH)
-	}
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	e.Process = proctest.Start(t, nil, []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, "etcd", e.args...)
 	s := openEtcd(t, e.address, true, plaintext)
 	defer s.close()
 	if err := s.read(within(t)); err != nil {
 		t.Fatal("etcd does not answer: ", err)
 	}
-}
-
-// kill ends it as kill -9 does.
-func (e *etcd) kill() {
-	_ = e.cmd.Process.Kill() // it may have ended
-	_ = e.cmd.Wait()
 }
 
 func dialEtcd(t *testing.T, target string, retries bool, dial ...grpc.DialOption) *clientv3.Client {
@@ -186,7 +173,7 @@ func TestEtcd_Kill(t *testing.T) {
 			written = append(written, key)
 		}
 		if round < 2 {
-			e.kill()
+			e.Kill()
 			e.run(t)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 const (
@@ -76,9 +78,9 @@ type backend struct {
 // startBackend starts a server that ends with the test.
 func startBackend(t *testing.T, l *ledger, work, maxAge time.Duration) *backend {
 	t.Helper()
-	b := &backend{port: port(t), work: work, ledger: l, maxAge: maxAge}
+	b := &backend{port: proctest.Port(t), work: work, ledger: l, maxAge: maxAge}
 	b.start(t)
-	t.Cleanup(b.kill)
+	t.Cleanup(b.Kill)
 	return b
 }
 
@@ -109,7 +111,7 @@ func (b *backend) current() *grpc.Server {
 }
 
 // kill closes listener and connections at once, whatever runs.
-func (b *backend) kill() { b.current().Stop() }
+func (b *backend) Kill() { b.current().Stop() }
 
 // drain stops as a rollout does: GOAWAY, then the end when all calls are answered.
 func (b *backend) drain() { b.current().GracefulStop() }

@@ -17,11 +17,13 @@ import (
 
 	etcdserverpb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 // node is a member of an etcd cluster.
 type node struct {
-	*process
+	*proctest.Process
 
 	port int // for clients
 	args []string
@@ -33,8 +35,8 @@ func cluster(t *testing.T, size int) []*node {
 	nodes := make([]*node, size)
 	var members []string
 	for i := range nodes {
-		peers := port(t)
-		nodes[i] = &node{port: port(t)}
+		peers := proctest.Port(t)
+		nodes[i] = &node{port: proctest.Port(t)}
 		members = append(members, fmt.Sprintf("n%d=http://%s", i, address(peers)))
 		nodes[i].args = []string{
 			"--name", fmt.Sprintf("n%d", i), "--data-dir", t.TempDir(), "--log-level", "error", "--logger", "zap",
@@ -56,7 +58,7 @@ func cluster(t *testing.T, size int) []*node {
 // run starts the node, for the first time or again with the data that it has.
 func (n *node) run(t *testing.T) {
 	t.Helper()
-	n.process = start(t, []string{"ETCD_UNSUPPORTED_ARCH=" + unsupported()}, "etcd", n.args...)
+	n.Process = proctest.Start(t, nil, []string{"ETCD_UNSUPPORTED_ARCH=" + unsupported()}, "etcd", n.args...)
 }
 
 // unsupported is what etcd wants to hear on machines that it is less tested on.
@@ -187,7 +189,7 @@ var outages = []outage{
 	{"one node, killed once, and started again at once", 1, 0.99, func(t *testing.T, nodes []*node) time.Duration {
 		pass(t, 4*time.Second)
 		begin := time.Now()
-		nodes[0].kill()
+		nodes[0].Kill()
 		nodes[0].run(t)
 		nodes[0].healthy(t)
 		away := time.Since(begin)
@@ -197,7 +199,7 @@ var outages = []outage{
 	{"one node, killed four times", 1, 0, func(t *testing.T, nodes []*node) time.Duration {
 		for range 4 {
 			pass(t, 500*time.Millisecond)
-			nodes[0].kill()
+			nodes[0].Kill()
 			nodes[0].run(t)
 			nodes[0].healthy(t)
 		}
@@ -207,9 +209,9 @@ var outages = []outage{
 	{"one node, stopped for 600 ms three times", 1, 0, func(t *testing.T, nodes []*node) time.Duration {
 		for range 3 {
 			pass(t, 500*time.Millisecond)
-			nodes[0].signal(t, syscall.SIGSTOP)
+			nodes[0].Signal(t, syscall.SIGSTOP)
 			pass(t, 600*time.Millisecond)
-			nodes[0].signal(t, syscall.SIGCONT)
+			nodes[0].Signal(t, syscall.SIGCONT)
 		}
 		pass(t, 500*time.Millisecond)
 		return 0
@@ -218,7 +220,7 @@ var outages = []outage{
 		for range 3 {
 			pass(t, 500*time.Millisecond)
 			n := leader(t, nodes)
-			n.kill()
+			n.Kill()
 			pass(t, time.Second)
 			n.run(t)
 			n.healthy(t)
@@ -318,7 +320,7 @@ func (o outage) play(t *testing.T, clients []client) ([]accounted, time.Duration
 			reads.good(), len(reads), writes.good(), len(writes), r.twice, r.all.codes())
 	}
 	for _, n := range nodes {
-		n.kill()
+		n.Kill()
 	}
 	return results, away
 }

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 // caller is a client program, of which a test orders calls.
@@ -98,7 +99,7 @@ func (l language) calls(t *testing.T, config string) caller {
 	}
 	t.Cleanup(func() { read.Close() })
 	var in io.WriteCloser
-	startWith(t, func(cmd *exec.Cmd) {
+	proctest.Start(t, func(cmd *exec.Cmd) {
 		cmd.Stdout = write
 		if in, err = cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
@@ -207,8 +208,8 @@ func TestExportedPolicy(t *testing.T) {
 	required(t)
 	command := buildStagger(t)
 	callers := allCallers(t, command)
-	server, control := port(t), port(t)
-	start(t, nil, command, "faultserver", "--listen", address(server), "--control", address(control), "--format", "json")
+	server, control := proctest.Port(t), proctest.Port(t)
+	proctest.Start(t, nil, nil, command, "faultserver", "--listen", address(server), "--control", address(control), "--format", "json")
 	listening(t, server)
 	listening(t, control)
 	faults := "http://" + address(control)

@@ -108,7 +108,7 @@ methodConfig:
 						t.Errorf("%s: %d of %d calls failed", c.name, failed.Load(), made.Load())
 					}
 					row = append(row, fmt.Sprintf("%d of %d", failed.Load(), made.Load()))
-					p.kill()
+					p.Kill()
 				}
 				shown.rows = append(shown.rows, row)
 			})

@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 // language is one in which there are a server and a client for these tests.
@@ -69,7 +70,7 @@ func program(t *testing.T, path string) string {
 
 // foreignServer is a server in another language, which can be stopped and started again.
 type foreignServer struct {
-	*process
+	*proctest.Process
 
 	port int
 	runs string // file to which each handler adds a line
@@ -79,7 +80,7 @@ type foreignServer struct {
 // serve starts the language's server; maxAge is that of connections, 0 for none.
 func (l language) serve(t *testing.T, maxAge time.Duration) *foreignServer {
 	t.Helper()
-	s := &foreignServer{port: port(t), runs: filepath.Join(t.TempDir(), "runs")}
+	s := &foreignServer{port: proctest.Port(t), runs: filepath.Join(t.TempDir(), "runs")}
 	s.args = append(append([]string{}, l.command...), program(t, l.server), strconv.Itoa(s.port), s.runs)
 	if maxAge > 0 {
 		s.args = append(s.args, strconv.FormatInt(maxAge.Milliseconds(), 10))
@@ -90,7 +91,7 @@ func (l language) serve(t *testing.T, maxAge time.Duration) *foreignServer {
 
 func (s *foreignServer) run(t *testing.T) {
 	t.Helper()
-	s.process = start(t, nil, s.args[0], s.args[1:]...)
+	s.Process = proctest.Start(t, nil, nil, s.args[0], s.args[1:]...)
 	listening(t, s.port)
 }
 
@@ -287,14 +288,14 @@ type stop struct {
 
 var stops = []stop{
 	{"SIGTERM, and started again", 0, func(t *testing.T, s *foreignServer) {
-		s.signal(t, syscall.SIGTERM)
-		<-s.done
+		s.Signal(t, syscall.SIGTERM)
+		<-s.Done()
 		s.run(t)
 		pass(t, 500*time.Millisecond)
 	}},
 	{"kill -9 twice, and started again", 0, func(t *testing.T, s *foreignServer) {
 		for range 2 {
-			s.kill()
+			s.Kill()
 			s.run(t)
 			pass(t, 500*time.Millisecond)
 		}
@@ -357,7 +358,7 @@ func TestServerStops(t *testing.T) {
 					}
 				}
 				shown.rows = append(shown.rows, row)
-				s.kill()
+				s.Kill()
 			})
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 // TestProxyAnswers holds docs/proxies.md against the real proxies: which code their own answers become, and that a call that
@@ -34,7 +35,7 @@ func TestProxyAnswers(t *testing.T) {
 	evidence.uses("HAProxy", version(t, "haproxy", "-v"))
 	well := startBackend(t, newLedger(), time.Millisecond, 0)
 	slow := startBackend(t, newLedger(), 3*time.Second, 0)
-	dead := port(t)
+	dead := proctest.Port(t)
 	resets := resetter(t)
 	shown := table{header: []string{"setting", "answer", "code", "stagger's attempts"}}
 	for _, row := range []struct {
@@ -139,7 +140,7 @@ func TestProxyRepeats(t *testing.T) {
 				go func() { results <- invoke(t, conn, createOrder, fmt.Sprintf("create %d", n)) }()
 			}
 			await(t, 5*time.Second, "all calls run", func() bool { return l.total() >= cap(results) })
-			dies.kill()
+			dies.Kill()
 			failed := 0
 			for range cap(results) {
 				if err := <-results; err != nil {

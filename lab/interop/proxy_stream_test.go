@@ -98,9 +98,9 @@ methodConfig:
 		{"HAProxy", func(t *testing.T, ports ...int) *proxy { return haproxy(t, "", ports...) }},
 	} {
 		for _, i := range []incident{
-			{"a backend is killed", 0, "", func(_ *testing.T, _ *proxy, b []*backend) { b[0].kill() }},
-			{"the proxy reloads", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.signal(t, p.reloads) }},
-			{"the proxy is killed, and back at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.kill(); p.run(t) }},
+			{"a backend is killed", 0, "", func(_ *testing.T, _ *proxy, b []*backend) { b[0].Kill() }},
+			{"the proxy reloads", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.Signal(t, p.reloads) }},
+			{"the proxy is killed, and back at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.Kill(); p.run(t) }},
 		} {
 			t.Run(kind.name+"/"+i.name, func(t *testing.T) {
 				l := newLedger()
@@ -139,7 +139,7 @@ methodConfig:
 					row = append(row, fmt.Sprintf("%d of %d", n, streams))
 				}
 				shown.rows = append(shown.rows, row)
-				p.kill()
+				p.Kill()
 			})
 		}
 	}

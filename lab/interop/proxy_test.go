@@ -12,11 +12,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 // proxy is nginx or HAProxy in front of backends.
 type proxy struct {
-	*process
+	*proctest.Process
 
 	port    int
 	command []string
@@ -26,7 +28,7 @@ type proxy struct {
 // run starts the proxy, for the first time or again.
 func (p *proxy) run(t *testing.T) {
 	t.Helper()
-	p.process = start(t, nil, p.command[0], p.command[1:]...)
+	p.Process = proctest.Start(t, nil, nil, p.command[0], p.command[1:]...)
 	listening(t, p.port)
 }
 
@@ -36,7 +38,7 @@ func (p *proxy) dialable() string { return address(p.port) }
 // nginx starts nginx before backends. extra stands in its only location, and top beside its servers.
 func nginx(t *testing.T, top, extra string, ports ...int) *proxy {
 	t.Helper()
-	p := &proxy{port: port(t), reloads: syscall.SIGHUP}
+	p := &proxy{port: proctest.Port(t), reloads: syscall.SIGHUP}
 	var servers strings.Builder
 	for _, backend := range ports {
 		fmt.Fprintf(&servers, "    server %s max_fails=0;\n", address(backend))
@@ -89,7 +91,7 @@ http {
 // haproxy starts HAProxy before backends. extra stands in the backend's section.
 func haproxy(t *testing.T, extra string, ports ...int) *proxy {
 	t.Helper()
-	p := &proxy{port: port(t), reloads: syscall.SIGUSR2}
+	p := &proxy{port: proctest.Port(t), reloads: syscall.SIGUSR2}
 	var servers strings.Builder
 	for i, backend := range ports {
 		fmt.Fprintf(&servers, "  server s%d %s proto h2\n", i, address(backend))
@@ -125,7 +127,7 @@ type incident struct {
 var incidents = []incident{
 	{"backends are killed in turn", 0, "", func(t *testing.T, _ *proxy, b []*backend) {
 		for n := range 6 {
-			b[n%2].kill()
+			b[n%2].Kill()
 			pass(t, 100*time.Millisecond)
 			b[n%2].start(t)
 			pass(t, 200*time.Millisecond)
@@ -142,12 +144,12 @@ var incidents = []incident{
 	}},
 	{"the proxy reloads", 0, "", func(t *testing.T, p *proxy, _ []*backend) {
 		for range 3 {
-			p.signal(t, p.reloads)
+			p.Signal(t, p.reloads)
 			pass(t, 300*time.Millisecond)
 		}
 	}},
 	{"the proxy is killed, and back at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) {
-		p.kill()
+		p.Kill()
 		p.run(t)
 		pass(t, 500*time.Millisecond)
 	}},
@@ -258,9 +260,9 @@ func (i incident) play(t *testing.T, clients []client, start func(ports ...int) 
 		}
 		results[n] = r
 	}
-	p.kill()
+	p.Kill()
 	for _, b := range backends {
-		b.kill()
+		b.Kill()
 	}
 	return results
 }

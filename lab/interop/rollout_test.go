@@ -32,7 +32,7 @@ func inTurn(stop func(*backend)) func(t *testing.T, b []*backend) {
 
 var rollouts = []rollout{
 	{"backends stop in order, one after the other", 0, inTurn((*backend).drain)},
-	{"backends are killed, one after the other", 0, inTurn((*backend).kill)},
+	{"backends are killed, one after the other", 0, inTurn((*backend).Kill)},
 	{"connections of 300 ms at most", 300 * time.Millisecond, func(t *testing.T, _ []*backend) { pass(t, 2*time.Second) }},
 }
 
@@ -81,7 +81,7 @@ func TestRollouts(t *testing.T) {
 		}
 		shown.rows = append(shown.rows, row)
 		for _, b := range backends {
-			b.kill()
+			b.Kill()
 		}
 	}
 	if twice[ourName]+twice[bareName] > 0 {

@@ -10,9 +10,12 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 // group is processes of clients that run, and what they have said.
@@ -45,9 +48,9 @@ func (g *group) add(t *testing.T, p part) (kill func()) {
 			g.mu.Unlock()
 		}
 	}()
-	cmd, done := run(t, os.Args[0], nil, []string{partKey + "=" + string(text)}, out)
+	process := proctest.Start(t, func(c *exec.Cmd) { c.Stdout = out }, []string{partKey + "=" + string(text)}, os.Args[0])
 	kill = sync.OnceFunc(func() {
-		end(cmd, done)
+		process.Kill()
 		out.Close()
 		<-read
 	})

@@ -74,22 +74,22 @@ func TestRedis(t *testing.T) {
 	}
 
 	phase("start", 6*time.Second, nothing)
-	phase("SIGSTOP, a young pool", 4*time.Second, func() { primary.signal(t, syscall.SIGSTOP) })
-	phase("SIGCONT", 5*time.Second, func() { primary.signal(t, syscall.SIGCONT) })
+	phase("SIGSTOP, a young pool", 4*time.Second, func() { primary.Signal(t, syscall.SIGSTOP) })
+	phase("SIGCONT", 5*time.Second, func() { primary.Signal(t, syscall.SIGCONT) })
 	phase("kill -9 of 50 clients", 4*time.Second, func() { kills[0](); kills[1]() })
 	phase("50 others", 15*time.Second, func() {
 		for i := range 2 {
 			g.add(t, part{Addrs: []string{network.lis.Addr().String()}, First: clients + i*25, Clients: 25, Rate: rate, Spends: 1})
 		}
 	})
-	phase("kill -9 of Redis", 6*time.Second, primary.kill)
+	phase("kill -9 of Redis", 6*time.Second, primary.Kill)
 	phase("it is back, and empty", 5*time.Second, func() { primary.start(t) })
 	until(t, "the replica follows", func() bool {
 		info := replica.client(t).Info(t.Context(), "replication").Val()
 		return strings.Contains(info, "master_link_status:up") && replica.client(t).Exists(t.Context(), poolKey).Val() == 1
 	})
 	phase("kill -9, then failover", 5*time.Second, func() {
-		primary.kill()
+		primary.Kill()
 		pass(2 * time.Second)
 		if err := replica.client(t).ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 			t.Error(err)
@@ -317,9 +317,9 @@ func TestRedis_Calls(t *testing.T) {
 		return times
 	}
 	before := play()
-	s.signal(t, syscall.SIGSTOP)
+	s.Signal(t, syscall.SIGSTOP)
 	during := play()
-	s.signal(t, syscall.SIGCONT)
+	s.Signal(t, syscall.SIGCONT)
 	t.Logf("p99 of %d calls %v, of %d while Redis hangs %v; %d requests, %d of them by calls", len(before), quantile(before, 0.99),
 		len(during), quantile(during, 0.99), l.uses.Load(), l.byCalls.Load())
 	if p99 := quantile(during, 0.99); p99 > redisbudget.DefaultTimeout/2 {

@@ -6,20 +6,19 @@
 package redisfleet
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
 // required skips a test of a real Redis unless `make redis` runs it.
@@ -32,42 +31,26 @@ func required(t *testing.T) {
 
 // server is a real Redis on loopback, which keeps nothing on disk.
 type server struct {
+	*proctest.Process
+
 	addr string
 	args []string
-	cmd  *exec.Cmd
-	done chan struct{}
 }
 
 func newServer(t *testing.T, args ...string) *server {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := lis.Addr().(*net.TCPAddr)
-	lis.Close()
-	s := &server{addr: addr.String(), args: append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(addr.Port), "--save", "", "--appendonly", "no"}, args...)}
+	port := strconv.Itoa(proctest.Port(t))
+	s := &server{addr: "127.0.0.1:" + port, args: append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"}, args...)}
 	s.start(t)
-	t.Cleanup(s.kill)
 	return s
 }
 
 // start starts it, again on its port after a kill.
 func (s *server) start(t *testing.T) {
 	t.Helper()
-	s.cmd, s.done = run(t, "redis-server", s.args, nil, io.Discard)
+	s.Process = proctest.Start(t, nil, nil, "redis-server", s.args...)
 	client := s.client(t)
 	until(t, "Redis starts", func() bool { return client.Ping(t.Context()).Err() == nil })
-}
-
-// kill is kill -9.
-func (s *server) kill() { end(s.cmd, s.done) }
-
-func (s *server) signal(t *testing.T, signal syscall.Signal) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *server) client(t *testing.T) *redis.Client {
@@ -75,36 +58,6 @@ func (s *server) client(t *testing.T) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// run starts a program that ends with the test at the latest, also if this process is killed.
-func run(t *testing.T, name string, args, env []string, out io.Writer) (*exec.Cmd, chan struct{}) {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.Dir, cmd.Stdout = append(os.Environ(), env...), t.TempDir(), out
-	stderr := new(bytes.Buffer)
-	cmd.Stderr = stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // how it ended is seen by what it did
-		close(done)
-	}()
-	t.Cleanup(func() {
-		end(cmd, done)
-		if t.Failed() && stderr.Len() > 0 {
-			t.Logf("%s said:\n%s", name, stderr)
-		}
-	})
-	return cmd, done
-}
-
-func end(cmd *exec.Cmd, done chan struct{}) {
-	_ = cmd.Process.Kill() // it may have ended
-	<-done
 }
 
 // proxy stands between clients and a Redis, which may be another one later, and may be slow.

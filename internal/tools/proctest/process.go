@@ -1,0 +1,104 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package proctest runs programs of others in tests, and kills them as kill -9 does.
+package proctest
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Process is a program that runs, in a process group of its own.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// Start starts a program, with env added to the environment, in an empty folder. It ends with the test at the latest, also if this
+// process is killed. A test that fails shows the end of what the program printed. Prepare may connect the program's input and
+// output before it starts; nil: nothing.
+func Start(tb testing.TB, prepare func(*exec.Cmd), env []string, name string, args ...string) *Process {
+	tb.Helper()
+	cmd, output := exec.Command(name, args...), new(tail)
+	cmd.Env, cmd.Dir = append(os.Environ(), env...), tb.TempDir()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Stdout, cmd.Stderr = output, output
+	if prepare != nil {
+		prepare(cmd)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	p := &Process{cmd, make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // how it ended is seen by what it did
+		close(p.done)
+	}()
+	tb.Cleanup(func() {
+		p.Kill()
+		if tb.Failed() {
+			tb.Logf("%s said:\n%s", filepath.Base(name), output)
+		}
+	})
+	return p
+}
+
+// Signal sends a signal to the process itself.
+func (p *Process) Signal(tb testing.TB, s syscall.Signal) {
+	tb.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		tb.Fatal(err)
+	}
+}
+
+// Kill kills the whole group, and returns when the process is gone.
+func (p *Process) Kill() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	<-p.done
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Port returns a port of loopback that was free just now.
+func Port(tb testing.TB) int {
+	tb.Helper()
+	lis, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = lis.Close() }() // only a second close fails
+	addr, _ := lis.Addr().(*net.TCPAddr)
+	return addr.Port
+}
+
+// tail keeps the end of what a program prints.
+type tail struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *tail) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if over := l.text.Len() + len(b) - 4<<10; over > 0 {
+		l.text.Next(over)
+	}
+	return l.text.Write(b)
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
