@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -221,29 +222,10 @@ func (c *checker) variants() {
 
 // circles would never end: a request would make calls that lead to itself.
 func (c *checker) circles() {
-	const (
-		open = iota + 1
-		done
-	)
-	state := map[string]int{}
-	var visit func(name string) bool
-	visit = func(name string) bool {
-		if state[name] != 0 {
-			return state[name] == open
-		}
-		state[name] = open
-		s := c.service("", name)
-		for i := range s.Calls {
-			if visit(s.Calls[i].Service) {
-				return true
-			}
-		}
-		state[name] = done
-		return false
-	}
+	b := bounds{Scenario: c.scenario, fan: map[string]float64{}, plain: true}
 	for i := range c.scenario.Services {
-		if visit(c.scenario.Services[i].Name) {
-			c.Errorf(document.Item("services", i)+".calls", nil, "lead back to %s; calls must not go in circles", c.scenario.Services[i].Name)
+		if name := c.scenario.Services[i].Name; math.IsInf(b.below("", &Call{Service: name}), 1) {
+			c.Errorf(document.Item("services", i)+".calls", nil, "lead back to %s; calls must not go in circles", name)
 			return
 		}
 	}

@@ -69,13 +69,10 @@ func (s *Scenario) runVariant(ctx context.Context, v *Variant, seed uint64, prog
 	if err != nil {
 		return Played{}, err
 	}
-	start := time.Now()
 	if err := w.playAll(ctx, progress); err != nil {
 		return Played{}, err
 	}
-	p := w.worldResult(v.Name)
-	p.Took = time.Since(start)
-	return p, nil
+	return w.worldResult(v.Name), nil
 }
 
 // each plays n parts, several at a time, and returns the first error. A part says how much of it is done, 0 to 1.
@@ -123,7 +120,6 @@ type Played struct {
 	Fleets   []FleetResult   `json:"fleets"`
 	Services []ServiceResult `json:"services"`
 	Events   uint64          `json:"events"` // that happened
-	Took     time.Duration   `json:"-"`      // in real time; the only part that differs from one run to the next
 }
 
 // FleetResult is what became of a fleet's calls. Those of the lead-in are in the series alone.
