@@ -58,7 +58,7 @@ func (r *Record) Measure() Result {
 	}
 	result.Peak = float64(most) / sim.PeakSpan.Seconds() / s.Services[last].Capacity()
 	for _, times := range whole.Requests {
-		result.Services = append(result.Services, ratio(len(times), len(whole.Calls)))
+		result.Services = append(result.Services, sim.Ratio(len(times), len(whole.Calls)))
 	}
 	return result
 }
@@ -99,10 +99,10 @@ func (p *Part) good() int {
 }
 
 // Success is the share of the calls that succeeded, 0 to 1; 0 for none.
-func (p *Part) Success() float64 { return ratio(p.good(), len(p.Calls)) }
+func (p *Part) Success() float64 { return sim.Ratio(p.good(), len(p.Calls)) }
 
 // PerCall is how many requests arrived at the last service for each call; 0 without calls.
-func (p *Part) PerCall() float64 { return ratio(len(p.Requests[len(p.Requests)-1]), len(p.Calls)) }
+func (p *Part) PerCall() float64 { return sim.Ratio(len(p.Requests[len(p.Requests)-1]), len(p.Calls)) }
 
 // Latency is what the part q of the calls, failed ones too, does not exceed (nearest rank); 0 without calls.
 func (p *Part) Latency(q float64) time.Duration {
@@ -122,13 +122,6 @@ func (p *Part) quantile(q float64, of func(*Ended) time.Duration) time.Duration 
 	return list[min(max(rank, 1), len(list))-1]
 }
 
-func ratio(a, b int) float64 {
-	if b == 0 {
-		return 0
-	}
-	return float64(a) / float64(b)
-}
-
 // recovered finds the first window after the trouble in which the calls succeed as the scenario says. Windows that
 // reach beyond its end do not count.
 func (r *Record) recovered() sim.Recovered {
@@ -139,7 +132,7 @@ func (r *Record) recovered() sim.Recovered {
 	begin, i := over, r.first(over)
 	for begin+want.Window <= end {
 		in := Part{Calls: r.Calls[i:r.first(begin+want.Window)]}
-		if n := in.good(); n > 0 && ratio(n, len(in.Calls)) >= want.Success {
+		if n := in.good(); n > 0 && sim.Ratio(n, len(in.Calls)) >= want.Success {
 			return sim.Recovered{State: sim.RecoveryReturned, Took: begin - over}
 		}
 		// The next window that may be better begins just after the next call that failed.

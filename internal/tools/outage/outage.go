@@ -187,7 +187,7 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 // the times between them follow the exponential distribution. One seed gives the same calls every time, and those
 // of the simulator.
 func Arrivals(s *sim.Scenario, seed uint64) []Call {
-	random := newRandom(seed, 0)
+	random := rand.New(rand.NewPCG(seed, 0))
 	fleet := &s.Fleets[0]
 	var (
 		list       []Call
@@ -206,8 +206,4 @@ func Arrivals(s *sim.Scenario, seed uint64) []Call {
 		}
 	}
 	return list
-}
-
-func newRandom(seed, stream uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, stream))
 }

@@ -135,7 +135,7 @@ func (w *world) link(ctx context.Context, call *sim.Call) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{call: call, to: to, random: newRandom(0, 3)}
+	l := &link{call: call, to: to, random: rand.New(rand.NewPCG(0, 3))}
 	w.links = append(w.links, l)
 	return l, nil
 }

@@ -7,11 +7,13 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,4 +172,11 @@ type Series struct {
 type Level struct {
 	Name string
 	Y    float64
+}
+
+// MostFrequent are the keys of counts, the most frequent first, and equals in their order.
+func MostFrequent[K cmp.Ordered](counts map[K]int) []K {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
 }

@@ -61,7 +61,7 @@ func (a *attempt) reply(ans *answer) {
 	}
 	a.answer = ans
 	if b := a.backend; b.service.spec.Reports {
-		a.utilization = part(b.busy, b.faults.workers)
+		a.utilization = Ratio(b.busy, b.faults.workers)
 	}
 	if delay, lost := a.link.transit(); !lost {
 		a.link.world.after(delay, a, answerArrived, 0)

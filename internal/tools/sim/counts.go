@@ -148,7 +148,7 @@ func (w *world) worldResult(name string) Played {
 	for _, s := range w.services {
 		c := &s.counts
 		p.Services = append(p.Services, ServiceResult{
-			Name: s.spec.Name, Requests: c.counted, PerCall: part(c.counted, calls),
+			Name: s.spec.Name, Requests: c.counted, PerCall: Ratio(c.counted, calls),
 			Peak:   float64(c.peak.max) / PeakSpan.Seconds(),
 			Served: c.served, Wasted: c.wasted, Refused: c.refused, Dropped: c.dropped,
 			Arrivals: c.arrivals, Held: c.held, Capacity: c.capacity,
@@ -160,8 +160,8 @@ func (w *world) worldResult(name string) Played {
 func (f *fleet) fleetResult() FleetResult {
 	c, w := &f.counts, f.world
 	r := FleetResult{
-		Name: f.spec.Name, Clients: f.clients, Calls: c.counted, Success: part(c.succeeded, c.counted),
-		PerCall: part(c.attempts, c.counted), Mean: c.took.Mean(), P50: c.took.Quantile(0.5), P99: c.took.Quantile(0.99),
+		Name: f.spec.Name, Clients: f.clients, Calls: c.counted, Success: Ratio(c.succeeded, c.counted),
+		PerCall: Ratio(c.attempts, c.counted), Mean: c.took.Mean(), P50: c.took.Quantile(0.5), P99: c.took.Quantile(0.99),
 		P999: c.took.Quantile(0.999), Reasons: maps.Clone(c.reasons), Delays: readDelays(&c.delays),
 		Begun: c.begunIn, Succeeded: c.succeededIn, Unfinished: c.calls - c.over, Recovery: c.recovered(),
 		Refused: c.refused, served: c.served,
@@ -169,7 +169,7 @@ func (f *fleet) fleetResult() FleetResult {
 	if len(f.links) > 1 {
 		for _, l := range f.links {
 			c := &l.counts
-			r.ByCall = append(r.ByCall, CallResult{l.spec.Service, l.spec.Method, c.calls, part(c.succeeded, c.calls), part(c.attempts, c.calls)})
+			r.ByCall = append(r.ByCall, CallResult{l.spec.Service, l.spec.Method, c.calls, Ratio(c.succeeded, c.calls), Ratio(c.attempts, c.calls)})
 		}
 	}
 	if counted := w.until - w.from; counted > 0 {
@@ -191,7 +191,7 @@ func (f *fleetCounts) recovered() Recovered {
 			window.calls += p.calls
 			window.succeeded += p.succeeded
 		}
-		if window.succeeded > 0 && part(window.succeeded, window.calls) >= w.scenario.Recovery.Success {
+		if window.succeeded > 0 && Ratio(window.succeeded, window.calls) >= w.scenario.Recovery.Success {
 			return Recovered{RecoveryReturned, time.Duration(i) * w.partLength}
 		}
 	}
@@ -206,7 +206,8 @@ func readDelays(h *histogram.Histogram) Delays {
 	return d
 }
 
-func part(n, of int) float64 {
+// Ratio is a part of a number; 0 of nothing.
+func Ratio(n, of int) float64 {
 	if of == 0 {
 		return 0
 	}

@@ -60,7 +60,7 @@ func TestRetriersBudget(t *testing.T) {
 			t.Errorf("%q, %q: %d retries; want %d; the calls ended by %v", row.scope, row.second, got, row.retries, f.Reasons)
 		}
 		first, second := f.ByCall[0], f.ByCall[1]
-		if got := part(first.Calls, f.Calls); math.Abs(got-0.75) > 0.03 || first.Calls+second.Calls != f.Calls || first.Method != "/a.B/C" {
+		if got := Ratio(first.Calls, f.Calls); math.Abs(got-0.75) > 0.03 || first.Calls+second.Calls != f.Calls || first.Method != "/a.B/C" {
 			t.Errorf("%+v and %+v of %d calls; want three to one", first, second, f.Calls)
 		}
 	}

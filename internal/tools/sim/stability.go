@@ -245,5 +245,5 @@ func (s *Scenario) stays(f *FleetResult) bool {
 		begun += f.Begun[i]
 		succeeded += f.Succeeded[i]
 	}
-	return f.Recovery.State == RecoveryReturned && (begun == 0 || part(succeeded, begun) >= s.Recovery.Success)
+	return f.Recovery.State == RecoveryReturned && (begun == 0 || Ratio(succeeded, begun) >= s.Recovery.Success)
 }

@@ -4,11 +4,8 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -180,11 +178,8 @@ func (r *reasons) add(reason policy.Reason) {
 func (r *reasons) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := slices.SortedFunc(maps.Keys(r.count), func(a, b policy.Reason) int {
-		return cmp.Or(cmp.Compare(r.count[b], r.count[a]), cmp.Compare(a, b))
-	})
 	var lines strings.Builder
-	for _, reason := range list {
+	for _, reason := range report.MostFrequent(r.count) {
 		fmt.Fprintf(&lines, "  %5d  %s\n", r.count[reason], reason)
 	}
 	return lines.String()

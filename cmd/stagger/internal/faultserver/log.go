@@ -4,7 +4,6 @@
 package faultserver
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,13 +183,7 @@ func (s summary) table() string {
 
 // codes are the most frequent first.
 func (c *count) codes() string {
-	names := make([]string, 0, len(c.Codes))
-	for name := range c.Codes {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(c.Codes[b], c.Codes[a]), strings.Compare(a, b))
-	})
+	names := report.MostFrequent(c.Codes)
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s %d", name, c.Codes[name])
 	}

@@ -116,7 +116,7 @@ func successes(r *sim.Result) []report.Plot {
 			for i, n := range run.Fleets[f].Begun {
 				if n > 0 {
 					s.X = append(s.X, at[i])
-					s.Y = append(s.Y, 100*share(run.Fleets[f].Succeeded[i], n))
+					s.Y = append(s.Y, 100*sim.Ratio(run.Fleets[f].Succeeded[i], n))
 				}
 			}
 			if len(s.X) > 0 {

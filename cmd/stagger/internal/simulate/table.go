@@ -4,7 +4,6 @@
 package simulate
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -94,15 +93,7 @@ func fleetTable(r *sim.Result) report.Table {
 
 // why lists the reasons of calls that failed, the most frequent first.
 func why(f sim.FleetResult) string {
-	var reasons []policy.Reason
-	for reason := range f.Reasons {
-		if reason != policy.ReasonSucceeded {
-			reasons = append(reasons, reason)
-		}
-	}
-	slices.SortFunc(reasons, func(a, b policy.Reason) int {
-		return cmp.Or(cmp.Compare(f.Reasons[b], f.Reasons[a]), cmp.Compare(a, b))
-	})
+	reasons := slices.DeleteFunc(report.MostFrequent(f.Reasons), func(r policy.Reason) bool { return r == policy.ReasonSucceeded })
 	parts := make([]string, 0, len(reasons))
 	for _, reason := range reasons[:min(2, len(reasons))] {
 		parts = append(parts, fmt.Sprintf("%s %.1f %%", reason, 100*float64(f.Reasons[reason])/float64(f.Calls)))
@@ -119,18 +110,11 @@ func serviceTable(r *sim.Result) report.Table {
 		for i, s := range p.Services {
 			t.Rows = append(t.Rows, []string{
 				p.Name, s.Name, fmt.Sprintf("%.2f", s.PerCall), fmt.Sprintf("%.0f", s.Peak),
-				fmt.Sprintf("%.0f", r.Scenario.Services[i].Capacity()), strconv.Itoa(s.Refused), fmt.Sprintf("%.1f", 100*share(s.Wasted, s.Served)),
+				fmt.Sprintf("%.0f", r.Scenario.Services[i].Capacity()), strconv.Itoa(s.Refused), fmt.Sprintf("%.1f", 100*sim.Ratio(s.Wasted, s.Served)),
 			})
 		}
 	}
 	return t
-}
-
-func share(n, of int) float64 {
-	if of == 0 {
-		return 0
-	}
-	return float64(n) / float64(of)
 }
 
 func millis(d time.Duration) string {
