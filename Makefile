@@ -131,7 +131,7 @@ redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slo
 	@cd lab/redisfleet && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
 
 .PHONY: soak
-soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1h -write ../../docs/evidence-soak.md' writes the page)
+soak: ## Chaos of all kinds under the race detector for 10 minutes (SOAK='-for 1h -write ../../docs/evidence/soak.md' writes the page)
 	@.ci/cc
 	@cd lab && CGO_ENABLED=1 $(OFF) go test -race -v -count=1 -timeout 0 -run 'TestSoak$$' ./soak -args -for 10m -callers 32 $(SOAK)
 
