@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/inside"
 )
 
 // WithDescriptors reads a descriptor set, for programs without the generated code of the APIs that they
@@ -21,12 +21,12 @@ import (
 //	protoc --include_imports --descriptor_set_out=api.binpb …
 //
 // From it come the methods' idempotency_level and the policies that APIs bring along, as they do unasked
-// from generated code ([policy.Set.WithDescriptors]). What it says of a service holds before what generated
+// from generated code (policy.Set.WithDescriptors). What it says of a service holds before what generated
 // code says. The option may be given more than once; the first set that knows a service wins.
 // The file is read once, by [New] or [Load].
 func WithDescriptors(path string) Option {
 	return func(r *Retrier) error {
-		files, err := policy.LoadDescriptors(path)
+		files, err := inside.LoadDescriptors(path)
 		if err != nil {
 			return fmt.Errorf("interceptor: WithDescriptors(%q): %w", path, err)
 		}

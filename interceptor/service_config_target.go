@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -144,8 +145,8 @@ func (t *targets) receive(c *configConn, text string, grpcs *grpc.ServiceConfig)
 	read = t.texts[text]
 	if read == nil {
 		read = &configText{text: text, grpcs: grpcs}
-		set, err := policy.ParseServiceConfig([]byte(text))
-		if err == nil {
+		parsed, err := inside.ParseServiceConfig([]byte(text))
+		if set, ok := parsed.(*policy.Set); ok && err == nil {
 			read.set = decision.Compile(set)
 		}
 		read.err = err

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Watch makes a Retrier as [Load] does, and has it follow the file until ctx ends, within five seconds of a change
-// ([policy.Watch], [Retrier.Reload]). A file that is bad is refused: the last good one holds, the observers are told, and
+// ([Retrier.Reload]). It does not matter how the file changes: it may be written in place or slowly, be replaced with or
+// without its folder, or stand behind links, as where Kubernetes mounts a ConfigMap. Only a ConfigMap that is mounted by
+// subPath never changes, says Kubernetes. A file that is bad is refused: the last good one holds, the observers are told, and
 // [Retrier.State] says why. The error is that the file is bad now; then there is no Retrier.
 func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
 	set, err := policy.Load(path)
@@ -22,7 +25,10 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 	if err != nil {
 		return nil, err
 	}
-	policy.Watch(ctx, path, set, func(set *policy.Set, err error) { r.followFile(path, set, err) })
+	inside.Watch(ctx, path, set, func(changed any, err error) {
+		set, _ := changed.(*policy.Set)
+		r.followFile(path, set, err)
+	})
 	return r, nil
 }
 

@@ -22,13 +22,8 @@ const (
 	howToMakeSet = "make one with buf build -o api.binpb, or protoc --include_imports --descriptor_set_out=api.binpb"
 )
 
-// LoadDescriptors reads a binary google.protobuf.FileDescriptorSet, as buf build and protoc write it, with all that
-// its files import. If the file cannot be read the error wraps that of package os, which errors.Is compares with
-// fs.ErrNotExist; else it is an [*Error] that says what is wrong. A set has at most 64 MiB.
-//
-// Descriptors are kept for as long as the set of policies that [Set.WithDescriptors] makes of them; they
-// take several times the size of the file.
-func LoadDescriptors(path string) (*protoregistry.Files, error) {
+// loadDescriptors reads a descriptor set ([inside.LoadDescriptors]).
+func loadDescriptors(path string) (*protoregistry.Files, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w; %s", err, howToMakeSet)

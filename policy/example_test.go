@@ -4,7 +4,6 @@
 package policy_test
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -90,44 +89,6 @@ func ExamplePolicy_Derive() {
 	// Output: 1m0s 4
 }
 
-func ExampleLoadDescriptors() {
-	set, err := policy.Load("../examples/orders/retry.yaml")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	api, err := policy.LoadDescriptors("../examples/orders/orders.binpb") // by buf build -o orders.binpb
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if set, err = set.WithDescriptors(api); err != nil {
-		fmt.Println(err)
-		return
-	}
-	const cancel = "/acme.orders.v1.OrderService/CancelOrder" // idempotency_level = IDEMPOTENT
-	fmt.Println(set.DeclaredIdempotent(cancel))
-	// Output: true
-}
-
-func ExampleWatch() {
-	set, err := policy.Load("../examples/orders/retry.yaml")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	stop() // a program watches for as long as it runs
-	policy.Watch(ctx, "../examples/orders/retry.yaml", set, func(set *policy.Set, err error) {
-		if err != nil {
-			fmt.Println("the last good one holds:", err)
-			return
-		}
-		fmt.Println("now", set.Hash())
-	})
-	// Output:
-}
-
 func ExampleLint() {
 	for _, d := range policy.Lint("retry.yaml", []byte(`
 methodConfig:
@@ -145,18 +106,6 @@ methodConfig:
 	// Output:
 	// warning retry.yaml:6:20: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: five failures are not a short fault
 	// warning retry.yaml:10:29: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, let it count as another code, with codeOverrides
-}
-
-// What a resolver delivers goes by gRPC's rules: methods count as safe to repeat.
-func ExampleParseServiceConfig() {
-	set, err := policy.ParseServiceConfig([]byte(`{"methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService"}], "timeout": ".5s"}]}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	spec := set.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec()
-	fmt.Println(spec.Timeout, spec.Idempotency)
-	// Output: 500ms ASSUME
 }
 
 // A program may change what a file says.

@@ -45,10 +45,6 @@ func (m *MethodConfig) declaresSafe(file Idempotency) bool {
 	return len(m.Names) > 0 && (m.IdempotencyKey != "" || !slices.ContainsFunc(m.Names, undeclared))
 }
 
-// DeclaredIdempotent reports whether the descriptor of a method ("/service/method") declares it safe to repeat, by its
-// idempotency_level. Descriptors come from where [Set.WithDescriptors] takes them.
-func (s *Set) DeclaredIdempotent(method string) bool { return s.descriptors.safe(method) }
-
 // safe reads the idempotency_level of a method's descriptor.
 func (d descriptors) safe(method string) bool {
 	m := d.method(method)

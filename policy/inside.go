@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"context"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -20,6 +21,16 @@ func init() {
 	inside.LoadBalancing = func(set any) (string, any) {
 		s, _ := set.(*Set)
 		return s.balancing, s.balancingAt
+	}
+	inside.Watch = func(ctx context.Context, path string, loaded any, changed func(any, error)) {
+		s, _ := loaded.(*Set)
+		watch(ctx, path, s, func(s *Set, err error) { changed(s, err) })
+	}
+	inside.LoadDescriptors = loadDescriptors
+	inside.ParseServiceConfig = func(data []byte) (any, error) { return parseServiceConfig(data) }
+	inside.DeclaredIdempotent = func(set any, method string) bool {
+		s, _ := set.(*Set)
+		return s.descriptors.safe(method)
 	}
 }
 

@@ -52,13 +52,8 @@ func Load(path string) (*Set, error) {
 	return Parse(path, data)
 }
 
-// ParseServiceConfig reads a service config in JSON that a resolver has delivered to a connection. It differs
-// from [Parse] in what gRPC does with such a config: methods count as safe to repeat unless an entry says
-// otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (the
-// limits of messages, load balancing) is left to it, without warning. Keys in another case, keys with null, and durations
-// such as ".5s" are read as gRPC for Go reads them. The error is an [*Error]; gRPC may accept what is refused here, such as
-// unknown keys.
-func ParseServiceConfig(data []byte) (*Set, error) {
+// parseServiceConfig reads what a resolver has delivered ([inside.ParseServiceConfig]).
+func parseServiceConfig(data []byte) (*Set, error) {
 	report := document.NewReport("service config")
 	f := read(report, data, func(root *document.Node) {
 		document.RespellLikeGRPC(root, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())

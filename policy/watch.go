@@ -21,18 +21,9 @@ const (
 	maxRestless  = 15 // readings in a row that may differ before that is reported
 )
 
-// Watch calls changed after each change of a policy file, with the new set, or with what is wrong with it or
-// in reading it; what the file said before then still holds. loaded is what [Load] made of the file: a change
-// since then is a change, too. With nil, the file as it is now counts as the first change. A file that says the same as
-// before is no change, unless an error was reported since.
-//
-// Watch reads the file every two seconds, and a change counts when two readings in a row agree: within five seconds. It
-// does not matter how the file changes: it may be written in place or slowly, be replaced with or without its folder, or
-// stand behind links, as where Kubernetes mounts a ConfigMap. Only a ConfigMap that is mounted by subPath never changes,
-// says Kubernetes. A file that is gone, that cannot be read or whose reading hangs is reported once.
-//
-// Watch returns at once. changed is called, one at a time, until ctx ends.
-func Watch(ctx context.Context, path string, loaded *Set, changed func(*Set, error)) {
+// watch follows a file ([inside.Watch]). It reads the file every two seconds, and a change counts when two readings in a
+// row agree: within five seconds. A file that is gone, that cannot be read or whose reading hangs is reported once.
+func watch(ctx context.Context, path string, loaded *Set, changed func(*Set, error)) {
 	where, err := filepath.Abs(path) // which keeps a link that leads to the working directory
 	if err != nil {
 		where = path

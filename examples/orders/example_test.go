@@ -10,8 +10,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// What the policy says of each method: how often it is tried, and whether it may be repeated once
-// it has reached the server.
+// What the policy says of each method: how often it is tried, and what makes it safe to repeat once it has reached the
+// server.
 func Example() {
 	set, err := policy.Parse(orders.File, orders.Policy)
 	if err != nil {
@@ -20,11 +20,10 @@ func Example() {
 	}
 	for _, method := range []string{orders.GetOrder, orders.ListOrders, orders.CreateOrder} {
 		p := set.Lookup(method).Spec()
-		safe := p.Idempotency == policy.IdempotencyAssume || p.Idempotency == policy.IdempotencyDeclared && set.DeclaredIdempotent(method)
-		fmt.Printf("%s: %d attempts, safe: %v\n", method, p.Retry.MaxAttempts, safe)
+		fmt.Printf("%s: %d attempts, idempotency: %v\n", method, p.Retry.MaxAttempts, p.Idempotency)
 	}
 	// Output:
-	// /acme.orders.v1.OrderService/GetOrder: 4 attempts, safe: true
-	// /acme.orders.v1.OrderService/ListOrders: 4 attempts, safe: true
-	// /acme.orders.v1.OrderService/CreateOrder: 3 attempts, safe: false
+	// /acme.orders.v1.OrderService/GetOrder: 4 attempts, idempotency: ASSUME
+	// /acme.orders.v1.OrderService/ListOrders: 4 attempts, idempotency: ASSUME
+	// /acme.orders.v1.OrderService/CreateOrder: 3 attempts, idempotency: DECLARED
 }

@@ -78,7 +78,7 @@ func loadBalancing(s *policy.Set) (config string, at policy.Diagnostic) {
 }
 
 // Safe reports whether a policy, of this set or not, declares a method ("/service/method") safe to repeat,
-// or leaves it to the method's descriptor and that declares it ([policy.Set.DeclaredIdempotent]).
+// or leaves it to the method's descriptor and that declares it.
 func (s *Set) Safe(p *Policy, method string) bool {
 	switch p.spec.Idempotency {
 	case policy.IdempotencyAssume:
@@ -86,7 +86,7 @@ func (s *Set) Safe(p *Policy, method string) bool {
 	case policy.IdempotencyNone:
 		return false
 	default:
-		return s.DeclaredIdempotent(method)
+		return inside.DeclaredIdempotent(s.Set, method)
 	}
 }
 
@@ -95,7 +95,7 @@ func (s *Set) Safe(p *Policy, method string) bool {
 // descriptor declares the method safe to repeat. A nil policy says nothing.
 func (s *Set) DeniesTransparentRetry(p *Policy, method string) bool {
 	if p == nil {
-		return denies(s.config.TransparentRetry) && !s.DeclaredIdempotent(method)
+		return denies(s.config.TransparentRetry) && !inside.DeclaredIdempotent(s.Set, method)
 	}
 	return denies(cmp.Or(p.spec.TransparentRetry, s.config.TransparentRetry)) && p.spec.IdempotencyKey == "" && !s.Safe(p, method)
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -94,7 +95,7 @@ func DescriptorsFlag(c *cobra.Command, images *[]string) {
 func LoadAPI(images []string) (API, error) {
 	var a API
 	for _, image := range images {
-		files, err := policy.LoadDescriptors(image)
+		files, err := inside.LoadDescriptors(image)
 		if err != nil {
 			return API{}, err
 		}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/inside"
 )
 
 // step is a script with one step, which begins at 3:9.
@@ -136,7 +136,7 @@ func FuzzScript(f *testing.F) {
 // orders is the API of the examples, from its descriptor set.
 func orders(t *testing.T) *registry {
 	t.Helper()
-	files, err := policy.LoadDescriptors("../../../../examples/orders/orders.binpb")
+	files, err := inside.LoadDescriptors("../../../../examples/orders/orders.binpb")
 	if err != nil {
 		t.Fatal(err)
 	}
