@@ -4,11 +4,13 @@
 package main
 
 import (
+	"archive/tar"
 	"bufio"
 	"debug/elf"
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -19,9 +21,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"archive/tar"
-	"io"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"

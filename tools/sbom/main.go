@@ -33,18 +33,18 @@ func main() {
 // write writes the list of the modules of some programs, which are one program for several platforms.
 func write(w io.Writer, version string, programs []string) error {
 	modules := map[string]cdx.Component{}
-	var main cdx.Component
-	for _, program := range programs {
-		info, err := buildinfo.ReadFile(program)
+	var program cdx.Component
+	for _, file := range programs {
+		info, err := buildinfo.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		main = component(cdx.ComponentTypeApplication, info.Main.Path, version)
+		program = component(cdx.ComponentTypeApplication, info.Main.Path, version)
 		std := component(cdx.ComponentTypeLibrary, "std", info.GoVersion)
 		modules[std.BOMRef] = std
 		for _, m := range info.Deps {
 			if m.Replace != nil {
-				return fmt.Errorf("%s: %s is replaced by %s, which no user can get", program, m.Path, m.Replace.Path)
+				return fmt.Errorf("%s: %s is replaced by %s, which no user can get", file, m.Path, m.Replace.Path)
 			}
 			c := component(cdx.ComponentTypeLibrary, m.Path, m.Version)
 			modules[c.BOMRef] = c
@@ -53,9 +53,9 @@ func write(w io.Writer, version string, programs []string) error {
 	list := slices.SortedFunc(maps.Values(modules), func(a, b cdx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
 	refs := slices.Sorted(maps.Keys(modules))
 	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Component: &main}
+	bom.Metadata = &cdx.Metadata{Component: &program}
 	bom.Components = &list
-	bom.Dependencies = &[]cdx.Dependency{{Ref: main.BOMRef, Dependencies: &refs}}
+	bom.Dependencies = &[]cdx.Dependency{{Ref: program.BOMRef, Dependencies: &refs}}
 	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
 }
 

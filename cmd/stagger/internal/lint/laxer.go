@@ -161,8 +161,8 @@ func (c *comparison) strategy() string {
 func (c *comparison) calls() {
 	was, now := c.was.policy, c.now.policy
 	c.longer("timeout", was.Spec().Timeout, now.Spec().Timeout)
-	switch strict := map[policy.Admission]int{policy.AdmissionRefuse: 2, policy.AdmissionAuto: 1}; {
-	case strict[now.Admission()] < strict[was.Admission()]:
+	strict := map[policy.Admission]int{policy.AdmissionRefuse: 2, policy.AdmissionAuto: 1}
+	if strict[now.Admission()] < strict[was.Admission()] {
 		c.add("admission", now.Admission(), was.Admission())
 	}
 	safe := c.now.set.Safe(now, c.now.method) || now.IdempotencyKey() != ""
