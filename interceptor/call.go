@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
@@ -51,7 +49,6 @@ type callState struct {
 	start   time.Duration // on the budgets' clock
 	outside outside       // a stream's request is there once it is sent, until the call is committed
 
-	codes   []codes.Code  // of the attempts that have ended, for observers
 	decided policy.Reason // the last that was decided
 	allowed *Event        // of the extra attempt that is to be sent, for observers; nil: none
 	off     bool          // the mode lets nothing be sent any more
@@ -217,9 +214,6 @@ func (c *call) noteEnd(a *attempt, r *attempts.Result) {
 	if r.Unsent && a.number == 1 {
 		c.keyless = false // those that follow carry the key
 	}
-	if c.retrier.observers.Load().any() {
-		c.codes = append(c.codes, status.Code(r.Err))
-	}
 }
 
 // finish tells everybody that the call is over, and returns its error. The caller gets what was reported of the
@@ -250,9 +244,7 @@ func (c *call) notifyEnd(err error) {
 	if c.known.WouldRefuse() {
 		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
 	}
-	if all := c.retrier.observers.Load(); all.calls || err != nil && all.failures {
-		c.notifyCall(end, err)
-	}
+	c.notifyCall(end, err)
 	c.options.finished(err)
 }
 

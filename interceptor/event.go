@@ -26,15 +26,15 @@ type Observer struct {
 	// Attempt is told of every attempt when it has ended.
 	Attempt func(context.Context, Event)
 	// Decision is told what follows an attempt that failed, or that has used up its per-attempt
-	// timeout and may still be running. Its Attempt is 0 if admission would have refused the call in mode ENFORCE.
+	// timeout and may still be running. It is told why a call ends, too, if that is no such decision: the caller has cancelled
+	// it, or its deadline has passed. Attempt is then the last one, or 0 if there was none. In mode OBSERVE, Attempt 0 and
+	// [policy.ReasonOverloaded] say that admission would have refused the call. A call that succeeds at once makes no event for it.
 	Decision func(context.Context, Event)
 	// Sent is told of every extra attempt when it is sent, with the decision that has allowed it: at once, or after the
 	// wait. A call may end while it waits, and a budget or the connection may still refuse then.
 	Sent func(context.Context, Event)
 	// Call is told of every call when it has ended.
 	Call func(context.Context, Event)
-	// Failure is told of every call that has failed, with the event of Call. A call that succeeds at once makes no event for it.
-	Failure func(context.Context, Event)
 	// Reload is told of every change of the policies, and of every one that was refused, with why: then the policies from
 	// before hold. The set is nil if the file could not be read or has mistakes. The changes are such as "policy
 	// /orders/Get changed"; there are none if the file differs in comments or spelling only. It runs in the goroutine that reloads.
@@ -61,16 +61,12 @@ type Event struct {
 	StaticMethod   bool        // the call has grpc.StaticMethod, as those of generated code have
 
 	// What has ended, or is slow: an attempt in Attempt, Decision and Sent, the call in Call.
-	Attempt int       // the attempt's number, 1 for the first; in Call, how many were sent
-	Hedges  int       // in Attempt, 1 if it was sent beside others, which had not answered in time; in Call, how many such there were
-	Start   time.Time // in Attempt and Call, as is Elapsed
-	Elapsed time.Duration
+	Attempt int           // the attempt's number, 1 for the first; in Call, how many were sent
+	Hedges  int           // in Attempt, 1 if it was sent beside others, which had not answered in time; in Call, how many such there were
+	Elapsed time.Duration // in Attempt and Call
 	Code    codes.Code
-	// Codes are those of the call's attempts, in the order of their ends: in Decision and Sent of those before this one, in
-	// Call of all, or nil if the first has succeeded.
-	Codes []codes.Code
-	Err   error    // nil after OK, or if the attempt still runs; in Attempt as gRPC returned it, in Call as the caller gets it
-	Peer  net.Addr // the attempt's backend; nil if it did not reach a connection, or still runs
+	Err     error    // nil after OK, or if the attempt still runs; in Attempt as gRPC returned it, in Call as the caller gets it
+	Peer    net.Addr // the attempt's backend; nil if it did not reach a connection, or still runs
 	// Place is, in Attempt, how it came out beside others: "won", its answer is the call's; "lost", it failed, or answered
 	// when another had won; "cancelled", since another had won, or the call had ended; "abandoned", it was slow, and another
 	// attempt has taken its place. It is "" if no other attempt ran, nor took its place.
@@ -83,6 +79,5 @@ type Event struct {
 	Delay         time.Duration // in Call, of all its waits together, with no attempt running
 	TimedOut      bool          // the per-attempt timeout or hedging delay is over; without a retry the attempt goes on
 	Pushback      string        // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
-	Decided       bool          // in Call: a Decision has told the reason
-	OuterRetry    bool          // in Call and Failure: a loop or an interceptor outside of the Retrier has made the call again (docs/loops.md)
+	OuterRetry    bool          // in Call: a loop or an interceptor outside of the Retrier has made the call again (docs/loops.md)
 }

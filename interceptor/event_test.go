@@ -31,7 +31,7 @@ func (j *journal) history() string {
 	defer j.mu.Unlock()
 	var b strings.Builder
 	for _, e := range j.decisions {
-		fmt.Fprintf(&b, "after %d %v: %s, before that %v\n", e.Attempt, e.Code, e.Reason, e.Codes)
+		fmt.Fprintf(&b, "after %d %v: %s\n", e.Attempt, e.Code, e.Reason)
 	}
 	slices.SortFunc(j.attempts, func(a, b interceptor.Event) int { return a.Attempt - b.Attempt })
 	for _, e := range j.attempts {
@@ -40,21 +40,10 @@ func (j *journal) history() string {
 		}
 	}
 	for _, e := range j.calls {
-		decided := ""
-		if e.Decided {
-			decided = ", decided"
-		}
-		fmt.Fprintf(&b, "%d retries, %d hedges, %v, %s%s", max(e.Attempt-1-e.Hedges, 0), e.Hedges, e.Codes, e.Reason, decided)
+		fmt.Fprintf(&b, "%d retries, %d hedges, %s", max(e.Attempt-1-e.Hedges, 0), e.Hedges, e.Reason)
 	}
 	return b.String()
 }
-
-// scribbling is an observer that appends to what it is told, which must not show in another's events.
-var scribbling = interceptor.WithObserver(interceptor.Observer{
-	Decision:   func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
-	Call:       func(_ context.Context, e interceptor.Event) { _ = append(e.Codes, codes.DataLoss) },
-	Diagnostic: func(policy.Diagnostic) {},
-})
 
 func TestEvent_History(t *testing.T) {
 	slow := plain()
@@ -67,17 +56,17 @@ func TestEvent_History(t *testing.T) {
 		cancel bool // while it waits
 		want   string
 	}{
-		"success at once": {config(plain()), []testserver.Step{text("fine")}, false, "0 retries, 0 hedges, [], succeeded"},
-		"final failure":   {config(plain()), []testserver.Step{testserver.Fail(codes.NotFound)}, false, "after 1 NotFound: non_retryable, before that []\n0 retries, 0 hedges, [NotFound], non_retryable, decided"},
-		"two retries": {config(plain()), []testserver.Step{down().Times(2), text("fine")}, false, "after 1 Unavailable: retry, before that []\n" +
-			"after 2 Unavailable: retry, before that [Unavailable]\n2 retries, 0 hedges, [Unavailable Unavailable OK], succeeded"},
-		"slow, beside": {config(slow), []testserver.Step{testserver.Hang().Times(1), down().Times(1), text("fine")}, false, "after 1 DeadlineExceeded: hedge, before that []\n" +
-			"after 2 Unavailable: retry, before that []\n2 is a hedge\n1 retries, 1 hedges, [Unavailable OK Canceled], succeeded"},
-		"slow, in place": {config(place), []testserver.Step{testserver.Hang().Times(1), text("fine")}, false, "after 1 DeadlineExceeded: retry, before that []\n" +
-			"1 retries, 0 hedges, [Canceled OK], succeeded"},
-		"hedged": {hedged(), []testserver.Step{testserver.Hang().Times(2), text("fine")}, false, "after 1 DeadlineExceeded: hedge, before that []\n" +
-			"after 2 DeadlineExceeded: hedge, before that []\n2 is a hedge\n3 is a hedge\n0 retries, 2 hedges, [OK Canceled Canceled], succeeded"},
-		"cancelled in the backoff": {config(plain()), []testserver.Step{down()}, true, "after 1 Unavailable: retry, before that []\n0 retries, 0 hedges, [Unavailable], cancelled"},
+		"success at once": {config(plain()), []testserver.Step{text("fine")}, false, "0 retries, 0 hedges, succeeded"},
+		"final failure":   {config(plain()), []testserver.Step{testserver.Fail(codes.NotFound)}, false, "after 1 NotFound: non_retryable\n0 retries, 0 hedges, non_retryable"},
+		"two retries": {config(plain()), []testserver.Step{down().Times(2), text("fine")}, false, "after 1 Unavailable: retry\n" +
+			"after 2 Unavailable: retry\n2 retries, 0 hedges, succeeded"},
+		"slow, beside": {config(slow), []testserver.Step{testserver.Hang().Times(1), down().Times(1), text("fine")}, false, "after 1 DeadlineExceeded: hedge\n" +
+			"after 2 Unavailable: retry\n2 is a hedge\n1 retries, 1 hedges, succeeded"},
+		"slow, in place": {config(place), []testserver.Step{testserver.Hang().Times(1), text("fine")}, false, "after 1 DeadlineExceeded: retry\n" +
+			"1 retries, 0 hedges, succeeded"},
+		"hedged": {hedged(), []testserver.Step{testserver.Hang().Times(2), text("fine")}, false, "after 1 DeadlineExceeded: hedge\n" +
+			"after 2 DeadlineExceeded: hedge\n2 is a hedge\n3 is a hedge\n0 retries, 2 hedges, succeeded"},
+		"cancelled in the backoff": {config(plain()), []testserver.Step{down()}, true, "after 1 Unavailable: retry\nafter 1 Canceled: cancelled\n0 retries, 0 hedges, cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, row.config, func(t *testing.T, s scene) {
@@ -91,7 +80,7 @@ func TestEvent_History(t *testing.T) {
 				if got := s.history(); got != row.want {
 					t.Errorf("%s\nwant\n%s", got, row.want)
 				}
-			}, scribbling)
+			})
 		})
 	}
 }
@@ -124,7 +113,7 @@ func TestEvent_StaticMethodAndBudget(t *testing.T) {
 						t.Errorf("%s, static %v: %+v", name, static, c)
 					}
 				}
-				if c := client.calls[0]; c.Attempt-1-c.Hedges != 1 || fmt.Sprint(c.Codes) != "[Unavailable OK]" {
+				if c := client.calls[0]; c.Attempt-1-c.Hedges != 1 {
 					t.Errorf("%s: %+v", name, c)
 				}
 			}
@@ -232,41 +221,6 @@ func TestWithStatsHandler(t *testing.T) {
 	}
 }
 
-// What observers hear of as sent is what the server sees, of calls of all kinds.
-func TestObserverFailure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var calls, failures []string
-		note := func(list *[]string) func(context.Context, interceptor.Event) {
-			return func(_ context.Context, e interceptor.Event) {
-				*list = append(*list, fmt.Sprint(e.Attempt, e.Reason, e.Codes, e.Err))
-			}
-		}
-		invoke := func(result error) grpc.UnaryInvoker {
-			return func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return result }
-		}
-		for _, observers := range [][]interceptor.Observer{
-			{{Failure: note(&failures)}},
-			{{Failure: note(&failures)}, {Call: note(&calls)}},
-		} {
-			calls, failures = nil, nil
-			retrier := mustNew(t, mustSet(t, config(plain())), quiet)
-			for _, o := range observers {
-				retrier.Observe(o)
-			}
-			for _, result := range []error{nil, status.Error(codes.NotFound, "no"), status.Error(codes.Unavailable, "down")} {
-				_ = retrier.Unary()(t.Context(), get, nil, nil, nil, invoke(result))
-			}
-			if len(failures) != 2 || !strings.HasPrefix(failures[0], "1non_retryable[NotFound]") || !strings.HasPrefix(failures[1], "4attempts_exhausted") {
-				t.Errorf("%q; want the two calls that have failed", failures)
-			}
-			if len(observers) > 1 && (len(calls) != 3 || !slices.Equal(calls[1:], failures)) {
-				t.Errorf("Call is told %q, Failure %q", calls, failures)
-			}
-		}
-	})
-}
-
 // Observers come and go while calls run, whose own observers hear all of them.
 func TestRetrier_ObserveConcurrently(t *testing.T) {
 	t.Parallel()
@@ -291,7 +245,7 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 			start := tell("start ")
 			o := interceptor.Observer{
 				CallStart: func(ctx context.Context, e interceptor.Event) context.Context { start(ctx, e); return ctx },
-				Attempt:   tell("attempt "), Decision: tell("decision "), Call: tell("call "), Failure: tell("failure "),
+				Attempt:   tell("attempt "), Decision: tell("decision "), Call: tell("call "),
 			}
 			call := func() string {
 				heard = ""
@@ -302,7 +256,7 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 			}
 			for range rounds {
 				stop := retrier.Observe(o)
-				if got := call(); got != "start decision attempt call failure " && got != "start attempt decision call failure " {
+				if got := call(); got != "start decision attempt call " && got != "start attempt decision call " {
 					t.Errorf("an observer hears %q", got)
 				}
 				stop()
@@ -370,8 +324,8 @@ func TestObserverSent_EndsInTheBackoff(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(250*ms, cancel) // the first backoff takes 100 ms, the second 200
 		_, err := s.call(ctx, get)
-		if sent != 1 || len(s.decisions) != 2 || reasonOf(err) != policy.ReasonCancelled {
-			t.Errorf("%d sent of %d decided, %v; want one of two", sent, len(s.decisions), err)
+		if sent != 1 || len(s.decisions) != 3 || reasonOf(err) != policy.ReasonCancelled {
+			t.Errorf("%d sent of %d decided, %v; want one of three", sent, len(s.decisions), err)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Sent: func(context.Context, interceptor.Event) { sent++ }}))
 }
@@ -385,7 +339,7 @@ func TestEvent(t *testing.T) {
 		}
 		second := s.attempts[1]
 		if second.Attempt != 2 || second.Code != codes.Unavailable || second.Elapsed != 30*ms ||
-			second.Start.Sub(s.attempts[0].Start) != 130*ms || second.Peer == nil || second.Method != get || second.Target != s.conn.Target() {
+			second.Peer == nil || second.Method != get || second.Target != s.conn.Target() {
 			t.Errorf("second attempt %+v", second)
 		}
 		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Retry || d.Delay != 200*ms || d.TimedOut {

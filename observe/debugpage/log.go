@@ -36,14 +36,7 @@ type decisionLog struct {
 
 // observer fills the log. A call that succeeds at once costs it nothing.
 func (l *decisionLog) observer() interceptor.Observer {
-	return interceptor.Observer{
-		Decision: func(_ context.Context, e interceptor.Event) { l.add(e) },
-		Failure: func(_ context.Context, e interceptor.Event) {
-			if !e.Decided {
-				l.add(e)
-			}
-		},
-	}
+	return interceptor.Observer{Decision: func(_ context.Context, e interceptor.Event) { l.add(e) }}
 }
 
 // add remembers a decision.

@@ -198,16 +198,15 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// decision counts what follows an attempt that failed or is slow.
+// decision counts what follows an attempt that failed or is slow, and why calls end.
 func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
-	m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Reason)
+	m.decisions.Add(ctx, 1, m.with(
+		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target)),
+		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
 }
 
-// call records what a call had beside its first attempt, and counts an end that nobody has decided on.
+// call records what a call had beside its first attempt.
 func (m *metrics) call(ctx context.Context, e interceptor.Event) {
-	if !e.Decided && e.Reason != policy.ReasonSucceeded {
-		m.count(ctx, e.Method, e.StaticMethod, e.Target, e.Code, e.Mode, e.Reason)
-	}
 	if e.OuterRetry {
 		m.outer.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target))))
 	}
@@ -225,12 +224,6 @@ func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if e.Delay > 0 {
 		m.delay.Record(ctx, e.Delay.Seconds(), labels)
 	}
-}
-
-func (m *metrics) count(ctx context.Context, method string, static bool, target string, code codes.Code, mode policy.Mode, reason policy.Reason) {
-	m.decisions.Add(ctx, 1, m.with(
-		attribute.String("method", m.methodOf(method, static)), attribute.String("target", m.targetOf(target)),
-		attribute.String("code", codeName(code)), attribute.String("reason", string(reason)), attribute.String("mode", string(mode))))
 }
 
 func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {

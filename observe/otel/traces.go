@@ -68,7 +68,7 @@ func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 		return
 	}
 	name := "no retry"
-	if e.Attempt == 0 {
+	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonOverloaded { // by admission, but for the mode
 		name = "would refuse"
 	}
 	attributes := []attribute.KeyValue{
@@ -99,7 +99,7 @@ func (t *tracer) callEnd(ctx context.Context, e interceptor.Event) {
 	span.SetAttributes(
 		attribute.Int("stagger.attempts", e.Attempt), attribute.Int("stagger.retries", max(e.Attempt-1-e.Hedges, 0)), attribute.Int("stagger.hedges", e.Hedges),
 		attribute.String("stagger.reason", string(e.Reason)), attribute.String("stagger.mode", string(e.Mode)))
-	endSpan(span, e.Err, e.Start.Add(e.Elapsed))
+	endSpan(span, e.Err, time.Now())
 }
 
 // attemptKey holds an [ownSpan] in the context of an attempt.

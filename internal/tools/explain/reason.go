@@ -45,7 +45,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonAttemptsExhausted,
 			Means:  "The call has had `maxAttempts` attempts, and all have failed.",
-			LookAt: "The server: a fault that lasts for so many attempts is not a short one. `Event.Codes` has the codes of all attempts.",
+			LookAt: "The server: a fault that lasts for so many attempts is not a short one. The log lines of the retries have the codes of all attempts.",
 			Change: "Longer backoffs if the fault lasts longer than they do. [Retries elsewhere](retry-elsewhere.md) if one backend is broken.",
 			DoNot:  "Raise `maxAttempts`: it multiplies the load of a server that fails already.",
 		},

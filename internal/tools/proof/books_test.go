@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -222,9 +221,6 @@ type story struct {
 
 type storyKey struct{}
 
-// scribbled is what an observer appends to the codes that it is told.
-const scribbled = codes.Code(99)
-
 // listener sees that events come one at a time for each call, of every attempt once, and in order.
 func listener(f *faults) interceptor.Observer {
 	hear := func(ctx context.Context, event func(*story)) {
@@ -250,17 +246,15 @@ func listener(f *faults) interceptor.Observer {
 		},
 		Decision: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
-				_ = append(e.Codes, scribbled)
-				if s.ended > 0 || e.Attempt > s.most || e.TimedOut == s.attempts[e.Attempt] || !slices.Contains(policy.Reasons(), e.Reason) {
+				late := e.TimedOut && s.attempts[e.Attempt]
+				early := !e.TimedOut && e.Attempt > 0 && !s.attempts[e.Attempt] && f.active.Load() == 0 // else a panic may have cut something off
+				if s.ended > 0 || e.Attempt > s.most || late || early || !slices.Contains(policy.Reasons(), e.Reason) {
 					s.add("%s: a decision about attempt %d, of %v: %+v", s.name, e.Attempt, s.attempts, e)
 				}
 			})
 		},
 		Call: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
-				if slices.Contains(append(e.Codes, codes.OK)[:len(e.Codes)], scribbled) {
-					s.add("%s: what one observer has appended shows in another's event: %v", s.name, e.Codes)
-				}
 				s.single = s.single || e.Mode == policy.ModeOff
 				whole := len(s.attempts) == e.Attempt && slices.Contains(policy.Reasons(), e.Reason)
 				if s.ended++; s.ended > 1 || !whole && f.active.Load() == 0 { // else a panic may have cut something off

@@ -131,7 +131,7 @@ func (t *trace) observer() interceptor.Observer {
 }
 
 func (t *trace) attempt(_ context.Context, e interceptor.Event) {
-	l := traceLine{at: e.Start.Add(e.Elapsed), attempt: e.Attempt, outcome: codename.Of(e.Code)}
+	l := traceLine{at: time.Now(), attempt: e.Attempt, outcome: codename.Of(e.Code)}
 	if e.Place == "abandoned" || e.Place == "cancelled" {
 		l.outcome = "given up"
 	}
@@ -156,10 +156,10 @@ func (t *trace) decision(_ context.Context, e interceptor.Event) {
 
 func (t *trace) call(_ context.Context, e interceptor.Event) {
 	t.lines = append(t.lines, traceLine{
-		at: e.Start.Add(e.Elapsed), outcome: "call ends: " + codename.Of(e.Code),
+		at: time.Now(), outcome: "call ends: " + codename.Of(e.Code),
 		then: fmt.Sprintf("attempts: %d", e.Attempt), reason: string(e.Reason),
 	})
-	t.begin = e.Start
+	t.begin = time.Now().Add(-e.Elapsed)
 }
 
 func printStory(out screen, title string, t *trace) {
