@@ -1,0 +1,119 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package interceptor_test
+
+import (
+	"context"
+	"io"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// memory is what a call allocates: how often, and how many bytes.
+type memory struct{ allocations, bytes int }
+
+// memoryOf measures a call, which runs alone: the least of five times, since heaps of timers and the like grow once in many
+// calls. While the garbage collector rests, no pool loses anything.
+func memoryOf(runs int, call func()) memory {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	least := memory{int(testing.AllocsPerRun(runs, call)), math.MaxInt}
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range runs {
+			call()
+		}
+		runtime.ReadMemStats(&after)
+		least.bytes = min(least.bytes, int(after.TotalAlloc-before.TotalAlloc)/runs)
+	}
+	return least
+}
+
+// TestCost holds what each kind of call allocates. Figures are exact for one version of Go and gRPC: whoever changes one says why.
+func TestCost(t *testing.T) {
+	succeeds := func(unary grpc.UnaryClientInterceptor) func() {
+		ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
+		return func() { _ = unary(ctx, get, nil, reply, nil, answered, opts...) }
+	}
+	timed := plain()
+	timed.PerAttemptTimeout = time.Minute
+	hedges := hedgedClients(t)
+	for _, row := range []struct {
+		name string
+		call func()
+		most memory
+	}{
+		{"success", succeeds(mustNew(t, mustSet(t, config(plain()))).Unary()), memory{0, 0}},
+		{"one failure, then success", failOnce(afterFailure(t)["stagger"]), memory{7, 680}},
+		{"timeout of attempts that does not fire", succeeds(mustNew(t, mustSet(t, config(timed))).Unary()), memory{3, 208}},
+		{"hedge that is not sent", succeeds(hedges["delay"]), memory{3, 208}},
+		{"hedge that is not sent, by a quantile", succeeds(hedges["quantile"]), memory{3, 208}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := memoryOf(1000, row.call); got.allocations > row.most.allocations || got.bytes > row.most.bytes {
+				t.Errorf("%+v; want at most %+v", got, row.most)
+			}
+		})
+	}
+}
+
+// TestCost_Streams holds what streams allocate more than without a Retrier.
+func TestCost_Streams(t *testing.T) {
+	reply, message := wrapperspb.String(""), wrapperspb.String(strings.Repeat("x", 100))
+	protobuf := grpc.ForceCodecV2(encoding.GetCodecV2(encodingproto.Name))
+	server := func(through grpc.StreamClientInterceptor) func() {
+		return func() {
+			stream, l := looped(t, through, serverStream, protobuf)
+			_ = stream.SendMsg(message)
+			_ = stream.CloseSend()
+			for range messages {
+				_ = stream.RecvMsg(reply)
+			}
+			l.over = true
+			if err := stream.RecvMsg(reply); err != io.EOF {
+				t.Error(err)
+			}
+		}
+	}
+	client := func(through grpc.StreamClientInterceptor) func() {
+		return func() {
+			stream, l := looped(t, through, clientStream, protobuf)
+			for range messages {
+				_ = stream.SendMsg(message)
+			}
+			_ = stream.CloseSend()
+			_ = stream.RecvMsg(reply)
+			l.over = true
+		}
+	}
+	for _, row := range []struct {
+		name string
+		kind func(grpc.StreamClientInterceptor) func()
+		most memory
+	}{
+		{"server stream of 1,000 messages", server, memory{14, 4168}},
+		{"client stream of 1,000 messages, not committed", client, memory{53, 180_000}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := mustNew(t, mustSet(t, config(plain())), quiet)
+			with, without := memoryOf(100, row.kind(r.Stream())), memoryOf(100, row.kind(bare))
+			got := memory{with.allocations - without.allocations, with.bytes - without.bytes}
+			if got.allocations > row.most.allocations || got.bytes > row.most.bytes {
+				t.Errorf("%+v more than without a Retrier; want at most %+v", got, row.most)
+			}
+		})
+	}
+}
