@@ -158,7 +158,7 @@ type attemptOptions struct {
 }
 
 // endListener is told when gRPC has ended an attempt, in any goroutine.
-type endListener interface{ ended(err error) }
+type endListener interface{ onFinish(err error) }
 
 // own is the number of options that every attempt gets from us.
 const own = 4
@@ -204,7 +204,7 @@ func (a *attemptOptions) end(err error) {
 		close(*waiter)
 	}
 	if a.onEnd != nil {
-		a.onEnd.ended(err)
+		a.onEnd.onFinish(err)
 	}
 }
 

@@ -66,8 +66,8 @@ func (b *budgets) store(key budgetKey, held *heldBudget, is *keptBalance) *heldB
 	return held
 }
 
-// add adds a balance. It requires Retrier.reloading.
-func (b *budgets) add(key budgetKey, own balance.Reloadable) *heldBudget {
+// keepBalance adds a balance. It requires Retrier.reloading.
+func (b *budgets) keepBalance(key budgetKey, own balance.Reloadable) *heldBudget {
 	if b.count >= max(b.sweepAt, leastSwept) {
 		used := b.sweep(clock.Now())
 		b.sweepAt = b.count + max(used, leastSwept)
@@ -127,7 +127,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 			_ = kept.budget.Reload(clock.Now(), rule.settings(key.shadow)) // it has been checked
 		default:
 			b.drop(key, kept)
-			b.replaced.add(key, clock.Now())
+			b.replaced.noteReplaced(key, clock.Now())
 		}
 		return true
 	})

@@ -26,8 +26,8 @@ type replacement struct {
 	targets map[budgetUser]bool // the same, without their services
 }
 
-// add notes a balance that is dropped now.
-func (r *replacedBalances) add(key budgetKey, now time.Duration) {
+// noteReplaced notes a balance that is dropped now.
+func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	r.forget(now)
 	of := r.byName[key.name]
 	if of == nil {

@@ -162,7 +162,7 @@ func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config) (
 		if now := clock.Now(); r.budgets.replaced.before(key, now) || of.delivered() && r.replacesBefore(key, now) {
 			fresh.Drain(now)
 		}
-		b = r.budgets.add(key, fresh)
+		b = r.budgets.keepBalance(key, fresh)
 	case of.delivered():
 		if err := b.Reload(clock.Now(), settings); err != nil { // it has no fleet
 			return nil, err

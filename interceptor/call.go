@@ -81,8 +81,8 @@ func (c *call) limit() {
 	}
 }
 
-// release ends the context of the policy's timeout, once the call is over.
-func (c *call) release() {
+// cancelTimeout ends the context of the policy's timeout, once the call is over.
+func (c *call) cancelTimeout() {
 	if c.cancel != nil {
 		c.cancel()
 	}
@@ -200,8 +200,8 @@ func (c *call) remember(step attempts.Step) attempts.Step {
 	return step
 }
 
-// ended reports the end of an attempt.
-func (c *call) ended(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
+// reportEnd reports the end of an attempt to the engine.
+func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	if reason := c.gone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}

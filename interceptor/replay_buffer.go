@@ -108,8 +108,8 @@ func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {
 	return buffer, nil
 }
 
-// add keeps a message. It reports false if that does not fit.
-func (r *replayBuffer) add(e encoded) bool {
+// appendMessage keeps a message. It reports false if that does not fit.
+func (r *replayBuffer) appendMessage(e encoded) bool {
 	data, size := e.data, len(e.data)+messageHeader
 	if r.over || r.used+size > r.limit || r.used+size > r.reserved && !r.reserve(size) {
 		return false
@@ -184,7 +184,7 @@ func (r *replayBuffer) release() {
 // replace keeps this message alone. It reports false if that does not fit.
 func (r *replayBuffer) replace(e encoded) bool {
 	r.release()
-	return r.add(e)
+	return r.appendMessage(e)
 }
 
 // close forgets the messages, and keeps none from now on.

@@ -52,7 +52,7 @@ func replayOf(c encoding.CodecV2, limit int, total *atomic.Int64, sum int64) rep
 // keep encodes and adds a message as a stream does.
 func (r *replayBuffer) keep(m any) (kept bool, why decision.Commit) {
 	e, why := r.encode(m, nil)
-	return why == decision.CommitNone && r.add(e), why
+	return why == decision.CommitNone && r.appendMessage(e), why
 }
 
 func TestReplayBuffer_Copies(t *testing.T) {
@@ -125,7 +125,7 @@ func TestReplayBuffer_MessageUsedAgain(t *testing.T) {
 	for i := range 1000 {
 		m.Value = fmt.Sprint(i)
 		e, _ := r.encode(m, scratch)
-		if scratch = e.data; !r.add(e) {
+		if scratch = e.data; !r.appendMessage(e) {
 			t.Fatal(i)
 		}
 	}

@@ -127,12 +127,12 @@ const maxDiagnostics = 1000
 // report warns of a service config that was received, once for each key.
 func (r *Retrier) report(key string, d policy.Diagnostic) {
 	d.Severity = policy.SeverityWarning // what is wrong with it stops nobody
-	if r.serviceConfigs.diagnostics.add(key, d) {
+	if r.serviceConfigs.diagnostics.noteOnce(key, d) {
 		r.warn(d)
 	}
 }
 
-func (a *diagnostics) add(key string, d policy.Diagnostic) (first bool) {
+func (a *diagnostics) noteOnce(key string, d policy.Diagnostic) (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen[key] || len(a.seen) >= maxDiagnostics {

@@ -56,7 +56,7 @@ func (b configBuilder) Build(to resolver.Target, cc resolver.ClientConn, opts re
 	c.targets().join(c)
 	r, err := b.Builder.Build(to, c, opts)
 	if err != nil {
-		c.targets().leave(c)
+		c.targets().removeConn(c)
 		return nil, err
 	}
 	return configResolver{r, c}, nil
@@ -72,7 +72,7 @@ type configResolver struct {
 // Close implements [resolver.Resolver].
 func (r configResolver) Close() {
 	r.Resolver.Close()
-	r.conn.targets().leave(r.conn)
+	r.conn.targets().removeConn(r.conn)
 }
 
 // configConn is a connection as its wrapped resolver sees it.

@@ -124,12 +124,12 @@ func (t *targets) join(c *configConn) {
 	t.update(c.target)
 }
 
-// leave takes out a connection whose resolver is closed.
-func (t *targets) leave(c *configConn) {
+// removeConn takes out a connection whose resolver is closed.
+func (t *targets) removeConn(c *configConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.closed = true
-	t.release(c.config)
+	t.releaseText(c.config)
 	t.conns[c.target] = slices.DeleteFunc(t.conns[c.target], func(other *configConn) bool { return other == c })
 	t.update(c.target)
 }
@@ -153,7 +153,7 @@ func (t *targets) receive(c *configConn, text string, grpcs *grpc.ServiceConfig)
 		t.texts[text] = read
 	}
 	read.users++
-	t.release(c.config)
+	t.releaseText(c.config)
 	c.answered, c.received, c.config = true, true, read
 	return read, t.update(c.target).agree
 }
@@ -172,8 +172,8 @@ func (t *targets) answer(c *configConn, received bool) (read, agree bool) {
 	return c.config != nil, t.update(c.target).agree
 }
 
-// release forgets a text that no connection has any more. It requires mu.
-func (t *targets) release(c *configText) {
+// releaseText forgets a text that no connection has any more. It requires mu.
+func (t *targets) releaseText(c *configText) {
 	if c == nil {
 		return
 	}

@@ -234,7 +234,7 @@ func (s *stream) finish() {
 		s.final = io.EOF
 	}
 	s.events.push(func() {
-		s.call.release()
+		s.call.cancelTimeout()
 		s.call.notifyEnd(err)
 	})
 }

@@ -51,8 +51,8 @@ func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
 	t.of, t.onEnd = s, t
 }
 
-// ended runs when gRPC has ended the attempt, in any goroutine.
-func (a *streamAttempt) ended(err error) {
+// onFinish runs when gRPC has ended the attempt, in any goroutine.
+func (a *streamAttempt) onFinish(err error) {
 	var end streams.End
 	a.of.enter(func() { end = a.of.machine.Finish(a.number, err) })
 	a.of.report(end)

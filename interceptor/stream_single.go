@@ -65,7 +65,7 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 		return nil, err
 	}
 	returned := false
-	defer s.leave(&returned)
+	defer s.leaveCall(&returned)
 	a := s.attempt
 	opts := s.call.options.asGiven(&a.attemptOptions)
 	if s.call.flags&sentOnce != 0 {
@@ -89,7 +89,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	var step attempts.Step
 	s.guard(func() { step = s.call.begin(now) })
 	if s.caught.rethrow(); step.Over {
-		s.call.release()
+		s.call.cancelTimeout()
 		return true, s.call.finish(&unreported)
 	}
 	a := s.attempt
@@ -97,7 +97,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
 	s.timed.Store(s.call.known.Any())
-	s.enter()
+	s.enterCall()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unwatch = context.AfterFunc(s.call.ctx, s.gone)
@@ -107,8 +107,8 @@ func (s *singleStream) start() (refused bool, err error) {
 // RecvMsg receives a message.
 func (s *singleStream) RecvMsg(m any) error {
 	returned := false
-	s.enter()
-	defer s.leave(&returned)
+	s.enterCall()
+	defer s.leaveCall(&returned)
 	err := s.ClientStream.RecvMsg(m)
 	returned = true
 	switch {
@@ -139,8 +139,8 @@ func (s *singleStream) hear() {
 	s.timed.Store(false)
 }
 
-// enter begins a call that reports the end of the attempt when it returns.
-func (s *singleStream) enter() {
+// enterCall begins a call that reports the end of the attempt when it returns.
+func (s *singleStream) enterCall() {
 	s.inside.Add(1)
 	s.count(1)
 }
@@ -168,8 +168,8 @@ func (s *singleStream) pause(now attempts.Now) {
 // SendMsg sends a message.
 func (s *singleStream) SendMsg(m any) error {
 	returned := false
-	s.enter()
-	defer s.leave(&returned)
+	s.enterCall()
+	defer s.leaveCall(&returned)
 	err := s.ClientStream.SendMsg(m)
 	returned = true
 	if err == nil || err == io.EOF {
@@ -194,8 +194,8 @@ func (s *singleStream) CloseSend() error {
 // Header returns the headers; nil if the stream has ended without.
 func (s *singleStream) Header() (metadata.MD, error) {
 	returned := false
-	s.enter()
-	defer s.leave(&returned)
+	s.enterCall()
+	defer s.leaveCall(&returned)
 	header, err := s.ClientStream.Header()
 	returned = true
 	if err != nil {
@@ -212,8 +212,8 @@ func (s *singleStream) Header() (metadata.MD, error) {
 	return header, nil
 }
 
-// leave ends a call that was inside. If that has not returned, an inner interceptor has panicked, or called Goexit.
-func (s *singleStream) leave(returned *bool) {
+// leaveCall ends a call that was inside. If that has not returned, an inner interceptor has panicked, or called Goexit.
+func (s *singleStream) leaveCall(returned *bool) {
 	if !*returned && s.claim() {
 		s.settle(errPanicked, true)
 	}
@@ -223,8 +223,8 @@ func (s *singleStream) leave(returned *bool) {
 	}
 }
 
-// ended is gRPC's OnFinish, in any goroutine.
-func (s *singleStream) ended(err error) {
+// onFinish is gRPC's OnFinish, in any goroutine.
+func (s *singleStream) onFinish(err error) {
 	s.mu.Lock()
 	if !s.recorded {
 		s.recorded, s.last = true, err
@@ -239,7 +239,7 @@ func (s *singleStream) ended(err error) {
 // its options on.
 func (s *singleStream) gone() {
 	if !s.attempt.ended.Load() {
-		time.AfterFunc(longestEnd, func() { s.ended(status.FromContextError(s.call.ctx.Err()).Err()) })
+		time.AfterFunc(longestEnd, func() { s.onFinish(status.FromContextError(s.call.ctx.Err()).Err()) })
 	}
 }
 
@@ -313,7 +313,7 @@ func (s *singleStream) claim() bool {
 func (s *singleStream) settle(err error, panicked bool) {
 	var step attempts.Step
 	s.guard(func() { step = s.conclude(err, panicked) })
-	s.call.release()
+	s.call.cancelTimeout()
 	s.guard(func() {
 		s.call.notifyAttempt(s.attempt, err, step.Place)
 		s.call.notifyDecision(step, s.attempt, err)
@@ -332,7 +332,7 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	defer s.mu.Unlock()
 	s.unwatch()
 	s.pause(now)
-	step := s.call.ended(s.attempt, r, now)
+	step := s.call.reportEnd(s.attempt, r, now)
 	s.know()
 	return step
 }
@@ -363,7 +363,7 @@ func (s *singleStream) abort(p any) {
 	s.caught.note(p)
 	if !s.known {
 		s.call.engine.Abort(s.call.now())
-		s.call.release()
+		s.call.cancelTimeout()
 		s.know()
 	}
 }

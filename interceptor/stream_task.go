@@ -134,7 +134,7 @@ func (s *stream) keep(t *task) {
 	s.noteRequest(t.message)
 	switch {
 	case t.Commit != decision.CommitNone:
-	case s.replay.add(t.bytes):
+	case s.replay.appendMessage(t.bytes):
 		t.Kept = true
 	default:
 		t.Commit = decision.CommitBufferFull

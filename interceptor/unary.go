@@ -140,7 +140,7 @@ func (u *unary) run() error {
 	plain := false
 	defer func() {
 		if !plain {
-			u.leave(a)
+			u.unwind(a)
 		}
 	}()
 	if a = u.begin(); a != nil {
@@ -148,11 +148,11 @@ func (u *unary) run() error {
 		if plain = u.succeeded(a, err); plain {
 			return u.finish(&a.attemptOptions)
 		}
-		a = u.ended(a, err)
+		a = u.attemptEnded(a, err)
 	}
 	for {
 		for a != nil {
-			a = u.ended(a, u.try(a))
+			a = u.attemptEnded(a, u.try(a))
 		}
 		if a = u.await(); a == nil {
 			return u.deliver()
@@ -197,7 +197,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 		return false
 	}
 	a.cancel()
-	u.release()
+	u.cancelTimeout()
 	return true
 }
 
@@ -231,8 +231,8 @@ func (u *unary) try(a *unaryAttempt) error {
 	return err
 }
 
-// ended reports the end of an attempt, and returns the one that the goroutine is to make now; nil: none.
-func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
+// attemptEnded reports the end of an attempt, and returns the one that the goroutine is to make now; nil: none.
+func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	defer a.cancel()
 	if u.overOrAdapted(err) {
 		return nil
@@ -244,7 +244,7 @@ func (u *unary) ended(a *unaryAttempt, err error) *unaryAttempt {
 	a.left = err != nil && !(a.done && answered(err))
 	return u.locked(func() *unaryAttempt {
 		now := u.now()
-		step := u.call.ended(&a.attempt, r, now)
+		step := u.call.reportEnd(&a.attempt, r, now)
 		next := u.act(&step, now, !a.own)
 		if u.retrier.observers.Load().attempts {
 			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx
@@ -360,12 +360,12 @@ func (u *unary) deliver() error {
 	return u.finish(reported)
 }
 
-// leave lets go of what the call holds. If it is not over, a panic has cut it short: in attempt a, or, if that has
+// unwind lets go of what the call holds. If it is not over, a panic has cut it short: in attempt a, or, if that has
 // returned, in what an event has called.
-func (u *unary) leave(a *unaryAttempt) {
+func (u *unary) unwind(a *unaryAttempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	defer u.release()
+	defer u.cancelTimeout()
 	if u.engine.Over() {
 		return
 	}

@@ -70,7 +70,7 @@ func (u *unary) fire() {
 		u.leaveBeside(a, !returned, recover())
 	}()
 	for a = u.fired(); a != nil; {
-		a = u.ended(a, u.try(a))
+		a = u.attemptEnded(a, u.try(a))
 	}
 	returned = true
 }

@@ -53,7 +53,7 @@ func (t *Table) Find(key Key, static bool, now time.Duration) *Method {
 		m = t.others.find(key)
 	}
 	if m == nil {
-		m = t.add(key, static, now)
+		m = t.insert(key, static, now)
 	}
 	if m != nil {
 		m.touch(now)
@@ -61,8 +61,8 @@ func (t *Table) Find(key Key, static bool, now time.Duration) *Method {
 	return m
 }
 
-// add adds a method. A method that moves from the names from outside to the static ones keeps its knowledge.
-func (t *Table) add(key Key, static bool, now time.Duration) *Method {
+// insert adds a method. A method that moves from the names from outside to the static ones keeps its knowledge.
+func (t *Table) insert(key Key, static bool, now time.Duration) *Method {
 	r, most := &t.others, mostOthers
 	if static {
 		r, most = &t.static, mostStatic

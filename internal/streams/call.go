@@ -153,7 +153,7 @@ func (c *Call) take(step attempts.Step) {
 		c.cancel(c.find(n))
 	}
 	if step.Send > 0 {
-		c.add(step.Send)
+		c.addAttempt(step.Send)
 	}
 	c.schedule(step)
 	if step.Over {
@@ -166,8 +166,8 @@ func (c *Call) schedule(step attempts.Step) {
 	c.wake, c.watch, c.slow = step.Wake, step.Watch, step.Slow
 }
 
-// add adds an attempt. The first is opened by NewStream, if no other runs beside it.
-func (c *Call) add(n int) {
+// addAttempt adds an attempt. The first is opened by NewStream, if no other runs beside it.
+func (c *Call) addAttempt(n int) {
 	a := &c.first
 	if n > 1 {
 		a = new(attempt)

@@ -14,7 +14,7 @@ func (c *Call) Ask(t *Task) Order {
 	if t.Kind == Goroutine {
 		return c.askGoroutine(t)
 	}
-	c.begin(t)
+	c.beginTask(t)
 	var o Order
 	switch t.Kind {
 	case NewStream:
@@ -31,13 +31,13 @@ func (c *Call) Ask(t *Task) Order {
 		o = c.askContext()
 	}
 	if o.Do == Return {
-		c.leave(t)
+		c.endTask(t)
 	}
 	return o
 }
 
-// begin counts a call of the application, once.
-func (c *Call) begin(t *Task) {
+// beginTask counts a call of the application, once.
+func (c *Call) beginTask(t *Task) {
 	if t.begun || t.Kind == Goroutine {
 		return
 	}
@@ -54,8 +54,8 @@ func (c *Call) begin(t *Task) {
 	}
 }
 
-// leave ends a call of the application.
-func (c *Call) leave(t *Task) {
+// endTask ends a call of the application.
+func (c *Call) endTask(t *Task) {
 	switch t.Kind {
 	case RecvMsg:
 		c.receiving = false
@@ -108,7 +108,7 @@ func (c *Call) Done(t *Task, r Result) End {
 
 // found is a call that has gone to an attempt without asking, and has found something.
 func (c *Call) found(t *Task) {
-	c.begin(t)
+	c.beginTask(t)
 	t.on = c.find(t.Attempt)
 	switch t.Kind {
 	case SendMsg:
@@ -135,7 +135,7 @@ func (c *Call) cutShort(t *Task, a *attempt, did Do) End {
 		a.goroutines--
 	}
 	if t.Kind != Goroutine {
-		c.leave(t)
+		c.endTask(t)
 	}
 	return c.panicked(a)
 }
