@@ -91,8 +91,8 @@ func (c *call) open(s Step) error {
 	if len(s.trailer) > 0 {
 		c.stream.SetTrailer(s.trailer)
 	}
-	if s.queue != nil {
-		if err := s.queue.pass(c.stream.Context()); err != nil {
+	if s.before != nil {
+		if err := s.before(c.stream.Context()); err != nil {
 			return err
 		}
 	}

@@ -111,8 +111,7 @@ func ExampleServer_On() {
 		testserver.Fail(codes.ResourceExhausted).RetryInfo(2*time.Second), // first this,
 		testserver.OK().Delay(time.Second).Times(3),                       // then three of these,
 		testserver.Hang()) // then no answer any more
-	srv.On("/acme.orders.v1.OrderService/*", // all other methods of the service share ten workers
-		testserver.OK().Through(testserver.NewQueue(10, 20*time.Millisecond, 100)))
+	srv.On("/acme.orders.v1.OrderService/*", testserver.OK().Delay(20*time.Millisecond)) // all other methods of the service
 	srv.Default(testserver.Random(42, 0.1, testserver.Fail(codes.Unavailable)))
 
 	srv.On("GetOrder", testserver.OK().Times(0))
@@ -181,23 +180,6 @@ func ExampleTCP() {
 	host, _, err := net.SplitHostPort(srv.Addr())
 	fmt.Println(host, err)
 	// Output: 127.0.0.1 <nil>
-}
-
-func ExampleNewQueue() {
-	// Two methods that share four workers of 20 ms, and a queue of 100: 200 requests a second together.
-	queue := testserver.NewQueue(4, 20*time.Millisecond, 100,
-		testserver.RefuseWith(codes.Unavailable), // in place of RESOURCE_EXHAUSTED
-		testserver.DropAbandoned())               // a server that notices that a client has gone
-	srv, err := testserver.New()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer srv.Close()
-	srv.On("/acme.orders.v1.OrderService/GetOrder", testserver.OK().Through(queue))
-	srv.On("/acme.orders.v1.OrderService/ListOrders", testserver.OK().Through(queue))
-	fmt.Println(srv.Err())
-	// Output: <nil>
 }
 
 func ExampleRandom() {

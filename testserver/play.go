@@ -14,7 +14,7 @@ import (
 //
 // Only the moves receive and send: unlike other steps, a Play does not wait for a first message,
 // and its OK sends no empty one. Messages go out uncompressed. What refines other steps happens around
-// the moves: the queue, the headers and the delay before them, in this order, and the messages of
+// the moves: the headers and the delay before them, in this order, and the messages of
 // Reply and Raw after them. It ends early when the client goes away.
 func Play(moves ...Move) Step {
 	s := Step{plays: true, moves: slices.Clone(moves)}

@@ -86,7 +86,6 @@ var errs = []badStep{
 	{"/a/Get*", testserver.OK(), `testserver: On("/a/Get*"): want`},
 	{get, testserver.OK().Times(0), "step 1: Times(0): want at least 1"},
 	{get, testserver.OK().Delay(-1), "step 1: Delay(-1ns): want 0 or more"},
-	{get, testserver.OK().Through(nil), "step 1: Through(nil): want a queue"},
 	{get, testserver.OK().RetryInfo(time.Second), "step 1: RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"},
 	{get, testserver.OK(wrapperspb.String("\xff")), "step 1: Reply(*wrapperspb.StringValue): "},
 	{get, testserver.OK().Header(metadata.Pairs("Grpc-Status", "0")), `step 1: Header("grpc-status"): gRPC writes this key itself: want another`},
@@ -95,10 +94,6 @@ var errs = []badStep{
 	{get, testserver.Func(nil), "step 1: Func(nil): want a function"},
 	{get, testserver.Random(1, 1.5, testserver.Hang()), "step 1: Random with probability 1.5: want 0 to 1"},
 	{get, testserver.Random(1, 1, testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
-	{get, testserver.OK().Through(testserver.NewQueue(0, time.Second, 1)), "step 1: queue with 0 workers, service time 1s, length 1: want at least 1, more than 0, at least 0"},
-	{get, testserver.OK().Through(testserver.NewQueue(1, 0, 1)), "step 1: queue with 1 workers, service time 0s"},
-	{get, testserver.OK().Through(testserver.NewQueue(1, 1, -1)), "step 1: queue with 1 workers, service time 1ns, length -1"},
-	{get, testserver.OK().Through(testserver.NewQueue(1, 1, 1, testserver.RefuseWith(codes.OK))), "step 1: RefuseWith(OK): want another code"},
 }
 
 func TestScriptErrorsReachTestAndCalls(t *testing.T) {

@@ -4,6 +4,7 @@
 package testserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,17 +17,16 @@ import (
 )
 
 // Step is what the server does with one attempt. It happens in this order: the first message is
-// received (or the client says that there is none), the queue (Through), the headers (Header), the
-// delay (Delay), the messages (Reply, Raw), and then the end, with the trailer. It ends early when
-// the client goes away. Streams in which more happens are scripted with [Play]. The zero Step is OK
-// with an empty message.
+// received (or the client says that there is none), the headers (Header), the delay (Delay), the
+// messages (Reply, Raw), and then the end, with the trailer. It ends early when the client goes away.
+// Streams in which more happens are scripted with [Play]. The zero Step is OK with an empty message.
 //
 // A Step is a value: its methods return a changed copy, and one Step may stand in many scripts.
 // Impossible values are reported by [Server.On].
 type Step struct {
 	times   int // 0 is 1
 	delay   time.Duration
-	queue   *Queue
+	before  func(context.Context) error // of [steps.Before], if set
 	header  metadata.MD
 	trailer metadata.MD
 	plays   bool     // a Play: only its moves receive
@@ -110,18 +110,5 @@ func (s Step) Delay(d time.Duration) Step {
 		return s.invalid(fmt.Errorf("Delay(%v): want 0 or more", d))
 	}
 	s.delay = d
-	return s
-}
-
-// Through sends the attempt through q before anything else happens. Many steps, methods and servers
-// may share a queue, as methods of one server share its processors.
-func (s Step) Through(q *Queue) Step {
-	if q == nil {
-		return s.invalid(errors.New("Through(nil): want a queue"))
-	}
-	s.queue = q
-	if q.err != nil {
-		return s.invalid(q.err)
-	}
 	return s
 }

@@ -9,17 +9,17 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/orca"
 
-	"github.com/stagger-go/stagger/testserver"
+	"github.com/stagger-go/stagger/internal/tools/queue"
 )
 
 // reporting is [outage.Client]'s Reports. It has a server report its load with each answer, for gRPC's weighted_round_robin: requests that it has, for each
 // worker, and how many it has served in a second since it began.
-func reporting(queue *testserver.Queue, workers int) []grpc.ServerOption {
+func reporting(q *queue.Queue, workers int) []grpc.ServerOption {
 	began := time.Now()
 	report := func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		err := handle(server, stream)
 		if recorder := orca.CallMetricsRecorderFromContext(stream.Context()); recorder != nil {
-			load := queue.Load()
+			load := q.Load()
 			recorder.SetApplicationUtilization(float64(1+load.Busy+load.Waiting) / float64(workers))
 			recorder.SetQPS(float64(1+load.Served) / max(time.Since(began).Seconds(), 1))
 		}

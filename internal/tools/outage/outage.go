@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -49,7 +50,7 @@ type Client struct {
 	Options func() (Options, error)
 	// Reports are the options of each server of a service that reports its load (sim.Service.Reports), with the server's
 	// queue and how many workers that has; nil: it reports nothing.
-	Reports func(queue *testserver.Queue, workers int) []grpc.ServerOption
+	Reports func(q *queue.Queue, workers int) []grpc.ServerOption
 }
 
 // Options are those of gRPC in a process.

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -48,29 +49,29 @@ func (s *service) stepOf(f *sim.Fault, backend int) testserver.Step {
 		return faulty(f, uint64(backend), s.queues[backend])
 	}
 	if len(s.calls) == 0 {
-		return testserver.OK().Through(s.queues[backend])
+		return s.queues[backend].Serve(testserver.OK())
 	}
-	return testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+	return s.queues[backend].Serve(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 		for _, l := range s.calls {
 			if err := l.invoke(ctx); err != nil {
 				return testserver.FailStatus(status.Convert(err))
 			}
 		}
 		return testserver.OK()
-	}).Through(s.queues[backend])
+	}))
 }
 
 // faulty is what a backend does with a fault. Chance is drawn from the seed.
-func faulty(f *sim.Fault, seed uint64, queue *testserver.Queue) testserver.Step {
+func faulty(f *sim.Fault, seed uint64, q *queue.Queue) testserver.Step {
 	switch {
 	case f.Hang:
 		return testserver.Hang()
 	case f.Down:
 		return failure(f)
 	case f.Slow != nil:
-		return testserver.Random(seed, f.Slow.Part, testserver.OK().Delay(f.Slow.By.Mean())).Through(queue)
+		return q.Serve(testserver.Random(seed, f.Slow.Part, testserver.OK().Delay(f.Slow.By.Mean())))
 	default:
-		return testserver.Random(seed, f.Flaky, failure(f)).Through(queue)
+		return q.Serve(testserver.Random(seed, f.Flaky, failure(f)))
 	}
 }
 

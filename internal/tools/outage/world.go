@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -32,7 +33,7 @@ type world struct {
 type service struct {
 	spec    *sim.Service
 	servers []*testserver.Server
-	queues  []*testserver.Queue
+	queues  []*queue.Queue
 	calls   []*link
 	conns   int // that processes have made to it
 }
@@ -110,21 +111,25 @@ func (w *world) serviceNamed(ctx context.Context, name string) (*service, error)
 	return s, s.startServers(options.Server, w.client.Reports)
 }
 
-func (s *service) startServers(options []grpc.ServerOption, reports func(*testserver.Queue, int) []grpc.ServerOption) error {
-	settings := []testserver.QueueOption{testserver.RefuseWith(s.spec.Refuse)}
-	if s.spec.Abandoned == sim.AbandonedDrop {
-		settings = append(settings, testserver.DropAbandoned())
+func (s *service) startServers(options []grpc.ServerOption, reports func(*queue.Queue, int) []grpc.ServerOption) error {
+	config := queue.Config{
+		Workers: s.spec.Workers, Time: s.spec.Time.Mean(), Length: s.spec.Queue,
+		Refuse: s.spec.Refuse, DropAbandoned: s.spec.Abandoned == sim.AbandonedDrop,
 	}
 	for range s.spec.Backends {
-		queue, options := testserver.NewQueue(s.spec.Workers, s.spec.Time.Mean(), s.spec.Queue, settings...), options
+		q, err := queue.New(config)
+		if err != nil {
+			return fmt.Errorf("outage: %s: %w", s.spec.Name, err)
+		}
+		options := options
 		if reports != nil && s.spec.Reports {
-			options = append(slices.Clip(options), reports(queue, s.spec.Workers)...)
+			options = append(slices.Clip(options), reports(q, s.spec.Workers)...)
 		}
 		server, err := testserver.New(testserver.ServerOptions(options...))
 		if err != nil {
 			return err
 		}
-		s.servers, s.queues = append(s.servers, server), append(s.queues, queue)
+		s.servers, s.queues = append(s.servers, server), append(s.queues, q)
 	}
 	return nil
 }

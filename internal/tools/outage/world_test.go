@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -85,7 +86,7 @@ func TestServersReport(t *testing.T) {
 			asked := 0
 			c, s := plain(), pulse()
 			s.Services[0].Reports = reports
-			c.Reports = func(_ *testserver.Queue, workers int) []grpc.ServerOption {
+			c.Reports = func(_ *queue.Queue, workers int) []grpc.ServerOption {
 				if asked++; workers != s.Services[0].Workers {
 					t.Errorf("%d workers; want %d", workers, s.Services[0].Workers)
 				}

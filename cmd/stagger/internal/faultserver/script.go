@@ -27,7 +27,7 @@ import (
 // script has the scripts of some methods; the zero script has none.
 type script struct {
 	steps  map[string][]testserver.Step // by the pattern of the methods
-	queues map[string]queue             // by name
+	queues map[string]namedQueue        // by name
 }
 
 // parse reads a script file in YAML or JSON, or a request with the same content. The error is a [document.Error] with
@@ -54,7 +54,7 @@ func parse(file string, data []byte, known *registry, before script, appending b
 	}
 	b := builder{report: report, known: known, queues: maps.Clone(before.queues)}
 	if b.queues == nil {
-		b.queues = map[string]queue{}
+		b.queues = map[string]namedQueue{}
 	}
 	if !appending {
 		before.steps = nil

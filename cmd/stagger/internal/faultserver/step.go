@@ -35,10 +35,10 @@ const (
 type builder struct {
 	report   *document.Report
 	known    *registry
-	queues   map[string]queue // by name: those that the server has, and those of the file
-	method   string           // whose script it is
-	messages int              // so far
-	bytes    int              // of them
+	queues   map[string]namedQueue // by name: those that the server has, and those of the file
+	method   string                // whose script it is
+	messages int                   // so far
+	bytes    int                   // of them
 }
 
 // everything is the pattern for all methods without a script of their own.
@@ -135,7 +135,7 @@ func (b *builder) ended(path string, s *faultserverv1.Step, depth int) testserve
 func (b *builder) refined(path string, s *faultserverv1.Step, step testserver.Step) testserver.Step {
 	if s.GetQueue() != nil {
 		if q := b.queue(path+".queue", s.GetQueue()); q != nil {
-			step = step.Through(q)
+			step = q.Serve(step)
 		}
 	}
 	if len(s.GetHeader()) > 0 {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/tools/queue"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -168,10 +169,10 @@ func (b *builder) atLeastOne(path string, n uint32) int {
 	return int(n)
 }
 
-// queue is one that has a name.
-type queue struct {
+// namedQueue is one that has a name.
+type namedQueue struct {
 	settings *faultserverv1.Queue
-	it       *testserver.Queue
+	it       *queue.Queue
 }
 
 // onlyName says whether q names a queue and says no more.
@@ -201,11 +202,11 @@ func (b *builder) defineQueue(path string, q *faultserverv1.Queue) {
 		}
 		return
 	}
-	b.queues[q.GetName()] = queue{q, b.newQueue(path, q)}
+	b.queues[q.GetName()] = namedQueue{q, b.newQueue(path, q)}
 }
 
 // queue is the queue that a step goes through; nil for one with errors.
-func (b *builder) queue(path string, q *faultserverv1.Queue) *testserver.Queue {
+func (b *builder) queue(path string, q *faultserverv1.Queue) *queue.Queue {
 	if q.GetName() == "" {
 		return b.newQueue(path, q)
 	}
@@ -216,7 +217,7 @@ func (b *builder) queue(path string, q *faultserverv1.Queue) *testserver.Queue {
 	return known.it
 }
 
-func (b *builder) newQueue(path string, q *faultserverv1.Queue) *testserver.Queue {
+func (b *builder) newQueue(path string, q *faultserverv1.Queue) *queue.Queue {
 	before, service := b.report.ErrorCount(), q.GetServiceTime().AsDuration()
 	if q.GetWorkers() < 1 {
 		b.report.Errorf(path+".workers", q.GetWorkers(), "must be at least 1")
@@ -224,17 +225,18 @@ func (b *builder) newQueue(path string, q *faultserverv1.Queue) *testserver.Queu
 	if service <= 0 {
 		b.report.Errorf(path+".serviceTime", service, `must be more than 0, such as "0.05s"`)
 	}
-	var options []testserver.QueueOption
-	if name := q.GetRefuseWith(); name != "" {
-		if c, ok := b.code(path+".refuseWith", name); ok {
-			options = append(options, testserver.RefuseWith(c))
-		}
+	config := queue.Config{
+		Workers: int(q.GetWorkers()), Time: service, Length: int(q.GetLength()), DropAbandoned: q.GetDropAbandoned(),
 	}
-	if q.GetDropAbandoned() {
-		options = append(options, testserver.DropAbandoned())
+	if name := q.GetRefuseWith(); name != "" {
+		config.Refuse, _ = b.code(path+".refuseWith", name)
 	}
 	if b.report.ErrorCount() > before {
 		return nil
 	}
-	return testserver.NewQueue(int(q.GetWorkers()), service, int(q.GetLength()), options...)
+	made, err := queue.New(config)
+	if err != nil {
+		b.report.Errorf(path, nil, "%v", err)
+	}
+	return made
 }

@@ -1,11 +1,13 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package testserver
+// Package queue is a server's lack of workers: a step of package testserver that is served slowly under load, and then
+// refused.
+package queue
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,23 +15,31 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/steps"
+	"github.com/stagger-go/stagger/testserver"
 )
+
+// Config are the settings of a queue. Its capacity is Workers/Time.
+type Config struct {
+	Workers       int           // that serve at once
+	Time          time.Duration // that each attempt takes, more than 0
+	Length        int           // attempts that wait at most
+	Refuse        codes.Code    // of attempts that find the queue full; OK: RESOURCE_EXHAUSTED
+	DropAbandoned bool          // attempts whose client has gone away leave the queue, unless a worker serves them
+}
 
 // Queue is a resource that can be overloaded: some workers, each of which serves one attempt at a
 // time and takes the same time for each, and a queue of bounded length before them, first come,
-// first served. What finds the queue full is refused at once.
+// first served. An attempt that finds the queue full is refused at once.
 //
 // An attempt whose client has gone away keeps its place and is served all the same, as in most real
-// servers, which learn too late that nobody waits: this is what makes an overload outlive its
-// cause. [DropAbandoned] changes that.
+// servers, which learn too late that the client has gone: this is what makes an overload outlive its
+// cause. DropAbandoned changes that.
 //
 // Many steps, methods and servers may share a Queue. It starts no goroutines of its own.
 type Queue struct {
-	service time.Duration
-	length  int
-	refusal codes.Code
-	drop    bool
-	err     error
+	config Config
 
 	mu      sync.Mutex // guards all below
 	workers int
@@ -47,43 +57,26 @@ type Load struct {
 	Abandoned int // attempts whose client went away before they were served to the end
 }
 
-// QueueOption is a setting of a [Queue].
-type QueueOption func(*Queue)
-
-// RefuseWith sets the code of attempts that find the queue full; RESOURCE_EXHAUSTED otherwise.
-func RefuseWith(code codes.Code) QueueOption {
-	return func(q *Queue) {
-		if code == codes.OK {
-			q.err = errors.Join(q.err, errors.New("RefuseWith(OK): want another code"))
-		}
-		q.refusal = code
+// New makes a queue. The error says which number is too small.
+func New(c Config) (*Queue, error) {
+	if c.Workers < 1 || c.Time <= 0 || c.Length < 0 {
+		return nil, fmt.Errorf("queue with %d workers, service time %v, length %d: want at least 1, more than 0, at least 0",
+			c.Workers, c.Time, c.Length)
 	}
+	c.Refuse = cmp.Or(c.Refuse, codes.ResourceExhausted)
+	return &Queue{config: c, workers: c.Workers}, nil
 }
 
-// DropAbandoned takes attempts whose client has gone away out of the queue. Those already being
-// served keep their worker.
-func DropAbandoned() QueueOption { return func(q *Queue) { q.drop = true } }
-
-// NewQueue makes a queue with workers ≥ 1, each taking serviceTime > 0 for an attempt, before which
-// up to length ≥ 0 attempts wait. Its capacity is workers/serviceTime. Impossible values are
-// reported by [Server.On].
-func NewQueue(workers int, serviceTime time.Duration, length int, opts ...QueueOption) *Queue {
-	q := &Queue{workers: workers, service: serviceTime, length: length, refusal: codes.ResourceExhausted}
-	if workers < 1 || serviceTime <= 0 || length < 0 {
-		q.err = fmt.Errorf("queue with %d workers, service time %v, length %d: want at least 1, more than 0, at least 0",
-			workers, serviceTime, length)
-	}
-	for _, opt := range opts {
-		opt(q)
-	}
-	return q
+// Serve returns step with the queue before its headers.
+func (q *Queue) Serve(step testserver.Step) testserver.Step {
+	return steps.Before(step, q.pass).(testserver.Step)
 }
 
 // SetWorkers lets workers serve from now on: with fewer, those that are busy end what they do, with more, waiting
 // attempts are served at once. With 0, none is served until there are more. The error says that workers is negative.
 func (q *Queue) SetWorkers(workers int) error {
 	if workers < 0 {
-		return fmt.Errorf("testserver: queue with %d workers: want at least 0", workers)
+		return fmt.Errorf("queue with %d workers: want at least 0", workers)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,7 +104,7 @@ type waiter struct {
 func (q *Queue) pass(ctx context.Context) error {
 	t, busy := q.enter()
 	if t == nil {
-		return status.Errorf(q.refusal, "testserver: queue full: %d served, %d waiting", busy, q.length)
+		return status.Errorf(q.config.Refuse, "queue full: %d served, %d waiting", busy, q.config.Length)
 	}
 	select {
 	case <-t.served:
@@ -131,7 +124,7 @@ func (q *Queue) enter() (t *waiter, busy int) {
 	case q.busy < q.workers:
 		q.busy++
 		q.serve(t, time.Now())
-	case len(q.waiting) < q.length:
+	case len(q.waiting) < q.config.Length:
 		q.waiting = append(q.waiting, t)
 	default:
 		q.load.Refused++
@@ -143,7 +136,7 @@ func (q *Queue) enter() (t *waiter, busy int) {
 // serve occupies a worker from start on. Times follow from start, not from when timers fire, so
 // that late timers do not take away capacity.
 func (q *Queue) serve(t *waiter, start time.Time) {
-	end := start.Add(q.service)
+	end := start.Add(q.config.Time)
 	time.AfterFunc(time.Until(end), func() { q.finish(t, end) })
 }
 
@@ -172,7 +165,7 @@ func (q *Queue) abandon(t *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.load.Abandoned++
-	if !q.drop {
+	if !q.config.DropAbandoned {
 		return
 	}
 	if i := slices.Index(q.waiting, t); i >= 0 {

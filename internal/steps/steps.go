@@ -1,0 +1,13 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package steps is what this module's own programs ask of package testserver, and users need not. Package testserver sets
+// these functions, since this package cannot import it.
+package steps
+
+import "context"
+
+// Before returns step, a testserver.Step, with a function that is called after its first message has been received and
+// before its headers are sent. The function blocks for as long as it likes, until its context is done; with its error the
+// attempt ends.
+var Before func(step any, do func(context.Context) error) any

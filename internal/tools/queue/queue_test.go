@@ -1,0 +1,220 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/internal/tools/queue"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const (
+	get  = "/acme.orders.v1.OrderService/GetOrder"
+	list = "/acme.orders.v1.OrderService/ListOrders"
+	ms   = time.Millisecond
+)
+
+// scene is a server in memory with one connection to it.
+type scene struct {
+	*testserver.Server
+	conn *grpc.ClientConn
+}
+
+// stage runs play in virtual time.
+func stage(t *testing.T, play func(t *testing.T, s scene)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := testserver.Start(t)
+		play(t, scene{srv, srv.Dial(t)})
+	})
+}
+
+func newQueue(t *testing.T, c queue.Config) *queue.Queue {
+	t.Helper()
+	q, err := queue.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]queue.Config{
+		"queue with 0 workers, service time 1s, length 1: want at least 1, more than 0, at least 0":   {Time: time.Second, Length: 1},
+		"queue with 1 workers, service time 0s, length 1: want at least 1, more than 0, at least 0":   {Workers: 1, Length: 1},
+		"queue with 1 workers, service time 1ns, length -1: want at least 1, more than 0, at least 0": {Workers: 1, Time: 1, Length: -1},
+	} {
+		if _, err := queue.New(c); err == nil || err.Error() != want {
+			t.Errorf("%+v: %v; want %s", c, err, want)
+		}
+	}
+}
+
+func wantText(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %s; want %s", what, got, want)
+	}
+}
+
+// arrive sends n calls of method at the same time and says after how long each outcome came.
+func (s scene) arrive(ctx context.Context, method string, n int) string {
+	var mu sync.Mutex
+	outcomes := map[string]int{}
+	var calls sync.WaitGroup
+	for range n {
+		calls.Go(func() {
+			start := time.Now()
+			code := status.Code(s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}))
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[fmt.Sprintf("%v@%v", code, time.Since(start))]++
+		})
+	}
+	calls.Wait()
+	return fmt.Sprint(outcomes)
+}
+
+func TestQueue(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, newQueue(t, queue.Config{Workers: 2, Time: 100 * ms, Length: 3}).Serve(testserver.OK()))
+		got := s.arrive(t.Context(), get, 7)
+		wantText(t, "outcomes", got, "map[OK@100ms:2 OK@200ms:2 OK@300ms:1 ResourceExhausted@0s:2]")
+		wantText(t, "outcomes when it is idle again", s.arrive(t.Context(), get, 1), "map[OK@100ms:1]")
+	})
+}
+
+func TestQueueRefuseWith(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(get, newQueue(t, queue.Config{Workers: 1, Time: 100 * ms, Refuse: codes.Unavailable}).Serve(testserver.OK()))
+		wantText(t, "outcomes", s.arrive(t.Context(), get, 3), "map[OK@100ms:1 Unavailable@0s:2]")
+	})
+}
+
+func TestQueueIsShared(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		other := testserver.Start(t)
+		second := scene{other, other.Dial(t)}
+		shared := newQueue(t, queue.Config{Workers: 1, Time: time.Second, Length: 10}).Serve(testserver.OK())
+		s.On(get, shared)
+		s.On(list, shared)
+		other.On(get, shared)
+		var rest sync.WaitGroup
+		rest.Go(func() { s.arrive(t.Context(), get, 1) })
+		synctest.Wait()
+		rest.Go(func() { second.arrive(t.Context(), get, 1) })
+		synctest.Wait()
+		wantText(t, "the third", s.arrive(t.Context(), list, 1), "map[OK@3s:1]")
+		rest.Wait()
+	})
+}
+
+// abandon fills a queue of one worker with calls that give up after 1 s, then sends one more.
+func abandon(t *testing.T, s scene, drop bool) (string, queue.Load) {
+	t.Helper()
+	q := newQueue(t, queue.Config{Workers: 1, Time: 10 * time.Second, Length: 5, DropAbandoned: drop})
+	s.On(get, q.Serve(testserver.OK()))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	wantText(t, "abandoned", s.arrive(ctx, get, 3), "map[DeadlineExceeded@1s:3]")
+	synctest.Wait()
+	got := s.arrive(t.Context(), get, 1)
+	return got, q.Load()
+}
+
+func TestQueueServesAbandoned(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		got, load := abandon(t, s, false)
+		wantText(t, "the call after them", got, "map[OK@39s:1]")
+		if want := (queue.Load{Served: 4, Abandoned: 3}); load != want {
+			t.Errorf("load %+v; want %+v", load, want)
+		}
+	})
+}
+
+func TestQueueDropAbandoned(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		got, load := abandon(t, s, true)
+		wantText(t, "the call after them", got, "map[OK@19s:1]") // the one being served keeps its worker
+		if want := (queue.Load{Served: 2, Abandoned: 3}); load != want {
+			t.Errorf("load %+v; want %+v", load, want)
+		}
+	})
+}
+
+func TestQueueLoad(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		q := newQueue(t, queue.Config{Workers: 2, Time: time.Second, Length: 3})
+		s.On(get, q.Serve(testserver.Fail(codes.Aborted)))
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			wantText(t, "outcomes", s.arrive(t.Context(), get, 6),
+				"map[Aborted@1s:2 Aborted@2s:2 Aborted@3s:1 ResourceExhausted@0s:1]")
+		})
+		synctest.Wait()
+		if got, want := q.Load(), (queue.Load{Busy: 2, Waiting: 3, Refused: 1}); got != want {
+			t.Errorf("load %+v; want %+v", got, want)
+		}
+		calls.Wait()
+		if got, want := q.Load(), (queue.Load{Served: 5, Refused: 1}); got != want {
+			t.Errorf("load afterwards %+v; want %+v", got, want)
+		}
+	})
+}
+
+func TestQueueSetWorkers(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		q := newQueue(t, queue.Config{Workers: 4, Time: time.Second, Length: 10})
+		s.On(get, q.Serve(testserver.OK()))
+		set := func(workers int) {
+			if err := q.SetWorkers(workers); err != nil {
+				t.Error(err)
+			}
+		}
+		time.AfterFunc(500*ms, func() { set(1) })  // the four that are served end; then it is one at a time
+		time.AfterFunc(2500*ms, func() { set(0) }) // who is served ends, and no other is
+		time.AfterFunc(10*time.Second, func() { set(2) })
+		wantText(t, "outcomes", s.arrive(t.Context(), get, 9), "map[OK@11s:2 OK@12s:1 OK@1s:4 OK@2s:1 OK@3s:1]")
+		if err := q.SetWorkers(-1); err == nil || q.Load().Busy != 0 {
+			t.Errorf("-1 workers: %v", err)
+		}
+	})
+}
+
+// The queue comes before the headers and the delay of the step.
+func TestQueueComesFirst(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		q := newQueue(t, queue.Config{Workers: 1, Time: time.Second})
+		s.On(get, q.Serve(testserver.OK().Header(metadata.Pairs("shard", "7")).Delay(time.Minute)))
+		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(stream.SendMsg(&emptypb.Empty{}), stream.CloseSend()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if header, err := stream.Header(); err != nil || len(header["shard"]) != 1 || time.Since(start) != time.Second {
+			t.Errorf("headers %v, %v after %v; want them after 1s", header, err, time.Since(start))
+		}
+		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil || time.Since(start) != time.Minute+time.Second {
+			t.Errorf("the message came after %v, %v; want 1m1s", time.Since(start), err)
+		}
+	})
+}

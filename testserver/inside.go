@@ -1,0 +1,18 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testserver
+
+import (
+	"context"
+
+	"github.com/stagger-go/stagger/internal/steps"
+)
+
+func init() {
+	steps.Before = func(step any, do func(context.Context) error) any {
+		s, _ := step.(Step)
+		s.before = do
+		return s
+	}
+}
