@@ -78,11 +78,11 @@ func firstLine(err error) string {
 func TestParseOneDocument(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"maxWaiting: 5\n---\nmaxWaiting: 6\n":                 "f:2:1: a second document begins here; a policy file is one",
-		"maxWaiting: 5\n...\n---\nmaxWaiting: 6\n":            "f:3:1: a second document begins here; a policy file is one",
-		"maxWaiting: 5\n...\nmaxWaiting: 6\n":                 "f:3:1: a second document begins here; a policy file is one",
+		"maxWaiting: 5\n---\nmaxWaiting: 6\n":                 "f:2:1: a second document begins here; a policy file has only one",
+		"maxWaiting: 5\n...\n---\nmaxWaiting: 6\n":            "f:3:1: a second document begins here; a policy file has only one",
+		"maxWaiting: 5\n...\nmaxWaiting: 6\n":                 "f:3:1: a second document begins here; a policy file has only one",
 		"maxWaiting: 5\n...\n%YAML 1.2\n---\nmaxWaiting: 6\n": "f:3:1: is not YAML: found incompatible YAML document",
-		"---\n---\nmaxWaiting: 6\n":                           "f:2:1: a second document begins here; a policy file is one",
+		"---\n---\nmaxWaiting: 6\n":                           "f:2:1: a second document begins here; a policy file has only one",
 		"---\nmaxWaiting: 5\n...\n# the end\n":                "",
 	} {
 		_, err := policy.Parse("f", []byte(text))

@@ -9,20 +9,19 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Decoder reads objects into protobuf messages by the JSON names of their fields, more strictly than protojson:
-// numbers in quotes, names of another spelling and null are errors. Names of values are written without the
-// prefix of their enum, in any case.
+// Decoder reads objects into protobuf messages by the JSON names of their fields. It is stricter than protojson: quoted
+// numbers, other spellings of names, and null are errors. Enum values are written without their enum's prefix, in any case.
 type Decoder struct {
 	Report *Report
-	// Custom reads the values that a format has in forms of its own, and returns false for all others. It
-	// returns an invalid value for one that it has reported, and for one that counts as absent.
+	// Custom reads the values that a format writes in forms of its own, and returns false for all others. It returns an
+	// invalid value if it has reported the value, or if the value counts as absent.
 	Custom func(field string, n *Node, fd protoreflect.FieldDescriptor) (v protoreflect.Value, ok bool)
-	// Rivals is what to add, by the oneof's name, where two members of a oneof stand beside each other.
+	// Rivals holds a hint for each oneof, by its name. It ends the message about two members given together.
 	Rivals map[protoreflect.Name]string
 }
 
-// Decode reads an object into a message. Whatever does not fit is reported and left out; lists of messages keep
-// a gap for it, so that indices mean the same. It returns false if there was no object.
+// Decode reads an object into a message. It reports and leaves out values that do not fit. In a list of messages an empty
+// one replaces such a value, so that indices stay the same. It returns false if n is not an object.
 func (d Decoder) Decode(path string, n *Node, m protoreflect.Message) bool {
 	if n.Kind != Object {
 		d.Report.Misfit(path, n, "must be "+objectForm(m.Descriptor()))
@@ -44,7 +43,7 @@ func (d Decoder) Decode(path string, n *Node, m protoreflect.Message) bool {
 			if v := d.decodeValue(field, e.Value, fd, m.NewField(fd)); v.IsValid() {
 				m.Set(fd, v)
 			} else if fd.ContainingOneof() != nil && fd.Message() != nil {
-				m.Mutable(fd) // so that a second member is seen
+				m.Mutable(fd) // so that a second member is noticed
 			}
 		}
 	}
@@ -58,8 +57,8 @@ func objectForm(md protoreflect.MessageDescriptor) string {
 	return "a map of keys such as " + md.Fields().Get(0).JSONName()
 }
 
-// unknownKey reports a key of n that its message does not have. If it can be told which was meant, that one is
-// not reported as missing.
+// unknownKey reports a key that n's message does not have. If it resembles a known key, that key is not reported as missing
+// as well.
 func (d Decoder) unknownKey(path string, n *Node, e Entry, md protoreflect.MessageDescriptor) {
 	keys := make([]string, md.Fields().Len())
 	for i := range keys {
@@ -74,7 +73,7 @@ func (d Decoder) unknownKey(path string, n *Node, e Entry, md protoreflect.Messa
 	}))
 	d.Report.Skip(Under(path, e.Key))
 	for i, key := range keys {
-		// A member of a oneof that is not known is no missing member.
+		// A oneof's unknown member does not make the oneof missing.
 		meant := merge || key == near || near == "" && md.Fields().Get(i).ContainingOneof() != nil
 		if meant && n.Get(key) == nil {
 			d.Report.Skip(Under(path, key))
@@ -82,7 +81,7 @@ func (d Decoder) unknownKey(path string, n *Node, e Entry, md protoreflect.Messa
 	}
 }
 
-// other is the member of fd's oneof that is set already, or nil.
+// other returns the member of fd's oneof that is already set, or nil.
 func other(m protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect.FieldDescriptor {
 	if fd.ContainingOneof() == nil {
 		return nil
@@ -90,8 +89,8 @@ func other(m protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect
 	return m.WhichOneof(fd.ContainingOneof())
 }
 
-// rival reports the second member of a oneof. The one that the schema has first is kept for the checks; of the
-// other only the form is checked.
+// rival reports the second member of a oneof. The one that comes first in the schema is kept for later checks; for the other
+// only the form is checked.
 func (d Decoder) rival(field string, e Entry, m protoreflect.Message, fd protoreflect.FieldDescriptor) {
 	first := other(m, fd)
 	d.Report.ErrorAt(e.At, field, "is given together with %s: keep one of the two%s", first.JSONName(), d.Rivals[fd.ContainingOneof().Name()])
@@ -116,8 +115,8 @@ func (d Decoder) list(path string, n *Node, to protoreflect.List, fd protoreflec
 	}
 }
 
-// decodeValue returns an invalid value, and has reported why, if n is none of fd's kind. blank is an empty value of
-// the kind.
+// decodeValue returns n as a value of fd's kind. If n is of another kind, it reports that and returns an invalid value.
+// blank is an empty value of the kind.
 func (d Decoder) decodeValue(field string, n *Node, fd protoreflect.FieldDescriptor, blank protoreflect.Value) protoreflect.Value {
 	if d.Custom != nil {
 		if v, ok := d.Custom(field, n, fd); ok {
@@ -162,7 +161,7 @@ func (d Decoder) message(field string, n *Node, m protoreflect.Message) protoref
 	return protoreflect.Value{}
 }
 
-// any reads what others than the schema give a meaning.
+// any reads a value whose meaning the schema does not define.
 func (d Decoder) any(path string, n *Node) *structpb.Value {
 	switch n.Kind {
 	case Object:

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// What JSON takes for a number, and gRFC A6 for an integer. YAML has more forms, such as 0x10 and
-// 1_000, that other readers of the document do not share.
+// The numbers of JSON, and the integers of gRFC A6. YAML has more forms, such as 0x10 and 1_000, that other readers do not
+// share.
 var (
 	jsonNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 	jsonInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
@@ -53,12 +53,12 @@ func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) 
 			return protoreflect.ValueOfBytes(b)
 		}
 	default:
-		d.Report.Misread(field, n, "is of a kind that is not read: %v", fd.Kind()) // no such field today
+		d.Report.Misread(field, n, "has a type that is not supported: %v", fd.Kind()) // no such field today
 	}
 	return protoreflect.Value{}
 }
 
-// IsTrue reads a boolean, which in YAML may be True or TRUE.
+// IsTrue returns the value of a boolean, which in YAML may also be True or TRUE.
 func (n *Node) IsTrue() bool { return strings.EqualFold(n.Text, "true") }
 
 func (d Decoder) number(field string, n *Node) (float64, bool) {
@@ -96,7 +96,7 @@ func (d Decoder) integer(field string, n *Node, most uint64) (uint64, bool) {
 	return u, true
 }
 
-// bytes are in base64, as protojson takes them: of either alphabet, padded or not.
+// bytes decodes base64 in either alphabet, with or without padding, as protojson does.
 func (d Decoder) bytes(field string, n *Node) ([]byte, bool) {
 	const form = "must be bytes in base64, in quotes"
 	if n.Kind != Text {
@@ -141,10 +141,10 @@ func (d Decoder) duration(field string, n *Node) (time.Duration, bool) {
 	return t, true
 }
 
-// MaxSeconds is what a time.Duration can hold with any fraction; a protobuf Duration holds more.
+// MaxSeconds is the limit of a time.Duration with any fraction; a protobuf Duration holds more.
 const MaxSeconds = math.MaxInt64/int64(time.Second) - 1
 
-// seconds joins the digits on both sides of the point.
+// seconds converts the digits before and after the point.
 func seconds(whole, fraction string) (time.Duration, bool) {
 	s, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || s > MaxSeconds {
@@ -154,10 +154,10 @@ func seconds(whole, fraction string) (time.Duration, bool) {
 	return time.Duration(s)*time.Second + time.Duration(nanos), err == nil
 }
 
-// tooFine is what Go would round to nanoseconds.
+// tooFine matches digits that Go would round to nanoseconds.
 var tooFine = regexp.MustCompile(`\.[0-9]{10}`)
 
-// meant is what to write for a duration in Go's form; "" if text is none.
+// meant returns what to write instead of a duration in Go's form, or "" if text is not one.
 func meant(text string) string {
 	d, err := time.ParseDuration(text)
 	if err != nil || d == 0 || tooFine.MatchString(text) {
@@ -166,7 +166,7 @@ func meant(text string) string {
 	return `must be in seconds: "` + FormatDuration(d) + `"`
 }
 
-// FormatDuration writes a duration as a document does.
+// FormatDuration returns a duration in the form that documents use.
 func FormatDuration(d time.Duration) string {
 	sign := ""
 	u := uint64(d)
@@ -180,7 +180,7 @@ func FormatDuration(d time.Duration) string {
 	return sign + s + "s"
 }
 
-// enum reads the name of a value, in upper or lower case.
+// enum reads the name of an enum value, in upper or lower case.
 func (d Decoder) enum(field string, n *Node, ed protoreflect.EnumDescriptor) protoreflect.Value {
 	if n.Kind != Text {
 		d.Report.Misfit(field, n, "must be "+OneOf(EnumNames(ed)))
@@ -193,7 +193,7 @@ func (d Decoder) enum(field string, n *Node, ed protoreflect.EnumDescriptor) pro
 	return protoreflect.Value{}
 }
 
-// EnumNames are the names that a document may use: without prefix, all but the one for "not said".
+// EnumNames returns the names that a document may use: without the prefix, and without UNSPECIFIED.
 func EnumNames(ed protoreflect.EnumDescriptor) []string {
 	var names []string
 	for i := range ed.Values().Len() {
@@ -204,7 +204,7 @@ func EnumNames(ed protoreflect.EnumDescriptor) []string {
 	return names
 }
 
-// EnumName is the name that a document uses for a value; "" if it has none.
+// EnumName returns the name that a document uses for a value, or "".
 func EnumName(e protoreflect.Enum) string {
 	v := e.Descriptor().Values().ByNumber(e.Number())
 	if v == nil || e.Number() == 0 {
@@ -213,7 +213,7 @@ func EnumName(e protoreflect.Enum) string {
 	return strings.TrimPrefix(string(v.Name()), enumPrefix(e.Descriptor()))
 }
 
-// EnumNumber is the number of a name that a document may use, in upper or lower case.
+// EnumNumber returns the number of a name that a document may use, in upper or lower case.
 func EnumNumber(ed protoreflect.EnumDescriptor, name string) (protoreflect.EnumNumber, bool) {
 	for _, known := range EnumNames(ed) {
 		if strings.EqualFold(known, name) {
@@ -223,17 +223,17 @@ func EnumNumber(ed protoreflect.EnumDescriptor, name string) (protoreflect.EnumN
 	return 0, false
 }
 
-// EnumNearest is the name that was probably meant by a word; "" if none is near.
+// EnumNearest returns the name that resembles a word most, or "".
 func EnumNearest(ed protoreflect.EnumDescriptor, word string) string {
 	return Nearest(enumWord(ed, word), EnumNames(ed))
 }
 
-// enumWord is a word without the prefix, which does not belong into a document.
+// enumWord returns a word without the prefix, which documents do not use.
 func enumWord(ed protoreflect.EnumDescriptor, word string) string {
 	return strings.TrimPrefix(strings.ToUpper(Shorten(word)), enumPrefix(ed))
 }
 
-// enumPrefix is what protobuf's rules put before each value: JITTER_ of JITTER_UNSPECIFIED.
+// enumPrefix returns the prefix that protobuf's style requires before each value: JITTER_ of JITTER_UNSPECIFIED.
 func enumPrefix(ed protoreflect.EnumDescriptor) string {
 	return strings.TrimSuffix(string(ed.Values().Get(0).Name()), "UNSPECIFIED")
 }

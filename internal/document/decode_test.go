@@ -65,7 +65,7 @@ func TestDecodeReports(t *testing.T) {
 		{"hang: {a: 1}", "f:1:8: hang.a: unknown key; must be left out"},
 		{"hang: 7", "f:1:7: hang: 7: must be {}"},
 		{"hangs: {}", "f:1:1: hangs: unknown key; did you mean hang?"},
-		{"replies: [{json: {<<: {}}}]", "f:1:19: replies[0].json.<<: merging is not understood; write the keys out"},
+		{"replies: [{json: {<<: {}}}]", "f:1:19: replies[0].json.<<: merge keys are not supported; write the keys out"},
 	} {
 		if err := decode(row.text, new(faultserverv1.Step)); err == nil || err.Error() != row.want {
 			t.Errorf("%s\ngot  %v\nwant %s", row.text, err, row.want)

@@ -9,18 +9,17 @@ import (
 	"strings"
 )
 
-// Severity says how bad a [Diagnostic] is.
+// Severity is how serious a [Diagnostic] is.
 type Severity string
 
 // The severities.
 const (
-	SeverityError   Severity = "error"   // it is wrong, and refused
-	SeverityWarning Severity = "warning" // it is right, and may surprise
+	SeverityError   Severity = "error"   // the document is refused
+	SeverityWarning Severity = "warning" // the value is valid, but may surprise
 	SeverityNote    Severity = "note"    // it is worth knowing
 )
 
-// Diagnostic is one thing that is to be said of a document. Parts that are not known are empty: a config
-// that was written in Go has no file and no lines.
+// Diagnostic is one finding about a document. Unknown parts are empty: a config written in Go has no file and no lines.
 type Diagnostic struct {
 	Severity Severity
 	File     string
@@ -28,11 +27,11 @@ type Diagnostic struct {
 	Column   int    // from 1, in characters
 	Field    string // "methodConfig[0].retryPolicy.maxAttempts"
 	Value    string // as written
-	Message  string // what is wrong, and what would be right
+	Message  string // what is wrong, and the remedy
 }
 
-// String is one line, without the severity:
-// retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
+// String returns one line, without the severity: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at
+// least 2.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	if d.File != "" {
@@ -53,8 +52,7 @@ func (d Diagnostic) String() string {
 	return b.String()
 }
 
-// Error is all that is wrong with a document, in its order; of more than a thousand mistakes, the first ones
-// and how many there are.
+// Error holds a document's errors in order; of more than a thousand, the first ones and how many there are.
 type Error struct {
 	Diagnostics []Diagnostic
 }
@@ -71,13 +69,13 @@ func Lines[T fmt.Stringer](list []T) string {
 	return strings.Join(lines, "\n")
 }
 
-// Lazy is a part of a message that is looked for only if it is shown.
+// Lazy is a part of a message that is computed only when the message is shown.
 type Lazy func() string
 
-// String looks for it.
+// String computes the text.
 func (l Lazy) String() string { return l() }
 
-// Suggest names the word that was meant, or all of them.
+// Suggest returns a hint that names the most similar word, or all words.
 func Suggest(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
 		return "did you mean " + near + "?"
@@ -88,7 +86,7 @@ func Suggest(word string, words []string) string {
 	return "must be " + OneOf(words)
 }
 
-// OneOf lists words: "A, B or C".
+// OneOf returns the words as a list: "A, B or C".
 func OneOf(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -97,10 +95,10 @@ func OneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Nearest is the word that was probably meant: the same in another spelling, else the first with
-// the fewest letters changed, of a long one at most a fifth; "" if none is near.
+// Nearest returns the word that resembles word most: the same in another spelling, else the first with the fewest letters
+// changed (in long words at most a fifth), or "".
 func Nearest(word string, words []string) string {
-	const longest = 64 // nobody's slip is longer
+	const longest = 64 // longer words are not compared
 	if len(word) > longest {
 		return ""
 	}
@@ -120,12 +118,12 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// sameLetters reports whether a is b with letters swapped, the most frequent slip of all.
+// sameLetters reports whether a is b with letters swapped, the most frequent typing error.
 func sameLetters(a, b string) bool {
 	return len(a) == len(b) && slices.Equal(slices.Sorted(slices.Values([]byte(a))), slices.Sorted(slices.Values([]byte(b))))
 }
 
-// distance is how many letters must be added, dropped or replaced to turn a into b (Levenshtein).
+// distance returns how many letters must be added, dropped or replaced to turn a into b (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

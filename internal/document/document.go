@@ -1,10 +1,10 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document reads text with positions: policy files, the scenarios of the simulator and the scripts of
-// the fault server. JSON and YAML become one tree of [Node] values, within limits that no hostile file passes.
-// A [Decoder] makes a protobuf message of it, [Fields] read it into variables of a program. What is wrong goes into a [Report], each [Diagnostic] with file,
-// line, column, field, value and what would be right.
+// Package document reads policy files, the simulator's scenarios and the fault server's scripts, and keeps track of
+// positions. JSON and YAML both become a tree of [Node] values, within limits that protect against hostile files. A
+// [Decoder] turns the tree into a protobuf message; [Fields] read it into a program's variables. A [Report] collects errors.
+// Each [Diagnostic] has the file, line, column, field and value, and a remedy.
 package document
 
 import (
@@ -21,12 +21,12 @@ import (
 // Format is a kind of document.
 type Format struct {
 	Name    string // "policy file"
-	Key     string // one that it has: "methodConfig"
-	MayLack bool   // it may be {}
+	Key     string // an example of its keys: "methodConfig"
+	MayLack bool   // {} is valid
 }
 
-// Parse makes a tree of a document, which is an object, and gives it to the report; nil if that is not possible.
-// A file whose name ends in ".json", or whose text begins with "{", is read as JSON, everything else as YAML.
+// Parse returns the tree of a document, which must be an object, and passes it to the report; nil if it cannot be read. A
+// file whose name ends in ".json", or whose text begins with "{", is read as JSON, any other as YAML.
 func Parse(r *Report, data []byte, f Format) *Node {
 	if !checkText(r, data) {
 		return nil
@@ -66,8 +66,8 @@ func (f Format) empty() string {
 	return text
 }
 
-// ReadFile reads a file, or just enough of it to know that it is too large: even a device without end can be
-// named. A pipe is read to its end, so that a shell's <(…) can be read; one that nobody writes to is an error.
+// ReadFile reads a file, but not much more than the largest valid one, so that even an endless device can be named. It reads
+// a pipe to its end, so that a shell's <(…) works; a pipe without a writer is an error.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|atOnce, 0)
 	if err != nil {
@@ -88,19 +88,19 @@ func readAll(f *os.File) ([]byte, error) {
 	return data, nil
 }
 
-// What a document may be at most, so that no document takes a client down.
+// Limits on documents, so that none exhausts a client's memory.
 const (
-	MaxBytes = 1 << 20 // and of text after aliases
-	maxNodes = 50_000  // values after aliases
+	MaxBytes = 1 << 20 // also for the text, aliases included
+	maxNodes = 50_000  // values, aliases included
 	maxDepth = 32
 )
 
-// limit counts what a document grows to when its aliases are followed.
+// limit counts a document's values and text, with its aliases followed.
 type limit struct {
 	nodes, bytes int
 }
 
-// countValue counts one more value, and says what is wrong if that is too much.
+// countValue counts one more value. It returns an error text if that exceeds a limit, else "".
 func (l *limit) countValue(depth int, text string) string {
 	l.nodes++
 	l.bytes += len(text)
@@ -115,7 +115,7 @@ func (l *limit) countValue(depth int, text string) string {
 	return ""
 }
 
-// checkText reports what neither JSON nor YAML can hold, and whether the rest can be read.
+// checkText reports text that neither JSON nor YAML may contain. It returns whether the document can be read.
 func checkText(r *Report, data []byte) bool {
 	if len(data) > MaxBytes {
 		r.ErrorAt(Position{}, "", "is larger than %d bytes (1 MiB)", MaxBytes)
@@ -140,10 +140,10 @@ func checkText(r *Report, data []byte) bool {
 	return true
 }
 
-// lineBreaks are those of YAML 1.1 alone.
+// lineBreaks are line breaks in YAML 1.1 alone.
 const lineBreaks = "\u0085\u2028\u2029"
 
-// checkBreaks reports what ends a line, a comment too, in YAML 1.1 but not since YAML 1.2.
+// checkBreaks reports characters that end a line, even in a comment, in YAML 1.1 but not in YAML 1.2.
 func checkBreaks(r *Report, data []byte) bool {
 	i := bytes.IndexAny(data, lineBreaks)
 	if i < 0 {
@@ -155,15 +155,14 @@ func checkBreaks(r *Report, data []byte) bool {
 	return false
 }
 
-// cursor turns offsets into positions. It only moves forward, so that a file of one long line is
-// not counted again for every value.
+// cursor turns offsets into positions. It only moves forward, so that long lines are not counted again for each value.
 type cursor struct {
 	data   []byte
 	offset int
 	at     Position
 }
 
-// move goes on to a later offset and returns its position.
+// move advances to a later offset and returns its position.
 func (c *cursor) move(offset int) Position {
 	for c.offset < min(offset, len(c.data)) {
 		r, size := utf8.DecodeRune(c.data[c.offset:])

@@ -22,15 +22,15 @@ func parse(text string) (*document.Node, *document.Report) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ text, want string }{
-		"nothing":              {"", "f:1:1: is empty; a list of things has keys such as things"},
-		"a comment":            {"# nothing", "f:1:1: is empty; a list of things has keys such as things"},
-		"null":                 {"null", "f:1:1: is empty; a list of things has keys such as things"},
-		"a list":               {"- things", "f:1:1: must be a map of keys such as things"},
-		"two documents":        {"a: 1\n---\nb: 2", "f:2:1: a second document begins here; a list of things is one"},
-		"YAML that is none":    {"a: [", "f:2:1: is not YAML: while parsing a flow node: did not find expected node content"},
-		"JSON that is none":    {"{\"a\": 1,\n]", "f:2:1: is not JSON: invalid character ']' looking for beginning of object key string; a text that begins with \"{\" is read as JSON, not YAML"},
-		"a key that is twice":  {"a: 1\na: 2", "f:2:1: a: is given twice, first at line 1, column 1; keep one"},
-		"a key that is no key": {"a: 1\n2: 3", "f:2:1: the key \"2\" must be a string; put it in quotes"},
+		"nothing":         {"", "f:1:1: is empty; a list of things has keys such as things"},
+		"a comment":       {"# nothing", "f:1:1: is empty; a list of things has keys such as things"},
+		"null":            {"null", "f:1:1: is empty; a list of things has keys such as things"},
+		"a list":          {"- things", "f:1:1: must be a map of keys such as things"},
+		"two documents":   {"a: 1\n---\nb: 2", "f:2:1: a second document begins here; a list of things has only one"},
+		"invalid YAML":    {"a: [", "f:2:1: is not YAML: while parsing a flow node: did not find expected node content"},
+		"invalid JSON":    {"{\"a\": 1,\n]", "f:2:1: is not JSON: invalid character ']' looking for beginning of object key string; a text that begins with \"{\" is read as JSON, not YAML"},
+		"a duplicate key": {"a: 1\na: 2", "f:2:1: a: is given twice, first at line 1, column 1; keep one"},
+		"a number as key": {"a: 1\n2: 3", "f:2:1: the key \"2\" must be a string; put it in quotes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +72,7 @@ func TestParseKeepsPlaces(t *testing.T) {
 		}
 	}
 	if _, r := parse("a: [1]"); r.Node("a[1]") != nil || r.Node("a.b") != nil || r.Written("b") || !r.Written("a[0]") {
-		t.Error("fields are found that are not there")
+		t.Error("found fields that are not there")
 	}
 }
 
@@ -84,16 +84,16 @@ func TestNodeJSONReportsWhatJSONCannotHold(t *testing.T) {
 	}
 	want := `f:1:5: a[0]: 0x10: must be a finite decimal number as in JSON, such as 1.5
 f:1:11: a[1]: .inf: must be a finite decimal number as in JSON, such as 1.5
-f:3:5: d.<<: merging is not understood; write the keys out`
+f:3:5: d.<<: merge keys are not supported; write the keys out`
 	if got := r.Err().Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if text, ok := n.Get("b").JSON(r, "b"); !ok || string(text) != `{"c":12345678901234567890}` {
-		t.Errorf("JSON = %s, %v; want the number as it stands", text, ok)
+		t.Errorf("JSON = %s, %v; want the number as written", text, ok)
 	}
 }
 
-// Whatever is read and is JSON means the same to encoding/json.
+// JSON that the package reads has the same value for encoding/json.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"{}", `{"a": [1, {"b": "\u00e4"}], "c": null}`, "a: &a [x, *a]", "a: |\n  b\n", "? [a]\n: b", "<<: {a: 1}", "a: 0x10", "\x00", "{\"a\": 1e999}",

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Fields are the keys of an object. A function that names each key once, with the variable of its value, describes both
-// how the object is read ([ReadFields]) and how it is written ([WriteFields]): without the keys whose values are the
-// fallback. While they are read, a value that does not fit is reported, and the variable has the fallback.
+// Fields are the keys of an object. One function names each key once, with the variable of its value. It describes both how
+// the object is read ([ReadFields]) and how it is written ([WriteFields]), without keys whose values are the fallback. If a
+// value that is read does not fit, it is reported, and the variable gets the fallback.
 type Fields struct {
 	*Report
 
 	Path    string
-	Node    *Node // that is read, or written so far
+	Node    *Node // the object that is read, or as much as is written
 	Writing bool
 	asked   []string
 }
 
-// ReadFields reads an object. It reports a value that is none, and the keys that are not named.
+// ReadFields reads an object. It reports n if that is not an object, and all keys that the function does not name.
 func ReadFields(r *Report, path string, n *Node, keys func(*Fields)) {
 	if n.Kind != Object {
 		r.Misfit(path, n, "must be a map of keys")
@@ -37,7 +37,7 @@ func ReadFields(r *Report, path string, n *Node, keys func(*Fields)) {
 	}
 }
 
-// WriteFields writes an object; nil if it has no keys.
+// WriteFields returns the object, or nil if it has no keys.
 func WriteFields(keys func(*Fields)) *Node {
 	f := &Fields{Node: &Node{Kind: Object}, Writing: true}
 	if keys(f); len(f.Node.Entries) == 0 {
@@ -46,10 +46,10 @@ func WriteFields(keys func(*Fields)) *Node {
 	return f.Node
 }
 
-// Under is the path of a key.
+// Under returns the path of a key.
 func (f *Fields) Under(key string) string { return Under(f.Path, key) }
 
-// Get is the value of a key; nil if it is not there.
+// Get returns the value of a key, or nil if it is absent.
 func (f *Fields) Get(key string) *Node {
 	if !slices.Contains(f.asked, key) {
 		f.asked = append(f.asked, key)
@@ -57,7 +57,7 @@ func (f *Fields) Get(key string) *Node {
 	return f.Node.Get(key)
 }
 
-// Keys are those that are there, in their order.
+// Keys returns the keys of the object, in order.
 func (f *Fields) Keys() []string {
 	list := make([]string, 0, len(f.Node.Entries))
 	for _, e := range f.Node.Entries {
@@ -66,26 +66,26 @@ func (f *Fields) Keys() []string {
 	return list
 }
 
-// Has says whether the key is there, or is to be written.
+// Has reports whether the key is present or, when writing, whether it is to be written.
 func (f *Fields) Has(key string, write bool) bool {
 	return f.Writing && write || !f.Writing && f.Get(key) != nil
 }
 
-// Put writes a value that is there.
+// Put adds a value, unless it is nil.
 func (f *Fields) Put(key string, n *Node) {
 	if n != nil {
 		f.Node.Put(Entry{Key: key, Value: n})
 	}
 }
 
-// Wrong reports the value of a key, or that it is not there.
+// Wrong reports an error in the value of a key, or in its absence.
 func (f *Fields) Wrong(key, format string, args ...any) {
 	if !f.Writing {
 		f.Errorf(f.Under(key), nil, format, args...)
 	}
 }
 
-// Require reports keys that are not there.
+// Require reports the keys that are missing.
 func (f *Fields) Require(want string, keys ...string) {
 	for _, key := range keys {
 		if !f.Has(key, true) {
@@ -94,7 +94,7 @@ func (f *Fields) Require(want string, keys ...string) {
 	}
 }
 
-// valueOf reads a key whose value is of a kind; nil, and an error if it is there, if it is not.
+// valueOf returns the value of a key if it is of the kind, else nil. It reports a value of another kind.
 func (f *Fields) valueOf(key string, kind Kind, want string) *Node {
 	n := f.Get(key)
 	if n == nil || n.Kind == kind {
@@ -104,7 +104,7 @@ func (f *Fields) valueOf(key string, kind Kind, want string) *Node {
 	return nil
 }
 
-// fieldOf writes a value that is not the fallback, or reads one: parse says whether the text is right.
+// fieldOf reads or writes a value. It does not write the fallback. parse reports whether the text is valid.
 func fieldOf[T comparable](f *Fields, key string, to *T, fallback T, kind Kind, want string, write func(T) string, parse func(string) (T, bool)) {
 	if f.Writing {
 		if *to != fallback {
@@ -125,7 +125,7 @@ func fieldOf[T comparable](f *Fields, key string, to *T, fallback T, kind Kind, 
 	*to = v
 }
 
-// Text is a text, or a number as it is written; "" if there is none.
+// Text reads or writes a string, or a number as written; "" if the key is absent.
 func (f *Fields) Text(key string, to *string) {
 	if f.Writing {
 		if *to != "" {
@@ -142,13 +142,13 @@ func (f *Fields) Text(key string, to *string) {
 	}
 }
 
-// Name is a text that must be there.
+// Name reads or writes a string that is required.
 func (f *Fields) Name(key string, to *string) {
 	f.Require("must be a string", key)
 	f.Text(key, to)
 }
 
-// Int is a whole number.
+// Int reads or writes a whole number.
 func (f *Fields) Int(key string, to *int, fallback, least, most int) {
 	fieldOf(f, key, to, fallback, Number, fmt.Sprintf("a whole number, %d to %d", least, most), strconv.Itoa, func(text string) (int, bool) {
 		v, err := strconv.Atoi(text)
@@ -156,7 +156,7 @@ func (f *Fields) Int(key string, to *int, fallback, least, most int) {
 	})
 }
 
-// Number is at least 0, or more than that if open, and at most high.
+// Number reads or writes a number: at least 0, or more than 0 if open, and at most high.
 func (f *Fields) Number(key string, to *float64, fallback, high float64, open bool) {
 	want := fmt.Sprintf("a number, 0 to %v", high)
 	if open {
@@ -169,7 +169,7 @@ func (f *Fields) Number(key string, to *float64, fallback, high float64, open bo
 	})
 }
 
-// Duration is a time with its unit.
+// Duration reads or writes a time with its unit.
 func (f *Fields) Duration(key string, to *time.Duration, fallback, low, high time.Duration) {
 	want := fmt.Sprintf(`a time with its unit, %v to %v: "250ms"`, low, high)
 	fieldOf(f, key, to, fallback, Text, want, time.Duration.String, func(text string) (time.Duration, bool) {
@@ -178,14 +178,14 @@ func (f *Fields) Duration(key string, to *time.Duration, fallback, low, high tim
 	})
 }
 
-// Bool is true or false.
+// Bool reads or writes true or false.
 func (f *Fields) Bool(key string, to *bool, fallback bool) {
 	fieldOf(f, key, to, fallback, Bool, "true or false", strconv.FormatBool, func(text string) (bool, bool) {
 		return (&Node{Text: text}).IsTrue(), true
 	})
 }
 
-// Choice is one of some values by its name. The fallback needs no name.
+// Choice reads or writes one of several values by its name. The fallback needs no name.
 func Choice[T comparable](f *Fields, key string, to *T, fallback T, want string, choices map[string]T) {
 	name := func(v T) string {
 		for text, choice := range choices {
@@ -201,7 +201,7 @@ func Choice[T comparable](f *Fields, key string, to *T, fallback T, want string,
 	})
 }
 
-// Object is an object that may be there.
+// Object reads or writes an optional object.
 func (f *Fields) Object(key string, keys func(*Fields)) {
 	if f.Writing {
 		f.Put(key, WriteFields(keys))
@@ -210,7 +210,7 @@ func (f *Fields) Object(key string, keys func(*Fields)) {
 	}
 }
 
-// Items are the values of a list that is read, with their paths.
+// Items calls read for each value of a list, with its path.
 func (f *Fields) Items(key string, read func(path string, n *Node)) {
 	if n := f.valueOf(key, List, "a list"); n != nil {
 		for i, item := range n.Items {
@@ -219,14 +219,14 @@ func (f *Fields) Items(key string, read func(path string, n *Node)) {
 	}
 }
 
-// PutList writes a list that has values.
+// PutList adds a list, unless it is empty.
 func (f *Fields) PutList(key string, items []*Node) {
 	if len(items) > 0 {
 		f.Put(key, &Node{Kind: List, Items: items})
 	}
 }
 
-// Objects is a list of objects.
+// Objects reads or writes a list of objects.
 func Objects[T any](f *Fields, key string, list *[]T, keys func(*T, *Fields)) {
 	if f.Writing {
 		items := make([]*Node, len(*list))
@@ -247,7 +247,7 @@ func Objects[T any](f *Fields, key string, list *[]T, keys func(*T, *Fields)) {
 	})
 }
 
-// OneOrMore is a list of objects, of which one may stand alone.
+// OneOrMore reads or writes a list of objects; a single object needs no list.
 func OneOrMore[T any](f *Fields, key string, list *[]T, keys func(*T, *Fields)) {
 	if n := f.Get(key); f.Writing && len(*list) != 1 || n != nil && n.Kind == List {
 		Objects(f, key, list, keys)

@@ -5,5 +5,5 @@
 
 package document
 
-// atOnce is for pipes that are files, which only Unix has.
+// atOnce is 0: only Unix has pipes that are files.
 const atOnce = 0

@@ -7,5 +7,5 @@ package document
 
 import "syscall"
 
-// atOnce lets a pipe be opened that nobody writes to, instead of waiting for a writer.
+// atOnce opens a pipe without waiting for a writer.
 const atOnce = syscall.O_NONBLOCK

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// readJSON makes a tree of a JSON text; nil if there is none.
+// readJSON returns the tree of a JSON text, or nil if there is none.
 func readJSON(r *Report, data []byte) *Node {
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
@@ -27,7 +27,7 @@ func readJSON(r *Report, data []byte) *Node {
 	return n
 }
 
-// notJSON says where and why a text is not JSON.
+// notJSON returns where and why a text is not JSON.
 func notJSON(file string, data []byte, err error) (Position, string) {
 	c := cursor{data: data, at: Position{1, 1}}
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
@@ -48,8 +48,8 @@ func notJSON(file string, data []byte, err error) (Position, string) {
 	return at, err.Error()
 }
 
-// jsonReader reads a text that is known to be well-formed. Its tokens show what encoding/json hides from those
-// who decode into structs: places, and keys that stand twice.
+// jsonReader reads a well-formed text. Its tokens have what encoding/json hides when it decodes into structs: positions and
+// duplicate keys.
 type jsonReader struct {
 	report  *Report
 	decoder *json.Decoder
@@ -76,7 +76,7 @@ func (j *jsonReader) nextToken() (token json.Token, at Position, raw string) {
 	return token, at, raw
 }
 
-// isHalf reports whether a surrogate stands alone, for which encoding/json puts U+FFFD in silence.
+// isHalf reports whether the text has an unpaired surrogate, which encoding/json silently replaces by U+FFFD.
 func isHalf(text, raw string) bool {
 	const put = "\uFFFD"
 	return strings.Count(text, put) > strings.Count(raw, put)+strings.Count(strings.ToLower(raw), `\ufffd`)
@@ -114,7 +114,7 @@ func (j *jsonReader) readValue(path string, depth int) *Node {
 	return n
 }
 
-// inside reads a list or an object up to the bracket that closes it.
+// inside reads a list or an object up to its closing bracket.
 func (j *jsonReader) inside(n *Node, path string, depth int) {
 	for i := 0; !j.stopped && j.decoder.More(); i++ {
 		if n.Kind == List {
@@ -137,12 +137,13 @@ func (j *jsonReader) addEntry(n *Node, path string, depth int) {
 	}
 }
 
-// twice reports a key that stood before.
+// twice reports a duplicate key.
 func (r *Report) twice(at Position, field string, first Position) {
 	r.ErrorAt(at, field, "is given twice, first at line %d, column %d; keep one", first.Line, first.Column)
 }
 
-// JSON writes a value as JSON, numbers as they stand. It returns false if it has reported what JSON cannot hold.
+// JSON returns the value as JSON, with numbers as written. If JSON cannot represent the value, it reports that and returns
+// false.
 func (n *Node) JSON(r *Report, field string) ([]byte, bool) {
 	var b bytes.Buffer
 	before := r.ErrorCount()
@@ -191,7 +192,7 @@ func (n *Node) writeJSON(b *bytes.Buffer, r *Report, field string) {
 
 func writeText(b *bytes.Buffer, s string) {
 	text, err := json.Marshal(s)
-	if err != nil { // cannot be: a text always can
+	if err != nil { // impossible: a string can always be encoded
 		text = []byte("null")
 	}
 	b.Write(text)

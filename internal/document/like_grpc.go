@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// RespelledLikeGRPC returns a text with the spelling that [RespellLikeGRPC] gives it; the text itself, if there is nothing to
-// change. file is the name that diagnostics show. The error is an [*Error] about a text that is neither JSON nor YAML.
+// RespelledLikeGRPC returns a text with the spelling of [RespellLikeGRPC], or the text itself if nothing changes. file is
+// the name that diagnostics show. The error is an [*Error] about a text that is neither JSON nor YAML.
 func RespelledLikeGRPC(file string, data []byte, f Format, md protoreflect.MessageDescriptor) ([]byte, error) {
 	report := NewReport(file)
 	root := Parse(report, data, f)
@@ -28,9 +28,9 @@ func RespelledLikeGRPC(file string, data []byte, f Format, md protoreflect.Messa
 	return text, nil
 }
 
-// RespellLikeGRPC gives the keys and durations of an object the spelling that a [Decoder] reads, where gRPC for Go accepts
-// another one: keys in any case, keys with null, which count as absent, and durations that lack the digits on one side
-// of the point. md describes the object. It returns whether anything has changed.
+// RespellLikeGRPC changes the keys and durations of an object that gRPC for Go accepts in another spelling to the spelling
+// of [Decoder]: keys in any case, null values, which count as absent, and durations without digits on one side of the point.
+// md describes the object. It reports whether anything has changed.
 func RespellLikeGRPC(n *Node, md protoreflect.MessageDescriptor) (changed bool) {
 	if n.Kind != Object {
 		return false
@@ -45,7 +45,7 @@ func RespellLikeGRPC(n *Node, md protoreflect.MessageDescriptor) (changed bool) 
 		}
 		if fd != nil {
 			changed = respellValue(e.Value, fd) || changed
-			// Of two spellings of one key, both stay: the decoder says which it does not know.
+			// If a key is given in two spellings, keep both: the decoder reports the unknown one.
 			if key := fd.JSONName(); key != e.Key && before.Get(key) == nil && n.Get(key) == nil {
 				e.Key, changed = key, true
 			}
@@ -72,10 +72,10 @@ func respellValue(n *Node, fd protoreflect.FieldDescriptor) (changed bool) {
 	return changed
 }
 
-// shortDuration lacks the digits on one side of the point.
+// shortDuration matches durations without digits on one side of the point.
 var shortDuration = regexp.MustCompile(`^(-?)(?:(\.[0-9]{1,9})|([0-9]+)\.)s$`)
 
-// respellDuration is ".5s" with a zero before the point, "5.s" without the point, and any other text as it is.
+// respellDuration adds a zero to ".5s" before the point and removes the point of "5.s". It returns other texts unchanged.
 func respellDuration(n *Node) string {
 	parts := shortDuration.FindStringSubmatch(n.Text)
 	switch {
@@ -88,7 +88,7 @@ func respellDuration(n *Node) string {
 	}
 }
 
-// fieldInAnyCase is the field of a key, if necessary in another case, as encoding/json finds it.
+// fieldInAnyCase returns the field of a key, ignoring case if necessary, as encoding/json does.
 func fieldInAnyCase(md protoreflect.MessageDescriptor, key string) protoreflect.FieldDescriptor {
 	if fd := md.Fields().ByJSONName(key); fd != nil {
 		return fd

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Node is a value of a document, JSON or YAML, with its place.
+// Node is a value of a JSON or YAML document, with its position.
 type Node struct {
 	Kind    Kind
 	At      Position
@@ -28,12 +28,12 @@ type Entry struct {
 	merge bool // YAML's <<
 }
 
-// Kind is what a [Node] is.
+// Kind is the type of a [Node].
 type Kind uint8
 
 // The kinds.
 const (
-	Broken Kind = iota // reported already
+	Broken Kind = iota // already reported
 	Null
 	Bool
 	Number
@@ -42,12 +42,12 @@ const (
 	Object
 )
 
-// Position is a place in a document, both from 1; the column is counted in characters.
+// Position is a line and a column, both counted from 1; the column in characters.
 type Position struct {
 	Line, Column int
 }
 
-// Get is the value of a key, or nil.
+// Get returns the value of a key, or nil.
 func (n *Node) Get(key string) *Node {
 	if i, ok := n.index[key]; ok {
 		return n.Entries[i].Value
@@ -55,7 +55,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Put adds an entry, unless there is one with the key: that one is returned.
+// Put adds an entry. If there is one with the key already, it adds nothing and returns that one.
 func (n *Node) Put(e Entry) (first *Entry) {
 	if i, ok := n.index[e.Key]; ok {
 		return &n.Entries[i]
@@ -85,7 +85,7 @@ func (n *Node) nodeAt(field string) (*Node, bool) {
 	return n, true
 }
 
-// inside is the value under "key" or "[3]", or nil.
+// inside returns the value under "key" or "[3]", or nil.
 func (n *Node) inside(name string) *Node {
 	digits, ok := strings.CutPrefix(name, "[")
 	if !ok {
@@ -98,8 +98,8 @@ func (n *Node) inside(name string) *Node {
 	return n.Items[i]
 }
 
-// Under is the path of a key or, with an empty path, the key. A hostile key may be a megabyte, or
-// have lines.
+// Under returns the path of a key or, with an empty path, the key, shortened: a hostile key may be a megabyte or have many
+// lines.
 func Under(path, key string) string {
 	key = Shorten(key)
 	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -111,10 +111,10 @@ func Under(path, key string) string {
 	return path + "." + key
 }
 
-// Item is the path of an item of a list.
+// Item returns the path of an item of a list.
 func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// Shorten keeps a text from filling the screen.
+// Shorten shortens a text that would fill the screen.
 func Shorten(s string) string {
 	const most = 64
 	n := 0

@@ -10,43 +10,43 @@ import (
 	"strings"
 )
 
-// Report collects what is to be said of one document. The zero value is for a config that was written in Go,
-// where every field was read and none has a place. It is not safe for concurrent use.
+// Report collects the findings about one document. The zero value is for a config written in Go, in which every field was
+// read and none has a position. It is not safe for concurrent use.
 //
-// One mistake makes one diagnostic: a field that could not be read is not checked, nor is one that takes its
-// value from a field which was reported.
+// One mistake makes one diagnostic: an unreadable field isn't checked, nor is a field that takes its value from one that was
+// reported.
 type Report struct {
 	file string
 	root *Node // nil without a document
 
 	errors, warnings findings
 
-	unread    map[string]bool   // fields whose values could not be read, and were reported
-	above     map[string]bool   // fields with such a field in them
-	inherited map[string]string // field that the document leaves out, to the one whose value it takes
+	unread    map[string]bool   // unreadable fields, which were reported
+	above     map[string]bool   // fields that contain an unreadable one
+	inherited map[string]string // absent field to the field whose value it takes
 }
 
 // findings are the diagnostics of one severity.
 type findings struct {
 	list []Diagnostic
-	more int // that are not listed
+	more int // not listed
 }
 
-// maxFindings is more than anybody reads. A document of a megabyte can have a hundred times as many.
+// maxFindings is more than a reader needs. A document of a megabyte can have a hundred times as many.
 const maxFindings = 1000
 
-// NewReport returns a report on a document that is called file.
+// NewReport returns a report on a document with the name file.
 func NewReport(file string) *Report { return &Report{file: file} }
 
-// SetRoot gives the report the values of its document.
+// SetRoot passes the document's values to the report.
 func (r *Report) SetRoot(root *Node) { r.root = root }
 
-// Errorf reports that field has a value that is not right; a nil value is not shown.
+// Errorf reports an invalid value of a field. A nil value is not shown.
 func (r *Report) Errorf(field string, value any, format string, args ...any) {
 	r.record(SeverityError, field, value, format, args...)
 }
 
-// Warnf reports that field has a value that may surprise; a nil value is not shown.
+// Warnf reports a value of a field that may surprise. A nil value is not shown.
 func (r *Report) Warnf(field string, value any, format string, args ...any) {
 	r.record(SeverityWarning, field, value, format, args...)
 }
@@ -58,7 +58,7 @@ func (r *Report) record(severity Severity, field string, value any, format strin
 	r.append(Diagnostic{Severity: severity, Field: field, Value: valueText(value), Message: fmt.Sprintf(format, args...)})
 }
 
-// ErrorAt reports what is wrong at a place, such as that of a key.
+// ErrorAt reports an error at a position, such as that of a key.
 func (r *Report) ErrorAt(at Position, field, format string, args ...any) {
 	if r.full(SeverityError) {
 		return
@@ -66,7 +66,7 @@ func (r *Report) ErrorAt(at Position, field, format string, args ...any) {
 	r.append(Diagnostic{Severity: SeverityError, Line: at.Line, Column: at.Column, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// Misread reports a value that could not be read.
+// Misread reports an unreadable value.
 func (r *Report) Misread(field string, n *Node, format string, args ...any) {
 	r.Skip(field)
 	if r.full(SeverityError) {
@@ -101,7 +101,7 @@ func (r *Report) append(d Diagnostic) {
 	found.list = append(found.list, d)
 }
 
-// full counts a diagnostic that is one too many.
+// full counts a diagnostic. It reports whether that is one too many.
 func (r *Report) full(severity Severity) bool {
 	found := r.found(severity)
 	if len(found.list) < maxFindings {
@@ -111,8 +111,7 @@ func (r *Report) full(severity Severity) bool {
 	return true
 }
 
-// Skip has a field not checked: that it could not be read was reported, and what it lacks then is no mistake
-// of its own.
+// Skip excludes a field from checks. It was reported as unreadable, so what it lacks is not another mistake.
 func (r *Report) Skip(field string) {
 	if r.unread == nil {
 		r.unread, r.above = map[string]bool{}, map[string]bool{}
@@ -123,7 +122,7 @@ func (r *Report) Skip(field string) {
 	}
 }
 
-// Inherit notes that a field which the document leaves out takes the value of another.
+// Inherit records that a field which the document leaves out takes the value of another.
 func (r *Report) Inherit(field, from string) {
 	if r.inherited == nil {
 		r.inherited = map[string]string{}
@@ -131,7 +130,7 @@ func (r *Report) Inherit(field, from string) {
 	r.inherited[field] = from
 }
 
-// Skipped reports whether the field, or what it stands in, could not be read.
+// Skipped reports whether the field, or one that contains it, was unreadable.
 func (r *Report) Skipped(field string) bool {
 	for ; field != ""; field = parent(field) {
 		if r.unread[field] {
@@ -141,20 +140,20 @@ func (r *Report) Skipped(field string) bool {
 	return false
 }
 
-// repeats reports whether the field has its value from another one that was reported.
+// repeats reports whether the field takes its value from one that was reported.
 func (r *Report) repeats(field string) bool {
 	from := r.inherited[field]
 	return from != "" && (r.Skipped(from) ||
 		slices.ContainsFunc(r.errors.list, func(d Diagnostic) bool { return d.Field == from }))
 }
 
-// Whole reports whether the field and all that stands in it could be read.
+// Whole reports whether the field and all fields in it were readable.
 func (r *Report) Whole(field string) bool { return !r.above[field] && !r.Skipped(field) }
 
-// Written reports whether the document has the field: a zero in a config may stand for nothing.
+// Written reports whether the document has the field: a zero in a config may mean that it is absent.
 func (r *Report) Written(field string) bool { return r.Node(field) != nil }
 
-// Node is the value of a field; nil if the document does not have it.
+// Node returns the value of a field, or nil if the document does not have it.
 func (r *Report) Node(field string) *Node {
 	if r.root == nil {
 		return nil
@@ -165,12 +164,12 @@ func (r *Report) Node(field string) *Node {
 	return nil
 }
 
-// ErrorCount is how many errors there are so far.
+// ErrorCount returns the number of errors so far.
 func (r *Report) ErrorCount() int {
 	return len(r.errors.list) + r.errors.more
 }
 
-// Err is an [*Error] with all that is wrong, or nil.
+// Err returns an [*Error] with all errors, or nil.
 func (r *Report) Err() error {
 	if len(r.errors.list) == 0 {
 		return nil
@@ -178,13 +177,13 @@ func (r *Report) Err() error {
 	return &Error{Diagnostics: r.Errors()}
 }
 
-// Errors are all that is wrong, in the order of the document.
+// Errors returns the errors, in the order of the document.
 func (r *Report) Errors() []Diagnostic { return r.sorted(SeverityError) }
 
-// Warnings are what is right and may surprise, in the order of the document.
+// Warnings returns the warnings, in the order of the document.
 func (r *Report) Warnings() []Diagnostic { return r.sorted(SeverityWarning) }
 
-// sorted gives the diagnostics their places, and their order.
+// sorted returns the diagnostics of a severity with their positions, in order.
 func (r *Report) sorted(severity Severity) []Diagnostic {
 	found := r.found(severity)
 	for i := range found.list {
@@ -199,8 +198,7 @@ func (r *Report) sorted(severity Severity) []Diagnostic {
 	return found.list
 }
 
-// InOrder sorts diagnostics by their places, and leaves one of those that say the same of one place: a value that an alias
-// or a name stands for is read once for each.
+// InOrder sorts diagnostics by position and removes duplicates: a value behind an alias or a name is read once for each use.
 func InOrder(list []Diagnostic) []Diagnostic {
 	slices.SortStableFunc(list, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -214,14 +212,14 @@ func InOrder(list []Diagnostic) []Diagnostic {
 	})
 }
 
-// Locate returns a diagnostic with the place of its field, and the value as the document writes it.
+// Locate returns a diagnostic with the position of its field, and the value as written.
 func (r *Report) Locate(d Diagnostic) Diagnostic {
 	r.setPlace(&d)
 	return d
 }
 
-// setPlace fills in where a diagnostic belongs, and how the document writes the value. A field that is not there
-// is reported where it should stand.
+// setPlace sets the position and the written value of a diagnostic. If the field is missing, that is the position at which
+// it is expected.
 func (r *Report) setPlace(d *Diagnostic) {
 	d.File = r.file
 	if d.Line > 0 || r.root == nil {
@@ -237,12 +235,12 @@ func (r *Report) setPlace(d *Diagnostic) {
 	}
 }
 
-// parent is the field that a field stands in; "" for the document.
+// parent returns the field that contains a field; "" for the document.
 func parent(field string) string {
 	return field[:max(strings.LastIndexAny(field, ".["), 0)]
 }
 
-// valueText is a value as a diagnostic shows it; nil is a value that is not there.
+// valueText returns a value as diagnostics show it; nil means that it is absent.
 func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -41,7 +41,7 @@ func TestReportOneMistakeIsReportedOnce(t *testing.T) {
 		r.Errorf(field, nil, "is wrong too")
 	}
 	if r.Whole("a") || r.Whole("a.b.c") || !r.Whole("e") || !r.Skipped("a.b[0]") || r.Skipped("a") {
-		t.Error("it is not known what could be read")
+		t.Error("the report doesn't know which fields were readable")
 	}
 	if got := r.Err().Error(); got != "d: is wrong" {
 		t.Errorf("got %s", got)

@@ -14,7 +14,7 @@ func TestNearest(t *testing.T) {
 		"MAX-ATTEMPTS":           "maxAttempts",
 		"maxAttempt":             "maxAttempts",
 		"maxAtempt":              "maxAttempts",
-		"backoff":                "", // which of them?
+		"backoff":                "", // ambiguous
 		"tiemout":                "timeout",
 		"naem":                   "name",
 		"fuul":                   "FULL",

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Long objects and lists stand in lines of their own, short ones in one.
+// Short objects and lists are written in one line, long ones over several.
 func TestNodeYAML(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 20) + "word"
@@ -68,7 +68,7 @@ func node() *rapid.Generator[*document.Node] {
 	return deep(3)
 }
 
-// What is written is read as what it was.
+// A written document is read as the same value.
 func TestNodeYAMLIsRead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

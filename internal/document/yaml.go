@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// readYAML makes a tree of a YAML text; nil if there is none.
+// readYAML returns the tree of a YAML text, or nil if there is none.
 func readYAML(r *Report, data []byte, f Format) *Node {
 	if !checkBreaks(r, data) {
 		return nil
@@ -34,7 +34,7 @@ func readYAML(r *Report, data []byte, f Format) *Node {
 	}
 	switch err := loader.Load(&second); {
 	case err == nil:
-		r.ErrorAt(Position{second.Line, second.Column}, "", "a second document begins here; a %s is one", f.Name)
+		r.ErrorAt(Position{second.Line, second.Column}, "", "a second document begins here; a %s has only one", f.Name)
 		return nil
 	case !errors.Is(err, io.EOF):
 		notYAML(r, data, err)
@@ -48,7 +48,7 @@ func readYAML(r *Report, data []byte, f Format) *Node {
 	return n
 }
 
-// notYAML says where and why a text is not YAML.
+// notYAML reports where and why a text is not YAML.
 func notYAML(r *Report, data []byte, err error) {
 	syntax, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
@@ -96,7 +96,7 @@ func (r *yamlReader) readValue(path string, y *yaml.Node, depth int) *Node {
 		return n
 	}
 	if tag := tagOf(y); tag != "" {
-		r.report.ErrorAt(n.At, path, "the tag %q is not understood; leave it out", Shorten(tag))
+		r.report.ErrorAt(n.At, path, "the tag %q is not supported; remove it", Shorten(tag))
 		return n
 	}
 	switch y.Kind {
@@ -116,7 +116,7 @@ func (r *yamlReader) readValue(path string, y *yaml.Node, depth int) *Node {
 	return n
 }
 
-// tagOf is the tag that is written before a value, "!" too, or "".
+// tagOf returns the tag that is written before a value, even "!", or "".
 func tagOf(y *yaml.Node) string {
 	switch {
 	case y.Tag == "!":
@@ -127,7 +127,7 @@ func tagOf(y *yaml.Node) string {
 	return ""
 }
 
-// scalar reads what YAML 1.2 and JSON agree on; a date, which only YAML knows, is a text.
+// scalar reads the forms on which YAML 1.2 and JSON agree. A date, which only YAML has, is a string.
 func scalar(n *Node, y *yaml.Node) {
 	n.Kind = Text
 	if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
@@ -165,29 +165,29 @@ func (r *yamlReader) addEntry(n *Node, path string, key, value *yaml.Node, depth
 	}
 }
 
-// merging is said of YAML's <<, where it is not an unknown key: see [Decoder] and [Node.JSON].
-const merging = "merging is not understood; write the keys out"
+// merging is the message about YAML's << where it is not an unknown key: see [Decoder] and [Node.JSON].
+const merging = "merge keys are not supported; write the keys out"
 
-// lineWidth is how long a line may be in which a list or an object stands.
+// lineWidth is the longest line in which a whole list or object is written.
 const lineWidth = 120
 
-// plainWords mean something else to readers of YAML 1.1.
+// plainWords matches words with another meaning in YAML 1.1.
 var plainWords = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 
-// YAML is the value as a YAML document. Lists and objects that fit in a line stand in one.
+// YAML returns the value as a YAML document. Lists and objects that fit in a line are written in one.
 func (n *Node) YAML() string {
 	y, _ := n.yaml(0, 0)
 	text, err := yaml.Dump(y, yaml.WithIndent(2), yaml.WithLineWidth(-1), yaml.WithCompactSeqIndent(false), yaml.WithQuotePreference(yaml.QuoteDouble))
 	if err == nil && bytes.ContainsAny(text, lineBreaks) {
 		text, err = yaml.Dump(y, yaml.WithIndent(2), yaml.WithLineWidth(-1), yaml.WithUnicode(false))
 	}
-	if err != nil { // cannot be: a tree can be written
+	if err != nil { // impossible: every tree can be encoded
 		return err.Error()
 	}
 	return string(text)
 }
 
-// yaml is the value with an indent, which stands in a column if it fits in the line there; and how long it then is.
+// yaml returns the node with an indent, starting at column, and its length if it is written in one line.
 func (n *Node) yaml(indent, column int) (y *yaml.Node, length int) {
 	y = &yaml.Node{Kind: yaml.ScalarNode, Value: n.Text}
 	add := func(column int, n *Node) {

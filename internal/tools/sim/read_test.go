@@ -199,7 +199,7 @@ func TestParseOther(t *testing.T) {
 	for text, want := range map[string]string{
 		"":               "x.yaml:1:1: is empty; a scenario has keys such as services",
 		"7":              "x.yaml:1:1: must be a map of keys such as services",
-		"a: 1\n---\nb: ": "x.yaml:2:1: a second document begins here; a scenario is one",
+		"a: 1\n---\nb: ": "x.yaml:2:1: a second document begins here; a scenario has only one",
 		"title: x":       "x.yaml:1:1: services: is required; must have at least one",
 		"title: x\nphases: [{name: now, length: 10ms}]": "x.yaml:2:9: phases: last 10ms together; must be at least as long as a bucket, 200ms",
 
