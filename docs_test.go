@@ -109,10 +109,10 @@ func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
 	methods := []string{"/x.Y/Z", "/acme.orders.v1.OrderService/AnyOther", "/acme.other.v1.Service/Get"}
 	for _, p := range set.Policies() {
 		name := p.Name()
-		if name.Method == "" {
-			name.Method = "AnyOther"
+		if strings.HasSuffix(name, "/") {
+			name += "AnyOther"
 		}
-		methods = append(methods, name.String())
+		methods = append(methods, name)
 	}
 	for _, method := range methods {
 		theirs, ours := conn.GetMethodConfig(method).RetryPolicy, set.Lookup(method)

@@ -36,7 +36,7 @@ func admitting(changes ...func(*policy.Spec)) policy.Config {
 		change(&spec)
 	}
 	return policy.Config{Methods: []policy.MethodConfig{
-		{Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}, Spec: spec},
+		{Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: spec},
 	}}
 }
 
@@ -502,7 +502,7 @@ func (panicking) Observe(time.Time, budget.Event) { panic("budget") }
 func TestAdmission_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	c := admitting()
-	c.Methods[0].Names = []policy.Name{{}}
+	c.Methods[0].Names = []string{"/"}
 	retrier := mustNew(t, mustSet(t, c), quiet)
 	if err := retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()); err != nil {
 		t.Fatal(err)

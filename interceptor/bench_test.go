@@ -38,7 +38,7 @@ func fiftyMethods(tb testing.TB) *policy.Set {
 	for i := range 50 {
 		retry := policy.DefaultRetry()
 		config.Methods = append(config.Methods, policy.MethodConfig{
-			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: fmt.Sprintf("Method%02d", i)}},
+			Names: []string{fmt.Sprintf("/acme.orders.v1.OrderService/Method%02d", i)},
 			Spec:  policy.Spec{Retry: &retry},
 		})
 	}

@@ -83,7 +83,7 @@ func TestBudgetScopeService_Strangers(t *testing.T) {
 	retry := plain()
 	retry.Budget = "orders"
 	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeService, Config: budget.DefaultRatio()})
-	c.Methods = append(c.Methods, policy.MethodConfig{Names: []policy.Name{{}}, Spec: policy.Spec{Retry: &retry}})
+	c.Methods = append(c.Methods, policy.MethodConfig{Names: []string{"/"}, Spec: policy.Spec{Retry: &retry}})
 	play(t, c, func(t *testing.T, s scene) {
 		s.Default(text("fine"))
 		for i := range 300 {

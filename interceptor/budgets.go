@@ -185,7 +185,8 @@ func (r *Retrier) serviceOf(of *rules, p *decision.Policy, method string, o *cal
 		return ""
 	}
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	if p.Name().Service == service || o.static() || r.described(service) {
+	named, _, _ := strings.Cut(strings.TrimPrefix(p.Name(), "/"), "/")
+	if named == service || o.static() || r.described(service) {
 		return service
 	}
 	return otherService

@@ -28,7 +28,7 @@ func sharing(scope policy.Scope) policy.Config {
 	retry.Budget = "two"
 	c := config(retry)
 	c.Methods = append(c.Methods, policy.MethodConfig{
-		Names: []policy.Name{{Service: "acme.stock.v1.StockService", Method: "GetStock"}},
+		Names: []string{"/acme.stock.v1.StockService/GetStock"},
 		Spec:  policy.Spec{Retry: &retry},
 	})
 	c.Budgets = []policy.BudgetSpec{{

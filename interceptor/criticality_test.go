@@ -52,7 +52,7 @@ func TestCriticality_Sent(t *testing.T) {
 		for kind, desc := range callKinds {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				retry := plain()
-				c := policy.Config{Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: policy.Spec{
+				c := policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
 					SendCriticality: row.sends, Criticality: row.policy, Retry: &retry, Idempotency: policy.IdempotencyAssume,
 				}}}}
 				play(t, c, func(t *testing.T, s scene) {
@@ -165,7 +165,7 @@ func TestCriticality_Chain(t *testing.T) {
 		"neither, but other keys are there": {copies: true, want: "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, policy.Config{Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: policy.Spec{SendCriticality: row.sends}}}}, func(t *testing.T, s scene) {
+			play(t, policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{SendCriticality: row.sends}}}}, func(t *testing.T, s scene) {
 				s.Default(testserver.OK(wrapperspb.String("done")))
 				var options []interceptor.ServerOption
 				if row.reads {

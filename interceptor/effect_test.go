@@ -132,7 +132,7 @@ func eager() policy.Config {
 	inPlace.CancelOnTimeout, inPlace.WaitForReadyOnRetry = true, new(true)
 	hedge := policy.HedgeSpec{MaxAttempts: 5, Delay: 20 * ms, NonFatal: every, Budget: policy.NoBudget}
 	entry := func(service string, s policy.Spec) policy.MethodConfig {
-		return policy.MethodConfig{Names: []policy.Name{{Service: "acme.eager.v1." + service}}, Spec: s}
+		return policy.MethodConfig{Names: []string{"/acme.eager.v1." + service + "/"}, Spec: s}
 	}
 	return policy.Config{Methods: []policy.MethodConfig{
 		entry("Beside", policy.Spec{Retry: &retry}),

@@ -88,7 +88,7 @@ func ExampleRetrier_Switch() {
 func ExampleNew() {
 	retry := policy.DefaultRetry()
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 		Spec:  policy.Spec{Retry: &retry},
 	}}})
 	if err != nil {
@@ -266,7 +266,7 @@ func retrying(options ...interceptor.Option) grpc.UnaryClientInterceptor {
 	retry := policy.DefaultRetry()
 	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "acme.jobs.v1.JobService", Method: "Result"}},
+		Names: []string{"/acme.jobs.v1.JobService/Result"},
 		Spec:  policy.Spec{Retry: &retry},
 	}}})
 	if err != nil {

@@ -109,7 +109,7 @@ func TestMode_Sources(t *testing.T) {
 	of := mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: policy.IdempotencyAssume})
 	file := func(file, entry policy.Mode) policy.Config {
 		return policy.Config{Mode: file, Methods: []policy.MethodConfig{{
-			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}, Spec: policy.Spec{Mode: entry},
+			Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: policy.Spec{Mode: entry},
 		}}}
 	}
 	for name, row := range map[string]struct {

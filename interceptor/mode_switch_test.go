@@ -21,7 +21,7 @@ const orders, stock = "acme.orders.v1.OrderService", "acme.stock.v1.StockService
 func both(mode policy.Mode) policy.Config {
 	retry := plain()
 	return policy.Config{Mode: mode, Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: orders}, {Service: stock}}, Spec: policy.Spec{Retry: &retry},
+		Names: []string{"/" + orders + "/", "/" + stock + "/"}, Spec: policy.Spec{Retry: &retry},
 	}}}
 }
 

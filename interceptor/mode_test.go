@@ -226,7 +226,7 @@ func TestMode_Laxer(t *testing.T) {
 // What holds besides retries stays: a timeout, the limit of messages and the idempotency key.
 func TestMode_OthersStay(t *testing.T) {
 	retry := minutely()
-	c := policy.Config{Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: policy.Spec{
+	c := policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
 		Retry: &retry, Timeout: 10 * time.Second, IdempotencyKey: "x-key", MaxResponseBytes: new(3),
 	}}}}
 	play(t, c, func(t *testing.T, s scene) {

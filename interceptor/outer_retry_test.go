@@ -358,7 +358,7 @@ func TestOuterRetry_Memory(t *testing.T) {
 	}
 	t.Run("a hundred methods", func(t *testing.T) {
 		everything := config(plain())
-		everything.Methods[1].Names, everything.Idempotency = []policy.Name{{}}, policy.IdempotencyAssume
+		everything.Methods[1].Names, everything.Idempotency = []string{"/"}, policy.IdempotencyAssume
 		play(t, everything, func(t *testing.T, s scene) {
 			s.Default(down())
 			call := func(i int) func() error {

@@ -56,7 +56,7 @@ func ExampleRefuse() {
 	defer server.Close()
 	server.Default(testserver.OK(&emptypb.Empty{}))
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{}}, Spec: policy.Spec{SendCriticality: true},
+		Names: []string{"/"}, Spec: policy.Spec{SendCriticality: true},
 	}}})
 	if err != nil {
 		fmt.Println(err)

@@ -55,7 +55,7 @@ func exchange(ctx context.Context, conn *grpc.ClientConn, desc *grpc.StreamDesc,
 func undeclaredConfig(specs ...policy.Spec) policy.Config {
 	retry := plain()
 	retry.Codes = append(retry.Codes, codes.ResourceExhausted)
-	c := policy.Config{Idempotency: policy.IdempotencyNone, Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: policy.Spec{Retry: &retry}}}}
+	c := policy.Config{Idempotency: policy.IdempotencyNone, Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{Retry: &retry}}}}
 	for _, s := range specs {
 		c.Methods[0].Spec = s
 	}
@@ -361,7 +361,7 @@ func TestRefuse_RetriedInside(t *testing.T) {
 func TestNotProcessed(t *testing.T) {
 	t.Parallel()
 	c := undeclaredConfig()
-	c.Methods[0].Names = []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}
+	c.Methods[0].Names = []string{"/acme.orders.v1.OrderService/GetOrder"}
 	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{
 		Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}, NotProcessed: true,
 	}}

@@ -56,12 +56,12 @@ func impatient() policy.RetrySpec {
 
 // config has the given retries for GetOrder by name, and for the rest of the service.
 func config(retry policy.RetrySpec) policy.Config {
-	entry := func(name policy.Name) policy.MethodConfig {
-		return policy.MethodConfig{Names: []policy.Name{name}, Spec: policy.Spec{Retry: &retry}}
+	entry := func(name string) policy.MethodConfig {
+		return policy.MethodConfig{Names: []string{name}, Spec: policy.Spec{Retry: &retry}}
 	}
 	return policy.Config{Methods: []policy.MethodConfig{
-		entry(policy.Name{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}),
-		entry(policy.Name{Service: "acme.orders.v1.OrderService"}),
+		entry("/acme.orders.v1.OrderService/GetOrder"),
+		entry("/acme.orders.v1.OrderService/"),
 	}}
 }
 

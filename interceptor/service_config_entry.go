@@ -105,7 +105,7 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 		spec.Retry = nil
 	}
 	set, err := policy.NewSet(policy.Config{
-		Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{Names: []policy.Name{{}}, Spec: spec}},
+		Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: spec}},
 	})
 	if err != nil { // nothing that gRPC accepts is known to come here
 		warn("", "is not followed: "+err.Error())

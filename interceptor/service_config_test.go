@@ -201,7 +201,7 @@ func TestServiceConfig_FileWins(t *testing.T) {
 	retry.MaxAttempts = 2
 	named := func(method string, safe policy.Idempotency, retry *policy.RetrySpec) policy.MethodConfig {
 		return policy.MethodConfig{
-			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: method}},
+			Names: []string{"/acme.orders.v1.OrderService/" + method},
 			Spec:  policy.Spec{Retry: retry, Idempotency: safe},
 		}
 	}

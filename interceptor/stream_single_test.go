@@ -33,7 +33,7 @@ func singles() map[string]func() (policy.Config, []interceptor.Option) {
 		},
 		"a timeout": func() (policy.Config, []interceptor.Option) {
 			return policy.Config{Methods: []policy.MethodConfig{{
-				Names: []policy.Name{{Service: "acme.orders.v1.OrderService"}}, Spec: policy.Spec{Timeout: time.Hour},
+				Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Timeout: time.Hour},
 			}}}, nil
 		},
 	}
@@ -274,7 +274,7 @@ func TestStreamSingle_NoHeaders(t *testing.T) {
 // What a slow reader does not wait for is not the server's time: it does not fill up admission, which would refuse others.
 func TestStreamSingle_Admission(t *testing.T) {
 	c := policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "acme.orders.v1.OrderService"}}, Spec: policy.Spec{Admission: policy.AdmissionRefuse},
+		Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Admission: policy.AdmissionRefuse},
 	}}}
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))

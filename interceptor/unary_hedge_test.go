@@ -38,8 +38,8 @@ func hedged(change ...func(*policy.HedgeSpec)) policy.Config {
 	for _, f := range change {
 		f(h)
 	}
-	name := policy.Name{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}
-	return policy.Config{Methods: []policy.MethodConfig{{Names: []policy.Name{name}, Spec: policy.Spec{Hedge: h}}}}
+	name := "/acme.orders.v1.OrderService/GetOrder"
+	return policy.Config{Methods: []policy.MethodConfig{{Names: []string{name}, Spec: policy.Spec{Hedge: h}}}}
 }
 
 // sent are the times of the attempts that the server saw, since the first.

@@ -126,7 +126,7 @@ func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 			warnings = append(warnings, policy.Diagnostic{
 				Severity: policy.SeverityWarning,
 
-				Field:   "maxAttempts of " + p.Name().String(),
+				Field:   "maxAttempts of " + p.Name(),
 				Value:   strconv.Itoa(p.MaxAttempts()),
 				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; %s", most, allowsMore),
 			})

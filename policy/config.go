@@ -55,28 +55,15 @@ func (c Config) clone() Config {
 
 // MethodConfig is one entry: what holds for the methods that it names.
 type MethodConfig struct {
-	Names []Name
+	// Names are paths as gRPC and its generated code write them: "/acme.orders.v1.OrderService/GetOrder" is a method,
+	// "/acme.orders.v1.OrderService/" all methods of a service, "/acme.orders.v1.*/" all services of a package and its
+	// sub-packages, and "/" everything.
+	Names []string
 	Spec
 }
 
-// Name names one method, all methods of a service (Method empty), all services of a package (Service ends in ".*",
-// Method empty), or everything (both empty).
-type Name struct {
-	Service string // full name: "acme.orders.v1.OrderService", or "acme.orders.v1.*"
-	Method  string // "GetOrder"
-}
-
-// pkg is the package whose services the name stands for, those of its sub-packages too; "" if it stands for something
-// else.
-func (n Name) pkg() string { return lookup.Package(n.String()) }
-
-// String is the name as a gRPC path: "/service/method", "/service/" or "/".
-func (n Name) String() string {
-	if n.Service == "" {
-		return "/"
-	}
-	return "/" + n.Service + "/" + n.Method
-}
+// namesMethod reports whether a name is that of one method.
+func namesMethod(name string) bool { return !strings.HasSuffix(name, "/") }
 
 // convert turns what a file says into a config, and fills in what it leaves out.
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
@@ -123,8 +110,8 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		Mode:             word[Mode](m.GetMode()),
 		Percent:          m.Percent,
 	}}
-	for _, n := range m.GetName() {
-		c.Names = append(c.Names, Name{Service: n.GetService(), Method: n.GetMethod()})
+	for i, n := range m.GetName() {
+		c.Names = append(c.Names, convertName(report, document.Item(path+".name", i), n))
 	}
 	for i, ignored := range m.GetIgnoreAdvice() {
 		field := document.Item(path+".ignoreAdvice", i)
@@ -177,7 +164,7 @@ func checkConfig(report *document.Report, c Config) {
 	if c.Throttling != nil {
 		checkBudget(report, "retryThrottling", inside.Config(*c.Throttling))
 	}
-	names := map[Name]string{}
+	names := map[string]string{}
 	for i, m := range c.Methods {
 		path := fmt.Sprintf("methodConfig[%d].", i)
 		checkNames(report, path, m.Names, names)
@@ -197,24 +184,39 @@ func checkEntry(report *document.Report, prefix string, s Spec, budgets map[stri
 	}
 }
 
+// convertName makes a path of a name, which checkNames knows from a good one if it is reported here.
+func convertName(report *document.Report, field string, n *policyv1.Name) string {
+	if n.GetService() == "" && n.GetMethod() != "" {
+		report.Errorf(field+".service", "", "must be the full name of the service of method %q", n.GetMethod())
+	}
+	if strings.Contains(n.GetService(), "/") {
+		report.Errorf(field+".service", n.GetService(), "must be a full name such as acme.orders.v1.OrderService, without slashes")
+	}
+	if strings.Contains(n.GetMethod(), "/") {
+		report.Errorf(field+".method", n.GetMethod(), "must be a method's name such as GetOrder, without slashes")
+	}
+	if n.GetService() == "" && n.GetMethod() == "" {
+		return "/"
+	}
+	return "/" + n.GetService() + "/" + n.GetMethod()
+}
+
 // checkNames checks the names of one entry; seen maps those before it to where they stand.
-func checkNames(report *document.Report, prefix string, names []Name, seen map[Name]string) {
+func checkNames(report *document.Report, prefix string, names []string, seen map[string]string) {
 	for i, n := range names {
 		field := fmt.Sprintf("%sname[%d]", prefix, i)
-		if n.Service == "" && n.Method != "" {
-			report.Errorf(field+".service", "", "must be the full name of the service of method %q", n.Method)
-		}
-		if strings.Contains(n.Service, "/") {
-			report.Errorf(field+".service", n.Service, "must be a full name such as acme.orders.v1.OrderService, without slashes")
-		}
-		if strings.Contains(n.Method, "/") {
-			report.Errorf(field+".method", n.Method, "must be a method's name such as GetOrder, without slashes")
+		service, method := lookup.Split(n)
+		if n != "/" && (service == "" || n != "/"+service+"/"+method || strings.Contains(method, "/")) {
+			if !report.Written(field) { // else its keys are reported
+				report.Errorf(field, n, `must be "/service/method", "/service/", "/package.*/" or "/"`)
+			}
+			continue
 		}
 		if !report.Whole(field) {
 			continue // not known which name it is
 		}
 		if first, twice := seen[n]; twice {
-			report.Errorf(field, n.String(), "is named by %s too; only one entry may have it", first)
+			report.Errorf(field, n, "is named by %s too; only one entry may have it", first)
 			continue
 		}
 		seen[n] = field

@@ -23,7 +23,7 @@ func goodConfig() policy.Config {
 	retry.Budget = "b"
 	return policy.Config{
 		Methods: []policy.MethodConfig{{
-			Names: []policy.Name{{Service: "a.B", Method: "C"}},
+			Names: []string{"/a.B/C"},
 			Spec:  policy.Spec{Retry: &retry},
 		}},
 		Budgets: []policy.BudgetSpec{{Name: "b", Config: ratio}},
@@ -70,6 +70,9 @@ func TestNewSetRefuses(t *testing.T) {
 		}},
 		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, MinDelay: 1, Budget: "b"}
+		}},
+		{`methodConfig[0].name[0]: "a.B/C": must be "/service/method", "/service/", "/package.*/" or "/"`, func(c *policy.Config, _ *policy.RetrySpec) {
+			c.Methods[0].Names[0] = "a.B/C"
 		}},
 		{`budgets[0].scope: "POD": must be PROCESS, TARGET or SERVICE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = "POD" }},
 		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) {
@@ -214,7 +217,7 @@ func TestNewSetCopies(t *testing.T) {
 	retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
 	config := policy.Config{
 		Methods: []policy.MethodConfig{{
-			Names: []policy.Name{{Service: "a.B", Method: "C"}},
+			Names: []string{"/a.B/C"},
 			Spec:  policy.Spec{Retry: &retry, MaxRequestBytes: new(7)},
 		}},
 		Budgets:    []policy.BudgetSpec{{Name: "b", Config: budget.DefaultRatio()}},

@@ -40,7 +40,7 @@ func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	next.byPath = s.byEntry.Clone()
 	for _, p := range fromAPIs.policies {
 		next.policies = append(next.policies, p)
-		next.byPath.Put(p.name.String(), p)
+		next.byPath.Put(p.name, p)
 	}
 	next.warnings, next.undeclared = append(next.currentWarnings(), fromAPIs.warnings...), next.noteUndeclared()
 	return &next, nil

@@ -90,7 +90,7 @@ func tryDescriptors(t *testing.T, data []byte) {
 		}
 		use(t, set)
 		for _, p := range set.Policies() {
-			set.DeclaredIdempotent(p.Name().String())
+			set.DeclaredIdempotent(p.Name())
 		}
 	}
 }

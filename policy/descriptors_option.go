@@ -29,10 +29,10 @@ type policyOption struct {
 
 const optionRoot = "retry"
 
-func newPolicyOption(d protoreflect.Descriptor, name Name, extension protoreflect.ExtensionType) *policyOption {
+func newPolicyOption(d protoreflect.Descriptor, name string, extension protoreflect.ExtensionType) *policyOption {
 	return &policyOption{
 		at:     placeOf(d),
-		field:  fmt.Sprintf("%v: (%s)", name, extension.TypeDescriptor().FullName()),
+		field:  fmt.Sprintf("%s: (%s)", name, extension.TypeDescriptor().FullName()),
 		report: new(document.Report),
 	}
 }

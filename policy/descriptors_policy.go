@@ -43,18 +43,22 @@ func readAPIPolicies(s *Set) (*apiPolicies, error) {
 		if len(a.errors) >= maxErrors {
 			break
 		}
-		if s.byEntry.Find(nameOfService(service).String()) == nil && knowsOptions(files) {
+		if s.byEntry.Find(nameOfService(service)) == nil && knowsOptions(files) {
 			a.service(service)
 		}
 	}
 	if len(a.errors) == 0 {
-		slices.SortFunc(a.policies, func(a, b *Policy) int { return strings.Compare(a.name.String(), b.name.String()) })
+		slices.SortFunc(a.policies, func(a, b *Policy) int { return strings.Compare(a.name, b.name) })
 		return a, nil
 	}
 	return nil, &Error{Diagnostics: inOrder(a.errors)}
 }
 
-func nameOfService(s protoreflect.ServiceDescriptor) Name { return Name{Service: string(s.FullName())} }
+func nameOfService(s protoreflect.ServiceDescriptor) string { return "/" + string(s.FullName()) + "/" }
+
+func pathOf(m protoreflect.MethodDescriptor) string {
+	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
+}
 
 // service takes the options of a service and of its methods.
 func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
@@ -65,8 +69,8 @@ func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 	}
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
-		name.Method = string(m.Name())
-		if a.set.byEntry.Find(name.String()) != nil || !m.Options().ProtoReflect().IsValid() {
+		name := pathOf(m)
+		if a.set.byEntry.Find(name) != nil || !m.Options().ProtoReflect().IsValid() {
 			continue
 		}
 		options, err := reread(m, new(descriptorpb.MethodOptions))
@@ -79,7 +83,7 @@ func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 }
 
 // take makes a policy of an extension, if the options of d have it and could be read.
-func (a *apiPolicies) take(d protoreflect.Descriptor, name Name, options proto.Message, extension protoreflect.ExtensionType, said Idempotency, unread error) {
+func (a *apiPolicies) take(d protoreflect.Descriptor, name string, options proto.Message, extension protoreflect.ExtensionType, said Idempotency, unread error) {
 	if len(a.errors) >= maxErrors || unread == nil && !proto.HasExtension(options, extension) {
 		return
 	}

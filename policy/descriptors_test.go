@@ -75,7 +75,7 @@ func TestWithDescriptorsFileWins(t *testing.T) {
 				if p := set.Lookup(m); p == nil {
 					got = append(got, "none")
 				} else {
-					got = append(got, p.Name().String()+" "+attempts(p))
+					got = append(got, p.Name()+" "+attempts(p))
 				}
 			}
 			if strings.Join(got, ", ") != row.want {
@@ -126,7 +126,7 @@ func TestWithDescriptorsOrder(t *testing.T) {
 	set := mustDescribe(t, base, mustLoadDescriptors(t, parcels))
 	var got []string
 	for _, p := range set.Policies() {
-		got = append(got, p.Name().String())
+		got = append(got, p.Name())
 	}
 	want := []string{
 		"/z.Z/", "/acme.parcels.v1.ParcelService/",

@@ -53,7 +53,7 @@ func ExampleNewSet() {
 	retry := policy.DefaultRetry()
 	retry.Budget = "orders"
 	_, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 		Spec:  policy.Spec{Retry: &retry},
 	}}})
 	fmt.Println(err)

@@ -28,11 +28,11 @@ const (
 
 // resolve settles an idempotency that is left to the name. Nobody who names a whole service thinks
 // of each of its methods, so only a name with a method declares it safe.
-func resolve(entry, file Idempotency, name Name) Idempotency {
+func resolve(entry, file Idempotency, name string) Idempotency {
 	switch {
 	case cmp.Or(entry, file) != "":
 		return cmp.Or(entry, file)
-	case name.Method != "":
+	case namesMethod(name):
 		return IdempotencyAssume
 	default:
 		return IdempotencyDeclared
@@ -41,7 +41,7 @@ func resolve(entry, file Idempotency, name Name) Idempotency {
 
 // declaresSafe reports whether an entry of a config declares all its methods safe to repeat; false if it names none.
 func (m *MethodConfig) declaresSafe(file Idempotency) bool {
-	undeclared := func(n Name) bool { return resolve(m.Idempotency, file, n) != IdempotencyAssume }
+	undeclared := func(n string) bool { return resolve(m.Idempotency, file, n) != IdempotencyAssume }
 	return len(m.Names) > 0 && (m.IdempotencyKey != "" || !slices.ContainsFunc(m.Names, undeclared))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/lookup"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -103,20 +104,21 @@ var permanent = []codes.Code{
 var versionOfPackage = regexp.MustCompile(`^(.*\.)?v[0-9]+((alpha|beta)[0-9]*)?$`)
 
 // lintNames says which names match nothing: packages, and patterns of other forms than "package.*".
-func lintNames(report *document.Report, path string, names []Name) {
+func lintNames(report *document.Report, path string, names []string) {
 	for i, n := range names {
 		field := document.Item(path+".name", i)
+		service, method := lookup.Split(n)
 		const remedy = "matches nothing: the only pattern is a package, such as {service: acme.orders.v1.*}; a service without a method stands for all its " +
 			"methods, and {} for everything"
 		switch {
-		case strings.Contains(n.Service, "*") && n.pkg() == "":
-			report.Warnf(field+".service", n.Service, remedy)
-		case versionOfPackage.MatchString(n.Service):
-			report.Warnf(field+".service", n.Service, "is the name of a package, and matches nothing: "+
-				"write %s.* for all its services, or the full name of one", n.Service)
+		case strings.Contains(service, "*") && lookup.Package(n) == "":
+			report.Warnf(field+".service", service, remedy)
+		case versionOfPackage.MatchString(service):
+			report.Warnf(field+".service", service, "is the name of a package, and matches nothing: "+
+				"write %s.* for all its services, or the full name of one", service)
 		}
-		if strings.Contains(n.Method, "*") {
-			report.Warnf(field+".method", n.Method, remedy)
+		if strings.Contains(method, "*") {
+			report.Warnf(field+".method", method, remedy)
 		}
 	}
 }

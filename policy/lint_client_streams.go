@@ -38,11 +38,11 @@ func (s *Set) notHedged(report *document.Report, c Config) []Diagnostic {
 }
 
 // clientStreamsOf are the methods that lookups lead to a name, and whose clients send streams.
-func (s *Set) clientStreamsOf(name Name) (list []string) {
+func (s *Set) clientStreamsOf(name string) (list []string) {
 	for service := range s.servicesOf(name) {
 		for i := range service.Methods().Len() {
 			m := service.Methods().Get(i)
-			path := Name{Service: string(service.FullName()), Method: string(m.Name())}.String()
+			path := pathOf(m)
 			if p := s.Lookup(path); m.IsStreamingClient() && p != nil && p.name == name {
 				list = append(list, path)
 			}

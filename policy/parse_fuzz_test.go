@@ -165,7 +165,7 @@ func use(t *testing.T, set *policy.Set) {
 	}
 	compiled := decision.Compile(set)
 	for i, p := range compiled.Policies() {
-		if p.Index() != i || !declared[p.Budget()] || compiled.Lookup(p.Name().String()) != p {
+		if p.Index() != i || !declared[p.Budget()] || compiled.Lookup(p.Name()) != p {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())
 		}
 		if retry := p.Spec().Retry; retry != nil {

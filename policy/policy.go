@@ -23,8 +23,8 @@ import (
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
 type Policy struct {
 	spec Spec
-	name Name  // the name in the config that leads here; empty for a policy on its own
-	own  reach // of the entry alone; zero for a policy on its own
+	name string // in the config, that leads here; "" for a policy on its own
+	own  reach  // of the entry alone; zero for a policy on its own
 }
 
 // New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
@@ -34,11 +34,11 @@ func New(s Spec) (*Policy, error) {
 	if err := refusal(&report); err != nil {
 		return nil, err
 	}
-	return newPolicy(Name{}, s), nil
+	return newPolicy("", s), nil
 }
 
 // newPolicy fills in what a checked spec leaves open.
-func newPolicy(name Name, s Spec) *Policy {
+func newPolicy(name string, s Spec) *Policy {
 	s = s.clone()
 	s.Admission, s.Criticality = cmp.Or(s.Admission, AdmissionNone), cmp.Or(s.Criticality, CriticalityDefault)
 	if s.Retry != nil {
@@ -54,8 +54,8 @@ func newPolicy(name Name, s Spec) *Policy {
 // filled in: the idempotency, transparentRetry and refusedRetry, and the stricter mode and smaller percentage of both.
 func (p *Policy) Spec() Spec { return p.spec.clone() }
 
-// Name is the name that leads to the policy in its set; empty for everything, or without a set.
-func (p *Policy) Name() Name { return p.name }
+// Name is the name that leads to the policy in its set ([MethodConfig]); "" without a set.
+func (p *Policy) Name() string { return p.name }
 
 // Derive makes a policy that says what p says, with changes: change gets a copy of the [Spec] ([Policy.Spec]), but of mode
 // and percentage what the entry alone says, since those of the file hold for all calls of a Retrier as they are then. The

@@ -50,8 +50,8 @@ func checkProcessed(report *document.Report, prefix string, c CodeSpec) {
 }
 
 // checkProcessedNames refuses an entry that says of methods which it does not name that they have not been processed.
-func checkProcessedNames(report *document.Report, path string, r *RetrySpec, names ...Name) {
-	if r == nil || !slices.ContainsFunc(names, func(n Name) bool { return n.Method == "" }) {
+func checkProcessedNames(report *document.Report, path string, r *RetrySpec, names ...string) {
+	if r == nil || !slices.ContainsFunc(names, func(n string) bool { return !namesMethod(n) }) {
 		return
 	}
 	for i, c := range r.PerCode {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -88,7 +89,7 @@ func (s *Set) entries() []MethodConfig {
 		list = append(list, m)
 	}
 	for _, p := range s.policies[next:] {
-		list = append(list, MethodConfig{Names: []Name{p.name}, Spec: p.spec})
+		list = append(list, MethodConfig{Names: []string{p.name}, Spec: p.spec})
 	}
 	return list
 }
@@ -264,7 +265,8 @@ func plainEntry(m MethodConfig) plainMethod {
 		MaxResponseMessageBytes: m.MaxResponseBytes,
 	}
 	for _, n := range m.Names {
-		e.Name = append(e.Name, plainName(n))
+		service, method := lookup.Split(n)
+		e.Name = append(e.Name, plainName{service, method})
 	}
 	if m.Timeout > 0 {
 		e.Timeout = document.FormatDuration(m.Timeout)

@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
 )
 
 // leftOut is a name whose policy is not for clients that do not ask whether a method is safe to repeat.
 type leftOut struct {
 	index int // methodConfig[…].name[index]
-	name  Name
+	name  string
 	key   string // "retryPolicy" or "hedgingPolicy"
 	why   string
 }
@@ -26,7 +27,7 @@ func (s *Set) withoutPatterns(m MethodConfig) (plain MethodConfig, at, unknown [
 	plain = m
 	plain.Names = nil
 	for j, name := range m.Names {
-		if name.pkg() == "" {
+		if lookup.Package(name) == "" {
 			plain.Names, at = append(plain.Names, name), append(at, j)
 			continue
 		}
@@ -64,12 +65,12 @@ func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left
 			safe.Names = append(safe.Names, name)
 			continue
 		}
-		var methods []Name // whose descriptors declare them safe
+		var methods []string // whose descriptors declare them safe
 		if declared != IdempotencyNone {
 			methods, _ = methodsOf(name, s)
 		}
 		safe.Names = append(safe.Names, methods...)
-		if name.Method != "" && len(methods) > 0 {
+		if namesMethod(name) && len(methods) > 0 {
 			continue
 		}
 		rest.Names = append(rest.Names, name)
@@ -84,7 +85,7 @@ func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left
 	return parts, left
 }
 
-func why(declared Idempotency, keyed bool, but []Name) string {
+func why(declared Idempotency, keyed bool, but []string) string {
 	because := "nothing declares it idempotent"
 	switch {
 	case keyed:
@@ -97,30 +98,27 @@ func why(declared Idempotency, keyed bool, but []Name) string {
 	}
 	list := make([]string, len(but))
 	for i, n := range but {
-		list[i] = n.Method
+		_, list[i] = lookup.Split(n)
 	}
 	return because + ", but for " + strings.Join(list, ", ")
 }
 
 // named is the policy of a name that an entry has.
-func (s *Set) named(name Name) *Policy {
-	if name.Service == "" {
-		return s.byPath.Find("/")
-	}
-	return s.Lookup(name.String())
+func (s *Set) named(name string) *Policy {
+	return s.Lookup(name)
 }
 
 // unknownPackages notes packages of which no service is known.
-func (n *configNotes) unknownPackages(path string, names []Name, unknown []int) {
+func (n *configNotes) unknownPackages(path string, names []string, unknown []int) {
 	for _, j := range unknown {
-		n.add(document.Item(path+".name", j), names[j].String(), "left out: gRPC knows no packages, and no descriptor of its services is given")
+		n.add(document.Item(path+".name", j), names[j], "left out: gRPC knows no packages, and no descriptor of its services is given")
 	}
 }
 
 // leftOut notes what is left out of an entry.
 func (n *configNotes) leftOut(path string, list []leftOut) {
 	for _, l := range list {
-		n.add(document.Item(path+".name", l.index), l.name.String(), l.key+" left out: "+l.why)
+		n.add(document.Item(path+".name", l.index), l.name, l.key+" left out: "+l.why)
 	}
 }
 
@@ -141,14 +139,14 @@ func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 		at := make([]int, 0, len(m.Names))
 		names := m.Names[:0:0]
 		for j, name := range m.Names {
-			if name.pkg() == "" { // by which gRPC finds nothing
+			if lookup.Package(name) == "" { // by which gRPC finds nothing
 				names, at = append(names, name), append(at, j)
 			}
 		}
 		m.Names = names
 		_, left := s.split(i, m, at)
 		for _, l := range left {
-			warn(fmt.Sprintf("methodConfig[%d].name[%d]", i, l.index), strconv.Quote(l.name.String()), l.why)
+			warn(fmt.Sprintf("methodConfig[%d].name[%d]", i, l.index), strconv.Quote(l.name), l.why)
 		}
 	}
 	return list

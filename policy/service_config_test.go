@@ -219,7 +219,7 @@ methodConfig:
   timeout: 2s
 `
 	set := mustDescribe(t, mustParse(t, "f", text), mustLoadDescriptors(t, parcels))
-	if p := set.Lookup("/acme.parcels.v1.ParcelService/GetParcel"); p.Name().Service != "acme.parcels.*" {
+	if p := set.Lookup("/acme.parcels.v1.ParcelService/GetParcel"); p.Name() != "/acme.parcels.*/" {
 		t.Errorf("GetParcel has the policy of %v; want the package's before the API's own", p.Name())
 	}
 	config, notes := set.ServiceConfig(false)

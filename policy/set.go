@@ -62,7 +62,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		for _, name := range m.Names {
 			p := s.newPolicy(name, m.Spec)
 			s.policies = append(s.policies, p)
-			s.byEntry.Put(name.String(), p)
+			s.byEntry.Put(name, p)
 		}
 	}
 	s.byPath = s.byEntry
@@ -72,14 +72,14 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 }
 
 // newPolicy makes the policy of a name from what a checked entry says.
-func (s *Set) newPolicy(name Name, spec Spec) *Policy {
+func (s *Set) newPolicy(name string, spec Spec) *Policy {
 	p := newPolicy(name, s.resolved(spec, name))
 	p.own = reachOf(spec.Mode, spec.Percent)
 	return p
 }
 
 // resolved fills in what a spec leaves to a name and to the config.
-func (s *Set) resolved(spec Spec, name Name) Spec {
+func (s *Set) resolved(spec Spec, name string) Spec {
 	spec.Idempotency = resolve(spec.Idempotency, s.config.Idempotency, name)
 	spec.TransparentRetry = cmp.Or(spec.TransparentRetry, s.config.TransparentRetry)
 	spec.RefusedRetry = cmp.Or(spec.RefusedRetry, s.config.RefusedRetry)

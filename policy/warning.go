@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -78,17 +79,17 @@ func sayUnused(budget string) func(*Set) string {
 type wideName struct {
 	Diagnostic // at the name
 
-	name Name
+	name string
 }
 
 // wideNames locates the wide names of a config.
 func wideNames(report *document.Report, c Config) (list []wideName) {
 	for i, m := range c.Methods {
 		for j, name := range m.Names {
-			if (m.Retry != nil || m.Hedge != nil) && name.Method == "" && m.IdempotencyKey == "" &&
+			if (m.Retry != nil || m.Hedge != nil) && !namesMethod(name) && m.IdempotencyKey == "" &&
 				resolve(m.Idempotency, c.Idempotency, name) == IdempotencyDeclared {
 				list = append(list, wideName{locate(report, Diagnostic{
-					Severity: SeverityNote, Field: fmt.Sprintf("methodConfig[%d].name[%d]", i, j), Value: strconv.Quote(name.String()),
+					Severity: SeverityNote, Field: fmt.Sprintf("methodConfig[%d].name[%d]", i, j), Value: strconv.Quote(name),
 				}), name})
 			}
 		}
@@ -157,22 +158,22 @@ const maxNamed = 20
 
 // unsafeMethods lists the methods that lookups lead to this name and that no descriptor declares
 // safe; known is whether there was any descriptor to read.
-func unsafeMethods(name Name, s *Set) (unsafe []string, known bool) {
+func unsafeMethods(name string, s *Set) (unsafe []string, known bool) {
 	safe, others := methodsOf(name, s)
 	for _, n := range others {
-		unsafe = append(unsafe, n.String())
+		unsafe = append(unsafe, n)
 	}
 	return unsafe, len(safe)+len(others) > 0
 }
 
 // methodsOf are the methods that lookups lead to this name, as far as descriptors know them: those that they
 // declare safe, and the others.
-func methodsOf(name Name, s *Set) (safe, others []Name) {
+func methodsOf(name string, s *Set) (safe, others []string) {
 	for service := range s.servicesOf(name) {
 		for i := range service.Methods().Len() {
 			m := service.Methods().Get(i)
-			n := Name{Service: string(service.FullName()), Method: string(m.Name())}
-			if p := s.Lookup(n.String()); p == nil || p != s.named(name) {
+			n := pathOf(m)
+			if p := s.Lookup(n); p == nil || p != s.named(name) {
 				continue
 			}
 			if safeLevel(m) {
@@ -182,18 +183,17 @@ func methodsOf(name Name, s *Set) (safe, others []Name) {
 			}
 		}
 	}
-	byName := func(a, b Name) int { return strings.Compare(a.String(), b.String()) }
-	slices.SortFunc(safe, byName)
-	slices.SortFunc(others, byName)
+	slices.Sort(safe)
+	slices.Sort(others)
 	return safe, others
 }
 
 // servicesOf yields the services that a name without method is for, as far as they are known.
-func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
-	if name.Service == "" {
+func (s *Set) servicesOf(name string) iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
+	if name == "/" {
 		return s.descriptors.services()
 	}
-	if pkg := name.pkg(); pkg != "" {
+	if pkg := lookup.Package(name); pkg != "" {
 		return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
 			for d, files := range s.descriptors.services() {
 				if strings.HasPrefix(string(d.FullName()), pkg+".") && !yield(d, files) {
@@ -203,7 +203,8 @@ func (s *Set) servicesOf(name Name) iter.Seq2[protoreflect.ServiceDescriptor, *p
 		}
 	}
 	return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
-		if d := s.descriptors.service(name.Service); d != nil {
+		service, _ := lookup.Split(name)
+		if d := s.descriptors.service(service); d != nil {
 			yield(d, nil)
 		}
 	}

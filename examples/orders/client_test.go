@@ -53,7 +53,7 @@ func TestClient_Delays(t *testing.T) {
 		retry := policy.DefaultRetry()
 		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: policy.JitterNone}
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 			Spec:  policy.Spec{Retry: &retry},
 		}}})
 		if err != nil {

@@ -19,7 +19,7 @@ func Changes(before, after *policy.Set) []string {
 	from, to := entries(before), entries(after)
 	was, is := before.Config(), after.Config()
 	list := slices.Concat(
-		differences("policy", from, to, func(e entry) string { return e.name.String() },
+		differences("policy", from, to, func(e entry) string { return e.name },
 			func(a, b entry) bool { return reflect.DeepEqual(a.spec, b.spec) }),
 		differences("budget", was.Budgets, is.Budgets, func(b policy.BudgetSpec) string { return b.Name },
 			func(a, b policy.BudgetSpec) bool { return a == b }))
@@ -54,13 +54,13 @@ func Changes(before, after *policy.Set) []string {
 		list = append(list, "loadBalancingConfig changed")
 	}
 	list = appendModes(list, "mode", reachOf(was.Mode, was.Percent), reachOf(is.Mode, is.Percent))
-	modes := map[policy.Name]reach{}
+	modes := map[string]reach{}
 	for _, e := range from {
 		modes[e.name] = reachOf(e.spec.Mode, e.spec.Percent)
 	}
 	for _, e := range to {
 		if old, known := modes[e.name]; known {
-			list = appendModes(list, "mode "+e.name.String(), old, reachOf(e.spec.Mode, e.spec.Percent))
+			list = appendModes(list, "mode "+e.name, old, reachOf(e.spec.Mode, e.spec.Percent))
 		}
 	}
 	return list
@@ -68,7 +68,7 @@ func Changes(before, after *policy.Set) []string {
 
 // entry is what a config, or an API, says of a name.
 type entry struct {
-	name policy.Name
+	name string
 	spec policy.Spec // with the mode of the entry alone
 }
 

@@ -15,7 +15,7 @@ import (
 type Policy struct {
 	spec  policy.Spec
 	retry policy.RetrySpec // MaxAttempts 1 and no codes if spec has no retries; of a hedging policy, what it shares with retries
-	name  policy.Name      // the name in the config that leads here; empty for a policy on its own
+	name  string           // in the config, that leads here; "" for a policy on its own
 	index int              // in its set; -1 for a policy on its own
 	reach reach
 }
@@ -56,7 +56,7 @@ func reachOf(m policy.Mode, percent *float64) reach {
 func (p *Policy) Spec() *policy.Spec { return &p.spec }
 
 // Name is the name that leads to the policy in its set; empty for everything, or without a set.
-func (p *Policy) Name() policy.Name { return p.name }
+func (p *Policy) Name() string { return p.name }
 
 // Index is the place of the policy in [Set.Policies], -1 if it is in no set.
 func (p *Policy) Index() int { return p.index }

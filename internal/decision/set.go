@@ -30,7 +30,7 @@ func Compile(s *policy.Set) *Set {
 		p := New(said.Spec())
 		p.name, p.index = said.Name(), i
 		compiled.policies = append(compiled.policies, p)
-		compiled.byPath.Put(p.name.String(), p)
+		compiled.byPath.Put(p.name, p)
 	}
 	for _, m := range c.Methods {
 		compiled.configured += len(m.Names)

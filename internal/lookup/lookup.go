@@ -30,6 +30,12 @@ func Package(path string) string {
 	return pkg
 }
 
+// Split returns the service and the method of a path; the method of a service or a package is "", and everything has neither.
+func Split(path string) (service, method string) {
+	service, method, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return service, method
+}
+
 // Put sets the value of a path.
 func (t *Table[T]) Put(path string, v *T) {
 	if path == "/" {

@@ -153,7 +153,7 @@ func staggerHedge(tail bool) func(peers.Plan) (setup, error) {
 
 // entryOf is the policy of a method.
 func entryOf(method string, spec policy.Spec) policy.MethodConfig {
-	return policy.MethodConfig{Names: []policy.Name{{Service: service, Method: method}}, Spec: spec}
+	return policy.MethodConfig{Names: []string{"/" + service + "/" + method}, Spec: spec}
 }
 
 // retrier is a client with these policies. As many calls may wait as are ever measured.

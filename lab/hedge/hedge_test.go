@@ -58,7 +58,7 @@ func staggers(tb testing.TB, h policy.HedgeSpec) []grpc.DialOption {
 	set, err := policy.NewSet(policy.Config{
 		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: ratio}},
 		Methods: []policy.MethodConfig{{
-			Names: []policy.Name{{Service: "stagger.hedge.v1.Shop", Method: "Get"}},
+			Names: []string{"/stagger.hedge.v1.Shop/Get"},
 			Spec:  policy.Spec{Hedge: &h},
 		}},
 	})
@@ -163,7 +163,7 @@ func answered(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallO
 // turns, a thousand calls each; the median of stagger's time over the other's is reported.
 func BenchmarkNotFired(b *testing.B) {
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "stagger.hedge.v1.Shop", Method: "Get"}},
+		Names: []string{"/stagger.hedge.v1.Shop/Get"},
 		Spec:  policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Minute}},
 	}}})
 	if err != nil {

@@ -83,7 +83,7 @@ func denies(tb testing.TB) []grpc.DialOption {
 	tb.Helper()
 	retry := policy.DefaultRetry()
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "stagger.rollout.v1.Shop"}},
+		Names: []string{"/stagger.rollout.v1.Shop/"},
 		Spec:  policy.Spec{Retry: &retry, TransparentRetry: new(false)},
 	}}})
 	if err != nil {

@@ -100,7 +100,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 		retry := policy.DefaultRetry()
 		retry.Codes = append(retry.Codes, codes.ResourceExhausted)
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-			Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 			Spec:  policy.Spec{Retry: &retry, Timeout: time.Second, Admission: m.admission, SendCriticality: true},
 		}}})
 		if err != nil {

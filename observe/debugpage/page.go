@@ -120,8 +120,8 @@ func (p *page) states(method string) []retrierState {
 func (p *page) methods() (list []string) {
 	for i, r := range p.retriers {
 		for _, entry := range r.State().Policies.Policies() {
-			if n := entry.Name(); n.Method != "" {
-				list = append(list, n.String())
+			if n := entry.Name(); !strings.HasSuffix(n, "/") {
+				list = append(list, n)
 			}
 		}
 		for _, d := range p.logs[i].all() {

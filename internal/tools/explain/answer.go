@@ -153,11 +153,11 @@ func (a *Answer) entryText() string {
 	switch {
 	case a.Entry == "{}":
 		return "{}, which names everything"
-	case lookup.Package(n.String()) != "":
+	case lookup.Package(n) != "":
 		return a.Entry + ", which names its package"
-	case a.Entry != n.String():
+	case a.Entry != n:
 		return a.Entry // it comes with the API
-	case n.Method != "":
+	case !strings.HasSuffix(n, "/"):
 		return a.Entry + ", which names the method"
 	default:
 		return a.Entry + ", which names its service"

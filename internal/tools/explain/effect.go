@@ -104,25 +104,26 @@ func (e *Effect) Why() string {
 func entry(set *decision.Set, p *decision.Policy) string {
 	n := p.Name()
 	if !set.Configured(p) {
-		if n.Method != "" {
+		if !strings.HasSuffix(n, "/") {
 			return "the method's option in its .proto"
 		}
 		return "the service's option in its .proto"
 	}
 	switch {
-	case n.Method != "":
-		return n.String()
-	case lookup.Package(n.String()) != "":
-		return n.Service
-	case n.Service != "":
-		return n.String()
+	case !strings.HasSuffix(n, "/"):
+		return n
+	case lookup.Package(n) != "":
+		service, _ := lookup.Split(n)
+		return service
+	case n != "/":
+		return n
 	default:
 		return "{}"
 	}
 }
 
 func safe(set *decision.Set, level func(string) string, p *decision.Policy, method string) (yes bool, because string) {
-	key, named := p.IdempotencyKey(), p.Name().Method != ""
+	key, named := p.IdempotencyKey(), !strings.HasSuffix(p.Name(), "/")
 	switch said := p.Spec().Idempotency; {
 	case key != "":
 		return true, "sends an idempotency key, " + key

@@ -98,7 +98,7 @@ func drawSpec(d *draws) policy.Spec {
 
 func (s *storm) set(t *testing.T, spec policy.Spec) *policy.Set {
 	t.Helper()
-	set, err := policy.NewSet(policy.Config{MaxWaiting: 10, Methods: []policy.MethodConfig{{Names: []policy.Name{{Service: "proof.Service", Method: "Call"}}, Spec: spec}}})
+	set, err := policy.NewSet(policy.Config{MaxWaiting: 10, Methods: []policy.MethodConfig{{Names: []string{"/proof.Service/Call"}, Spec: spec}}})
 	if err != nil {
 		t.Fatal(err)
 	}

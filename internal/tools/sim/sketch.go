@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -79,8 +80,8 @@ func (k Sketch) pickMethod() (string, error) {
 		return k.Method, nil
 	}
 	for _, p := range k.Policy.Policies() {
-		name := p.Name()
-		method := "/" + cmp.Or(name.Service, "any.Service") + "/" + cmp.Or(name.Method, "AnyMethod")
+		service, name, _ := strings.Cut(p.Name()[1:], "/")
+		method := "/" + cmp.Or(service, "any.Service") + "/" + cmp.Or(name, "AnyMethod")
 		if p.MaxAttempts() > 1 && k.Policy.Lookup(method) == p && k.Policy.Safe(p, method) {
 			return method, nil
 		}

@@ -35,8 +35,8 @@ func rowsOfAPI(set *decision.Set, known cli.API) []row {
 	var rows []row
 	for _, s := range known.Services() {
 		for _, method := range cli.Methods(s) {
-			name := policy.Name{Service: string(s.FullName()), Method: method}
-			rows = append(rows, row{effectOf(set, known, name.String()), name.Service, name.Method})
+			service := string(s.FullName())
+			rows = append(rows, row{effectOf(set, known, "/"+service+"/"+method), service, method})
 		}
 	}
 	return rows
@@ -49,19 +49,20 @@ func rowsOfFile(set *decision.Set) []row {
 	var services []string // in the order of the file
 	for _, p := range policies {
 		name := p.Name()
-		path := name.String()
+		path := name
+		service, method := lookup.Split(name)
 		switch {
-		case lookup.Package(name.String()) != "":
-			path = "/" + lookup.Package(name.String()) + "." + others + "/" + others // which no entry names
-		case name.Service == "":
+		case lookup.Package(name) != "":
+			path = "/" + lookup.Package(name) + "." + others + "/" + others // which no entry names
+		case service == "":
 			path = "/" + others + "/" + others // which only an entry for everything is for
 		}
-		r := row{effectOf(set, cli.API{}, path), cmp.Or(name.Service, others), cmp.Or(name.Method, others)}
+		r := row{effectOf(set, cli.API{}, path), cmp.Or(service, others), cmp.Or(method, others)}
 		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level says that it is safe"
 		}
 		rows = append(rows, r)
-		if name.Service != "" && !slices.Contains(services, r.service) {
+		if service != "" && !slices.Contains(services, r.service) {
 			services = append(services, r.service)
 		}
 	}
@@ -145,8 +146,8 @@ func shortEntry(r row) string {
 		return ""
 	}
 	switch n := r.Policy.Name(); r.Entry {
-	case n.String():
-		if n.Method == "" {
+	case n:
+		if strings.HasSuffix(n, "/") {
 			return "the service's"
 		}
 		return "its own"

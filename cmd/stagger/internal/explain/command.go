@@ -18,7 +18,6 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/policy"
 )
 
 const help = `Show which entry of a policy file holds for a method, what it says, and what follows if
@@ -254,12 +253,11 @@ func (o *options) complete(c *cobra.Command, args []string, word string) ([]stri
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var list []string
-	add := func(n policy.Name) {
-		path := n.String()
+	add := func(path string) {
 		if !strings.HasPrefix(word, "/") {
 			path = path[1:]
 		}
-		if n.Method != "" && strings.HasPrefix(path, word) {
+		if !strings.HasSuffix(path, "/") && strings.HasPrefix(path, word) {
 			list = append(list, path)
 		}
 	}
@@ -270,7 +268,7 @@ func (o *options) complete(c *cobra.Command, args []string, word string) ([]stri
 	}
 	for _, s := range known.Services() {
 		for _, method := range cli.Methods(s) {
-			add(policy.Name{Service: string(s.FullName()), Method: method})
+			add("/" + string(s.FullName()) + "/" + method)
 		}
 	}
 	return list, cobra.ShellCompDirectiveNoFileComp

@@ -206,7 +206,7 @@ func TestExplainDown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-				Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}, Spec: row.spec,
+				Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: row.spec,
 			}}})
 			if err != nil {
 				t.Fatal(err)

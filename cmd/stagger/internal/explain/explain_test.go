@@ -94,7 +94,7 @@ func drawn(t *rapid.T) (*policy.Set, explain.Question) {
 		Budget: policy.NoBudget,
 	}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}},
+		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 		Spec: policy.Spec{
 			Retry: &retry, Timeout: seconds(0, 3000, "timeout"),
 			Idempotency: rapid.SampledFrom([]policy.Idempotency{"", policy.IdempotencyNone}).Draw(t, "idempotency"),
@@ -251,7 +251,7 @@ func drawnSlow(t *rapid.T) (*policy.Set, explain.Question) {
 		}
 	}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []policy.Name{{Service: "acme.orders.v1.OrderService", Method: "GetOrder"}}, Spec: spec,
+		Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: spec,
 	}}})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func unmatched(file string, data []byte, set *decision.Set, known cli.API) []pol
 		if message == "" {
 			continue
 		}
-		d := policy.Diagnostic{Severity: policy.SeverityWarning, File: file, Field: "name", Value: p.Name().String(), Message: message}
+		d := policy.Diagnostic{Severity: policy.SeverityWarning, File: file, Field: "name", Value: p.Name(), Message: message}
 		if i < len(at) {
 			d.Line, d.Column = at[i].Line, at[i].Column
 			d.Field = fmt.Sprintf("methodConfig[%d].name[%d]", at[i].entry, at[i].name)
@@ -44,27 +44,28 @@ func unmatched(file string, data []byte, set *decision.Set, known cli.API) []pol
 }
 
 // mismatch says why a name matches nothing; "" if it does match.
-func mismatch(n policy.Name, services []string, methods map[string][]string) string {
-	if n.Service == "" {
+func mismatch(name string, services []string, methods map[string][]string) string {
+	service, method := lookup.Split(name)
+	if service == "" {
 		return ""
 	}
-	if pkg := lookup.Package(n.String()); pkg != "" {
+	if pkg := lookup.Package(name); pkg != "" {
 		if !slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(s, pkg+".") }) {
 			return "the API has no service in this package"
 		}
 		return ""
 	}
-	list, ok := methods[n.Service]
+	list, ok := methods[service]
 	if !ok {
-		return "the API has no such service" + suggestion(n.Service, services)
+		return "the API has no such service" + suggestion(service, services)
 	}
-	if n.Method == "" {
+	if method == "" {
 		return ""
 	}
-	if slices.Contains(list, n.Method) {
+	if slices.Contains(list, method) {
 		return ""
 	}
-	return "the service has no such method" + suggestion(n.Method, list)
+	return "the service has no such method" + suggestion(method, list)
 }
 
 // suggestion is the name that is nearest, if one is near.

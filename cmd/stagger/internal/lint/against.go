@@ -73,7 +73,7 @@ func methods(known cli.API, sets ...*policy.Set) (list []string) {
 	}
 	for _, set := range sets {
 		for _, p := range set.Policies() {
-			add(p.Name().String())
+			add(p.Name())
 		}
 	}
 	for _, s := range known.Services() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -52,7 +53,7 @@ func enforced(of interface {
 func (t terms) safety() (rank int, key, text string) {
 	spec := t.policy.Spec()
 	switch {
-	case t.set.Safe(t.policy, t.method) && t.policy.Name().Method != "":
+	case t.set.Safe(t.policy, t.method) && !strings.HasSuffix(t.policy.Name(), "/"):
 		return 3, "name", "idempotent"
 	case t.set.Safe(t.policy, t.method):
 		return 3, "idempotency", "idempotent"

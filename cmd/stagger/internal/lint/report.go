@@ -65,7 +65,7 @@ func (r *report) amplify(depth int) {
 	set := decision.Compile(r.set)
 	for _, p := range set.Policies() {
 		if n := min(p.MaxAttempts(), set.Config().MaxAttemptsLimit); n > 1 {
-			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: policy.SeverityNote, File: r.file, Field: p.Name().String(), Message: fmt.Sprintf(
+			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: policy.SeverityNote, File: r.file, Field: p.Name(), Message: fmt.Sprintf(
 				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
 				depth, math.Pow(float64(n), float64(depth)), n)})
 		}
