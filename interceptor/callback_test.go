@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -152,7 +153,7 @@ func TestReload_Rates(t *testing.T) {
 	if err := r.Reload(pools(7, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.State().Pools; len(got) != 2 || got[0].PerSecond != 7 || got[1].PerSecond != 100 {
-		t.Errorf("%+v; want a with 7, and b with 100", got)
+	if got := r.PoolRates(); !slices.Equal(got, []float64{7, 100}) {
+		t.Errorf("%v; want a with 7, and b with 100", got)
 	}
 }

@@ -53,31 +53,29 @@ type Observer struct {
 // its zero value there.
 type Event struct {
 	// The call, in all events.
-	Method         string
-	Target         string      // of the ClientConn, in the form of its CanonicalTarget
-	Budget         string      // that the policy names; "" is the default budget
-	Mode           policy.Mode // of the call, and not only of its policy: one that a percentage leaves out is OFF
-	IdempotencyKey string      // that its attempts carry; "" for none, or before there is an attempt
-	StaticMethod   bool        // the call has grpc.StaticMethod, as those of generated code have
+	Method       string
+	Target       string      // of the ClientConn, in the form of its CanonicalTarget
+	Budget       string      // that the policy names; "" is the default budget
+	Mode         policy.Mode // of the call, and not only of its policy: one that a percentage leaves out is OFF
+	StaticMethod bool        // the call has grpc.StaticMethod, as those of generated code have
 
 	// What has ended, or is slow: an attempt in Attempt, Decision and Sent, the call in Call.
 	Attempt int           // the attempt's number, 1 for the first; in Call, how many were sent
 	Hedges  int           // in Attempt, 1 if it was sent beside others, which had not answered in time; in Call, how many such there were
 	Elapsed time.Duration // in Attempt and Call
-	Code    codes.Code
-	Err     error    // nil after OK, or if the attempt still runs; in Attempt as gRPC returned it, in Call as the caller gets it
-	Peer    net.Addr // the attempt's backend; nil if it did not reach a connection, or still runs
+	Code    codes.Code    // DEADLINE_EXCEEDED without an Err: the per-attempt timeout or hedging delay is over, and the attempt may still run
+	Err     error         // nil after OK, or if the attempt still runs; in Attempt as gRPC returned it, in Call as the caller gets it
+	Peer    net.Addr      // the attempt's backend; nil if it did not reach a connection, or still runs
 	// Place is, in Attempt, how it came out beside others: "won", its answer is the call's; "lost", it failed, or answered
 	// when another had won; "cancelled", since another had won, or the call had ended; "abandoned", it was slow, and another
 	// attempt has taken its place. It is "" if no other attempt ran, nor took its place.
 	Place string
 
 	// What follows. Retry says that another attempt does, after Delay, for Reason; else Reason is why none does. In mode
-	// OBSERVE none follows: with Shadow it would, but for the mode, and Reason and Delay say which.
-	Retry, Shadow bool
-	Reason        policy.Reason
-	Delay         time.Duration // in Call, of all its waits together, with no attempt running
-	TimedOut      bool          // the per-attempt timeout or hedging delay is over; without a retry the attempt goes on
-	Pushback      string        // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
-	OuterRetry    bool          // in Call: a loop or an interceptor outside of the Retrier has made the call again (docs/loops.md)
+	// OBSERVE none follows: the reasons retry and hedge say which would, after Delay, but for the mode.
+	Retry      bool
+	Reason     policy.Reason
+	Delay      time.Duration // in Call, of all its waits together, with no attempt running
+	Pushback   string        // what the server has named a delay in, or forbidden retries: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
+	OuterRetry bool          // in Call: a loop or an interceptor outside of the Retrier has made the call again (docs/loops.md)
 }

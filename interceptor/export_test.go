@@ -28,6 +28,14 @@ func (r *Retrier) Delivered() (texts, conns int) {
 	return len(t.texts), conns
 }
 
+// PoolRates are the rates of the pools that budgets lease from, by name.
+func (r *Retrier) PoolRates() (list []float64) {
+	for _, s := range r.budgets.pools.States() {
+		list = append(list, s.PerSecond)
+	}
+	return list
+}
+
 // SetMaxOutage lets calls stop waiting for a connection when that has not been usable for so long.
 func (r *Retrier) SetMaxOutage(d time.Duration) { r.outages.bound = d }
 

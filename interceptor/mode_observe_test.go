@@ -54,7 +54,7 @@ func TestObserve_Unary(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		target := s.conn.Target()
-		want := []interceptor.BudgetState{{Kind: "ratio", Source: "policies", Target: target, Balance: 3.1, Capacity: 4.1, Granted: 1, Shadow: true}}
+		want := []interceptor.BudgetState{{Kind: "ratio", Source: "policies", Target: target, Shadow: true, State: budget.State{Balance: 3.1, Capacity: 4.1, Granted: 1}}}
 		if got := inUse(s.retrier); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
@@ -213,7 +213,7 @@ func TestObserve_Reload(t *testing.T) {
 		s.On(get, restarting)
 		_, _ = s.call(t.Context(), get)
 		s.reload(t, refund(100))
-		want := interceptor.BudgetState{Name: "orders", Kind: "refund", Source: "policies", Balance: 10, Capacity: 20, Granted: 1, Shadow: true}
+		want := interceptor.BudgetState{Name: "orders", Kind: "refund", Source: "policies", Shadow: true, State: budget.State{Balance: 10, Capacity: 20, Granted: 1}}
 		if got := inUse(s.retrier); len(got) != 1 || got[0] != want {
 			t.Errorf("%+v; want %+v", got, want)
 		}

@@ -282,7 +282,7 @@ func TestMode_Reload(t *testing.T) {
 					t.Errorf("%d attempts, %v, %s after %v; want %d", s.Count(get), err, reasonOf(err), took, row.attempts)
 				}
 				synctest.Wait() // the switch alone may have ended the call, before the reload
-				if p := s.retrier.State(); p.Mode != row.reading || p.Switches[0].Mode != row.set {
+				if p := s.retrier.State(); max(p.Policies.Config().Mode, p.Switches[0].Mode) != row.reading || p.Switches[0].Mode != row.set {
 					t.Errorf("%+v; want %v", p, row.reading)
 				}
 			})

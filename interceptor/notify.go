@@ -81,7 +81,7 @@ func (r *Retrier) event(method string, cc *grpc.ClientConn, p *decision.Policy, 
 // event is what all events of the call say, and how it, or an attempt of it, has ended.
 func (c *call) event(attempt int, code codes.Code, err error) Event {
 	e := c.retrier.event(c.method, c.cc, c.policy, &c.options)
-	e.Mode, e.IdempotencyKey, e.Attempt, e.Code, e.Err = c.mode(), c.key, attempt, code, err
+	e.Mode, e.Attempt, e.Code, e.Err = c.mode(), attempt, code, err
 	return e
 }
 
@@ -154,12 +154,12 @@ func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell fun
 
 func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Event {
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
-	e.Retry, e.Shadow, e.Delay, e.Reason, e.Pushback = d.Retry, d.Shadow(), d.Delay, d.Reason, d.Pushback.Source
+	e.Retry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
 	if ended != nil && ended.number == step.Decided {
 		e.Peer = ended.report().from().Addr
 	}
-	if e.TimedOut = step.TimedOut; e.TimedOut {
-		e.Code = codes.DeadlineExceeded
+	if step.TimedOut {
+		e.Code, e.Err = codes.DeadlineExceeded, nil
 	}
 	return e
 }

@@ -157,7 +157,7 @@ func TestReload_Event(t *testing.T) {
 			t.Errorf("%+v", got.Policies.Policies())
 		}
 		if got.Since != time.Now() || got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
-			got.Mode != policy.ModeEnforce || len(got.Switches) != 1 {
+			got.Policies.Config().Mode != "" || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
@@ -24,8 +25,9 @@ type State struct {
 	// and budgets that cannot be read. Notes are among them: their severity tells.
 	Warnings []policy.Diagnostic
 
-	Mode     policy.Mode // of all calls: the strictest of the set's and of those that are set by hand; entries may have a stricter one
-	Switches []Switch    // the modes that are set by hand: that of all calls, then those of services by their names
+	// Switches are the modes that are set by hand: that of all calls, then those of services by their names. The strictest of
+	// these, of the policies' and of an entry's holds.
+	Switches []Switch
 
 	Waiting   int // how many calls wait between attempts now; the policies say how many may (maxWaiting)
 	Budgets   []BudgetState
@@ -41,8 +43,8 @@ func (r *Retrier) State() State {
 	}
 	s := State{
 		Policies: rules.set.Set, Since: rules.since, Warnings: r.warnings(rules.set),
-		Mode: max(rules.set.Mode(), switches.all.Mode), Switches: switches.list(),
-		Waiting: r.waitLimit.count(), Pools: r.pools(), Admission: r.admissions(),
+		Switches: switches.list(),
+		Waiting:  r.waitLimit.count(), Pools: r.pools(), Admission: r.admissions(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err
@@ -67,14 +69,12 @@ type BudgetState struct {
 	// itself settles it, so that Denied is an upper bound of what mode ENFORCE would refuse.
 	Shadow bool
 
-	Balance  float64 // extra attempts of the usual cost that would be granted now
-	Capacity float64 // what the balance would be if nothing were spent
-	// Granted and Denied are the withdrawals since the Retrier was made; of a budget from [WithBudget] those of all that share
-	// it, since that was made. They never fall: where no call holds a balance and it
-	// has nothing to remember, as of a target that is gone, its counts stay, and Gone says so. Of targets and services beyond
+	// State is the balance itself. Granted and Denied are the withdrawals since the Retrier was made; of a budget from
+	// [WithBudget] those of all that share it, since that was made. They never fall: if no call holds a balance and it has
+	// nothing to remember, as of a target that is gone, its counts stay, and Gone says so. Of targets and services beyond
 	// the first thousand, the balance of target "other" counts, which is always gone.
-	Granted, Denied uint64
-	Gone            bool
+	budget.State
+	Gone bool
 }
 
 // The sources of budgets.
@@ -91,7 +91,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
 			Name: key.name, Kind: key.kind, Source: key.source, Target: key.target, Service: key.service, Shadow: key.shadow,
-			Granted: w.granted, Denied: w.denied,
+			State: budget.State{Granted: w.granted, Denied: w.denied},
 		}
 	}
 	for name, b := range r.budgets.given {

@@ -4,7 +4,9 @@
 package interceptor_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,9 +24,9 @@ func TestState_BalancesAndDenials(t *testing.T) {
 		"service": {Scope: policy.ScopeService, Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
-		"target":  {Name: "orders", Kind: "throttle", Target: "T", Balance: 0, Capacity: 2, Granted: 1, Denied: 1},
-		"process": {Name: "orders", Kind: "refund", Balance: 0, Capacity: 2, Granted: 2, Denied: 1},
-		"service": {Name: "orders", Kind: "concurrent", Target: "T", Service: "acme.orders.v1.OrderService", Balance: 2, Capacity: 2, Granted: 3},
+		"target":  {Name: "orders", Kind: "throttle", Target: "T", State: budget.State{Balance: 0, Capacity: 2, Granted: 1, Denied: 1}},
+		"process": {Name: "orders", Kind: "refund", State: budget.State{Balance: 0, Capacity: 2, Granted: 2, Denied: 1}},
+		"service": {Name: "orders", Kind: "concurrent", Target: "T", Service: "acme.orders.v1.OrderService", State: budget.State{Balance: 2, Capacity: 2, Granted: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(specs[name]), func(t *testing.T, s scene) {
@@ -57,9 +59,9 @@ func TestState_OrderOfNames(t *testing.T) {
 			_, _ = s.call(t.Context(), method)
 		}
 		want := []interceptor.BudgetState{
-			{Name: "", Kind: "ratio", Source: "policies", Target: s.conn.Target(), Balance: 4.1, Capacity: 4.1}, // a reserve of 4, and a tenth for the call
-			{Name: "mine", Source: "option", Balance: 7, Capacity: 9, Granted: 5, Denied: 3},
-			{Name: "orders", Kind: "refund", Source: "policies", Balance: 2, Capacity: 2},
+			{Name: "", Kind: "ratio", Source: "policies", Target: s.conn.Target(), State: budget.State{Balance: 4.1, Capacity: 4.1}}, // a reserve of 4, and a tenth for the call
+			{Name: "mine", Source: "option", State: budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}},
+			{Name: "orders", Kind: "refund", Source: "policies", State: budget.State{Balance: 2, Capacity: 2}},
 		}
 		if got := inUse(s.retrier); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
@@ -93,8 +95,10 @@ func (counted) State(time.Time) budget.State {
 // What a reading says of the policies is all of the same ones, though they change meanwhile.
 func TestState_Reload(t *testing.T) {
 	var sets []*policy.Set
-	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve} {
-		set, err := policy.NewSet(policy.Config{Mode: mode})
+	cut := config(plain())
+	cut.MaxAttemptsLimit = 2 // of three: a warning
+	for _, c := range []policy.Config{cut, {}} {
+		set, err := policy.NewSet(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,8 +118,9 @@ func TestState_Reload(t *testing.T) {
 		over.Store(true)
 	})
 	for !over.Load() {
-		if s := r.State(); s.Mode != s.Policies.Config().Mode {
-			t.Fatalf("%v, but the policies say %v", s.Mode, s.Policies.Config().Mode)
+		s := r.State()
+		if warned := strings.Contains(fmt.Sprint(s.Warnings), "is cut to 2"); warned != (s.Policies.Config().MaxAttemptsLimit == 2) {
+			t.Fatalf("warnings %v of another set", s.Warnings)
 		}
 	}
 }

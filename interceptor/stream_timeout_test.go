@@ -91,7 +91,7 @@ func TestStreamTimeout_BesideBudget(t *testing.T) {
 		if got, _, err := s.whole(t, serverStream); got != "[second]" || err != io.EOF {
 			t.Errorf("%s, %v", got, err)
 		}
-		if d := s.decisions[0]; !d.TimedOut || d.Reason != policy.ReasonHedge {
+		if d := s.decisions[0]; !timedOut(d) || d.Reason != policy.ReasonHedge {
 			t.Errorf("%+v", d)
 		}
 		want := "asked [timeout], failed 1, returned 0, refunded 1, ok 1, bad 0"
@@ -141,7 +141,7 @@ func TestStreamTimeout_InPlaceIsARetry(t *testing.T) {
 		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {
 			t.Errorf("%v after %s", got, s.waits())
 		}
-		if d := s.decisions[0]; !d.TimedOut || d.Reason != policy.ReasonRetry {
+		if d := s.decisions[0]; !timedOut(d) || d.Reason != policy.ReasonRetry {
 			t.Errorf("%+v; want a retry", d)
 		}
 	})
@@ -208,7 +208,7 @@ func TestStreamTimeout_DecisionsNameTheirAttempts(t *testing.T) {
 		_, _ = receive(stream)
 		var about []string
 		for _, d := range s.decisions {
-			about = append(about, fmt.Sprint(d.Attempt, d.TimedOut))
+			about = append(about, fmt.Sprint(d.Attempt, timedOut(d)))
 		}
 		if got := strings.Join(about, ", "); got != "1 true, 2 true, 3 true, 4 false" { // the deadline ends the call
 			t.Errorf("decisions about attempts %s", got)

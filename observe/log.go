@@ -96,7 +96,7 @@ func (l *logger) decision(ctx context.Context, e interceptor.Event) {
 	switch {
 	case wouldRefuse(e):
 		l.extraAttempt(ctx, e, "stagger: would refuse")
-	case e.Shadow:
+	case !e.Retry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge):
 		l.extraAttempt(ctx, e, "stagger: would "+string(e.Reason))
 	}
 }
@@ -120,7 +120,7 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 	}
 	fields = append(fields, "code", codename.Of(e.Code), "delay", e.Delay)
 	fields = withMode(fields, e.Mode)
-	if e.TimedOut {
+	if e.Code == codes.DeadlineExceeded && e.Err == nil {
 		fields = append(fields, "timed_out", true)
 	}
 	if source := e.Pushback; source != "" {

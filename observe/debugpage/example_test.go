@@ -38,10 +38,10 @@ func ExampleSwitch() {
 		return
 	}
 	defer answer.Body.Close()
-	fmt.Println(answer.Status, retrier.State().Mode)
+	fmt.Println(answer.Status, retrier.State().Switches)
 	// Output:
 	// from ENFORCE to OFF
-	// 200 OK OFF
+	// 200 OK [OFF]
 }
 
 func ExampleHandler() {

@@ -76,14 +76,14 @@ func TestHistoryEnds(t *testing.T) {
 
 func TestShare(t *testing.T) {
 	t.Parallel()
-	for b, want := range map[interceptor.BudgetState]float64{
+	for b, want := range map[budget.State]float64{
 		{Balance: 1, Capacity: 4}:                     0.25,
 		{Balance: 9, Capacity: 4}:                     1,
 		{Balance: -1, Capacity: 4}:                    0,
 		{Balance: math.Inf(1), Capacity: math.Inf(1)}: 1,
 		{}: 0,
 	} {
-		if got := share(b); got != want {
+		if got := share(interceptor.BudgetState{State: b}); got != want {
 			t.Errorf("%+v: %v; want %v", b, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestHistoryOfWhatComesIntoSight(t *testing.T) {
 	defer h.stopped.Store(true)
 	list := make([]interceptor.BudgetState, maxBudgets+1)
 	for i := range list {
-		list[i] = interceptor.BudgetState{Name: fmt.Sprint(i), Capacity: 10, Balance: 5}
+		list[i] = interceptor.BudgetState{Name: fmt.Sprint(i), State: budget.State{Capacity: 10, Balance: 5}}
 	}
 	last := &list[maxBudgets]
 	last.Balance, last.Granted, last.Denied = 10, 1000, 500

@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // logSize is how many decisions are remembered of a Retrier.
@@ -19,9 +22,10 @@ const logSize = 256
 // loggedDecision is a decision that is remembered: another attempt, or the reason why there is none. The end of a
 // call that nobody decided on, such as cancelled, is one too; its attempt is the last.
 type loggedDecision struct {
-	interceptor.Event // without its Err and IdempotencyKey
+	interceptor.Event // without its Err
 
 	Time  time.Time
+	Slow  bool   // its per-attempt timeout or hedging delay was over
 	Error string // of the attempt, the first 256 bytes; "" if it still runs
 }
 
@@ -34,6 +38,11 @@ type decisionLog struct {
 	counts decisionCounts
 }
 
+// shadow reports whether another attempt would have followed, but for mode OBSERVE.
+func shadow(e interceptor.Event) bool {
+	return !e.Retry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge)
+}
+
 // observer fills the log. A call that succeeds at once costs it nothing.
 func (l *decisionLog) observer() interceptor.Observer {
 	return interceptor.Observer{Decision: func(_ context.Context, e interceptor.Event) { l.add(e) }}
@@ -41,8 +50,8 @@ func (l *decisionLog) observer() interceptor.Observer {
 
 // add remembers a decision.
 func (l *decisionLog) add(e interceptor.Event) {
-	d := loggedDecision{Event: e, Time: time.Now(), Error: shortText(e.Err)}
-	d.Err, d.IdempotencyKey = nil, "" // an error may keep messages alive, and a key is nobody's business
+	d := loggedDecision{Event: e, Time: time.Now(), Slow: e.Code == codes.DeadlineExceeded && e.Err == nil, Error: shortText(e.Err)}
+	d.Err = nil // it may keep messages alive
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.add(e, d.Time)
@@ -104,7 +113,7 @@ func (c *decisionCounts) add(e interceptor.Event, now time.Time) {
 		method = "other"
 	}
 	s.methods[method] = true
-	s.counts[countState{Method: method, Reason: e.Reason, Shadow: e.Shadow}]++
+	s.counts[countState{Method: method, Reason: e.Reason, Shadow: shadow(e)}]++
 }
 
 // countList counts the decisions of the last minutes about a method, or all for "", in the order of method and reason.

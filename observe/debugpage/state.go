@@ -117,7 +117,7 @@ func (p *page) state(i int, method string) retrierState {
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
 			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: is.Since.UTC(),
-			Mode: string(is.Mode), SetMode: string(is.Switches[0].Mode), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
+			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Budgets:   []budgetState{},
@@ -169,8 +169,8 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 
 func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
-		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.TimedOut,
-		Retry: d.Retry, Shadow: d.Shadow, Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
+		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
+		Retry: d.Retry, Shadow: shadow(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()

@@ -89,8 +89,8 @@ func TestSwitch_Reload(t *testing.T) {
 	if err := r.Reload(set); err != nil {
 		t.Fatal(err)
 	}
-	if r.State().Mode != policy.ModeOff {
-		t.Errorf("%v after a reload; want OFF", r.State().Mode)
+	if got := r.State().Switches[0].Mode; got != policy.ModeOff {
+		t.Errorf("%v after a reload; want OFF", got)
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
 	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td><td>100</td>",

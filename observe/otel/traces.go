@@ -78,13 +78,10 @@ func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 		attributes = append(attributes, attribute.String("stagger.budget", budgetName(e.Budget)))
 	}
 	attributes = append(attributes, peer(e.Peer)...)
-	if e.Shadow {
-		name = "would " + string(e.Reason)
-	}
-	if e.Retry {
-		name = string(e.Reason)
-	}
-	if e.Retry || e.Shadow {
+	if e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge {
+		if name = string(e.Reason); !e.Retry {
+			name = "would " + name
+		}
 		attributes = append(attributes, attribute.Float64("stagger.delay", e.Delay.Seconds()))
 	}
 	span.AddEvent(name, trace.WithAttributes(attributes...))

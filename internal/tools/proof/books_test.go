@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -246,8 +247,9 @@ func listener(f *faults) interceptor.Observer {
 		},
 		Decision: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
-				late := e.TimedOut && s.attempts[e.Attempt]
-				early := !e.TimedOut && e.Attempt > 0 && !s.attempts[e.Attempt] && f.active.Load() == 0 // else a panic may have cut something off
+				slow := e.Code == codes.DeadlineExceeded && e.Err == nil
+				late := slow && s.attempts[e.Attempt]
+				early := !slow && e.Attempt > 0 && !s.attempts[e.Attempt] && f.active.Load() == 0 // else a panic may have cut something off
 				if s.ended > 0 || e.Attempt > s.most || late || early || !slices.Contains(policy.Reasons(), e.Reason) {
 					s.add("%s: a decision about attempt %d, of %v: %+v", s.name, e.Attempt, s.attempts, e)
 				}

@@ -140,7 +140,7 @@ func (t *trace) attempt(_ context.Context, e interceptor.Event) {
 
 // decision completes the line of its attempt, unless that still runs.
 func (t *trace) decision(_ context.Context, e interceptor.Event) {
-	if e.TimedOut {
+	if e.Code == codes.DeadlineExceeded && e.Err == nil {
 		t.lines = append(t.lines, traceLine{at: time.Now(), attempt: e.Attempt, outcome: "slow"})
 	}
 	l := &t.lines[len(t.lines)-1]
