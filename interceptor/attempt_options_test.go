@@ -282,3 +282,34 @@ func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
 		t.Errorf("a Retrier was warned %d times of the attempts of another", warned)
 	}
 }
+
+// An inner interceptor may answer from a cache, and leave gRPC running: what that reports later is of no other call.
+func TestAttemptOptions_LeftRunning(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.Default(from("left behind", text("")).Delay(time.Second))
+		leave := true
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, req, _ any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				if !leave {
+					time.Sleep(2 * time.Second)
+					return nil
+				}
+				ctx = context.WithoutCancel(ctx)
+				go func() { _ = invoke(ctx, method, req, new(wrapperspb.StringValue), cc, opts...) }()
+				return nil
+			}))...)
+		for range 10 { // sync.Pool forgets some under the race detector
+			for _, leave = range []bool{true, false} {
+				var trailer metadata.MD
+				var p peer.Peer
+				if err := conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue), grpc.Trailer(&trailer), grpc.Peer(&p)); err != nil {
+					t.Fatal(err)
+				}
+				if trailer != nil || p.Addr != nil {
+					t.Errorf("a call that gRPC has not made has trailer %v and peer %v", trailer, p)
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}

@@ -64,6 +64,16 @@ func answered(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallO
 	return nil
 }
 
+// finished ends an attempt at once, as gRPC does.
+func finished(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+	for _, o := range opts {
+		if o, ok := o.(grpc.OnFinishCallOption); ok {
+			o.OnFinish(nil)
+		}
+	}
+	return nil
+}
+
 // contenders are the interceptors that the success path is compared on. go-grpc-middleware's retry
 // has one policy for all methods and no budget.
 func contenders(tb testing.TB) []struct {

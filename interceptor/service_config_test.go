@@ -422,7 +422,7 @@ func TestServiceConfig_SuccessAllocatesNothing(t *testing.T) {
 			t.Fatal("gRPC has received no policy")
 		}
 		unary := retrier.Unary()
-		call := func() { _ = unary(t.Context(), get, nil, nil, conn, answered) }
+		call := func() { _ = unary(t.Context(), get, nil, nil, conn, finished) }
 		call()
 		if n := testing.AllocsPerRun(1000, call); n > slack {
 			t.Errorf("%s: a call that succeeds at once allocates %v times; want 0", row.name, n)
@@ -451,7 +451,7 @@ func BenchmarkServiceConfig(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					_ = unary(b.Context(), get, nil, nil, conn, answered)
+					_ = unary(b.Context(), get, nil, nil, conn, finished)
 				}
 			})
 		})

@@ -108,7 +108,7 @@ type unaryAttempt struct {
 	reply any  // nil until it is sent
 	own   bool // the reply is not the caller's
 	runs  bool // it has been sent, and has not returned
-	left  bool // an inner interceptor may have left something behind that still writes to it
+	left  bool // gRPC may still use its options, in another goroutine, or write to what they lead to
 }
 
 // reset makes the attempt one that can be sent again; false if it cannot.
@@ -119,6 +119,19 @@ func (a *unaryAttempt) reset() bool {
 	a.attemptOptions.reset()
 	a.ctx, a.reply, a.own, a.took, a.done = nil, nil, false, 0, false
 	return true
+}
+
+// noteLeft notes whether a, which has returned with err, may still be in use: an inner interceptor may have returned without
+// waiting for gRPC, and when the context is over, gRPC may be ending the attempt in another goroutine.
+func (a *unaryAttempt) noteLeft(cc *grpc.ClientConn, err error) {
+	switch {
+	case a.ctx.Err() != nil:
+		a.left = true
+	case err != nil:
+		a.left = !a.done || !answered(err) || closed(cc)
+	default:
+		a.left = cc != nil && !a.ended.Load()
+	}
 }
 
 // spare returns an attempt that is to have the number n, and is not sent yet.
@@ -181,6 +194,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	if err != nil || a.own || u.retrier.classifier != nil || u.retrier.observers.Load().attempts {
 		return false
 	}
+	a.noteLeft(u.cc, nil)
 	now, load := u.start, 0.0
 	if u.known.Any() {
 		now = clock.Now()
@@ -241,7 +255,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
 	}
-	a.left = err != nil && !(a.done && answered(err))
+	a.noteLeft(u.cc, err)
 	return u.locked(func() *unaryAttempt {
 		now := u.now()
 		step := u.call.reportEnd(&a.attempt, r, now)

@@ -366,7 +366,7 @@ func TestUnarySuccess_SecondTargetAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		call := func() { _ = unary(t.Context(), "/acme.orders.v1.OrderService/Method25", nil, nil, conn, answered) }
+		call := func() { _ = unary(t.Context(), "/acme.orders.v1.OrderService/Method25", nil, nil, conn, finished) }
 		call()
 		if n := testing.AllocsPerRun(1000, call); n > slack {
 			t.Errorf("%s: a call allocates %v times; want 0", target, n)
