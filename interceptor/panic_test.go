@@ -483,3 +483,35 @@ func panickingStream(t *testing.T, s scene, method string, number int, goexit bo
 	wg.Wait()
 	time.Sleep(time.Hour)
 }
+
+// A breaker, or a budget, that panics when it is told of success leaves no context behind.
+func TestUnaryPanic_Success(t *testing.T) {
+	for _, culprit := range []string{"done", "finish"} {
+		t.Run(culprit, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &panics{fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}, culprit: culprit}
+				c := config(besides())
+				paid(c)
+				r := mustNew(t, mustSet(t, c), interceptor.WithBudget("", panickingBudget{p.till, p}),
+					interceptor.WithBreaker(func(string, string) interceptor.Breaker { return p }))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var attempt context.Context
+				seen := caught(func() {
+					_ = r.Unary()(ctx, get, nil, new(wrapperspb.StringValue), nil,
+						func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+							attempt = ctx
+							return nil
+						})
+				})
+				if left := held(r, p.fuse, p.till); seen != culprit || left != "" {
+					t.Errorf("the caller sees the panic %v; held for ever: %s", seen, left)
+				}
+				if attempt.Err() == nil {
+					t.Error("the attempt's context is not over")
+				}
+			})
+		})
+	}
+}

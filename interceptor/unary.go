@@ -380,6 +380,9 @@ func (u *unary) unwind(a *unaryAttempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	defer u.cancelTimeout()
+	if a != nil {
+		a.cancel() // a breaker, or a budget, may have panicked at its success
+	}
 	if u.engine.Over() {
 		return
 	}
