@@ -12,8 +12,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// crowded is a service of 1000 requests a second with one phase of trouble, and calls that have a second, by a policy
-// without admission and with it.
+// crowded returns a scenario with a service of 1000 requests a second, one phase of trouble and calls with a deadline of one
+// second, by a policy without admission and one with it.
 func crowded(t *testing.T, trouble Phase) *Scenario {
 	t.Helper()
 	p, err := NewPolicy(`methodConfig: [{name: [{service: a.B, method: C}],
@@ -49,8 +49,8 @@ func TestAdmissionInOverload(t *testing.T) {
 	}
 }
 
-// A service that is slower, and in time, isn't refused calls, whatever its usual time is. Neither are extra attempts: all
-// fail that have nothing else to fail by.
+// If a service becomes slower but still answers in time, admission refuses no calls, whatever its usual time is. It doesn't
+// refuse extra attempts either: if one fails, all of them fail for the same reason.
 func TestAdmissionOfSlowService(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -75,7 +75,7 @@ func TestAdmissionOfSlowService(t *testing.T) {
 	}
 }
 
-// Half of the servers go, and do not come back: admission serves what they can, for as long as it takes.
+// Half of the servers go for good: admission serves what the others can, for as long as that lasts.
 func TestAdmissionWhenCapacityIsHalvedForEver(t *testing.T) {
 	t.Parallel()
 	workers := 5

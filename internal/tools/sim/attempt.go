@@ -12,29 +12,28 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// attempt is one attempt of a call, and to a backend the request that comes of it: the backend may go on with
-// it when the client has turned away.
+// attempt is one attempt of a call, and its request at the backend, which may go on with it after the client has given up.
 type attempt struct {
-	call    *call // nil: nobody waits for it any more
+	call    *call // nil: its client has given up
 	link    *link
 	backend *backend
 	number  int
 	answer  *answer
-	fails   *answer       // what the work on it comes to; nil: what comes of it
-	below   *call         // that the request makes at the service below; nil while it makes none
-	next    int           // of the service's calls, which one follows
+	fails   *answer       // the answer after the work on it; nil: it depends on the work
+	below   *call         // the request's running call to the service below, or nil
+	next    int           // index of the service's next call
 	queued  bool          // in the backend's queue
-	slow    *Distribution // how long it waits for something else when a worker is done with it; nil: it does not
-	gaveUp  bool          // a call that it made below has given up after its retries
+	slow    *Distribution // extra wait when a worker is done with it; nil: none
+	gaveUp  bool          // a call to a service below has given up
 
-	utilization float64 // that the backend reports with the answer; 0: it does not
+	utilization float64 // reported by the backend with the answer; 0: not reported
 }
 
 // The events of an attempt.
 const (
 	requestArrived eventKind = iota
 	workDone                 // by a worker
-	waitDone                 // for something beside the worker
+	waitDone                 // the extra wait is over
 	answerArrived
 )
 
@@ -68,7 +67,7 @@ func (a *attempt) reply(ans *answer) {
 	}
 }
 
-// proceed makes the calls of the service below, one after the other, and answers.
+// proceed makes the calls to the services below, one after the other, then answers.
 func (a *attempt) proceed() {
 	if a.call == nil {
 		return
@@ -83,18 +82,18 @@ func (a *attempt) proceed() {
 	a.below.startCall()
 }
 
-// callBelowEnded goes on after a call of the service below.
+// callBelowEnded continues after a call to a service below.
 func (a *attempt) callBelowEnded(st *status.Status) {
 	a.below = nil
 	if st.Code() != codes.OK {
-		a.reply(newAnswer(st, nil)) // a trailer is for the next above alone
+		a.reply(newAnswer(st, nil)) // trailers are not passed on
 		return
 	}
 	a.next++
 	a.proceed()
 }
 
-// abandon lets the client turn away: the backend learns of it, and does with that what it is made for.
+// abandon makes the client give up. The backend notices, and acts as configured.
 func (a *attempt) abandon() {
 	a.call = nil
 	if a.queued && a.backend.service.drops {
@@ -106,12 +105,12 @@ func (a *attempt) abandon() {
 	}
 }
 
-// answer is what a server says, or what a client makes of it that nobody waits.
+// answer is a server's answer, or the client's own error if it gives up.
 type answer struct {
 	status  *status.Status
 	err     error // of the status
 	trailer metadata.MD
-	local   bool // no server says it
+	local   bool // made by the client
 }
 
 func newAnswer(st *status.Status, trailer metadata.MD) *answer {

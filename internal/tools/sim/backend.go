@@ -13,23 +13,22 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// backend is one server of a service: some workers, and a bounded queue before them.
+// backend is one server of a service: some workers behind a bounded queue.
 type backend struct {
 	service *service
 	index   int
 	busy    int // workers
 	queue   []*attempt
-	dropped int // of the queue, whose clients have left, if such are dropped
+	dropped int // queued requests without a client, if the backend drops those
 	faults  faults
 }
 
-// inHand is how many requests are in the queue and with the workers.
+// inHand returns how many requests are in the queue and with the workers.
 func (b *backend) inHand() int { return b.busy + b.waiting() }
 
 func (b *backend) waiting() int { return len(b.queue) - b.dropped }
 
-// arrive takes in a request. What is wrong with the backend now decides what becomes of the request, also if it
-// is served later.
+// arrive accepts a request. The faults at this time decide how it ends, even if it is served later.
 func (b *backend) arrive(a *attempt) {
 	b.service.countRequest(a)
 	f := &b.faults
@@ -68,7 +67,7 @@ func (b *backend) serve(a *attempt) {
 	b.service.world.after(took, a, workDone, 0)
 }
 
-// workDone frees a worker, and goes on with the request.
+// workDone frees a worker and continues the request.
 func (b *backend) workDone(a *attempt) {
 	b.busy--
 	b.service.counts.served++
@@ -87,7 +86,7 @@ func (b *backend) workDone(a *attempt) {
 	}
 }
 
-// fillWorkers gives free workers to the requests that wait.
+// fillWorkers gives waiting requests to free workers.
 func (b *backend) fillWorkers() {
 	for b.busy < b.faults.workers && len(b.queue) > 0 {
 		a := b.takeNext()
@@ -100,7 +99,7 @@ func (b *backend) fillWorkers() {
 	}
 }
 
-// takeNext takes the next request out of the queue, which has one.
+// takeNext removes the next request from the queue, which must not be empty.
 func (b *backend) takeNext() *attempt {
 	i := 0
 	if b.service.spec.Order == OrderLIFO {
@@ -116,8 +115,8 @@ func (b *backend) takeNext() *attempt {
 	return a
 }
 
-// dropAbandoned takes a request out of the queue whose client has left: at once for the queue's length, and for its memory
-// when most are such requests, since the end of a queue that serves the newest is hardly ever reached.
+// dropAbandoned drops a queued request whose client has left. The queue's length changes at once; the memory is freed when
+// most requests are dropped ones, since a queue that serves the newest rarely reaches its end.
 func (b *backend) dropAbandoned() {
 	b.dropped++
 	b.service.counts.dropped++
@@ -127,8 +126,8 @@ func (b *backend) dropAbandoned() {
 	}
 }
 
-// pickBackend chooses the backend of the call's next attempt: its connection's next. Where retries go to another backend, it
-// is the next that the call did not go to.
+// pickBackend returns the backend of the call's next attempt: the next one of its connection. If retries go elsewhere,
+// backends that the call has tried are skipped.
 func (c *call) pickBackend() *backend {
 	l := c.link
 	first := l.nextBackend(c.client)
@@ -144,8 +143,8 @@ func (c *call) pickBackend() *backend {
 	return picks[chosen]
 }
 
-// retriesElsewhere reports whether a policy file lets retries go to another backend. As in gRPC, the first policy of a
-// list that is known counts; and known are only those that the simulator plays.
+// retriesElsewhere reports whether a policy file sends retries to another backend. As in gRPC, the first known policy of a
+// list counts; the simulator knows only those that it can play.
 func retriesElsewhere(set *decision.Set) (bool, error) {
 	config, at := set.LoadBalancing()
 	if config == "" {

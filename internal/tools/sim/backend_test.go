@@ -34,7 +34,7 @@ func play(t *testing.T, s *Scenario, o Options) *Result {
 	return r
 }
 
-// erlang is the mean wait in an M/M/c queue: Poisson arrivals, exponential service times, c workers.
+// erlang returns the mean wait in an M/M/c queue: Poisson arrivals, exponential service times, c workers.
 func erlang(rate, mean float64, c int) float64 {
 	load := rate * mean
 	term, sum := 1.0, 1.0
@@ -47,7 +47,7 @@ func erlang(rate, mean float64, c int) float64 {
 	return waits / (sum + waits) / (float64(c)/mean - rate)
 }
 
-// A queue waits as long as theory says.
+// Requests wait in a queue as long as theory predicts.
 func TestBackendQueueTime(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -69,7 +69,7 @@ func TestBackendQueueTime(t *testing.T) {
 	}
 }
 
-// A request that has met a slow backend is slow, also if its work ends when the backend is well again.
+// A request that arrives at a slow backend is slow, even if the backend recovers before its work ends.
 func TestBackendSlowIntoTheNextPhase(t *testing.T) {
 	t.Parallel()
 	s := small()
@@ -105,7 +105,7 @@ func TestBackendRequests(t *testing.T) {
 	}
 }
 
-// A queue in either order has four requests: the first leave early in the one, and late in the other.
+// A queue has four requests. The first clients to leave come early in one order and late in the other.
 func TestBackendOrder(t *testing.T) {
 	t.Parallel()
 	for order, want := range map[Order][]int{ // ms
@@ -121,8 +121,8 @@ func TestBackendOrder(t *testing.T) {
 	}
 }
 
-// The end of a queue that serves the newest first is not reached while there is too much to do: requests whose callers have
-// left take no memory there.
+// A queue that serves the newest first never reaches its end under overload. Requests whose clients have left take no memory
+// there.
 func TestBackendDroppedMemory(t *testing.T) {
 	t.Parallel()
 	s := small()
@@ -162,7 +162,7 @@ func TestBackendWork(t *testing.T) {
 	}
 }
 
-// Fewer workers and slower ones are less capacity.
+// Fewer or slower workers reduce the capacity.
 func TestBackendCapacity(t *testing.T) {
 	t.Parallel()
 	s := small()
@@ -259,7 +259,7 @@ func TestRetryElsewhereRefused(t *testing.T) {
 	}
 }
 
-// Where nothing fails, no attempt but the first is sent, and each goes where it went before.
+// If nothing fails, only first attempts are sent, and each goes to the same backend as before.
 func TestRetryElsewhereOfFirstAttempts(t *testing.T) {
 	t.Parallel()
 	s := withPolicies(t, map[string]string{

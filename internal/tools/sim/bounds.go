@@ -11,20 +11,20 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// What a scenario may come to at most, by numbers each of which is right by itself. A connection takes 4 bytes, a process some
-// hundred, a call in flight a thousand, a request 200, a bucket 24 for each fleet and service.
+// Limits on a scenario whose numbers are valid one by one. A connection takes 4 bytes, a process some hundred, a call in
+// flight a thousand, a request 200, a bucket 24 for each fleet and service.
 const (
-	mostProcesses   = 20_000_000 // each counts once for every call that it makes
+	mostProcesses   = 20_000_000 // each counts once for each call that it makes
 	mostConnections = 100_000_000
 	mostServers     = 1_000_000     // backends of all services
-	mostEntered     = 100_000_000   // backends, times the phases and faults that they go through
-	mostCalls       = 1_000_000_000 // of fleets, and of services for them, without retries
+	mostEntered     = 100_000_000   // backends, times their phases and faults
+	mostCalls       = 1_000_000_000 // of fleets and services
 	mostInFlight    = 10_000_000    // calls of fleets
 	mostRequests    = 100_000_000   // at a time, at worst
 	mostCounts      = 20_000_000    // buckets of all fleets and services in all variants, and the parts of recovery's windows
 )
 
-// excess is what is too much, and the field to blame.
+// excess is a limit that is exceeded, and the field to blame.
 type excess struct {
 	field   string
 	message string
@@ -37,8 +37,8 @@ func tooMany(field string, n, most float64, message string) *excess {
 	return &excess{field, fmt.Sprintf("%s, %.4g; must be at most %.4g", message, n, most)}
 }
 
-// excess finds what a variant of a scenario has too much of; nil if it can be played. clients is the field that says how many
-// clients each fleet has, "" for the fleets' own.
+// excess returns the first limit that a variant of the scenario exceeds, or nil. clients is the field with the number of
+// clients for each fleet, "" for the fleets' own.
 func (s *Scenario) excess(v *Variant, clients string) *excess {
 	b := bounds{Scenario: s, variant: v, fan: map[string]float64{}}
 	return cmp.Or(b.inTime(), b.servers(), b.links(clients), b.boundLoad())
@@ -48,12 +48,12 @@ type bounds struct {
 	*Scenario
 
 	variant  *Variant
-	fan      map[string]float64 // requests at worst that one at a service leads to, itself included; by its name
+	fan      map[string]float64 // most requests that one at a service causes, itself included; by the service's name
 	plain    bool               // without retries
-	requests float64            // of all fleets, at worst
+	requests float64            // of all fleets, at most
 }
 
-// inTime bounds what is counted over time.
+// inTime limits what is counted over time.
 func (s *Scenario) inTime() *excess {
 	played := float64(max(len(s.Variants), 1))
 	buckets := float64(s.Length()/max(s.Bucket, 1)) * float64(len(s.Fleets)+len(s.Services)) * played
@@ -64,7 +64,7 @@ func (s *Scenario) inTime() *excess {
 	)
 }
 
-// servers bounds the backends.
+// servers limits the backends.
 func (s *Scenario) servers() *excess {
 	backends := 0.0
 	for i := range s.Services {
@@ -81,7 +81,7 @@ func (s *Scenario) servers() *excess {
 	return tooMany("phases", backends*faults, mostEntered, "and their faults, times all backends, are too many")
 }
 
-// links bounds processes and their connections.
+// links limits processes and their connections.
 func (b *bounds) links(clients string) *excess {
 	var processes, connections float64
 	for _, c := range b.calls() {
@@ -101,7 +101,7 @@ func (b *bounds) links(clients string) *excess {
 	return nil
 }
 
-// boundLoad bounds calls, and requests that wait.
+// boundLoad limits calls and waiting requests.
 func (b *bounds) boundLoad() *excess {
 	var calls, inFlight, requests float64
 	for i := range b.Fleets {
@@ -147,7 +147,7 @@ func (b *bounds) boundLoad() *excess {
 	return nil
 }
 
-// callsOf is how many calls a fleet makes in all, and in a second at most; of one that thinks, how many at a time.
+// callsOf returns how many calls a fleet makes in all, and at most in a second or, if it thinks, at a time.
 func (b *bounds) callsOf(f *Fleet) (all, peak float64) {
 	if f.Think != nil {
 		clients := float64(cmp.Or(b.variant.Clients, f.Clients, 1))
@@ -165,12 +165,12 @@ func (b *bounds) callsOf(f *Fleet) (all, peak float64) {
 	return all, peak
 }
 
-// plainly is the same without retries.
+// plainly returns the same bounds without retries.
 func (b *bounds) plainly() *bounds {
 	return &bounds{Scenario: b.Scenario, variant: b.variant, fan: map[string]float64{}, plain: true}
 }
 
-// below is how many requests a call leads to at worst.
+// below returns the most requests that a call causes.
 func (b *bounds) below(from string, c *Call) float64 {
 	attempts := 1
 	if !b.plain {
@@ -179,7 +179,7 @@ func (b *bounds) below(from string, c *Call) float64 {
 	if fan, ok := b.fan[c.Service]; ok {
 		return float64(attempts) * fan
 	}
-	b.fan[c.Service] = math.Inf(1) // calls that go in circles never end
+	b.fan[c.Service] = math.Inf(1) // circular calls never end
 	fan := 1.0
 	if s := b.service(c.Service); s != nil {
 		for k := range s.Calls {
@@ -190,7 +190,7 @@ func (b *bounds) below(from string, c *Call) float64 {
 	return float64(attempts) * fan
 }
 
-// attempts is how many a call makes at most.
+// attempts returns the most attempts of a call.
 func (b *bounds) attempts(from string, c *Call) int {
 	set, err := b.setOf(b.variant, b.variant.policyOf(from, c.Policy))
 	if err != nil || set == nil {

@@ -26,7 +26,7 @@ phases:
   - {name: after, kind: AFTER, length: 10s}
 `
 
-// Numbers that are right each, and too much together.
+// The numbers are valid one by one, but too large together.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	var services strings.Builder

@@ -15,29 +15,29 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// call is one call: of a user, or of a service for a request that it works on. It is a driver of the engine, in
-// one thread and without contexts: it ends itself what the engine cancels, and the backend goes on with the
-// abandoned work. When a call has ended, the next one takes its memory.
+// call is one call: of a user, or of a service for a request. It drives the engine in one thread and without contexts. It
+// ends attempts that the engine cancels, and the backend goes on with the abandoned work. When a call has ended, the next
+// one reuses its memory.
 type call struct {
 	engine   attempts.Call
 	link     *link
-	parent   *attempt // that it is made for; nil for a user's call
+	parent   *attempt // the request that it is made for; nil for
 	client   int
 	start    time.Duration
 	deadline time.Duration // attempts.Never: none
 	running  []*attempt    // in the order in which they were sent
-	wakeAt   time.Duration // when the engine wants to look again
-	timer    uint32        // number of the event that wakes it; others are stale
-	number   int           // of the fleet's calls, from 0
-	life     uint32        // how many calls have ended in this memory
-	stopped  *answer       // what the caller makes of it that stops the call
+	wakeAt   time.Duration // when the engine runs next
+	timer    uint32        // number of the event that wakes the call; others are stale
+	number   int           // index among the fleet's calls
+	life     uint32        // number of calls that have ended in this memory
+	stopped  *answer       // the error with which the caller stops the call
 	tried    tried.Backends[*backend]
 }
 
 // The events of a call.
 const (
-	callWake     eventKind = iota // the engine looks again
-	callDeadline                  // its time is up
+	callWake     eventKind = iota // the engine runs again
+	callDeadline                  // the deadline has passed
 )
 
 // handle implements [handler].
@@ -51,7 +51,7 @@ func (c *call) handle(kind eventKind, number uint32) {
 	}
 }
 
-// newCall prepares a call, of a client or of a request that it is made for.
+// newCall returns a new call of a client, or of a request.
 func (l *link) newCall(client int, parent *attempt, before time.Duration) *call {
 	c := l.world.freeCall()
 	c.link, c.parent, c.client = l, parent, client
@@ -91,7 +91,7 @@ func (c *call) InRetry() bool { return c.parent != nil && c.parent.number > 1 }
 // Off implements [attempts.Facts].
 func (*call) Off() policy.Reason { return "" }
 
-// do does what a step says. What is cancelled ends at once, which leads to further steps.
+// do carries out a step of the engine. Cancelled attempts end at once, which leads to further steps.
 func (c *call) do(step attempts.Step) {
 	if step.Decided != 0 {
 		c.link.decided(c, step.Decision)
@@ -111,7 +111,7 @@ func (c *call) do(step attempts.Step) {
 	}
 }
 
-// setTimer lets the engine look again at a time, in place of any set before.
+// setTimer makes the engine run again at a time. It replaces the previous timer.
 func (c *call) setTimer(at time.Duration) {
 	c.wakeAt = at
 	c.timer++
@@ -139,13 +139,13 @@ func (c *call) endAttempt(a *attempt, ans *answer) {
 	c.do(c.engine.Ended(a.number, r, c.now()))
 }
 
-// abandon ends an attempt that the client turns away from.
+// abandon ends an attempt that the client gives up.
 func (c *call) abandon(a *attempt, why *answer) {
 	a.abandon()
 	c.endAttempt(a, why)
 }
 
-// stopCall ends a call that nobody waits for any more, and its attempts.
+// stopCall ends a call that its caller has given up, and its attempts.
 func (c *call) stopCall(reason policy.Reason, why *answer) {
 	c.stopped = why
 	running := slices.Clone(c.running)
@@ -155,7 +155,7 @@ func (c *call) stopCall(reason policy.Reason, why *answer) {
 	}
 }
 
-// finishCall passes on how the call ended. From here on its memory is another call's.
+// finishCall reports how the call ended. Afterwards another call may reuse its memory.
 func (c *call) finishCall() {
 	l, parent, end := c.link, c.parent, c.engine.End()
 	st := status.Convert(end.Err)
@@ -173,11 +173,11 @@ func (c *call) finishCall() {
 	}
 }
 
-// now is what the engine sees.
+// now returns the time and the chance for the engine.
 func (c *call) now() attempts.Now {
 	at := c.link.world.now
 	return attempts.Now{At: at, Wall: clock(at), Chance: c.link.jitter.Float64()}
 }
 
-// clock is a time of the run as the policy sees it.
+// clock returns a time of the run as the policy sees it.
 func clock(at time.Duration) time.Time { return time.Unix(0, int64(at)) }

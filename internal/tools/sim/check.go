@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// checkScenario finds what is wrong between the parts of a scenario, each of which is right by itself.
+// checkScenario reports parts of a scenario that are valid one by one, but not together.
 func (c *codec) checkScenario(s *Scenario) {
 	all := checker{codec: c, scenario: s}
 	for _, part := range []struct {
@@ -29,7 +29,7 @@ func (c *codec) checkScenario(s *Scenario) {
 	all.names()
 	all.phases()
 	for _, call := range s.calls() {
-		if !all.Written(call.path) { // it stands alone, without a list
+		if !all.Written(call.path) { // a single value, without
 			call.path = call.maker + ".calls"
 		}
 		all.checkCall(call.path, call.from, call.Call)
@@ -43,7 +43,7 @@ func (c *codec) checkScenario(s *Scenario) {
 	}
 }
 
-// bounds refuses what would take all memory, or years.
+// bounds reports scenarios that would exhaust the memory, or run for years.
 func (c *checker) bounds() {
 	variants := c.scenario.Variants
 	if len(variants) == 0 {
@@ -55,7 +55,7 @@ func (c *checker) bounds() {
 			clients = document.Item("variants", i) + ".clients"
 		}
 		if e := c.scenario.excess(&variants[i], clients); e != nil {
-			for !c.Written(e.field) && strings.Contains(e.field, ".") { // it is as a file has it that does not say
+			for !c.Written(e.field) && strings.Contains(e.field, ".") { // absent from the file
 				e.field = e.field[:strings.LastIndex(e.field, ".")]
 			}
 			c.Errorf(e.field, nil, "%s", e.message)
@@ -70,12 +70,12 @@ type checker struct {
 	scenario *Scenario
 }
 
-// names must tell apart whatever calls or is called, and variants.
+// names checks that the names of services, fleets and variants differ.
 func (c *checker) names() {
 	seen := map[string]bool{}
 	once := func(path, name string) {
 		if seen[name] {
-			c.Errorf(path+".name", name, "stands twice; services and fleets need different names")
+			c.Errorf(path+".name", name, "is given twice; services and fleets need different names")
 		}
 		seen[name] = true
 	}
@@ -91,14 +91,14 @@ func (c *checker) names() {
 	}
 }
 
-// phases stand in an order: what leads in, the trouble, what comes after.
+// phases checks the order of phases: lead-in, trouble, then the time after it.
 func (c *checker) phases() {
 	order := map[Kind]int{KindLead: 0, KindTrouble: 1, KindAfter: 2}
 	last := 0
 	for i, p := range c.scenario.Phases {
 		path := c.phasePaths[i]
 		if order[p.Kind] < last {
-			c.Errorf(path, nil, "must not stand here: LEAD comes first, then TROUBLE, then AFTER")
+			c.Errorf(path, nil, "is in the wrong place: LEAD comes first, then TROUBLE, then AFTER")
 		}
 		last = max(last, order[p.Kind])
 		for k := range p.Faults {
@@ -135,7 +135,7 @@ func (c *checker) fault(path string, f *Fault) {
 	}
 }
 
-// service finds a service, or reports that there is none.
+// service returns a service by its name. It reports an unknown name.
 func (c *checker) service(path, name string) *Service {
 	if s := c.scenario.service(name); s != nil {
 		return s
@@ -148,7 +148,7 @@ func (c *checker) service(path, name string) *Service {
 	return nil
 }
 
-// checkCall must lead to a service, by a policy that has something to say of the method.
+// checkCall checks that a call has a service, and that its policy has an entry for the method.
 func (c *checker) checkCall(path, from string, call *Call) {
 	c.service(path+".service", call.Service)
 	c.follows(path+".policy", call.Policy, &Variant{}, call)
@@ -191,7 +191,7 @@ func (c *checker) follows(path, name string, v *Variant, call *Call) {
 	}
 }
 
-// changeIsWrong reports what is wrong with the policies that a variant's set makes.
+// changeIsWrong reports errors in the policies that a variant's set produces.
 func (c *checker) changeIsWrong(v *Variant, err error) {
 	i := slices.IndexFunc(c.scenario.Variants, func(other Variant) bool { return other.Name == v.Name })
 	base := document.Item("variants", i) + ".set"
@@ -207,7 +207,7 @@ func (c *checker) changeIsWrong(v *Variant, err error) {
 	c.Skip(base) // for other calls
 }
 
-// variants must name who is there.
+// variants checks that variants name existing fleets and services.
 func (c *checker) variants() {
 	for i, v := range c.scenario.Variants {
 		for from := range v.Policies {
@@ -220,7 +220,7 @@ func (c *checker) variants() {
 	}
 }
 
-// circles would never end: a request would make calls that lead to itself.
+// circles reports circular calls: such a request would never end.
 func (c *checker) circles() {
 	b := bounds{Scenario: c.scenario, fan: map[string]float64{}, plain: true}
 	for i := range c.scenario.Services {

@@ -15,20 +15,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-const recoveryParts = 25 // of its window, in which calls are counted together
+const recoveryParts = 25 // of its window; calls in one part are counted together
 
-// PeakSpan is the time in which arrivals are counted together for the peak.
+// PeakSpan is the time in which arrivals are counted for the peak.
 const PeakSpan = 200 * time.Millisecond
 
-// serviceCounts are what a service has had to do.
+// serviceCounts are the counts of a service.
 type serviceCounts struct {
-	requests int // that have arrived
-	extra    int // of them, that were not the first attempt of their call
-	counted  int // that have arrived since the lead-in
-	served   int // to the end, by a worker
-	wasted   int // of them, for clients who had left
-	refused  int // that found the queue full
-	dropped  int // out of the queue, since their clients had left
+	requests int // arrived
+	extra    int // of these, not the first attempt of their call
+	counted  int // arrived since the lead-in
+	served   int // completed by a worker
+	wasted   int // of these, for clients that had left
+	refused  int // because the queue was full
+	dropped  int // from the queue, because their clients had left
 	peak     peak
 	arrivals []int     // in each bucket
 	held     []int     // at the end of each bucket
@@ -39,9 +39,9 @@ func newServiceCounts(buckets int) serviceCounts {
 	return serviceCounts{arrivals: make([]int, buckets), held: make([]int, buckets), capacity: make([]float64, buckets)}
 }
 
-// peak is the most arrivals in a [PeakSpan].
+// peak is the largest number of arrivals in a [PeakSpan].
 type peak struct {
-	span   time.Duration // the last, counted from 0
+	span   time.Duration // index of the last one, from 0
 	n, max int
 }
 
@@ -53,7 +53,7 @@ func (p *peak) countArrival(at time.Duration) {
 	p.max = max(p.max, p.n)
 }
 
-// fleetCounts are what has become of a fleet's calls.
+// fleetCounts are the counts of a fleet's calls.
 type fleetCounts struct {
 	world       *world
 	calls       int // begun
@@ -61,8 +61,8 @@ type fleetCounts struct {
 	counted     int     // of those begun since the lead-in
 	succeeded   int     // of those counted
 	attempts    int     // of those counted
-	extra       int     // attempts after the first that were decided on
-	refused     int     // of those counted, that had no attempt
+	extra       int     // attempts decided after the first
+	refused     int     // of those counted, without an attempt
 	served      numbers // of those counted that succeeded
 	took        histogram.Histogram
 	delays      histogram.Histogram // before extra attempts
@@ -72,7 +72,7 @@ type fleetCounts struct {
 	recovery    []recoveryPart
 }
 
-// callCounts are what has become of one of a fleet's calls, since the lead-in.
+// callCounts are the counts of one of a fleet's calls, since the lead-in.
 type callCounts struct{ calls, succeeded, attempts int }
 
 // recoveryPart counts the calls that began in a small part of the recovery's window.
@@ -89,14 +89,14 @@ func newFleetCounts(w *world) fleetCounts {
 	return c
 }
 
-// begun notes the begin of a call.
+// begun counts the start of a call.
 func (f *fleetCounts) begun(c *call) {
 	c.number = f.calls
 	f.calls++
 	f.world.addTo(f.begunIn, c.start)
 }
 
-// countEnd notes the end of a call.
+// countEnd counts the end of a call.
 func (f *fleetCounts) countEnd(c *call, end *attempts.End, ok bool) {
 	w := f.world
 	f.over++
@@ -129,7 +129,7 @@ func (f *fleetCounts) countEnd(c *call, end *attempts.End, ok bool) {
 	}
 }
 
-// decided notes a decision.
+// decided counts a decision.
 func (f *fleetCounts) decided(c *call, d decision.Decision) {
 	if d.Retry && c.start >= f.world.from {
 		f.extra++
@@ -137,7 +137,7 @@ func (f *fleetCounts) decided(c *call, d decision.Decision) {
 	}
 }
 
-// worldResult is what was counted.
+// worldResult returns the counts as a result.
 func (w *world) worldResult(name string) Played {
 	p := Played{Name: name, Events: w.handled}
 	calls := 0
@@ -178,8 +178,8 @@ func (f *fleet) fleetResult() FleetResult {
 	return r
 }
 
-// recovered finds the first window after the trouble in which the calls succeed as they should. Windows that
-// reach beyond the end do not count.
+// recovered finds the first window after the trouble in which enough calls succeed. Windows that reach beyond the end do not
+// count.
 func (f *fleetCounts) recovered() Recovered {
 	w := f.world
 	if w.recovers == w.until {
@@ -206,7 +206,7 @@ func readDelays(h *histogram.Histogram) Delays {
 	return d
 }
 
-// Ratio is a part of a number; 0 of nothing.
+// Ratio returns n/of, or 0 if of is 0.
 func Ratio(n, of int) float64 {
 	if of == 0 {
 		return 0
@@ -224,7 +224,7 @@ func (s *numbers) addNumber(n int) {
 	(*s)[n/64] |= 1 << (n % 64)
 }
 
-// without is how many of the numbers another set does not have.
+// without returns how many of the numbers the other set does not have.
 func (s *numbers) without(other *numbers) int {
 	count := 0
 	for i, word := range *s {
@@ -236,8 +236,8 @@ func (s *numbers) without(other *numbers) int {
 	return count
 }
 
-// compare counts the calls that failed in one variant and succeeded in another. The calls of a fleet with a rate come at the same
-// times in each, so they have the same numbers.
+// compare counts the calls that fail in one variant and succeed in another. The calls of a fleet with a rate come at the
+// same times in each variant, so they have the same numbers.
 func (r *Result) compare() {
 	for i := range r.Runs {
 		for k := range r.Runs[i].Fleets {

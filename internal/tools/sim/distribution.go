@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Distribution is how long something takes.
+// Distribution is the distribution of a duration.
 type Distribution struct {
 	Shape       Shape
-	A, B        time.Duration // what they are, the shape says
-	Usual, Slow *Distribution // of a ShapeBimodal; nil for the others
-	Part        float64       // of a ShapeBimodal that is Slow, 0 to 1
+	A, B        time.Duration // their meaning depends on the shape
+	Usual, Slow *Distribution // of a ShapeBimodal; otherwise nil
+	Part        float64       // probability of Slow in a ShapeBimodal, 0 to 1
 }
 
 // Shape is the form of a distribution.
@@ -25,12 +25,12 @@ const (
 	ShapeFixed       Shape = iota // A
 	ShapeUniform                  // from A to B
 	ShapeExponential              // with mean A
-	ShapeNormal                   // with mean A and deviation B, and never less than nothing
+	ShapeNormal                   // with mean A and deviation B, never negative
 	ShapeLogNormal                // with median A; 99 % do not exceed B
-	ShapeBimodal                  // Slow for a part, and Usual for all others
+	ShapeBimodal                  // Slow with probability Part, else Usual
 )
 
-// sample is one duration.
+// sample returns one duration.
 func (d *Distribution) sample(chance *rand.Rand) time.Duration {
 	a, b := float64(d.A), float64(d.B)
 	switch d.Shape {
@@ -53,18 +53,18 @@ func (d *Distribution) sample(chance *rand.Rand) time.Duration {
 	return time.Duration(max(min(a, longest), 0))
 }
 
-// longest is more than any scenario lasts, in nanoseconds, and can be added to a time.
+// longest is longer than any scenario, in nanoseconds, and can be added to a time.
 const longest = float64(24 * 365 * time.Hour)
 
-// quantile99 is how many deviations 99 % of a normal distribution do not exceed.
+// quantile99 is the 99 % quantile of the standard normal distribution.
 const quantile99 = 2.3263478740408408
 
-// logDeviation is the deviation of the logarithm.
+// logDeviation returns the deviation of the logarithm.
 func (d *Distribution) logDeviation() float64 {
 	return math.Log(float64(d.B)/float64(d.A)) / quantile99
 }
 
-// Mean is the average, that of a [ShapeNormal] without the part that is cut off.
+// Mean returns the average; for a [ShapeNormal] that of the uncut distribution.
 func (d *Distribution) Mean() time.Duration {
 	switch d.Shape {
 	case ShapeUniform:

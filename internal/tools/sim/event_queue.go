@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// eventQueue holds what is still to happen, in the order of time, and within one instant in the order of being
-// scheduled. The zero value is empty and at time zero.
+// eventQueue holds future events in the order of time; simultaneous ones in the order in which they were scheduled. The zero
+// value is empty and at time zero.
 type eventQueue struct {
 	now       time.Duration
-	events    []event // a heap with four children each, since memory is slower than comparing
+	events    []event // a heap with four children per node: memory is slower than comparisons
 	scheduled uint64
 	handled   uint64
 }
 
-// event happens to its handler at a time. An event is never taken out of the queue: a handler that does not
-// want one any more changes the number that it compares with the event's.
+// event calls its handler at a time. Events are never removed from the queue. To cancel one, the handler changes the number
+// that it compares with the event's.
 type event struct {
 	at      time.Duration
 	order   uint64
@@ -35,7 +35,7 @@ type handler interface {
 // eventKind is a number that the handler chooses.
 type eventKind uint8
 
-// after schedules an event for after a delay, which is not negative. Beyond the end of time it happens at the end.
+// after schedules an event after a delay, which must not be negative. An event beyond the end of time happens at the end.
 func (q *eventQueue) after(delay time.Duration, h handler, kind eventKind, number uint32) {
 	at := q.now + delay
 	if at < q.now {
@@ -45,7 +45,7 @@ func (q *eventQueue) after(delay time.Duration, h handler, kind eventKind, numbe
 	q.push(event{at, q.scheduled, h, kind, number})
 }
 
-// handleNext handles the next event. It reports false if there is none.
+// handleNext handles the next event. It returns false if there is none.
 func (q *eventQueue) handleNext() bool {
 	if len(q.events) == 0 {
 		return false
@@ -79,7 +79,7 @@ func (q *eventQueue) pop() event {
 	first := q.events[0]
 	last := len(q.events) - 1
 	e := q.events[last]
-	q.events[last] = event{} // let go of the handler
+	q.events[last] = event{} // release the
 	q.events = q.events[:last]
 	if last > 0 {
 		q.sink(e)
@@ -87,7 +87,7 @@ func (q *eventQueue) pop() event {
 	return first
 }
 
-// sink places e, which takes the place of the first event.
+// sink puts e in the place of the first event and restores the heap.
 func (q *eventQueue) sink(e event) {
 	i, n := 0, len(q.events)
 	for {

@@ -12,26 +12,26 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// fleet is a [Fleet] in a run: where calls come from.
+// fleet is a [Fleet] in a run: a source of calls.
 type fleet struct {
 	world    *world
 	spec     *Fleet
 	links    []*link // one for each of its calls
 	shares   float64 // of all of them
 	clients  int
-	arrivals *rand.Rand // of the times alone, so that they are the same whatever becomes of the calls
+	arrivals *rand.Rand // for times only, so that they do not depend on how calls end
 	whose    *rand.Rand // which client calls
 	choice   *rand.Rand // which call it makes
 	rate     float64    // per second, at the begin of the phase
-	slope    float64    // of the rate, per second
+	slope    float64    // change of the rate per second
 	entered  time.Duration
 	counts   fleetCounts
 }
 
 // The events of a fleet.
 const (
-	callOfAny eventKind = iota // by a rate; the number is the phase's
-	callOfOne                  // by a client that thinks; the number is the client's
+	callOfAny eventKind = iota // of a fleet with a rate; the number is the phase's
+	callOfOne                  // of a client that thinks; the number is the client's
 )
 
 // handle implements [handler].
@@ -52,7 +52,7 @@ func (f *fleet) anyClient() int {
 	return 0
 }
 
-// anyLink is that of the call to make, by their shares.
+// anyLink draws the next call's link, by the calls' shares.
 func (f *fleet) anyLink() *link {
 	last := len(f.links) - 1
 	if last == 0 {
@@ -73,7 +73,7 @@ func (f *fleet) callFrom(client int) {
 	c.startCall()
 }
 
-// enterPhase begins a phase. The exponential distribution has no memory, so its calls may be drawn anew.
+// enterPhase begins a phase. The exponential distribution has no memory, so the next call is drawn again.
 func (f *fleet) enterPhase(p *Phase) {
 	f.rate, f.slope, f.entered = f.spec.Rate*p.Load, 0, f.world.now
 	if p.LoadTo != nil {
@@ -82,7 +82,7 @@ func (f *fleet) enterPhase(p *Phase) {
 	f.scheduleCall()
 }
 
-// scheduleCall schedules the next call, unless the phase ends before.
+// scheduleCall schedules the next call, unless the phase ends first.
 func (f *fleet) scheduleCall() {
 	if f.rate == 0 && f.slope == 0 {
 		return
@@ -94,8 +94,8 @@ func (f *fleet) scheduleCall() {
 	}
 }
 
-// untilNextCall is how long the next call takes to come, in seconds: until the rate adds up to what is drawn. That never happens if the
-// rate falls to 0 before.
+// untilNextCall returns the seconds until the next call: until the rate adds up to a drawn number. If the rate falls to 0
+// first, that never happens.
 func (f *fleet) untilNextCall() float64 {
 	sum := f.arrivals.ExpFloat64()
 	if f.slope == 0 {
@@ -109,7 +109,7 @@ func (f *fleet) untilNextCall() float64 {
 	return 2 * sum / (rate + math.Sqrt(square))
 }
 
-// startThinking lets the clients of a fleet that thinks begin, as if they had been calling for long.
+// startThinking starts the clients of a fleet that thinks as if they had been calling for a long time.
 func (f *fleet) startThinking() {
 	if f.spec.Think == nil {
 		return
@@ -120,7 +120,7 @@ func (f *fleet) startThinking() {
 	}
 }
 
-// endCall notes the end of a call. A client that thinks calls again.
+// endCall records the end of a call. A client that thinks then schedules another one.
 func (l *link) endCall(c *call, end *attempts.End, ok bool) {
 	f := l.fleet
 	if f == nil {
@@ -132,7 +132,7 @@ func (l *link) endCall(c *call, end *attempts.End, ok bool) {
 	}
 }
 
-// decided notes a decision.
+// decided records a decision.
 func (l *link) decided(c *call, d decision.Decision) {
 	if f := l.fleet; f != nil {
 		f.counts.decided(c, d)

@@ -16,26 +16,26 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// The bounds of what can be asked for.
+// Limits on single values.
 const (
 	mostClients  = 10_000_000
 	mostBackends = 100_000
 	mostLength   = 24 * time.Hour
 	mostRate     = 1e8
 	mostBuckets  = 100_000
-	mostTimes    = 1e6 // of a time or a rate
+	mostTimes    = 1e6 // factor of a time or a rate
 	mostPhases   = 10_000
 	mostVariants = 100
 	mostPolicies = 100
 )
 
-// always is a fallback that no value is, so that a key is written whatever its value.
+// always is a fallback that no value equals, so that the key is always written.
 const always = -1
 
-// defaultRecovery is that of a file which names none.
+// defaultRecovery applies if a file sets none.
 var defaultRecovery = Recovery{Success: 0.99, Window: 250 * time.Millisecond}
 
-// scenario has the keys of the whole file.
+// scenario names the keys of the whole file.
 func (c *codec) scenario(s *Scenario, f *document.Fields) {
 	f.Name("title", &s.Title)
 	f.Text("about", &s.About)
@@ -60,7 +60,7 @@ func (c *codec) scenario(s *Scenario, f *document.Fields) {
 	f.Duration("bucket", &s.Bucket, s.bucket(), time.Millisecond, time.Hour)
 }
 
-// bucket is what a file gets that names none: about two hundred buckets, of whole tenths of a second.
+// bucket returns the default bucket: a multiple of 100 ms that makes about two hundred buckets.
 func (s *Scenario) bucket() time.Duration {
 	return max((s.Length() / 200).Round(100*time.Millisecond), 200*time.Millisecond)
 }
@@ -106,7 +106,7 @@ func (l *Fleet) keys(f *document.Fields) {
 	distribution(f, "think", &l.Think)
 	switch {
 	case f.Has("rate", l.Rate > 0) == f.Has("think", l.Think != nil):
-		f.Wrong("rate", "must be the calls per second of all clients together; or think, how long each waits between its calls, and not both")
+		f.Wrong("rate", "must be the calls per second of all clients together; or set think, each client's wait between calls, but not both")
 	case f.Has("think", false) && (l.Think == nil || l.Think.Mean() <= 0):
 		f.Wrong("think", "must be more than 0s on average")
 	}
@@ -114,10 +114,10 @@ func (l *Fleet) keys(f *document.Fields) {
 		c.Share = c.share()
 		f.Number("share", &c.Share, 1, 1e6, true)
 		c.keys(f)
-		f.Require(`must be a time such as "1s": who waits forever says nothing of retries`, "deadline")
+		f.Require(`must be a time such as "1s": calls without a deadline are not simulated`, "deadline")
 	})
 	if len(l.Calls) == 0 {
-		f.Wrong("calls", "must say which service is called, with which deadline")
+		f.Wrong("calls", "must name a service and a deadline")
 	}
 }
 
@@ -146,7 +146,7 @@ func (c *codec) variant(v *Variant, f *document.Fields) {
 	f.Bool("blind", &v.Blind, false)
 }
 
-// text is an object of which the text is kept, in JSON.
+// text reads or writes an object, which is kept as JSON.
 func (c *codec) text(f *document.Fields, key string, to *string, want string) {
 	switch n := f.Get(key); {
 	case f.Writing && *to != "":
@@ -165,7 +165,7 @@ func (c *codec) text(f *document.Fields, key string, to *string, want string) {
 	}
 }
 
-// word is one of some values, of which the first is the default, by its name.
+// word reads or writes one of some values by its name. The first is the default.
 func word[T ~uint8](f *document.Fields, key string, to *T, words ...string) {
 	choices := map[string]T{}
 	for i, w := range words {
@@ -185,7 +185,7 @@ func code(f *document.Fields, key string, to *codes.Code, fallback codes.Code) {
 
 const longestTime = time.Hour
 
-// shapes are the keys of distributions, with those of their two times.
+// shapes are the keys of distributions, each with the keys of its two times.
 var shapes = []struct {
 	key   string
 	shape Shape
@@ -199,7 +199,7 @@ var shapes = []struct {
 	{"bimodal", ShapeBimodal, "", ""},
 }
 
-// distribution is how long something takes: "20ms", or an object with one shape.
+// distribution reads or writes a duration's distribution: "20ms", or an object with one shape.
 func distribution(f *document.Fields, key string, to **Distribution) {
 	n := f.Get(key)
 	if !f.Has(key, *to != nil) {
@@ -234,7 +234,7 @@ func distribution(f *document.Fields, key string, to **Distribution) {
 	}
 }
 
-// keys are those of a shape, whose two times are called a and b.
+// keys names the keys of a shape; a and b are those of its two times.
 func (d *Distribution) keys(f *document.Fields, shape, a, b string) {
 	switch {
 	case d.Shape == ShapeBimodal:
@@ -253,7 +253,7 @@ func (d *Distribution) keys(f *document.Fields, shape, a, b string) {
 			f.Duration(b, &d.B, always, 0, longestTime)
 		})
 		switch {
-		case d.A < 0 || d.B < 0: // reported
+		case d.A < 0 || d.B < 0: // already reported
 			d.A, d.B = 1, 1
 		case d.Shape == ShapeUniform && d.A > d.B:
 			f.Wrong(shape, "%s must be at least %s", b, a)

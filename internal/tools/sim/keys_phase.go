@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// phases are those of a list, in which a group stands for its phases as often as it is repeated; and the field of each.
+// phases returns the phases of a list, with each group's phases repeated, and the field of each phase.
 func phases(f *document.Fields) (list []Phase, paths []string) {
 	f.Items("phases", func(path string, n *document.Node) {
 		document.ReadFields(f.Report, path, n, func(f *document.Fields) {
@@ -77,7 +77,7 @@ func (t *Fault) keys(f *document.Fields) {
 			distribution(f, "by", &slow.By)
 		})
 		if slow.Part == 0 || slow.By == nil {
-			f.Wrong("slow", "must say which part of the requests waits, and by how much longer: {part: 0.01, by: 1s}")
+			f.Wrong("slow", "must have the part of the requests that wait, and by how much longer: {part: 0.01, by: 1s}")
 		}
 		t.Slow = &slow
 	}
@@ -93,11 +93,11 @@ func (t *Fault) keys(f *document.Fields) {
 	code(f, "code", &t.Code, codes.Unavailable)
 	t.pushback(f)
 	if !f.Writing && !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil {
-		f.Errorf(f.Path, nil, "says of no trouble; must have down, hang, flaky, slow, slower or workers")
+		f.Errorf(f.Path, nil, "has no trouble; must have down, hang, flaky, slow, slower or workers")
 	}
 }
 
-// pushback is a time, or "STOP".
+// pushback reads or writes a time, or "STOP".
 func (t *Fault) pushback(f *document.Fields) {
 	const key, stop = "pushback", "STOP"
 	n := f.Get(key)
@@ -117,7 +117,7 @@ func (t *Fault) pushback(f *document.Fields) {
 	}
 }
 
-// backends are their numbers.
+// backends reads or writes the backends' numbers.
 func (t *Fault) backends(f *document.Fields) {
 	const key = "backends"
 	if f.Writing {

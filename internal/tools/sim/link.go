@@ -18,20 +18,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// link is who calls whom: processes of one kind, which are a fleet's clients or a service's backends, and the
-// service that they call, by one policy.
+// link connects processes of one kind, a fleet's clients or a service's backends, with the service that they call by one
+// policy.
 type link struct {
 	world       *world
 	spec        *Call
 	to          *service
 	policy      *decision.Policy
-	safe        bool // to repeat
+	safe        bool // the method is idempotent
 	elsewhere   bool // a retry goes to another backend
 	blind       bool // see [Variant]
-	maxAttempts int  // a cap over the policy's own
+	maxAttempts int  // limit on the
 	retriers    *retriers
 	budgets     *budgets
-	methods     []methods.Method // that each process calls
+	methods     []methods.Method // the method, for each process
 	known       []methods.Known  // the same, as the policy sees them
 	fleet       *fleet           // nil for calls between services
 	counts      callCounts       // of a fleet's calls
@@ -42,7 +42,7 @@ type link struct {
 	work        float64    // of a request, in times of the service
 }
 
-// maxAttempts is the cap over the policies' maxAttempts: the call's, or that of its policy file.
+// maxAttempts returns the cap on the policies' maxAttempts: the call's, or that of its policy file.
 func (c *Call) maxAttempts(set *decision.Set) int {
 	if c.Attempts > 0 || set == nil {
 		return max(c.Attempts, 1)
@@ -50,7 +50,7 @@ func (c *Call) maxAttempts(set *decision.Set) int {
 	return set.Config().MaxAttemptsLimit
 }
 
-// nextBackend is what round_robin names next: each connection goes round, from anywhere.
+// nextBackend returns the next backend in round-robin order, for a connection that starts at a random one.
 func (l *link) nextBackend(client int) *backend {
 	n := l.spec.connections()
 	i := client * n
@@ -61,10 +61,10 @@ func (l *link) nextBackend(client int) *backend {
 	return l.to.backends[int(l.roundRobin[i])%len(l.to.backends)]
 }
 
-// clientOf is the process of a backend that calls.
+// clientOf returns the process of a backend that calls.
 func (l *link) clientOf(b *backend) int { return b.index % l.processes() }
 
-// transit is how long a message is under way, and whether it is lost.
+// transit draws a message's delay, and whether the message is lost.
 func (l *link) transit() (delay time.Duration, lost bool) {
 	if p := l.spec.Loss; p > 0 && l.network.Float64() < p {
 		return 0, true
@@ -75,9 +75,9 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 	return l.spec.Delay.sample(l.network), false
 }
 
-// setPolicy looks up what the calls follow, and what pays for them, as a Retrier does.
+// setPolicy looks up the policy and the budget of the calls, as a Retrier does.
 func (l *link) setPolicy(r *retriers, method string) error {
-	once := decision.New(policy.Spec{}) // the policy of calls without one: an attempt
+	once := decision.New(policy.Spec{}) // calls without a policy have one attempt
 	l.retriers, l.policy, l.maxAttempts = r, once, l.spec.maxAttempts(r.set)
 	if r.set != nil {
 		if p := r.set.Lookup(method); p != nil {
@@ -97,7 +97,7 @@ func (l *link) setPolicy(r *retriers, method string) error {
 
 func (l *link) processes() int { return len(l.retriers.slots) }
 
-// knownMethod is what a process knows of the method that it calls; nil if it learns nothing.
+// knownMethod returns what a process has learned about its method, or nil if it does not learn.
 func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 	if l.blind {
 		return nil
@@ -109,17 +109,17 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 	return k
 }
 
-// retriers are one Retrier in each of the processes of one kind: what their calls share that follow one policy file.
+// retriers are one Retrier in each process of one kind: the state that calls by one policy file share.
 type retriers struct {
-	set     *decision.Set // nil: the calls follow none
+	set     *decision.Set // nil: no policy
 	slots   []slots       // one for each process
 	budgets map[budgetKey]*budgets
 	methods map[methods.Key][]methods.Method // one for each process
 }
 
-// retriersKey says which calls share retriers.
+// retriersKey identifies the calls that share retriers.
 type retriersKey struct {
-	from, policy string // a fleet or a service, and the name of a policy file
+	from, policy string // of a fleet or a service, and of a policy file
 	processes    int
 }
 
@@ -135,7 +135,7 @@ func newRetriers(set *decision.Set, processes int) *retriers {
 	return r
 }
 
-// slots are those of the calls of one process that wait for an attempt.
+// slots are the wait slots of one process.
 type slots struct{ taken, most int32 }
 
 var _ attempts.Slots = (*slots)(nil)
@@ -152,7 +152,7 @@ func (s *slots) Enter() bool {
 // Leave implements [attempts.Slots].
 func (s *slots) Leave() { s.taken-- }
 
-// methodsOf is what the processes know of a method of a service.
+// methodsOf returns the state of a service's method in each process.
 func (r *retriers) methodsOf(target, name string) []methods.Method {
 	key := methods.Key{Target: target, Method: name}
 	if r.methods[key] == nil {
@@ -161,11 +161,11 @@ func (r *retriers) methodsOf(target, name string) []methods.Method {
 	return r.methods[key]
 }
 
-// budgetKey says which calls of a process share a balance, as in the interceptor: those with one budget, as far as its
-// scope reaches.
+// budgetKey identifies the calls of a process that share a balance, as in the interceptor: those with the same budget in the
+// same scope.
 type budgetKey struct{ name, target, service string }
 
-// budgetsFor finds what pays for the calls of a method of a service by a policy.
+// budgetsFor returns the budget that pays for a method's calls by a policy.
 func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budgets, error) {
 	name := p.Budget()
 	if r.set == nil || name == policy.NoBudget || p.MaxAttempts() < 2 && r.set.Config().Throttling == nil {
@@ -197,7 +197,7 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 	return r.budgets[key], nil
 }
 
-// budgets are the balances of one budget: one for each process, made when that makes its first call.
+// budgets are the balances of one budget: one for each process, created at its first call.
 type budgets struct {
 	config    balance.Config
 	unlimited bool
@@ -209,7 +209,7 @@ func (b *budgets) balanceOf(client int) balance.Budget {
 		return balance.Unlimited
 	}
 	if b.list[client] == nil {
-		b.list[client], _ = balance.New(b.config, nil) // it has been tried
+		b.list[client], _ = balance.New(b.config, nil) // config was tried already
 	}
 	return b.list[client]
 }

@@ -17,16 +17,15 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Policy is a policy file that a scenario names, or what would stand in one.
+// Policy is a policy file, or a policy within the scenario.
 type Policy struct {
 	*decision.Set
 
-	File string // as the scenario names it; "": it stands in the scenario itself
+	File string // as the scenario names it; "": the scenario contains the policy
 	Text string // of the file, in YAML or JSON
 }
 
-// NewPolicy reads a policy for a scenario that holds it itself. The text is that of a policy file; see [policy.Parse] for the
-// error.
+// NewPolicy reads a policy that a scenario contains. The text is that of a policy file; see [policy.Parse] for the error.
 func NewPolicy(text string) (*Policy, error) {
 	p, err := ReadPolicy("policy", []byte(text))
 	if err == nil {
@@ -44,7 +43,7 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	return &Policy{Set: decision.Compile(set), File: file, Text: string(text)}, nil
 }
 
-// changed is the policy with a variant's [Variant.Set].
+// changed returns the policy with a variant's [Variant.Set] applied.
 func (p *Policy) changed(set string) (*decision.Set, error) {
 	var patch map[string]any
 	if err := decode([]byte(set), &patch); err != nil {
@@ -75,12 +74,12 @@ func (p *Policy) changed(set string) (*decision.Set, error) {
 	return decision.Compile(changed), nil
 }
 
-// setOf is the policy file that calls follow in a variant; nil for none.
+// setOf returns the policy file of calls in a variant, or nil.
 func (s *Scenario) setOf(v *Variant, name string) (*decision.Set, error) {
 	p := s.Policies[name]
 	switch {
 	case p == nil:
-		return nil, nil //nolint:nilnil // calls without a policy have none
+		return nil, nil //nolint:nilnil // no policy
 	case v.Set == "":
 		return p.Set, nil
 	default:
@@ -88,15 +87,15 @@ func (s *Scenario) setOf(v *Variant, name string) (*decision.Set, error) {
 	}
 }
 
-// decode keeps numbers as they are written.
+// decode decodes JSON, with numbers as written.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// merge changes a value as RFC 7386 says: null removes a key, an object changes the keys that it has, and everything
-// else takes the place of what was there.
+// merge applies a patch as RFC 7386 defines: null removes a key, an object changes the keys that it has, and any other value
+// replaces the old one.
 func merge(value, patch any) any {
 	keys, ok := patch.(map[string]any)
 	if !ok {
@@ -116,7 +115,7 @@ func merge(value, patch any) any {
 	return into
 }
 
-// policies are those that a scenario names, and those that stand in it.
+// policies reads or writes the scenario's policies, both files and contained ones.
 func (c *codec) policies(to *map[string]*Policy, f *document.Fields) {
 	if !f.Writing {
 		*to = map[string]*Policy{}
@@ -146,7 +145,7 @@ func (c *codec) policies(to *map[string]*Policy, f *document.Fields) {
 	})
 }
 
-// policy reads one that stands in the scenario, or in a file beside it. What is wrong in a file is reported as that file's.
+// policy reads one that the scenario contains, or a file in the same folder. Errors in a file are reported as that file's.
 func (c *codec) policy(f *document.Fields, name string) *Policy {
 	if n := f.Get(name); n.Kind == document.Object {
 		text, ok := n.JSON(f.Report, f.Under(name))
@@ -176,16 +175,16 @@ func (c *codec) policy(f *document.Fields, name string) *Policy {
 	return p
 }
 
-// reportPolicy reports what a policy's own reader says as mistakes of the scenario: under the field that at gives, if it is or
-// should be there, and else under base.
+// reportPolicy reports the errors of a policy's reader as errors of the scenario: at the field that at returns if it is or
+// should be present, else at base.
 func (c *codec) reportPolicy(err error, base string, at func(field string) string) {
 	wrong, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		c.Errorf(base, nil, "%v", err)
 		return
 	}
-	const required = "is required; " // says the scenario's report, too, of a field that is not there
-	seen := map[string]bool{}        // a change is the same in each entry
+	const required = "is required; " // the report adds this, too, for an absent field
+	seen := map[string]bool{}        // a change is the same for each entry
 	for _, d := range wrong.Diagnostics {
 		field, message := at(d.Field), d.Message
 		lacks, ok := strings.CutPrefix(message, required)

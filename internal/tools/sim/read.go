@@ -1,23 +1,22 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sim plays fleets of clients, services and their troubles in virtual time, to try a retry policy
-// on numbers of one's own before production does.
+// Package sim simulates fleets of clients and services, with faults, in virtual time. Use it to try a retry policy with your
+// own numbers before production.
 //
 // # What is real, and what is a model
 //
-// Whether an attempt is followed by another one, when, beside what, and who pays for it, is said by the code
-// that the interceptor runs: the engine of internal/attempts, [decision.Policy.Decide], the backoff, and the
-// budgets of package budget, from a policy file. The rest is a model: calls arrive at times drawn from a seed, the network delays or loses messages,
-// and a backend is some workers with a bounded queue before them, which goes on working for callers who
-// have left. Nothing waits: an event leads to the next, so ten minutes of a million clients pass in about
-// as many seconds as two million calls take.
+// The interceptor's own code decides whether and when an attempt is retried or hedged, and which budget pays: the engine of
+// internal/attempts, [decision.Policy.Decide], the backoff, and package budget, configured by a policy file. The rest is a
+// model. Calls arrive at times drawn from a seed. The network delays or loses messages. A backend is some workers behind a
+// bounded queue, which keeps working on abandoned requests. Nothing waits in real time: ten minutes of a million clients
+// take about as many seconds as two million calls do.
 //
-// A [Scenario] comes from a file, see [Load]; [Scenario.Run] plays it once for each of its variants, and the
-// [Result] says what became of the calls. One seed gives one result, on every machine.
+// A [Scenario] comes from a file, see [Load]. [Scenario.Run] plays it once for each of its variants. The [Result] has the
+// outcome of the calls. One seed gives one result, on every machine.
 //
-// What the model leaves out: connections that break and come back, streams, circuit breakers, message sizes,
-// the processor time of clients, and hedging by a latency quantile, which is refused.
+// The model leaves out connections that break and return, streams, circuit breakers, message sizes, the processor time of
+// clients, and hedging by a latency quantile, which is refused.
 package sim
 
 import (
@@ -27,8 +26,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Load reads the scenario file at path. Policy files are looked for beside it. See [Parse] for its form and
-// its errors.
+// Load reads the scenario file at path, and its policy files from the same folder. See [Parse] for its form and errors.
 func Load(path string) (*Scenario, error) {
 	data, err := document.ReadFile(path)
 	if err != nil {
@@ -42,10 +40,10 @@ func Load(path string) (*Scenario, error) {
 	})
 }
 
-// Parse reads a scenario, in YAML or JSON; docs/simulator.md lists the keys. file is the name that diagnostics show, and
-// read returns the policy files that the scenario names. The error is a [*document.Error] with all that is wrong
-// in the scenario, each with line and column, what was found and what would be right; or that of a policy file.
-// Unknown keys, keys that stand twice, and values without their unit are errors.
+// Parse reads a scenario, in YAML or JSON; docs/simulator.md lists the keys. file is the name that diagnostics show. read
+// returns a policy file that the scenario names. The error is a [*document.Error] with all errors in the scenario, each with
+// line, column, value and remedy; or that of a policy file. Unknown keys, duplicate keys, and values without a unit are
+// errors.
 func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*Scenario, error) {
 	report := document.NewReport(file)
 	root := document.Parse(report, data, document.Format{Name: "scenario", Key: "services"})
@@ -67,8 +65,8 @@ func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*S
 	return &s, nil
 }
 
-// Write writes the scenario as a file that [Parse] reads as the same scenario, without keys that say what holds anyway. Policy
-// files are named as they were; a policy that has neither a file nor a text is an error.
+// Write writes the scenario as a file that [Parse] reads as the same scenario, without keys that have their defaults. Policy
+// files keep their names; a policy that has neither a file nor a text is an error.
 func (s *Scenario) Write(w io.Writer) error {
 	var c codec
 	same := *s
@@ -82,9 +80,9 @@ func (s *Scenario) Write(w io.Writer) error {
 
 // codec reads or writes a scenario.
 type codec struct {
-	*document.Report // nil while it writes
+	*document.Report // nil when writing
 
 	read       func(file string) ([]byte, error)
 	failed     []error  // of policy files
-	phasePaths []string // the field of each phase
+	phasePaths []string // field of each phase
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Options are how a scenario is played. The zero value plays it as it says.
+// Options control how a scenario is played. The zero value plays it as written.
 type Options struct {
-	Seed     uint64 // in place of the scenario's; 0: as it says
-	Clients  int    // of each fleet, in place of the scenario's; 0: as it says
-	Parallel int    // variants that are played at a time; 0: one for each processor
-	// Progress is called now and then with how much of the virtual time of all variants has passed, 0 to 1, by
-	// several goroutines, but never by two at once. It may be nil.
+	Seed     uint64 // replaces the scenario's, unless 0
+	Clients  int    // replaces each fleet's, unless 0
+	Parallel int    // variants to play in parallel; 0: one for each processor
+	// Progress is called from time to time with the part of all variants' virtual time that has passed, 0 to 1. Several
+	// goroutines call it, but never in parallel. It may be nil.
 	Progress func(part float64)
 }
 
-// Run plays a scenario once for each of its variants. The error is that of ctx, or names a policy's budget
-// that cannot be made. A Scenario may be run by several goroutines at once.
+// Run plays a scenario once for each of its variants. The error is that of ctx, or names a policy's invalid budget. Run may
+// be called on one Scenario in parallel.
 func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	s = s.withDefaults()
 	variants := s.Variants
@@ -55,7 +55,7 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// withDefaults is the scenario as a file would have it that leaves these keys out.
+// withDefaults returns the scenario with the defaults of a file.
 func (s *Scenario) withDefaults() *Scenario {
 	c := *s
 	c.Recovery = cmp.Or(s.Recovery, defaultRecovery)
@@ -75,7 +75,7 @@ func (s *Scenario) runVariant(ctx context.Context, v *Variant, seed uint64, prog
 	return w.worldResult(v.Name), nil
 }
 
-// each plays n parts, several at a time, and returns the first error. A part says how much of it is done, 0 to 1.
+// each plays n parts, several in parallel, and returns the first error. A part reports its progress, 0 to 1.
 func (o *Options) each(n int, play func(i int, progress func(done float64)) error) error {
 	var (
 		all   sync.WaitGroup
@@ -106,7 +106,7 @@ func (o *Options) each(n int, play func(i int, progress func(done float64)) erro
 	return cmp.Or(errs...)
 }
 
-// Result is what became of a scenario. Its JSON gives times in nanoseconds.
+// Result is the outcome of a scenario. Its JSON gives times in nanoseconds.
 type Result struct {
 	Scenario *Scenario     `json:"-"`
 	Seed     uint64        `json:"seed"`
@@ -114,42 +114,42 @@ type Result struct {
 	Runs     []Played      `json:"runs"`     // one for each variant, in their order
 }
 
-// Played is what became of one variant.
+// Played is the outcome of one variant.
 type Played struct {
 	Name     string          `json:"name"`
 	Fleets   []FleetResult   `json:"fleets"`
 	Services []ServiceResult `json:"services"`
-	Events   uint64          `json:"events"` // that happened
+	Events   uint64          `json:"events"` // number of events
 }
 
-// FleetResult is what became of a fleet's calls. Those of the lead-in are in the series alone.
+// FleetResult is the outcome of a fleet's calls. The calls of the lead-in are only in the series.
 type FleetResult struct {
 	Name     string        `json:"name"`
 	Clients  int           `json:"clients"`
 	Calls    int           `json:"calls"`
 	Success  float64       `json:"success"`         // of the calls, 0 to 1
-	Goodput  float64       `json:"goodputPerS"`     // calls that succeeded
-	PerCall  float64       `json:"attemptsPerCall"` // those of the calls of services not included
+	Goodput  float64       `json:"goodputPerS"`     // successful calls
+	PerCall  float64       `json:"attemptsPerCall"` // without those of the services' calls
 	Mean     time.Duration `json:"meanNs"`
-	P50      time.Duration `json:"p50Ns"` // of all calls, failed ones too; 1/128 too long at most, as the others
+	P50      time.Duration `json:"p50Ns"` // of all calls, failed ones included; like the others at most 1/128 too long
 	P99      time.Duration `json:"p99Ns"`
 	P999     time.Duration `json:"p999Ns"`
 	Recovery Recovered     `json:"recovery"`
-	Refused  int           `json:"refused"` // of the calls, before their first attempt
-	// ServedBy is how many of the calls that failed have succeeded in other variants, by their names. Only the calls of a fleet
+	Refused  int           `json:"refused"` // calls refused before their first attempt
+	// ServedBy is how many of the calls that failed succeed in other variants, by their names. Only the calls of a fleet
 	// with a rate are the same in each.
 	ServedBy   map[string]int        `json:"servedBy,omitempty"`
-	Reasons    map[policy.Reason]int `json:"reasons"`          // why no other attempt followed
+	Reasons    map[policy.Reason]int `json:"reasons"`          // why the calls got no other attempt
 	Delays     Delays                `json:"delays"`           // before extra attempts
 	Begun      []int                 `json:"begun"`            // calls, in each bucket
 	Succeeded  []int                 `json:"succeeded"`        // of those
 	ByCall     []CallResult          `json:"byCall,omitempty"` // of a fleet with several calls, in their order
-	Unfinished int                   `json:"unfinished"`       // calls that never ended, since what they waited for was lost and they had no deadline
+	Unfinished int                   `json:"unfinished"`       // calls that never ended: they lost a message and had no deadline
 
-	served numbers // of the calls that succeeded
+	served numbers // successful calls
 }
 
-// CallResult is what became of one of the calls that a fleet makes.
+// CallResult is the outcome of one of a fleet's calls.
 type CallResult struct {
 	Service string  `json:"service"`
 	Method  string  `json:"method"`
@@ -158,13 +158,13 @@ type CallResult struct {
 	PerCall float64 `json:"attemptsPerCall"`
 }
 
-// Recovered is how long a fleet took to be served well again after the trouble.
+// Recovered is how long a fleet took to recover after the trouble.
 type Recovered struct {
 	State RecoveryState `json:"state"`
-	Took  time.Duration `json:"tookNs"` // if it returned
+	Took  time.Duration `json:"tookNs"` // if it recovered
 }
 
-// String is the time in seconds, "never", or a dash if there was nothing to recover from.
+// String returns the time in seconds, "never", or a dash if there was nothing to recover from.
 func (r Recovered) String() string {
 	switch r.State {
 	case RecoveryReturned:
@@ -176,7 +176,7 @@ func (r Recovered) String() string {
 	}
 }
 
-// RecoveryState says whether a fleet recovered.
+// RecoveryState is whether a fleet recovered.
 type RecoveryState string
 
 // The states.
@@ -195,22 +195,22 @@ type Delays struct {
 	Bins  []Bin         `json:"bins"`
 }
 
-// Bin is how many waits were this long: from the end of the bin before to less than Until.
+// Bin counts waits from the end of the previous bin to less than Until.
 type Bin struct {
 	Until time.Duration `json:"untilNs"`
 	Count uint64        `json:"count"`
 }
 
-// ServiceResult is what a service had to do.
+// ServiceResult is the load of a service.
 type ServiceResult struct {
 	Name     string    `json:"name"`
 	Requests int       `json:"requests"`        // since the lead-in
-	PerCall  float64   `json:"requestsPerCall"` // for each call of a user that was counted: the amplification at this depth
+	PerCall  float64   `json:"requestsPerCall"` // per counted call of a user: the amplification at this depth
 	Peak     float64   `json:"peakPerS"`        // most arrivals in 200 ms
-	Served   int       `json:"served"`          // by a worker; from the start on, as all below
-	Wasted   int       `json:"wasted"`          // of those served, for clients who had left
-	Refused  int       `json:"refused"`         // that found the queue full
-	Dropped  int       `json:"dropped"`         // out of the queue
+	Served   int       `json:"served"`          // by a worker; from the start, like all below
+	Wasted   int       `json:"wasted"`          // of those served, for clients that had left
+	Refused  int       `json:"refused"`         // because the queue was full
+	Dropped  int       `json:"dropped"`         // because their clients had left
 	Arrivals []int     `json:"arrivals"`        // in each bucket
 	Held     []int     `json:"held"`            // requests in queues and with workers at the end of each bucket
 	Capacity []float64 `json:"capacityPerS"`    // at the end of each bucket

@@ -17,97 +17,96 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Scenario is what is to be played. [Load] reads one from a file, whose keys are these fields in camelCase.
+// Scenario describes a simulation. [Load] reads one from a file, whose keys are these fields in camelCase.
 type Scenario struct {
-	Title    string             // in a line
+	Title    string             // one line
 	About    string             // what it shows
-	Seed     uint64             // of all chance; [Options] may name another
-	Bucket   time.Duration      // that things are counted in over time; 0: a 200th of the whole time, at least 200 ms
+	Seed     uint64             // of all random numbers; [Options] may replace it
+	Bucket   time.Duration      // width of the time series; 0: a 200th of the whole time, at least 200 ms
 	Recovery Recovery           // zero: 99 % of 250 ms
 	Policies map[string]*Policy // by the names that calls use
-	Variants []Variant          // what is compared; none: the scenario as it is
+	Variants []Variant          // to compare; none: the scenario as it is
 	Services []Service
 	Fleets   []Fleet
 	Phases   []Phase
 }
 
-// Recovery is when a fleet counts as served well again after the trouble: in the first window of its calls in
-// which so many succeed.
+// Recovery defines when a fleet has recovered: in the first window of calls after the trouble with this success.
 type Recovery struct {
 	Success float64 // 0 to 1
 	Window  time.Duration
 }
 
-// Variant is the scenario with other policies, and maybe with more clients that share the same load.
+// Variant is the scenario with other policies, or with more clients that share the same load.
 type Variant struct {
 	Name     string
-	Policies map[string]string // by a fleet's or a service's name: what its calls follow instead
-	Set      string            // JSON: changes each entry of these policies, null removes a key (RFC 7386); "": nothing
-	All      string            // what the calls of all others follow instead; "": their own
+	Policies map[string]string // by a fleet's or a service's name: the policy that its calls follow instead
+	Set      string            // JSON that changes each entry of these policies, null removes a key (RFC 7386); "": nothing
+	All      string            // the policy of all other calls; "": their own
 	Clients  int               // of each fleet; 0: as the fleet says
 	Method   string            // of all calls that follow All; "": their own
 	Guard    *bool             // of every service; nil: as the service says
-	Blind    bool              // calls learn nothing of the methods that they call, as gRPC's own retries do not
+	Blind    bool              // calls learn nothing about their methods, like gRPC's own retries
 }
 
-// Service is some backends that do the same.
+// Service is a group of equal backends.
 type Service struct {
 	Name      string
 	Backends  int
-	Workers   int // of each backend: requests that it works on at a time
+	Workers   int // of each backend: requests that it works on in parallel
 	Queue     int // requests that may wait at each backend
 	Order     Order
 	Time      *Distribution
-	Refuse    codes.Code // what a backend answers whose queue is full
+	Refuse    codes.Code // a backend's answer when its queue is full
 	Abandoned Abandoned
-	Guard     bool // it runs the chain guard: who called learns when a call below has given up
-	Reports   bool // its backends report with each answer which part of their workers is busy
+	Guard     bool // it runs the chain guard: callers learn that a call below has given up
+	Reports   bool // its backends report their utilization with each answer
 	Calls     []Call
 }
 
-// Order is which of the requests in its queue a backend serves next.
+// Order is the order in which a backend serves its queue.
 type Order uint8
 
 // The orders.
 const (
-	OrderFIFO Order = iota // the one that waits longest
-	OrderLIFO              // the newest
+	OrderFIFO Order = iota // the longest wait first
+	OrderLIFO              // the newest first
 )
 
-// Abandoned is what a backend does with requests in its queue whose clients have left.
+// Abandoned is how a backend treats queued requests whose clients have left.
 type Abandoned uint8
 
 // The kinds.
 const (
-	AbandonedServe Abandoned = iota // it does not know, and works on them as on any
-	AbandonedDrop                   // it takes them out
+	AbandonedServe Abandoned = iota // it serves them like all others
+	AbandonedDrop                   // it drops them
 )
 
-// Fleet is many clients of one kind.
+// Fleet is a group of equal clients.
 type Fleet struct {
 	Name    string
 	Clients int     // processes, each with budgets of its own
-	Rate    float64 // calls per second of all clients together, before the load of a phase; 0: Think
+	Rate    float64 // calls per second of all clients together, times the phase's load; 0: see Think
 	Think   *Distribution
-	Calls   []Call // by one process under the same budgets; at random by their shares
+	Calls   []Call // a process makes all of them with the same budgets; chosen at random by their shares
 }
 
-// Call is who is called, and how.
+// Call describes a kind of call.
 type Call struct {
 	Share       float64 // of a fleet's calls, in proportion to the others'; 0: 1
 	Service     string
-	Method      string // "/package.Service/Method", by which the policy is found
-	Policy      string // a name of Policies; "" is none, one attempt
+	Method      string // "/package.Service/Method", selects the policy entry
+	Policy      string // a key of Policies; "": none, one attempt
 	Deadline    time.Duration
-	Work        float64 // a worker takes so many times the service's time; 0: 1
-	Connections int     // of each process, each of which goes round the backends; 0: 1
+	Work        float64 // in times of the service's time; 0: 1
+	Connections int     // of each process; each goes round the backends; 0: 1
 	Clients     int     // of a service: processes that share budgets; 0: one for each backend
-	Attempts    int     // cap over the policies' maxAttempts, as maxAttemptsLimit; 0: the file's maxAttemptsLimit
+	Attempts    int     // cap on the policies' maxAttempts; 0: the file's maxAttemptsLimit
 	Delay       *Distribution
-	Loss        float64 // part of the messages that never arrive
+	Loss        float64 // part of the messages that are lost
 }
 
-// service finds one; nil if there is none.
+// service returns a service by its name, or nil.
 func (s *Scenario) service(name string) *Service {
 	for i := range s.Services {
 		if s.Services[i].Name == name {
@@ -117,17 +116,17 @@ func (s *Scenario) service(name string) *Service {
 	return nil
 }
 
-// made is a call, and who makes it: a service or a fleet.
+// made is a call, and its maker: a service or a fleet.
 type made struct {
 	*Call
 
 	from        string
-	maker, path string // the fields of who makes it, and of the call
+	maker, path string // the fields of the maker and of the call
 	fleet       bool
-	processes   int // as the scenario says
+	processes   int // in the scenario
 }
 
-// calls are those of services, then those of fleets.
+// calls returns the calls of services, then those of fleets.
 func (s *Scenario) calls() (list []made) {
 	add := func(of made, calls []Call) {
 		for k := range calls {
@@ -146,7 +145,7 @@ func (s *Scenario) calls() (list []made) {
 	return list
 }
 
-// shares are those of all its calls.
+// shares returns the sum of the shares of its calls.
 func (f *Fleet) shares() float64 {
 	sum := 0.0
 	for i := range f.Calls {
@@ -157,33 +156,32 @@ func (f *Fleet) shares() float64 {
 
 func (c *Call) share() float64 { return cmp.Or(c.Share, 1) }
 
-// Capacity is how many requests, of calls whose work is 1, all backends together serve in a second while nothing is wrong
-// with them.
+// Capacity returns how many requests per second, of calls whose work is 1, all backends together serve without faults.
 func (s *Service) Capacity() float64 { return float64(s.Backends*s.Workers) / s.Time.Mean().Seconds() }
 
 func (c *Call) connections() int { return max(c.Connections, 1) }
 
-// Phase is a part of the time.
+// Phase is a period of the scenario.
 type Phase struct {
 	Name   string
 	Kind   Kind
 	Length time.Duration
 	Load   float64  // times the rates of the fleets
-	LoadTo *float64 // at the end of the phase, evenly from Load; nil: as Load
+	LoadTo *float64 // at the end of the phase, changing evenly from Load; nil: as Load
 	Faults []Fault
 }
 
-// Kind is what a phase counts for.
+// Kind is the role of a phase.
 type Kind uint8
 
 // The kinds of phases.
 const (
 	KindTrouble Kind = iota
-	KindLead         // before the trouble: not counted, so that it does not hide what comes after
-	KindAfter        // the trouble is over, and the time to recover begins
+	KindLead         // before the trouble; not counted, so that it does not hide what follows
+	KindAfter        // the time to recover
 )
 
-// Fault is what is wrong with backends of a service for a phase. Requests that arrive meanwhile meet it.
+// Fault is a fault of a service's backends during a phase. It applies to requests that arrive in the phase.
 type Fault struct {
 	Service  string
 	Backends []int // from 0; none: all
@@ -191,29 +189,28 @@ type Fault struct {
 	Hang     bool  // they never answer
 	Flaky    float64
 	Slow     *Slow
-	Slower   float64 // their work takes so many times as long; 0: 1
-	Workers  *int    // that are left
+	Slower   float64 // factor of the time of their work; 0: 1
+	Workers  *int    // remaining
 	Code     codes.Code
-	Pushback *time.Duration // with a failure of Down or Flaky; negative: do not retry
+	Pushback *time.Duration // in failures of Down or Flaky; negative: do not retry
 }
 
-// Slow is a slow tail: a part of the requests waits for something else when the work on them is done, which
-// occupies no worker.
+// Slow is a slow tail: after their work, part of the requests wait for something else, without a worker.
 type Slow struct {
 	Part float64
 	By   *Distribution
 }
 
-// Length is that of all phases.
+// Length returns the length of all phases.
 func (s *Scenario) Length() time.Duration { return s.until(KindLead, KindTrouble, KindAfter) }
 
-// TroubleStart is when the lead-in is over, and the scenario begins to count.
+// TroubleStart returns when the lead-in ends, and counting begins.
 func (s *Scenario) TroubleStart() time.Duration { return s.until(KindLead) }
 
-// TroubleEnd is when the time to recover begins: at the end, if no phase is there for it.
+// TroubleEnd returns when the time to recover begins: without such a phase, the end.
 func (s *Scenario) TroubleEnd() time.Duration { return s.until(KindLead, KindTrouble) }
 
-// until is how long the phases at the beginning take that are of these kinds.
+// until returns the length of the first phases of these kinds.
 func (s *Scenario) until(kinds ...Kind) time.Duration {
 	var at time.Duration
 	for _, p := range s.Phases {
@@ -225,10 +222,10 @@ func (s *Scenario) until(kinds ...Kind) time.Duration {
 	return at
 }
 
-// NoPolicy is the name that means one attempt in a [Variant]'s policies.
+// NoPolicy is the name for "one attempt" in a [Variant]'s policies.
 const NoPolicy = "NONE"
 
-// policyOf is the policy that the calls of a fleet or a service follow in the variant.
+// policyOf returns the policy of a fleet's or a service's calls in the variant.
 func (v *Variant) policyOf(from, own string) string {
 	if name, ok := v.Policies[from]; ok {
 		return name
@@ -236,7 +233,7 @@ func (v *Variant) policyOf(from, own string) string {
 	return cmp.Or(v.All, own)
 }
 
-// methodOf is the method that the calls of a fleet or a service have in the variant.
+// methodOf returns the method of a fleet's or a service's calls in the variant.
 func (v *Variant) methodOf(from, own string) string {
 	if _, named := v.Policies[from]; named || v.All == "" {
 		return own
@@ -244,9 +241,9 @@ func (v *Variant) methodOf(from, own string) string {
 	return cmp.Or(v.Method, own)
 }
 
-// With returns the scenario with one more variant, in which all calls that follow a policy follow this one
-// instead: as calls of method ("/package.Service/Method"), or of their own methods if it is "". A scenario
-// without variants gets one for how it was, too. The error says which call the policy has nothing to say of.
+// With returns the scenario with one more variant, in which all calls with a policy follow this one instead: as calls of
+// method ("/package.Service/Method"), or of their own methods if it is "". A scenario without variants also gets one for its
+// original state. The error names a call for which the policy has no entry.
 func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario, error) {
 	more := *s
 	more.Policies = maps.Clone(s.Policies)
@@ -272,7 +269,7 @@ func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario,
 	return &more, nil
 }
 
-// fits reports why a policy cannot be played for a method.
+// fits returns why a policy cannot be played for a method, or nil.
 func fits(name string, set *policy.Set, method string) error {
 	p := set.Lookup(method)
 	if p == nil {

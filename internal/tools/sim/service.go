@@ -19,7 +19,7 @@ type service struct {
 	world     *world
 	spec      *Service
 	backends  []*backend
-	links     []*link // that each request makes calls over
+	links     []*link // for the calls of each request
 	random    *rng
 	queueFull *answer
 	drops     bool // see [AbandonedDrop]
@@ -27,7 +27,7 @@ type service struct {
 	counts    serviceCounts
 }
 
-// faults are what is wrong with a backend.
+// faults are the current faults of a backend.
 type faults struct {
 	hangs    bool
 	down     *answer
@@ -41,7 +41,7 @@ type faults struct {
 
 func (s *service) drawTime(d *Distribution) time.Duration { return d.sample(s.random) }
 
-// countRequest notes that a request has arrived.
+// countRequest counts an arrived request.
 func (s *service) countRequest(a *attempt) {
 	w, c := s.world, &s.counts
 	c.requests++
@@ -55,7 +55,7 @@ func (s *service) countRequest(a *attempt) {
 	}
 }
 
-// enterPhase makes the backends what they are in a phase.
+// enterPhase gives the backends the faults of a phase.
 func (s *service) enterPhase(p *Phase) {
 	for _, b := range s.backends {
 		b.faults = faults{slower: 1, workers: s.spec.Workers}
@@ -69,7 +69,7 @@ func (s *service) enterPhase(p *Phase) {
 	}
 }
 
-// addFault adds a fault to what is wrong already.
+// addFault adds a fault to the current ones.
 func (f *faults) addFault(spec *Fault) {
 	failure := newAnswer(status.New(spec.Code, "fault"), pushback(spec.Pushback))
 	f.hangs = f.hangs || spec.Hang
@@ -90,7 +90,7 @@ func (f *faults) addFault(spec *Fault) {
 	}
 }
 
-// pushback is the trailer that asks for a delay.
+// pushback returns the trailer that asks for a delay.
 func pushback(delay *time.Duration) metadata.MD {
 	switch {
 	case delay == nil:
@@ -102,7 +102,7 @@ func pushback(delay *time.Duration) metadata.MD {
 	}
 }
 
-// capacity is how many requests the backends can serve in a second, as they are now.
+// capacity returns how many requests per second the backends can serve now.
 func (s *service) capacity() float64 {
 	var sum float64
 	for _, b := range s.backends {
@@ -113,7 +113,7 @@ func (s *service) capacity() float64 {
 	return sum / s.spec.Time.Mean().Seconds()
 }
 
-// inHand is how many requests are in the queues and with the workers.
+// inHand returns how many requests are in the queues and with the workers.
 func (s *service) inHand() int {
 	n := 0
 	for _, b := range s.backends {

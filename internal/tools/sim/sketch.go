@@ -14,28 +14,28 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Sketch is what is known of a service and its clients before anything is measured.
+// Sketch has the few numbers of a service and its clients that are known before any measurement.
 type Sketch struct {
 	Policy    *Policy       // of the calls
-	Method    string        // "/package.Service/Method"; "": the first of the policy that may be retried
+	Method    string        // "/package.Service/Method"; "": the first idempotent one of the policy
 	Rate      float64       // calls per second of all processes together
-	Latency   time.Duration // that a worker takes for a call, on average
-	Workers   int           // calls that the service works on at a time, all its backends together
-	Processes int           // that call
+	Latency   time.Duration // of a worker for a call, on average
+	Workers   int           // parallel calls in the service, all backends together
+	Processes int           // of callers
 }
 
 // pulseLoad is a pulse's load, as a part of the capacity.
 const pulseLoad = 1.5
 
-// Scenario is a scenario with a pulse, for [Scenario.Run] and [Scenario.Stability]. The error says which number cannot be, or
-// that no method may be retried.
+// Scenario returns a scenario with a pulse, for [Scenario.Run] and [Scenario.Stability]. The error names an impossible
+// number, or reports that no method may be retried.
 func (k Sketch) Scenario() (*Scenario, error) {
 	capacity := float64(k.Workers) / k.Latency.Seconds()
 	switch {
 	case !(k.Rate > 0) || k.Latency <= 0 || k.Workers < 1 || k.Processes < 1:
 		return nil, errors.New("the calls per second, the latency, the workers and the processes must each be more than 0")
 	case k.Rate >= capacity:
-		return nil, fmt.Errorf("%v calls per second: must be less than the %.4g that %d workers serve, who take %v for each", k.Rate, capacity, k.Workers, k.Latency)
+		return nil, fmt.Errorf("%v calls per second: must be less than the %.4g that %d workers with %v for each serve", k.Rate, capacity, k.Workers, k.Latency)
 	}
 	method, err := k.pickMethod()
 	if err != nil {
@@ -46,14 +46,14 @@ func (k Sketch) Scenario() (*Scenario, error) {
 		deadline = cmp.Or(p.Spec().Timeout, deadline)
 	}
 	deadline = min(deadline, longestTime)
-	calls := func(n float64) time.Duration { // the time of so many
+	calls := func(n float64) time.Duration { // the time of n calls
 		return time.Duration(min(n/k.Rate, mostLength.Seconds()) * float64(time.Second)).Round(time.Millisecond)
 	}
 	phase := func(long, calls time.Duration) time.Duration { return min(max(long, calls), mostLength/3) }
 	s := &Scenario{
 		Title: fmt.Sprintf("a service that takes %v for each of %.4g calls a second", k.Latency, k.Rate),
-		About: "Made of a policy and four numbers. Guessed are one backend, exponential times, a queue of 1.5 deadlines, and a pulse of 1.5 times " +
-			"the capacity: change what is different at your service.",
+		About: "Made from a policy and four numbers. These are guesses: one backend, exponential times, a queue of 1.5 deadlines, and a pulse of 1.5 times " +
+			"the capacity: change them to match your service.",
 		Seed: 1, Policies: map[string]*Policy{"own": k.Policy},
 		Recovery: Recovery{Success: defaultRecovery.Success, Window: min(max(defaultRecovery.Window, calls(25)), time.Hour)},
 		Services: []Service{{
@@ -74,7 +74,7 @@ func (k Sketch) Scenario() (*Scenario, error) {
 	return s, nil
 }
 
-// pickMethod is the one that is called: a name of the policy's first entry with retries, which lets its methods be retried.
+// pickMethod returns the method to call: a name in the policy's first entry with retries that makes its methods retryable.
 func (k Sketch) pickMethod() (string, error) {
 	if k.Method != "" {
 		return k.Method, nil
@@ -86,5 +86,5 @@ func (k Sketch) pickMethod() (string, error) {
 			return method, nil
 		}
 	}
-	return "", errors.New("no entry of the policy lets the methods that it names be retried; name a method that is idempotent")
+	return "", errors.New("no entry of the policy makes the methods that it names retryable; name an idempotent method")
 }

@@ -21,7 +21,7 @@ methodConfig:
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
 
-// A sketch can be read and played, whatever its numbers, and swept.
+// A sketch with any numbers can be read, played, and swept.
 func TestSketch(t *testing.T) {
 	t.Parallel()
 	p, err := NewPolicy(sketchFile)
@@ -45,7 +45,7 @@ func TestSketch(t *testing.T) {
 		text := written(t, s)
 		again, err := Parse("x.yaml", []byte(text), nil)
 		if err != nil && !strings.Contains(err.Error(), "too many") {
-			t.Fatalf("%s\nis not read: %v", text, err)
+			t.Fatalf("%s\ncannot be read: %v", text, err)
 		}
 		if err != nil {
 			return
@@ -72,8 +72,8 @@ func TestSketchErrors(t *testing.T) {
 	good := Sketch{Policy: p, Rate: 10, Latency: 10 * time.Millisecond, Workers: 1, Processes: 1}
 	for want, change := range map[string]func(*Sketch){
 		"must each be more than 0": func(k *Sketch) { k.Processes = 0 },
-		"100 calls per second: must be less than the 100 that 1 workers serve, who take 10ms for each": func(k *Sketch) { k.Rate = 100 },
-		"no entry of the policy lets": func(k *Sketch) { k.Policy = unsafe },
+		"100 calls per second: must be less than the 100 that 1 workers with 10ms for each serve": func(k *Sketch) { k.Rate = 100 },
+		"no entry of the policy makes": func(k *Sketch) { k.Policy = unsafe },
 	} {
 		k := good
 		change(&k)

@@ -11,37 +11,37 @@ import (
 	"time"
 )
 
-// Stability is how much load a scenario bears. Loads are parts of the [Stability.Capacity].
+// Stability is how much load a scenario can take. Loads are parts of the [Stability.Capacity].
 type Stability struct {
 	Scenario *Scenario          `json:"-"`
-	Seeds    []uint64           `json:"seeds"`        // each load is played with
+	Seeds    []uint64           `json:"seeds"`        // each load is played once for each
 	Capacity float64            `json:"capacityPerS"` // calls per second of all fleets, without retries
-	Service  string             `json:"service"`      // that is busy first
+	Service  string             `json:"service"`      // the bottleneck
 	Variants []VariantStability `json:"variants"`
 }
 
-// VariantStability is how much load one variant bears.
+// VariantStability is how much load one variant can take.
 type VariantStability struct {
 	Name     string       `json:"name"`
-	Serves   Limit        `json:"serves"`   // the calls of each fleet, without trouble
-	Recovers Limit        `json:"recovers"` // when the trouble is over: the calls succeed again until the end
+	Serves   Limit        `json:"serves"`   // without trouble, the calls of each fleet succeed
+	Recovers Limit        `json:"recovers"` // after the trouble, calls succeed again until the end
 	Times    []RecoveryAt `json:"times"`
 }
 
-// Limit is between two loads that were played. Holds is 0 if it does not hold at the least load, and Fails is 0 if it holds
-// at the highest.
+// Limit lies between two loads that were played. Holds is 0 if even the lowest load fails; Fails is 0 if the highest load
+// holds.
 type Limit struct {
 	Holds float64 `json:"upTo"`
 	Fails float64 `json:"notFrom"`
 }
 
-// RecoveryAt is how long the slowest fleet took to be served well again at a load: the middle one of the seeds.
+// RecoveryAt is the recovery time of the slowest fleet at a load: the median of the seeds.
 type RecoveryAt struct {
 	Load float64   `json:"load"`
 	Took Recovered `json:"recovery"`
 }
 
-// The loads that are played, in steps of the capacity: all coarse ones until one fails, and single ones between.
+// The loads to play, in steps of the capacity: all coarse ones until one fails, then single ones in between.
 const (
 	steps       = 80 // of the capacity
 	coarse      = steps / 10
@@ -49,8 +49,8 @@ const (
 	seedsPlayed = 3
 )
 
-// Stability plays the scenario at many loads before and after its trouble, which stays as it is, and without the trouble. A scenario
-// without a variant that retries nothing gets one. The error is that of [Scenario.Run], or says what the scenario lacks: it needs
+// Stability plays the scenario with many loads before and after its unchanged trouble, and without the trouble. If no
+// variant is without retries, it adds one. The error is that of [Scenario.Run], or names what is missing: the scenario needs
 // phases before, in and after the trouble, and fleets with a rate.
 func (s *Scenario) Stability(ctx context.Context, o Options) (*Stability, error) {
 	s = s.withDefaults()
@@ -72,7 +72,7 @@ func (s *Scenario) Stability(ctx context.Context, o Options) (*Stability, error)
 	return r, err
 }
 
-// sweepable says what a scenario lacks.
+// sweepable returns an error that names what the scenario lacks.
 func (s *Scenario) sweepable() error {
 	for kind, name := range []string{KindTrouble: "TROUBLE", KindLead: "LEAD", KindAfter: "AFTER"} {
 		if !slices.ContainsFunc(s.Phases, func(p Phase) bool { return p.Kind == Kind(kind) }) {
@@ -87,7 +87,7 @@ func (s *Scenario) sweepable() error {
 	return nil
 }
 
-// withoutRetries are the variants, one of which retries nothing.
+// withoutRetries returns the variants, one of which has no retries.
 func (s *Scenario) withoutRetries() []Variant {
 	variants := s.Variants
 	if len(variants) == 0 {
@@ -99,7 +99,8 @@ func (s *Scenario) withoutRetries() []Variant {
 	return append([]Variant{{Name: "no retries", All: NoPolicy}}, variants...)
 }
 
-// bottleneck is how many calls per second of all fleets keep the first service busy, without retries, and which that is.
+// bottleneck returns the calls per second of all fleets that fully occupy the first service, without retries, and that
+// service.
 func (s *Scenario) bottleneck() (perSecond float64, service string) {
 	busy := map[string]float64{} // workers' seconds at each service for each second of the scenario
 	var visit func(c *Call, rate float64)
@@ -125,7 +126,7 @@ func (s *Scenario) bottleneck() (perSecond float64, service string) {
 	return perSecond, service
 }
 
-// rate is that of all fleets.
+// rate returns the rate of all fleets.
 func (s *Scenario) rate() float64 {
 	sum := 0.0
 	for i := range s.Fleets {
@@ -134,7 +135,7 @@ func (s *Scenario) rate() float64 {
 	return sum
 }
 
-// withLoad is the scenario with another load before and after its trouble; without the trouble, all the time.
+// withLoad returns the scenario with another load before and after its trouble or, without the trouble, all the time.
 func (s *Scenario) withLoad(load float64, trouble bool, v Variant) *Scenario {
 	c := *s
 	c.Variants = []Variant{v}
@@ -157,8 +158,8 @@ type sweep struct {
 	played   int
 }
 
-// findLimits finds the limits. That of the recovery is the lowest load that fails: all tenths below it are played. Beyond what is served
-// there is nothing to recover to.
+// findLimits returns a variant's limits. The limit of recovery is the lowest load that fails: all tenths below it are
+// played. Loads that are not served without trouble need no test.
 func (w *sweep) findLimits(ctx context.Context) (VariantStability, error) {
 	r := VariantStability{Name: w.variant.Name}
 	last, first, err := w.findLimit(ctx, 0, highest+1, false)
@@ -192,7 +193,7 @@ func newLimit(holds, fails int) Limit {
 	return l
 }
 
-// findLimit finds where between two steps it begins to fail.
+// findLimit returns the two neighbouring steps between which the scenario begins to fail.
 func (w *sweep) findLimit(ctx context.Context, holds, fails int, trouble bool) (last, first int, err error) {
 	for fails-holds > 1 {
 		middle := (holds + fails) / 2
@@ -209,7 +210,8 @@ func (w *sweep) findLimit(ctx context.Context, holds, fails int, trouble bool) (
 	return holds, fails, nil
 }
 
-// playLoad plays a load with each seed: how long the slowest fleet took, the middle one of the seeds, or never with one of them.
+// playLoad plays a load with each seed. It returns the median recovery time of the slowest fleet, or never if one seed does
+// not recover.
 func (w *sweep) playLoad(ctx context.Context, step int, trouble bool) (Recovered, error) {
 	perSecond, _ := w.scenario.bottleneck()
 	s := w.scenario.withLoad(float64(step)/steps*perSecond/w.scenario.rate(), trouble, w.variant)
@@ -235,10 +237,10 @@ func (w *sweep) playLoad(ctx context.Context, step int, trouble bool) (Recovered
 	return Recovered{RecoveryReturned, list[len(list)/2]}, nil
 }
 
-// usualPlays is how often a variant is played, more or less.
+// usualPlays is roughly how often a variant is played.
 const usualPlays = 60
 
-// stays reports whether a fleet has recovered, and is served well in the last quarter of the time after the trouble.
+// stays reports whether a fleet has recovered, and still meets the goal in the last quarter of the time after the trouble.
 func (s *Scenario) stays(f *FleetResult) bool {
 	var begun, succeeded int
 	for i := int((s.Length() - (s.Length()-s.TroubleEnd())/4) / s.Bucket); i < len(f.Begun); i++ {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// fragile is a small service behind a gateway that waits 200 ms, whose callers retry that without a budget.
+// fragile returns a scenario with a small service behind a gateway with a deadline of 200 ms, whose callers retry without a
+// budget.
 func fragile(t *testing.T) *Scenario {
 	t.Helper()
 	s, err := parse(`
@@ -38,7 +39,7 @@ phases:
 	return s
 }
 
-// All variants serve nearly as much, and eager retries recover from less.
+// All variants serve nearly the same load, but eager retries recover only from lower ones.
 func TestStability(t *testing.T) {
 	t.Parallel()
 	var last float64
@@ -71,7 +72,7 @@ func TestStability(t *testing.T) {
 	}
 }
 
-// A scenario that fails at all loads, and one that holds at all, have only one side of a limit.
+// A scenario that fails at all loads, or holds at all, has only one side of a limit.
 func TestStabilityLimits(t *testing.T) {
 	t.Parallel()
 	s := fragile(t)
@@ -95,7 +96,7 @@ func TestStabilityLimits(t *testing.T) {
 	}
 }
 
-// The service that is busy first limits the calls: by those that services make, their shares and their work.
+// The bottleneck limits the calls. Calls between services, their shares and their work count.
 func TestStabilityCapacity(t *testing.T) {
 	t.Parallel()
 	s := small()

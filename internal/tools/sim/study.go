@@ -11,21 +11,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Study is the experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): clients that all
-// begin at once each want to change one row, once. A client reads the row's version, writes under the
-// condition that the version is still that, and if another client was first, waits and begins again. So at
-// most one client succeeds in a round, and all others have worked in vain.
+// Study is the experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). Clients that start together
+// each change the same row once. A client reads the row's version and writes on the condition that the version is unchanged.
+// If another client was first, it waits and starts over. So at most one client succeeds in a round.
 type Study struct {
-	Clients []int // how many contend, one experiment for each
-	Repeats int   // of each experiment, over which is averaged
+	Clients []int // contenders, one experiment for each
+	Repeats int   // of each experiment; the findings are averages
 	Seed    uint64
 	Network Distribution  // of each message
 	Base    time.Duration // of the backoff: the wait after the n-th failure is Base·2ⁿ before jitter
 	Cap     time.Duration
 }
 
-// AWS is the study as it was published: 10 to 190 clients, a network of 10 ± 2 ms, waits from 5 ms that are
-// capped at 2 s, each experiment a hundred times.
+// AWS returns the study as published: 10 to 190 clients, a network of 10 ± 2 ms, waits from 5 ms to 2 s, each experiment a
+// hundred times.
 func AWS() Study {
 	s := Study{
 		Repeats: 100, Seed: 1, Base: 5 * time.Millisecond, Cap: 2 * time.Second,
@@ -37,20 +36,20 @@ func AWS() Study {
 	return s
 }
 
-// Finding is what an experiment came to, on average.
+// Finding is the average result of an experiment.
 type Finding struct {
 	Kind    string  `json:"kind"` // of the backoff: one of [StudyKinds]
 	Clients int     `json:"clients"`
 	Calls   float64 `json:"calls"`   // writes of all clients
-	Seconds float64 `json:"seconds"` // until the last had succeeded
+	Seconds float64 `json:"seconds"` // until the last client succeeded
 }
 
 const exponential = "exponential" // without jitter
 
-// StudyKinds are the kinds of backoff in a study, in the order of the findings.
+// StudyKinds returns the kinds of backoff in a study, in the order of the findings.
 func StudyKinds() []string { return []string{"none", exponential, "equal", "decorrelated", "full"} }
 
-// backoff is the backoff of a kind; nil is none.
+// backoff returns the backoff of a kind, or nil.
 func (s *Study) backoff(kind string) *policy.Backoff {
 	jitter, ok := map[string]policy.Jitter{
 		exponential: policy.JitterNone, "equal": policy.JitterEqual, "decorrelated": policy.JitterDecorrelated, "full": policy.JitterFull,
@@ -61,7 +60,7 @@ func (s *Study) backoff(kind string) *policy.Backoff {
 	return &policy.Backoff{Initial: s.Base, Max: s.Cap, Multiplier: 2, Jitter: jitter}
 }
 
-// Run makes the experiments, for each kind of backoff those of all numbers of clients. progress is called as that of [Options]; it
+// Run runs the experiments: for each kind of backoff, all numbers of clients. progress is called like that of [Options]; it
 // may be nil.
 func (s *Study) Run(ctx context.Context, progress func(part float64)) ([]Finding, error) {
 	if s.Repeats < 1 {
@@ -99,7 +98,7 @@ func (s *Study) experiment(ctx context.Context, f *Finding) {
 	}
 }
 
-// row is what all contenders want to change.
+// row is the row that all contenders change.
 type row struct {
 	eventQueue
 
@@ -115,7 +114,7 @@ func (r *row) delay() time.Duration { return r.network.sample(r.random) }
 type contender struct {
 	row      *row
 	backoff  *policy.Backoff
-	version  int // that it has read
+	version  int // last read
 	failures int
 	waited   time.Duration // last
 	won      bool
@@ -126,7 +125,7 @@ const (
 	readArrived   eventKind = iota // at the row
 	readAnswered                   // the contender knows the version
 	writeArrived                   // at the row
-	writeAnswered                  // the contender knows how it went
+	writeAnswered                  // the contender has the result
 )
 
 // handle implements [handler].
@@ -152,8 +151,8 @@ func (c *contender) handle(kind eventKind, _ uint32) {
 	}
 }
 
-// nextWait is how long the contender waits after a failure. The published simulator counts failures from one before it
-// raises to the power, so its first wait is twice the base; so is this one.
+// nextWait returns the contender's wait after a failure. Like the published simulator, it counts failures from one before it
+// raises to the power, so the first wait is twice the base.
 func (c *contender) nextWait() time.Duration {
 	if c.backoff == nil {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The experiment of the AWS Architecture Blog at 100 clients, as far as it is told in words and drawn there.
+// The results of the AWS Architecture Blog at 100 clients, from its text and plots.
 func TestStudyAsPublished(t *testing.T) {
 	t.Parallel()
 	s := AWS()
@@ -47,7 +47,7 @@ func TestStudyAsPublished(t *testing.T) {
 	}
 }
 
-// One client alone writes once, and two at most three times.
+// One client writes once; two write at most three times.
 func TestStudyFewClients(t *testing.T) {
 	t.Parallel()
 	s := AWS()
@@ -66,7 +66,7 @@ func TestStudyFewClients(t *testing.T) {
 	}
 }
 
-// A study can be interrupted, and wants repeats.
+// A study can be interrupted, and needs repeats.
 func TestStudyInterrupted(t *testing.T) {
 	t.Parallel()
 	s := AWS()

@@ -21,12 +21,12 @@ type world struct {
 	fleets     []*fleet
 	phase      uint32        // counted from 1
 	phaseEnd   time.Duration // of this phase
-	from       time.Duration // when the lead-in is over
-	recovers   time.Duration // when the trouble is over
-	until      time.Duration // when the last phase ends
+	from       time.Duration // end of the lead-in
+	recovers   time.Duration // end of the trouble
+	until      time.Duration // end of the last phase
 	partLength time.Duration // of the recovery's window
-	filled     int           // buckets that are complete
-	free       []*call       // memory of calls that have ended
+	filled     int           // number of complete buckets
+	free       []*call       // memory of ended calls
 }
 
 // The events of a world.
@@ -44,7 +44,7 @@ func (w *world) handle(kind eventKind, _ uint32) {
 	w.fillBucket()
 }
 
-// playAll lets everything happen. The calls that run at the end of the last phase are waited for.
+// playAll handles all events, until the calls that run at the end of the last phase have ended.
 func (w *world) playAll(ctx context.Context, progress func(done float64)) error {
 	w.enterPhase()
 	if w.buckets() > 0 {
@@ -82,7 +82,7 @@ func (w *world) enterPhase() {
 	w.after(p.Length, w, phaseEnds, 0)
 }
 
-// buckets is how many are told of: those that end before the last phase does.
+// buckets returns the number of buckets that end before the last phase does.
 func (w *world) buckets() int { return int(w.until / w.scenario.Bucket) }
 
 // fillBucket completes a bucket.
@@ -97,14 +97,14 @@ func (w *world) fillBucket() {
 	}
 }
 
-// addTo counts something in the bucket of a time. What is after the last bucket is not told of.
+// addTo counts one in the bucket of a time. Times after the last bucket are not counted.
 func (w *world) addTo(buckets []int, at time.Duration) {
 	if i := int(at / w.scenario.Bucket); i < len(buckets) {
 		buckets[i]++
 	}
 }
 
-// recoveryPart is the place of a time after the trouble; negative before.
+// recoveryPart returns the index of a time after the trouble; negative before.
 func (w *world) recoveryPart(at time.Duration) int {
 	if at < w.recovers {
 		return -1
@@ -112,7 +112,7 @@ func (w *world) recoveryPart(at time.Duration) int {
 	return int((at - w.recovers) / w.partLength)
 }
 
-// freeCall is memory for a call.
+// freeCall returns memory for a call.
 func (w *world) freeCall() *call {
 	last := len(w.free) - 1
 	if last < 0 {
@@ -123,7 +123,7 @@ func (w *world) freeCall() *call {
 	return c
 }
 
-// reuseCall takes back the memory of a call that has ended. What was scheduled for that call is stale.
+// reuseCall keeps the memory of an ended call for another. Events scheduled for the ended call are stale.
 func (w *world) reuseCall(c *call) {
 	c.life++
 	c.timer++
@@ -133,21 +133,21 @@ func (w *world) reuseCall(c *call) {
 
 type rng = rand.Rand
 
-// random is the n-th source of chance of a run. Each is independent of what the others draw.
+// random returns the n-th source of random numbers in a run. The sources are independent.
 func random(seed, n uint64) *rng {
 	return rand.New(rand.NewPCG(seed, n))
 }
 
-// The numbers of the first source of chance of each fleet, service and link.
+// The index of the first random source of each fleet, service and link.
 const (
-	fleetRandom   = 0 // arrivals, as the storms of lab draw them
+	fleetRandom   = 0 // arrivals, drawn as in the storms of lab
 	linkRandom    = 10
 	serviceRandom = 1000
 	clientRandom  = 3000
 	choiceRandom  = 1_000_000
 )
 
-// newWorld sets up a run of a scenario that has been checked, for one of its variants.
+// newWorld sets up a run of a checked scenario, for one of its variants.
 func newWorld(s *Scenario, v *Variant, seed uint64) (*world, error) {
 	w := &world{
 		scenario: s, from: s.TroubleStart(), recovers: s.TroubleEnd(), until: s.Length(),
@@ -218,7 +218,7 @@ func (b *builder) addFleet(spec *Fleet, i uint64) error {
 	return nil
 }
 
-// newLink makes what lies between the processes of one kind and a service.
+// newLink connects the processes of one kind with a service.
 func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 	n := linkRandom + 8*b.links
 	b.links++

@@ -23,8 +23,8 @@ func written(t reporter, s *Scenario) string {
 	return b.String()
 }
 
-// Every key is written, so that what is read is the same again. Policies are compared by their texts: two that were read are
-// never equal.
+// Every key is written, and read as the same value. Policies are compared by their texts: two that were read are never
+// equal.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	s, err := parse(whole)
@@ -65,7 +65,7 @@ func sameScenario(t reporter, got, want *Scenario) {
 	}
 }
 
-// What is as usual is not written.
+// Default values are not written.
 func TestWriteDefaults(t *testing.T) {
 	t.Parallel()
 	s := &Scenario{
@@ -88,7 +88,7 @@ phases: [{name: all, length: 1s, faults: [{service: shop, slower: 2}]}]
 	}
 }
 
-// Any scenario is read as it was written.
+// A written scenario is read as the same scenario.
 func TestWriteIsRead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,7 +170,7 @@ func randomScenario(t *rapid.T) *Scenario {
 	return s
 }
 
-// draw draws what scenarios are made of.
+// draw draws the parts of scenarios.
 type draw struct{ *rapid.T }
 
 func (d draw) maybe() bool             { return rapid.Bool().Draw(d.T, "maybe") }
