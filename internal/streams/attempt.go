@@ -3,7 +3,7 @@
 
 package streams
 
-// role is who calls gRPC for an attempt in one direction: the sender calls SendMsg and CloseSend, the receiver
+// role says which party may call gRPC for an attempt in one direction: the sender calls SendMsg and CloseSend, the receiver
 // RecvMsg and Header.
 //
 //	shut ── opened ──► idle ◄─── asks, gives back ───► app | own
@@ -12,49 +12,49 @@ package streams
 type role uint8
 
 const (
-	shut   role = iota // the one who opens the attempt, who will come back
-	idle               // nobody: who has something to do may take the role
+	shut   role = iota // the task that opens the attempt, until that returns
+	idle               // free: any task may take the role
 	app                // one call of the application
 	own                // the attempt's goroutine
 	direct             // the application, without asking
-	ended              // nobody any more
+	ended              // no further calls
 )
 
-// held reports whether somebody is inside of gRPC, and tells the result when it comes back.
+// held reports whether a task is inside gRPC and will report the result.
 func (r role) held() bool { return r == shut || r == app || r == own }
 
 // free reports whether the role can be taken.
 func (r role) free() bool { return r == idle || r == direct }
 
-// attempt is one attempt of a call, from its order to be opened until its end is reported.
+// attempt is one attempt of a call, from the order to open it until its end is reported.
 type attempt struct {
 	number     int
 	sender     role
 	receiver   role
-	beside     Kind  // whose call the receiver is, if that is app
-	goroutines int   // that will ask again
-	given      int   // kept messages that it was sent, or is being sent
-	taken      int   // of those, how many it has taken
-	closed     bool  // it was given the close
-	deaf       bool  // it takes nothing more
+	beside     Kind  // the kind of the receiving call, if receiver is app
+	goroutines int   // those that will ask again
+	given      int   // kept messages that were sent to it, or are being sent
+	taken      int   // those of given that SendMsg has accepted
+	closed     bool  // CloseSend was called
+	deaf       bool  // SendMsg fails
 	asked      bool  // Header has returned
-	headed     bool  // with headers
-	heard      bool  // the engine has heard of its first message
-	brought    bool  // its goroutine has received a message that the application has not yet
-	cancelled  bool  // for another attempt, or since the call is over
+	headed     bool  // Header returned headers
+	heard      bool  // the engine knows of its first message
+	brought    bool  // its goroutine has received a message that the application doesn't have yet
+	cancelled  bool  // because another attempt won, or the call is over
 	finished   bool  // OnFinish was called, with record
 	record     error // nil: success
-	claimed    bool  // somebody reports its end, or has done so
-	overdue    bool  // the driver was told to look whether somebody has
+	claimed    bool  // a task reports its end, or has reported it
+	overdue    bool  // Acts.Overdue has named it
 }
 
-// held reports whether somebody will come back, and reports the end if there is one.
+// held reports whether a task is inside gRPC for the attempt. That task will report the attempt's end.
 func (a *attempt) held() bool { return a.sender.held() || a.receiver.held() }
 
 // opened reports whether the attempt could be opened.
 func (a *attempt) opened() bool { return a.sender != shut }
 
-// attended reports whether a goroutine is there that can send.
+// attended reports whether the attempt has a goroutine that can send.
 func (a *attempt) attended() bool {
 	free := a.goroutines
 	if a.receiver == own {
@@ -63,20 +63,20 @@ func (a *attempt) attended() bool {
 	return free > 0
 }
 
-// live reports whether the application's calls may still turn to the attempt.
+// live reports whether the application's calls may still use the attempt.
 func (a *attempt) live() bool { return !a.claimed && !a.cancelled }
 
-// claim makes the caller the one who reports the attempt's end.
+// claim makes the caller report the attempt's end.
 func (a *attempt) claim(e End) End {
 	a.claimed = true
 	e.Attempt = a.number
 	return e
 }
 
-// end claims the end of an attempt for the caller, if it is known and nobody else will come back with it. The end
-// of the attempt to which the call is committed is found by the application's next call, which may still receive
-// messages; found says that this has happened, or that nobody waits for messages. That OnFinish brings no error is no end,
-// without headers either: gRPC says so, too, of a stream whose connection has gone before it was sent.
+// end claims the end of an attempt for the caller, if the end is known and no other task is inside gRPC for the attempt. The
+// application's next call finds the end of the committed attempt, because it may still receive messages; found says that it
+// has, or that the application isn't receiving. If OnFinish had no error, the attempt may still have failed, also without
+// headers: gRPC calls it that way if the connection was lost before the stream was sent.
 func (c *Call) end(a *attempt, found bool) End {
 	switch {
 	case a.claimed, a.held():

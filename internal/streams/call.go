@@ -12,56 +12,56 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Call is a retried stream. It is not safe for concurrent use, and not to be copied after Start.
+// Call is a retried stream. It is not safe for concurrent use, and must not be copied after Start.
 //
 //	running ──── commit ────► committed ── first message ──► handed over
 //	  ▲  │                      │   │                           │
 //	  └──┼─ cut, to be resumed ─┘   └───────────┬───────────────┘
 //	     └── the engine says Over ──────────────┴──► over ── RecvMsg takes what had come ──► drained
 //
-// Running, attempts follow each other or run beside each other, and what the application sends is kept. Committed,
-// one attempt is left; what was kept is still sent to it, if it came late. Handed over, the application calls gRPC
+// While running, attempts follow one another or run in parallel, and the application's messages are kept. Once committed, the
+// call has one attempt, which is still sent the kept messages that it lacks. Once handed over, the application calls gRPC
 // without asking.
 type Call struct {
 	engine    *attempts.Call
 	set       Settings
 	now       attempts.Now
 	acts      Acts
-	running   []*attempt // that were not reported yet, in the order in which they were sent
-	committed *attempt   // the call shows this one; nil before that, and when it is resumed
-	answer    *attempt   // the last that was reported and may be the call's answer
-	drain     *attempt   // of which RecvMsg may still receive after the end
-	refused   *attempt   // a message could not be sent to it for a reason on this side
-	failure   error      // the last that a server said of an attempt that has ended
-	failed    *attempt   // that attempt
-	instead   *attempt   // the call has the failure of this one, since nothing could be sent again
+	running   []*attempt // not yet reported, in the order of sending
+	committed *attempt   // the call shows this one; nil before, and when it is resumed
+	answer    *attempt   // the last reported attempt that may be the call's answer
+	drain     *attempt   // RecvMsg may still receive from it after the end
+	refused   *attempt   // the attempt that failed to send a message, for a local reason
+	failure   error      // the last error that a server returned for an attempt
+	failed    *attempt   // the attempt of failure
+	instead   *attempt   // the call returns the failure of this attempt, because a message could not be resent
 	kept      int        // messages in the replay buffer
-	offered   int        // of them, the one that SendMsg waits to send by itself, counted from 1; 0: none
+	offered   int        // the number of the kept message that SendMsg waits to send itself, from 1; 0: none
 	closed    bool       // the application has closed its side
-	resumed   bool       // the request for the rest has replaced what was kept
-	usable    bool       // an attempt could be opened
-	receiving bool       // RecvMsg waits, and a message like its own can be made
-	stopped   bool       // the engine knows that nobody waits for the answer any more
+	resumed   bool       // the resume request has replaced the kept messages
+	usable    bool       // an attempt has been opened
+	receiving bool       // RecvMsg waits, and a message of its type can be made
+	stopped   bool       // the engine was told to stop: the answer is not needed
 	over      bool
 	eof       bool // the application has received io.EOF, or the one reply
-	calls     int  // of the application, that have not returned
+	calls     int  // of the application, running
 	idleSince time.Duration
 	wake      time.Duration // of the engine's last step
 	watch     bool
-	slow      bool // wake is for a slow attempt alone
+	slow      bool // wake is only for a slow attempt
 	first     attempt
-	array     [2]*attempt // of running, for most calls
+	array     [2]*attempt // backs running for most calls
 }
 
-// Start begins a call whose engine was started with the given step.
+// Start starts a call. The step is the result of the engine's Start.
 func (c *Call) Start(engine *attempts.Call, s Settings, now attempts.Now, step attempts.Step) {
 	*c = Call{engine: engine, set: s, now: now, idleSince: now.At}
 	c.running = c.array[:0]
 	c.take(step)
 }
 
-// Adapt changes the settings since the policy has come late: after the first attempt was opened, and before that
-// is told with [Call.Done]. The step is that of the engine.
+// Adapt applies the settings of a policy that arrived late: after the first attempt was opened, and before [Call.Done] reports
+// it. The step is the engine's.
 func (c *Call) Adapt(s Settings, step attempts.Step) {
 	c.set = s
 	c.take(step)
@@ -72,8 +72,8 @@ func (c *Call) Adapt(s Settings, step attempts.Step) {
 	}
 }
 
-// Enter begins an entrance of the driver's lock. Gone is why nobody waits for the answer any more; "" while
-// somebody does.
+// Enter is called whenever the driver has taken its lock. Gone is the reason why the answer is no longer needed, or "" if it
+// is.
 func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	c.now = now
 	if gone == "" || c.stopped || c.over {
@@ -87,7 +87,7 @@ func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	}
 }
 
-// Exit ends an entrance of the driver's lock, and says what else the driver has to do.
+// Exit is called before the driver releases its lock. It returns what else the driver has to do.
 func (c *Call) Exit() Acts {
 	c.handOver()
 	for _, a := range c.running {
@@ -108,8 +108,8 @@ func (c *Call) Exit() Acts {
 	return acts
 }
 
-// handOver lets the application and the attempt that the call is committed to deal with each other without
-// asking, in each direction in which nothing is left to be sent by others, or to be taken from others.
+// handOver lets the application use the committed attempt without asking, in each direction in which no other task has anything
+// left to send or to receive.
 func (c *Call) handOver() {
 	a := c.committed
 	c.acts.Released = c.over || a != nil && (a.deaf || !c.behind(a))
@@ -130,23 +130,23 @@ func (c *Call) handOver() {
 	}
 }
 
-// behind reports whether something is left to be sent to an attempt that was sent to those before it.
+// behind reports whether the attempt lacks kept messages, or the close.
 func (c *Call) behind(a *attempt) bool { return a.given < c.kept || c.closed && !a.closed }
 
-// start has a goroutine do what is to be done for an attempt.
+// start starts a goroutine for an attempt.
 func (c *Call) start(a *attempt) {
 	a.goroutines++
 	c.acts.Go = append(c.acts.Go, a.number)
 }
 
-// report has the driver report an end that nobody has claimed by a call, if it is one.
+// report has the driver report an end, if there is one.
 func (c *Call) report(e End) {
 	if e.Attempt != 0 {
 		c.acts.Report = append(c.acts.Report, e)
 	}
 }
 
-// take does what the engine asks for.
+// take carries out a step of the engine.
 func (c *Call) take(step attempts.Step) {
 	c.acts.Moved = true
 	for _, n := range step.Cancel {
@@ -161,12 +161,12 @@ func (c *Call) take(step attempts.Step) {
 	}
 }
 
-// schedule remembers when the engine wants to look again.
+// schedule stores when the engine wants to be called again.
 func (c *Call) schedule(step attempts.Step) {
 	c.wake, c.watch, c.slow = step.Wake, step.Watch, step.Slow
 }
 
-// addAttempt adds an attempt. The first is opened by NewStream, if no other runs beside it.
+// addAttempt adds an attempt. NewStream opens the first one, unless attempts race.
 func (c *Call) addAttempt(n int) {
 	a := &c.first
 	if n > 1 {
@@ -188,7 +188,7 @@ func (c *Call) cancel(a *attempt) {
 	c.report(c.end(a, true))
 }
 
-// finish ends the call. What the attempt holds that the application has seen, or would have seen, is still its own.
+// finish ends the call. The application may still receive the messages of the attempt that it has seen, or would have seen.
 func (c *Call) finish() {
 	c.over, c.acts.Over = true, true
 	end := c.engine.End()
@@ -197,7 +197,7 @@ func (c *Call) finish() {
 	}
 	switch {
 	case end.Panicked, c.instead != nil:
-		c.drain = nil // a panic goes on in the application's next call
+		c.drain = nil // the application's next call panics again
 	case c.committed != nil:
 		c.drain = c.committed
 	case c.stopped:
@@ -205,7 +205,7 @@ func (c *Call) finish() {
 	}
 }
 
-// find is the attempt with the number n, if it was not reported yet, or the call shows it; else nil.
+// find returns the attempt with the number n if it isn't reported yet or the call shows it, else nil.
 func (c *Call) find(n int) *attempt {
 	if i := slices.IndexFunc(c.running, func(a *attempt) bool { return a.number == n }); i >= 0 {
 		return c.running[i]
@@ -218,7 +218,7 @@ func (c *Call) find(n int) *attempt {
 	return nil
 }
 
-// newest is the youngest attempt that is live; nil if none is.
+// newest returns the newest live attempt, or nil.
 func (c *Call) newest() *attempt {
 	for _, a := range slices.Backward(c.running) {
 		if a.live() {
@@ -228,8 +228,8 @@ func (c *Call) newest() *attempt {
 	return nil
 }
 
-// elapse tells the engine for how long no call of the application has waited: an attempt is not slow for one who
-// does not wait for it. It comes before all other events.
+// elapse tells the engine for how long no call of the application was running: that time doesn't make an attempt slow. It is
+// called before all other events.
 func (c *Call) elapse() {
 	if d := c.now.At - c.idleSince; c.calls == 0 && d > 0 {
 		c.idleSince = c.now.At
@@ -239,7 +239,7 @@ func (c *Call) elapse() {
 	}
 }
 
-// commit makes a the only attempt of the call. It reports false if a has ended, or was cancelled for another.
+// commit makes a the only attempt of the call. It returns false if a has ended, or was cancelled because another one won.
 func (c *Call) commit(a *attempt, why decision.Commit) bool {
 	if c.committed != nil || c.over || a.claimed {
 		return c.committed == a && !c.over
@@ -253,7 +253,7 @@ func (c *Call) commit(a *attempt, why decision.Commit) bool {
 	return ok
 }
 
-// heard tells the engine of the first message of an attempt.
+// heard tells the engine that an attempt has received its first message.
 func (c *Call) heard(a *attempt) {
 	if !a.heard && !a.claimed {
 		a.heard = true
@@ -262,7 +262,7 @@ func (c *Call) heard(a *attempt) {
 	}
 }
 
-// Wake looks at the time and the channel again.
+// Wake has the engine check the time and the channel again.
 func (c *Call) Wake() attempts.Step {
 	if c.over {
 		return attempts.Step{Wake: attempts.Never}
@@ -276,7 +276,7 @@ func (c *Call) Wake() attempts.Step {
 // Over reports whether the answer is known.
 func (c *Call) Over() bool { return c.over }
 
-// Answer is the attempt that the call shows once it is over: its headers, trailer and peer; 0: none.
+// Answer returns the attempt whose headers, trailer and peer the call shows once it is over, or 0.
 func (c *Call) Answer() int {
 	for _, a := range []*attempt{c.instead, c.committed, c.drain, c.answer} {
 		if a != nil {

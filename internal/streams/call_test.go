@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// started is a call of the given kind that has begun, with one of the model's policies.
+// started returns a started call of the given kind, with one of the model's policies.
 func started(t *testing.T, set Settings, policy int) *Call {
 	t.Helper()
 	w := &accounts{open: map[int64]bool{}}
@@ -36,7 +36,7 @@ func want(t *testing.T, c *Call, task *Task, do Do, n int) {
 	}
 }
 
-// A hedge whose goroutine waits for headers is still sent a message that comes later: by another goroutine.
+// A hedge is still sent a later message while its goroutine waits for headers: another goroutine sends it.
 func TestMessageAfterHeaderWaits(t *testing.T) {
 	t.Parallel()
 	c := started(t, Settings{ServerStreams: true, Races: true}, 4)
@@ -55,7 +55,7 @@ func TestMessageAfterHeaderWaits(t *testing.T) {
 	want(t, c, &Task{Kind: Goroutine, Attempt: 2}, Send, 2)
 }
 
-// A message that is not kept does not commit the call to an attempt that has ended, if an inner interceptor hides that
+// A message that isn't kept does not commit the call to an attempt that has ended, even if an inner interceptor hides the end
 // from SendMsg.
 func TestHiddenEndDoesNotCommit(t *testing.T) {
 	t.Parallel()
@@ -76,8 +76,8 @@ func TestHiddenEndDoesNotCommit(t *testing.T) {
 	}
 }
 
-// A message that cannot be sent again ends the call with the server's last error, and so with the headers and trailer of
-// the attempt that brought it.
+// A message that can't be resent ends the call with the server's last error, and with the headers and trailer of the attempt
+// that returned it.
 func TestUnsendableShowsTheAttemptThatFailed(t *testing.T) {
 	t.Parallel()
 	c := started(t, Settings{ClientStreams: true}, 0)
@@ -112,7 +112,7 @@ func TestUnsendableShowsTheAttemptThatFailed(t *testing.T) {
 	}
 }
 
-// RecvMsg does not return the end while somebody else still reports it: the application may ask for the trailer next.
+// RecvMsg does not return the end while another task still reports it: the application may ask for the trailer next.
 func TestEndIsReportedBeforeRecvMsgReturns(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]Settings{

@@ -9,7 +9,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 )
 
-// Finish notes that gRPC has ended attempt n, as OnFinish says. If there is an end, the caller reports it.
+// Finish records that gRPC has called OnFinish for attempt n. The caller reports the end, if there is one.
 func (c *Call) Finish(n int, err error) End {
 	a := c.find(n)
 	if a == nil || a.finished {
@@ -19,18 +19,18 @@ func (c *Call) Finish(n int, err error) End {
 	return c.end(a, false)
 }
 
-// Overdue claims the end of attempt n, if nobody has come back with it since Acts.Overdue. An inner interceptor
-// may receive ahead, and the application may have left.
+// Overdue claims the end of attempt n, if no task has claimed it since Acts.Overdue. An inner interceptor may receive ahead,
+// and the application may not call again.
 func (c *Call) Overdue(n int) End {
 	a := c.find(n)
-	if a == nil || a.claimed || a.held() || a.record == nil && !a.headed { // without headers, RecvMsg has to say it
+	if a == nil || a.claimed || a.held() || a.record == nil && !a.headed { // without headers, RecvMsg has to find the error
 		return End{}
 	}
 	return a.claim(End{Err: a.record})
 }
 
-// Gone has the ends reported of attempts that nobody will hear of: the call's context is over for some time, and
-// an inner interceptor keeps gRPC's options to itself.
+// Gone reports the ends of all attempts that no task will report. It is for an inner interceptor that drops gRPC's call
+// options, some time after the call's context has ended.
 func (c *Call) Gone() {
 	for _, a := range c.running {
 		if !a.claimed && !a.held() {
@@ -39,8 +39,8 @@ func (c *Call) Gone() {
 	}
 }
 
-// Ended tells the engine how an attempt has ended. Rest says that the request for the rest of a stream has replaced
-// what was kept. Of the step, the driver reads the place and the decision only.
+// Ended tells the engine how an attempt has ended. If rest is true, the resume request has replaced the kept messages. The
+// driver uses only the place and the decision of the step.
 func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
 	a := c.find(e.Attempt)
 	if a == nil || c.engine.Over() {
@@ -65,7 +65,7 @@ func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
 	return step
 }
 
-// Abort ends the call since a callback of the user's has panicked.
+// Abort ends the call because a callback of the user has panicked.
 func (c *Call) Abort() {
 	c.acts.Moved = true
 	if c.over {
@@ -82,8 +82,8 @@ func (c *Call) Abort() {
 	c.finish()
 }
 
-// panicked ends the call with an attempt of which an inner interceptor has panicked. If that was reported before,
-// the call ends without an answer.
+// panicked ends the call because an inner interceptor has panicked in attempt a. If that attempt was reported before, the call
+// ends without an answer.
 func (c *Call) panicked(a *attempt) End {
 	if a != nil && !a.claimed {
 		return a.claim(End{Panicked: true})

@@ -26,7 +26,7 @@ type actor struct {
 	end    End
 	id     int // of the message that it sends
 	loops  bool
-	got    *grpcStream // what RecvMsg has received into its message last; nil: nothing
+	got    *grpcStream // the last message of its RecvMsg; nil: none
 	gotSeq int
 	own    error
 }
@@ -36,15 +36,15 @@ type phase uint8
 const (
 	between phase = iota // before its next call
 	asking
-	waiting // until something has moved
-	inside  // of gRPC
-	told    // has come back
+	waiting // until something has changed
+	inside  // inside gRPC
+	told    // has returned from gRPC
 	cancelling
 	reporting
 	gone
 )
 
-// requestForRest is the number of the message by which a stream is resumed.
+// requestForRest is the number of the resume request, as a message.
 const requestForRest = 1000
 
 func (m *model) spawn(name string, script ...Kind) *actor {
@@ -60,7 +60,7 @@ func (m *model) spawnReport(name string, e End) {
 	}
 }
 
-// can reports whether an actor can do something.
+// can reports whether an actor can act.
 func (m *model) can(a *actor) bool {
 	switch a.phase {
 	case between:
@@ -74,7 +74,7 @@ func (m *model) can(a *actor) bool {
 	}
 }
 
-// step lets an actor do the next thing.
+// step makes an actor act once.
 func (m *model) step(a *actor) {
 	switch a.phase {
 	case between:
@@ -98,7 +98,7 @@ func (m *model) step(a *actor) {
 	}
 }
 
-// begin begins the next call of the application, without asking if that may be.
+// begin starts the next call of the application, without asking if that is allowed.
 func (m *model) begin(a *actor) {
 	kind := a.script[0]
 	a.script = a.script[1:]
@@ -161,7 +161,7 @@ func (m *model) ask(a *actor) {
 	}
 }
 
-// goInside has an actor call gRPC, if nobody else does so in its way.
+// goInside makes an actor call gRPC, after checking that no other actor is in its way.
 func (m *model) goInside(a *actor, o Order) {
 	s := m.streams[o.Attempt-1]
 	a.phase, a.order, a.stream = inside, o, s
@@ -193,7 +193,7 @@ func (m *model) goInside(a *actor, o Order) {
 	}
 }
 
-// receives is what a call of the application does that it may do beside another: RecvMsg or Header; else 0.
+// receives returns RecvMsg or Header if the actor's call may run in parallel with the other of these, else 0.
 func (a *actor) receives() Kind {
 	if a.task.Kind == RecvMsg || a.task.Kind == Header {
 		return a.task.Kind
@@ -212,7 +212,7 @@ func (m *model) leaveStream(a *actor) {
 	a.own = a.result.Err
 }
 
-// tell has an actor tell what has come of its call of gRPC.
+// tell reports the result of an actor's gRPC call.
 func (m *model) tell(a *actor) {
 	if a.direct && m.quick(a) {
 		return
@@ -238,7 +238,7 @@ func (m *model) tell(a *actor) {
 	}
 }
 
-// quick ends a call that has gone to an attempt without asking, if there is nothing to tell.
+// quick ends a call that used an attempt without asking, if it has nothing to report.
 func (m *model) quick(a *actor) bool {
 	if a.result.Panicked {
 		return false
@@ -315,7 +315,7 @@ func (m *model) report(a *actor) {
 	}
 }
 
-// returned takes in what a call returns.
+// returned checks and records the result of a call.
 func (m *model) returned(a *actor, o Order) {
 	if a.task.Kind == Goroutine {
 		a.phase = gone

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What attempts of the model end with.
+// The errors of the model's attempts.
 var (
 	errContext     = status.Error(codes.Canceled, "context canceled")
 	errUnavailable = status.Error(codes.Unavailable, "unavailable")
@@ -24,33 +24,33 @@ var (
 	errGivenUp     = status.Error(codes.Canceled, "given up for another attempt")
 )
 
-// grpcStream is an attempt as gRPC sees it.
+// grpcStream is gRPC's side of an attempt.
 type grpcStream struct {
 	n         int
-	first     int  // the number of messages that the application had when it was sent: a resumption goes on there
-	resumes   bool // it was sent the request for the rest
+	first     int  // how many messages the application had when it was sent: a resumption continues there
+	resumes   bool // it was sent the resume request
 	opened    bool
-	cancelled bool // its context was
+	cancelled bool // its context was cancelled
 	sent      []int
 	stuck     bool // SendMsg waits until the server receives
-	orphan    bool // it was never sent: Header and OnFinish say nothing of that
+	orphan    bool // it was never sent: Header and OnFinish have no error
 	closed    bool // CloseSend was called
 	headers   bool // have arrived
-	arrived   int  // messages, with those that were received
+	arrived   int  // messages, including received ones
 	received  int  // of those
 	ended     bool // the server's end has arrived
 	err       error
 	taken     bool // RecvMsg has returned the end
 	finished  bool // OnFinish was called, or would have been
-	heard     bool // the machine has heard that
-	reported  int  // ends
+	heard     bool // the machine knows that
+	reported  int  // reported ends
 	sender    *actor
 	receivers []*actor
 	openers   int
-	waited    time.Duration   // for which a call of the application has waited since it was sent
-	heardAt   []time.Duration // of that, when the machine was told of something
+	waited    time.Duration   // how long a call of the application has waited since it was sent
+	heardAt   []time.Duration // the part of waited at which the machine was told of something
 	endBefore bool            // the end had arrived when the call's context ended
-	before    int             // messages that had arrived when the call's context ended; -1: it has not, or another had its place
+	before    int             // messages that had arrived when the call's context ended; -1: it has not, or another attempt is shown
 }
 
 // done reports whether the attempt's context is over.
@@ -59,7 +59,7 @@ func (m *model) done(s *grpcStream) bool { return s.cancelled || m.gone != "" }
 // active reports whether the server can still do something.
 func (m *model) active(s *grpcStream) bool { return s.opened && !s.ended && !m.done(s) && !s.finished }
 
-// serve lets the server do something.
+// serve makes the server act.
 func (m *model) serve(s *grpcStream, what int) {
 	switch {
 	case s.stuck && what < 5:
@@ -87,7 +87,7 @@ func (m *model) endStream(s *grpcStream, what int) {
 	m.note("attempt %d: ends with %v", s.n, status.Code(s.err))
 }
 
-// finish is gRPC's own finish: OnFinish is called once, in whatever goroutine.
+// finish calls OnFinish once, in any goroutine, as gRPC does.
 func (m *model) finish(s *grpcStream, err error) {
 	if s.finished {
 		return
@@ -104,7 +104,7 @@ func (m *model) finish(s *grpcStream, err error) {
 	m.spawnReport("OnFinish", e)
 }
 
-// ready reports whether an order comes back from gRPC now.
+// ready reports whether gRPC returns from an order now.
 func (m *model) ready(a *actor) bool {
 	s := a.stream
 	switch a.order.Do {
@@ -122,7 +122,7 @@ func (m *model) ready(a *actor) bool {
 	}
 }
 
-// perform is what gRPC does for an order, and what comes of it.
+// perform carries out an order as gRPC does, and returns the result.
 func (m *model) perform(a *actor) Result {
 	s := a.stream
 	if m.dice.one(60) {
@@ -171,7 +171,7 @@ func (m *model) open(s *grpcStream) Result {
 	return Result{}
 }
 
-// endOf is how gRPC says that a stream has ended.
+// endOf returns the error with which gRPC reports the end of a stream.
 func (m *model) endOf(s *grpcStream) error {
 	if s.ended {
 		return s.err
@@ -231,7 +231,7 @@ func (m *model) receive(s *grpcStream) Result {
 	return Result{Err: err}
 }
 
-// checkSent checks that an attempt was sent a beginning of what the application has sent.
+// checkSent checks that the messages sent to an attempt are a prefix of the application's.
 func (m *model) checkSent(s *grpcStream) {
 	want := m.sent
 	if s.resumes {

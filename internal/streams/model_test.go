@@ -18,19 +18,19 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// model is a stream to which random things happen, over the real engine, and what is known of it from orders and
-// acts alone. The numbers of what it finds are those of this list:
+// model is a stream with random events, over the real engine. It knows only orders and acts. Its failures have the numbers of
+// this list:
 //
 //  1. At most one goroutine sends to an attempt, and one receives from it. CloseSend is sent once.
 //  2. Each attempt is reported exactly once, and released, also if OnFinish never comes. Only then Gone reports it.
 //  3. The call is over once; permits, breaker, admission and wait slot are settled once.
-//  4. What an attempt was sent is a beginning of what the application has sent, in order; all of it, before the close.
-//  5. What the application receives is of one attempt, in order; after io.EOF all of it. Headers and context are too.
-//  6. When nothing can move, nobody waits, but for a server or a timer, and waking everybody changes nothing.
-//  7. When the call's context is over, every call returns without any help of the server.
-//  8. Being given up never looks like success.
-//  9. What is kept is not asked for after it was released.
-//  10. What had arrived before the call's context ended is still handed out.
+//  4. The messages sent to an attempt are a prefix of the application's, in order; all of them, before the close.
+//  5. The application receives the messages of one attempt, in order; after io.EOF all of them. Headers and context are its too.
+//  6. When nothing can move, tasks wait only for a server or a timer, and waking all of them changes nothing.
+//  7. When the call's context is over, every call returns without help from the server.
+//  8. A call that is given up never looks like a success.
+//  9. Kept messages aren't asked for after they were released.
+//  10. Messages that had arrived before the call's context ended are still returned.
 type model struct {
 	accounts
 
@@ -42,12 +42,12 @@ type model struct {
 	set        Settings
 	at         time.Duration
 	makes      bool // RecvMsg's message can be made
-	wraps      bool // an inner interceptor has errors of its own
+	wraps      bool // an inner interceptor returns its own errors
 	hides      bool // an inner interceptor returns nil in place of io.EOF
 	prefetches bool // an inner interceptor receives ahead
-	swallows   bool // an inner interceptor keeps OnFinish to itself
-	late       bool // the policy comes late
-	limit      int  // of messages that are kept
+	swallows   bool // an inner interceptor drops OnFinish
+	late       bool // the policy arrives late
+	limit      int  // of kept messages
 
 	streams    []*grpcStream
 	actors     []*actor
@@ -56,7 +56,7 @@ type model struct {
 	released   bool
 	copies     map[*actor]int
 	bytes      int
-	stored     map[int]int // what goroutines have received
+	stored     map[int]int // the messages that goroutines have received
 	sends      int
 	receives   int
 	wake       time.Duration
@@ -70,7 +70,7 @@ type model struct {
 	hidden     bool // a message went to an attempt that had ended
 	overs      int
 	final      error
-	silent     bool // servers do nothing more
+	silent     bool // servers do nothing from now on
 	nextID     int
 	sent       []int
 	shown      int   // the attempt that the application has seen
@@ -92,7 +92,7 @@ func (m *model) now() attempts.Now {
 
 func (m *model) enter() { m.call.Enter(m.now(), m.gone) }
 
-// exit does what the machine asks for.
+// exit carries out the machine's acts.
 func (m *model) exit() {
 	acts := m.call.Exit()
 	for _, n := range acts.Cancel {
@@ -166,7 +166,7 @@ func (m *model) adapt() {
 	m.call.Adapt(m.set, m.engine.Adapt(m.engineSet, m.now()))
 }
 
-// see notes that the application has seen part of an attempt.
+// see records that the application has seen part of an attempt.
 func (m *model) see(n int) {
 	if n == 0 {
 		return
@@ -177,7 +177,7 @@ func (m *model) see(n int) {
 	m.shown = n
 }
 
-// take takes in a message of an attempt that the application has received.
+// take checks and records a message of an attempt that the application has received.
 func (m *model) take(a *actor, n, seq int) {
 	m.see(n)
 	m.note("%s: has message %d of attempt %d", a.name, seq, n)
@@ -190,7 +190,7 @@ func (m *model) take(a *actor, n, seq int) {
 	}
 }
 
-// checkWhole checks that the application has received everything when it is told so.
+// checkWhole checks that the application has all messages when it receives io.EOF.
 func (m *model) checkWhole() {
 	n := m.shown
 	if n == 0 {
@@ -209,14 +209,14 @@ func (m *model) checkWhole() {
 	}
 }
 
-// checkSuccess checks that a call that has succeeded has an attempt that has.
+// checkSuccess checks that a successful call has a successful attempt.
 func (m *model) checkSuccess(n int) {
 	if s := m.streams[n-1]; !s.ended || s.err != nil {
 		m.failf("8: the call succeeds by attempt %d, which has not", n)
 	}
 }
 
-// play lets things happen until the bytes are used up, and then lets the call end.
+// play plays random events until the bytes are used up, and then lets the call end.
 func (m *model) play() {
 	m.choose()
 	m.begin0()
@@ -238,7 +238,7 @@ func (m *model) play() {
 	}
 }
 
-// happen lets one thing happen.
+// happen plays one event.
 func (m *model) happen() {
 	switch m.dice.roll(16) {
 	case 0, 1:
@@ -282,7 +282,7 @@ func (m *model) stepOf(a *actor) {
 	}
 }
 
-// rare is what seldom happens.
+// rare plays a rare event.
 func (m *model) rare() {
 	switch m.dice.roll(12) {
 	case 0:
@@ -328,7 +328,7 @@ func (m *model) pass(d time.Duration) {
 	}
 }
 
-// look checks that an attempt was slow only if somebody has waited for it for so long.
+// look checks that an attempt is slow only if a call has waited for it that long.
 func (m *model) look(step attempts.Step) {
 	if step.TimedOut && m.streams[step.Decided-1].waited < m.slowAfter() {
 		m.failf("R8: attempt %d is slow after %v", step.Decided, m.streams[step.Decided-1].waited)
@@ -381,7 +381,7 @@ func (m *model) cancelCall() {
 	m.exit()
 }
 
-// calm lets everything go on that can, one after the other, until nothing can.
+// calm plays everything that can still happen, one after the other.
 func (m *model) calm() {
 	for range 2000 {
 		if m.fault != "" {
@@ -417,7 +417,7 @@ func (m *model) next() *actor {
 	return nil
 }
 
-// watch is gRPC's own goroutine of each stream, which ends it with its context.
+// watch plays gRPC's own goroutine of each stream, which ends it with its context.
 func (m *model) watch() bool {
 	for _, s := range m.streams {
 		switch {
@@ -433,7 +433,7 @@ func (m *model) watch() bool {
 	return false
 }
 
-// quiet checks what must hold when nothing moves by itself.
+// quiet checks the rules that hold when nothing moves by itself.
 func (m *model) quiet() bool {
 	if m.call.over && len(m.call.running) > 0 && !m.panicked {
 		m.failf("2: the call is over, and an attempt was not reported")
@@ -477,12 +477,12 @@ func (m *model) quiet() bool {
 	return true
 }
 
-// blocked reports whether somebody is inside of gRPC, where only a server can help.
+// blocked reports whether an actor is inside gRPC, where only a server can help.
 func (m *model) blocked() bool {
 	return slices.ContainsFunc(m.actors, func(a *actor) bool { return a.phase == inside })
 }
 
-// serveLast lets the servers end what still runs.
+// serveLast makes the servers end the streams that still run.
 func (m *model) serveLast() bool {
 	for i, s := range m.streams {
 		if m.active(s) {
@@ -493,7 +493,7 @@ func (m *model) serveLast() bool {
 	return false
 }
 
-// checkReturned checks that no call of the application waits any more.
+// checkReturned checks that no call of the application still waits.
 func (m *model) checkReturned(rule string) {
 	for _, a := range m.actors {
 		if a.phase == waiting && a.task.Kind != Goroutine || a.phase == inside {
@@ -502,7 +502,7 @@ func (m *model) checkReturned(rule string) {
 	}
 }
 
-// sweep has those ends reported that nobody has heard of, when the context is over for some time.
+// sweep reports the ends that no task has reported, some time after the end of the context.
 func (m *model) sweep() {
 	m.enter()
 	m.call.Gone()
@@ -516,7 +516,7 @@ func (m *model) sweep() {
 	m.calm()
 }
 
-// checkEnd checks what must hold when everything is over.
+// checkEnd checks the rules that hold when everything is over.
 func (m *model) checkEnd() {
 	if m.fault != "" {
 		return
@@ -552,7 +552,7 @@ func (m *model) violateIf(what string) {
 	}
 }
 
-// checkDrained checks that the application was given what had arrived when its context ended.
+// checkDrained checks that the application received all messages that had arrived when its context ended.
 func (m *model) checkDrained() {
 	n := m.shown
 	if n == 0 && len(m.streams) == 1 {
@@ -573,7 +573,7 @@ func (m *model) checkDrained() {
 	}
 }
 
-// playBytes lets the bytes happen to a call. It returns what is wrong, and writes down all events if there is a log.
+// playBytes plays the bytes as events of a call. It returns what is wrong, and logs all events if there is a log.
 func playBytes(data []byte, log *strings.Builder) (err error) {
 	d := dice(data)
 	m := &model{dice: &d, log: log}
@@ -592,7 +592,7 @@ func playBytes(data []byte, log *strings.Builder) (err error) {
 	return nil
 }
 
-// report tells of the way to a failure, by the fewest bytes that lead there.
+// report returns the events that lead to a failure, with the fewest bytes.
 func report(data []byte) string {
 	data = shrink(data, func(data []byte) bool { return playBytes(data, nil) != nil })
 	var log strings.Builder
@@ -600,7 +600,7 @@ func report(data []byte) string {
 	return fmt.Sprintf("%v\n%sbytes: %q", err, log.String(), data)
 }
 
-// shrink leaves out bytes, and makes them 0, as long as they fail.
+// shrink removes bytes, or sets them to 0, as long as they still fail.
 func shrink(data []byte, fails func([]byte) bool) []byte {
 	for again := true; again; {
 		again = false

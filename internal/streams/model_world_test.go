@@ -15,10 +15,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// dice makes choices from bytes, and chooses 0 when there are none left.
+// dice makes choices from bytes, and chooses 0 when none are left.
 type dice []byte
 
-// roll is a number less than n, which is at most 256.
+// roll returns a number less than n, which is at most 256.
 func (d *dice) roll(n int) int {
 	if len(*d) == 0 {
 		return 0
@@ -28,10 +28,10 @@ func (d *dice) roll(n int) int {
 	return int(b) % n
 }
 
-// one reports true in one of n cases, and false when there are no bytes left.
+// one returns true in one of n cases, and false when no bytes are left.
 func (d *dice) one(n int) bool { return d.roll(n) == n-1 }
 
-// accounts are what a call is settled with: budget, wait slot, breaker, admission. They note what no call may do.
+// accounts stand in for a call's budget, wait slot, breaker and admission. They record forbidden uses.
 type accounts struct {
 	fault    string
 	permits  int64
@@ -39,9 +39,9 @@ type accounts struct {
 	started  int
 	finished int
 	slots    int             // held
-	allowed  int             // by the breaker, and not done
+	allowed  int             // by the breaker, and not yet done
 	counted  int             // attempts that admission counts
-	answered []time.Duration // how long answers took that admission has heard of
+	answered []time.Duration // the latencies that admission was told
 }
 
 func (w *accounts) violate(what string) {
@@ -79,7 +79,7 @@ func (w *accounts) close(p balance.Permit) {
 	delete(w.open, p.Cost)
 }
 
-// slots are the accounts as wait limit.
+// slots are the accounts as the wait limit.
 type slots struct{ *accounts }
 
 func (s slots) Enter() bool { s.slots++; return true }
@@ -89,7 +89,7 @@ func (s slots) Leave() {
 	}
 }
 
-// breaker is the accounts as breaker.
+// breaker is the accounts as the circuit breaker.
 type breaker struct{ *accounts }
 
 func (b breaker) Open() bool { return false }
@@ -117,7 +117,7 @@ func (l load) Answered(_ time.Duration, a attempts.Answer) {
 	}
 }
 
-// settled is what is still held; "" if nothing is.
+// settled returns what is still held, or "".
 func (w *accounts) settled() string {
 	switch {
 	case len(w.open) > 0:
@@ -162,7 +162,7 @@ var modelPolicies = func() (list []*decision.Policy) {
 	return list
 }()
 
-// choose makes a random call: its policy, kind, and what its inner interceptors do.
+// choose makes a random call: its policy, its kind, and what its inner interceptors do.
 func (m *model) choose() {
 	p := modelPolicies[m.dice.roll(len(modelPolicies))]
 	kind := m.dice.roll(4)
@@ -189,7 +189,7 @@ func (m *model) choose() {
 	m.late = m.dice.one(6)
 }
 
-// script is what the application does: its senders, its receiver, and others that look.
+// script chooses the application's calls: senders, a receiver, and others.
 func (m *model) script() {
 	var sends []Kind
 	n := 1

@@ -12,7 +12,7 @@ import (
 func (c *Call) askRecvMsg(t *Task) Order {
 	switch a := c.committed; {
 	case c.eof && !c.over:
-		return Order{Do: Wait} // somebody else reports the end, and the application may ask for the trailer next
+		return Order{Do: Wait} // another task reports the end: the application may ask for the trailer next
 	case t.over:
 		return Order{Do: Return, Returns: t.returns}
 	case c.eof:
@@ -26,11 +26,11 @@ func (c *Call) askRecvMsg(t *Task) Order {
 	case !t.Makes:
 		return c.recvOldest(t)
 	default:
-		return Order{Do: Wait} // attempts' goroutines receive
+		return Order{Do: Wait} // the attempts' goroutines receive
 	}
 }
 
-// recvFrom has RecvMsg receive from an attempt by itself, if nobody else receives from it.
+// recvFrom makes RecvMsg receive from an attempt, if no other task receives from it.
 func (c *Call) recvFrom(t *Task, a *attempt) Order {
 	if a == nil || !a.receiver.free() {
 		return Order{Do: Wait}
@@ -51,7 +51,7 @@ func (c *Call) recvCommitted(t *Task, a *attempt) Order {
 	}
 }
 
-// recvOldest commits the call to its oldest attempt, since no message can be made for another.
+// recvOldest commits the call to its oldest attempt, because no message can be made for another one.
 func (c *Call) recvOldest(t *Task) Order {
 	for _, a := range c.running {
 		if a.live() && a.opened() && c.commit(a, decision.CommitMessage) {
@@ -61,8 +61,8 @@ func (c *Call) recvOldest(t *Task) Order {
 	return Order{Do: Wait}
 }
 
-// recvAfterEnd has RecvMsg take what the call's attempt had brought before the end, outside of all accounts. Its
-// messages and its io.EOF are the application's; an error is the call's own.
+// recvAfterEnd returns what the call's attempt had received before the end; it no longer affects the engine. The application
+// gets the messages and io.EOF. An error is replaced by the call's own.
 func (c *Call) recvAfterEnd(t *Task) Order {
 	for _, a := range []*attempt{c.committed, c.answer, c.drain} {
 		if a != nil && a.brought {
@@ -80,12 +80,12 @@ func (c *Call) recvAfterEnd(t *Task) Order {
 	return Order{Do: Return, Returns: Final}
 }
 
-// shows reports whether what an attempt brings is the application's.
+// shows reports whether the application gets the messages of an attempt.
 func (c *Call) shows(a *attempt) bool {
 	return c.instead == nil && (a == c.committed || c.over && a == c.drain && !a.cancelled)
 }
 
-// received takes in what the application has received from an attempt.
+// received records the result of the application's RecvMsg on a.
 func (c *Call) received(t *Task, a *attempt, err error) End {
 	a.receiver = idle
 	switch {
@@ -98,7 +98,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 			c.eof = true
 		}
 		return a.claimOnce(End{Err: err, Received: a == c.committed})
-	case a.claimed && c.instead != nil: // the call's error is another's
+	case a.claimed && c.instead != nil: // the call has the error of another attempt
 	case a.claimed:
 		t.over = true
 		if !c.set.ServerStreams {
@@ -114,7 +114,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 	return c.end(a, false)
 }
 
-// brought takes in what the goroutine of an attempt has received.
+// brought records the result of a RecvMsg by the goroutine of a.
 func (c *Call) brought(a *attempt, err error) End {
 	a.receiver = idle
 	switch {
@@ -151,7 +151,7 @@ func (c *Call) askHeader(t *Task) Order {
 	return Order{Do: Wait}
 }
 
-// show has a call return what it asks for of the attempt that the call shows.
+// show returns an order to return, with the attempt that the call shows.
 func (c *Call) show() Order {
 	if a := c.committed; a != nil && !c.over {
 		return Order{Do: Return, Attempt: a.number}
@@ -159,7 +159,7 @@ func (c *Call) show() Order {
 	return Order{Do: Return, Attempt: c.Answer()}
 }
 
-// headerOf has Header ask an attempt, beside RecvMsg if that receives from it.
+// headerOf makes Header ask an attempt, in parallel with a RecvMsg that receives from it.
 func (c *Call) headerOf(t *Task, a *attempt) Order {
 	switch {
 	case a.claimed:
@@ -182,8 +182,8 @@ func (c *Call) headerOf(t *Task, a *attempt) Order {
 	}
 }
 
-// gotHeader takes in that an attempt has brought headers, or has none. The application's call asks again then: headers
-// commit it, and so does that there are none, if nobody has said how the attempt has ended.
+// gotHeader records the result of Header on a. The application's call asks again: headers commit the call, and so does their
+// absence if the attempt's end is not known.
 func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
 	if !t.beside {
 		a.receiver = idle

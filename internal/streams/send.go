@@ -9,7 +9,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// Keeps reports whether what SendMsg sends is to be kept: another attempt may need it.
+// Keeps reports whether SendMsg must keep its message, because another attempt may need it.
 func (c *Call) Keeps() bool {
 	return c.committed == nil && !c.over && !c.closed && !c.resumed
 }
@@ -21,7 +21,7 @@ func (c *Call) askSendMsg(t *Task) Order {
 	case c.over:
 		return c.sendsNoMore(t)
 	case c.resumed:
-		return Order{Do: Return} // it is late: the request for the rest has taken its place
+		return Order{Do: Return} // too late: the resume request has replaced it
 	case !t.Kept:
 		return c.sendOnce(t)
 	case c.set.Races:
@@ -31,21 +31,21 @@ func (c *Call) askSendMsg(t *Task) Order {
 	}
 }
 
-// sendsNoMore is what SendMsg returns when the call is over: the reason, if a message could not be sent, or no
-// attempt could be opened; else RecvMsg says how the call has ended.
+// sendsNoMore returns the result of SendMsg after the end of the call: the reason, if a message could not be sent or no attempt
+// could be opened. Otherwise RecvMsg returns how the call has ended.
 func (c *Call) sendsNoMore(t *Task) Order {
 	switch a := c.answer; {
 	case !c.usable, c.refused != nil && a == c.refused:
 		return Order{Do: Return, Returns: Final}
 	case a != nil && t.Kept && a.taken > t.index:
-		return Order{Do: Return} // the answer has overtaken it
+		return Order{Do: Return} // the attempt that answered has this message
 	default:
 		return c.toldByRecvMsg()
 	}
 }
 
-// toldByRecvMsg is what SendMsg returns when RecvMsg is to say why nothing more can be sent. If the application sends one
-// message, SendMsg says nothing then, as in gRPC.
+// toldByRecvMsg returns the result of SendMsg when RecvMsg will return the error. If the application sends only one message,
+// that result is nil, as in gRPC.
 func (c *Call) toldByRecvMsg() Order {
 	if c.set.ClientStreams {
 		return Order{Do: Return, Returns: EOF}
@@ -53,7 +53,7 @@ func (c *Call) toldByRecvMsg() Order {
 	return Order{Do: Return}
 }
 
-// send has SendMsg send its own message to an attempt.
+// send makes SendMsg send its message to an attempt.
 func (c *Call) send(t *Task, a *attempt) Order {
 	a.sender = app
 	o := t.order(Send, a)
@@ -62,8 +62,8 @@ func (c *Call) send(t *Task, a *attempt) Order {
 	return o
 }
 
-// sendKept has SendMsg send its message to the attempt that runs, if that has everything before. Otherwise nothing
-// need be waited for: the message is kept, and what is kept is bounded.
+// sendKept makes SendMsg send its message to the running attempt, if that has all messages before it. Otherwise SendMsg returns
+// without waiting: the message is kept, and the buffer is bounded.
 func (c *Call) sendKept(t *Task) Order {
 	switch a := c.newest(); {
 	case a == nil, a.taken > t.index:
@@ -78,7 +78,7 @@ func (c *Call) sendKept(t *Task) Order {
 	}
 }
 
-// sendRacing has SendMsg send its message to the first attempt that can take it. Others send copies.
+// sendRacing makes SendMsg send its message to the first attempt that can take it. Goroutines send copies to the others.
 func (c *Call) sendRacing(t *Task) Order {
 	running := false
 	for _, a := range c.running {
@@ -103,8 +103,8 @@ func (c *Call) sendRacing(t *Task) Order {
 	return Order{Do: Return}
 }
 
-// sendOnce has SendMsg send a message that is not kept to an attempt that has everything before. That is the only
-// one from then on.
+// sendOnce makes SendMsg send a message that isn't kept, to an attempt that has all messages before it. The call then commits
+// to this attempt.
 func (c *Call) sendOnce(t *Task) Order {
 	var deaf *attempt
 	for _, a := range c.running {
@@ -122,8 +122,8 @@ func (c *Call) sendOnce(t *Task) Order {
 	return Order{Do: Wait}
 }
 
-// howEnded has SendMsg find out how an attempt has ended that takes nothing more. Without headers, OnFinish has
-// said that. If there are headers, or nobody says anything, RecvMsg is to find out.
+// howEnded makes SendMsg find out how an attempt has ended to which SendMsg fails. Without headers, OnFinish has reported that.
+// If there are headers, or the end is unknown, RecvMsg finds out.
 func (c *Call) howEnded(t *Task, a *attempt) Order {
 	switch {
 	case a == c.committed:
@@ -144,7 +144,7 @@ func (c *Call) howEnded(t *Task, a *attempt) Order {
 	}
 }
 
-// sent takes in what has come of a message.
+// sent records the result of SendMsg on a.
 func (c *Call) sent(t *Task, a *attempt, r Result) End {
 	a.sender = idle
 	switch {
@@ -157,23 +157,23 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 	case t.Kind == Goroutine, t.Kept:
 		a.taken = max(a.taken, t.index+1)
 	case a.finished && a != c.committed:
-		a.sender, a.deaf = ended, true // an inner interceptor hides that it has ended
+		a.sender, a.deaf = ended, true // an inner interceptor hides the end
 	case c.commit(a, c.why(t)):
 		t.over = true
 	}
 	return c.end(a, false)
 }
 
-// why is the reason by which a message commits the call that was not kept.
+// why returns the reason for which an unkept message commits the call.
 func (c *Call) why(t *Task) decision.Commit {
 	if t.Commit == decision.CommitNone && c.closed {
-		return decision.CommitUnsendable // gRPC says so
+		return decision.CommitUnsendable // gRPC's own reason
 	}
 	return t.Commit
 }
 
-// refuse ends the call with an attempt to which a message could not be sent for a reason on this side, unless
-// the call goes on with another.
+// refuse ends the call because a message could not be sent to a for a local reason, unless the call continues with another
+// attempt.
 func (c *Call) refuse(a *attempt, err error) End {
 	a.sender, a.deaf = ended, true
 	if !c.commit(a, decision.CommitUnsendable) || a.claimed {
@@ -183,15 +183,15 @@ func (c *Call) refuse(a *attempt, err error) End {
 	return a.claim(End{Err: err})
 }
 
-// unsendable ends the call with the server's last error, since a message cannot be sent again; or has it go on
-// with another attempt that was sent everything.
+// unsendable ends the call with the server's last error because a message could not be resent, or commits the call to another
+// attempt that has all messages.
 func (c *Call) unsendable(a *attempt, err error) End {
 	for _, other := range c.running {
 		if other != a && other.live() && other.opened() && !other.deaf && !c.behind(other) {
 			c.commit(other, decision.CommitUnsendable)
 		}
 	}
-	if c.failure == nil || c.committed != nil { // of a, the application may have seen something
+	if c.failure == nil || c.committed != nil { // the application may have seen part of a
 		return c.refuse(a, err)
 	}
 	e := c.refuse(a, c.failure)

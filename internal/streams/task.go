@@ -9,7 +9,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// Ask says what a task does next.
+// Ask returns the next order of a task.
 func (c *Call) Ask(t *Task) Order {
 	if t.Kind == Goroutine {
 		return c.askGoroutine(t)
@@ -68,8 +68,8 @@ func (c *Call) endTask(t *Task) {
 	}
 }
 
-// Done takes in what has come of a task's order, or of a call that needed none. The caller reports the end, if
-// there is one, before it asks again.
+// Done records the result of a task's order, or of a call that did not ask. The caller reports the returned end, if there is
+// one, before it asks again.
 func (c *Call) Done(t *Task, r Result) End {
 	if !t.begun && t.Kind != Goroutine {
 		c.found(t)
@@ -106,7 +106,7 @@ func (c *Call) Done(t *Task, r Result) End {
 	}
 }
 
-// found is a call that has gone to an attempt without asking, and has found something.
+// found sets the order of a call that used an attempt without asking, and has a result to report.
 func (c *Call) found(t *Task) {
 	c.beginTask(t)
 	t.on = c.find(t.Attempt)
@@ -120,7 +120,7 @@ func (c *Call) found(t *Task) {
 	}
 }
 
-// cutShort takes in that an inner interceptor has panicked: its task does not ask again.
+// cutShort handles a panic of an inner interceptor. Its task does not ask again.
 func (c *Call) cutShort(t *Task, a *attempt, did Do) End {
 	switch {
 	case a == nil:
@@ -140,7 +140,7 @@ func (c *Call) cutShort(t *Task, a *attempt, did Do) End {
 	return c.panicked(a)
 }
 
-// askNewStream opens the first attempt, or waits until one that follows can be used.
+// askNewStream opens the first attempt, or waits until a later one can be used.
 func (c *Call) askNewStream(t *Task) Order {
 	switch a := c.newest(); {
 	case c.usable, c.set.Races && !c.over:
@@ -167,7 +167,7 @@ func (c *Call) opened(a *attempt, err error) End {
 	return c.end(a, false)
 }
 
-// claimOnce is claim, unless somebody else has claimed the end.
+// claimOnce is claim, unless the end is already claimed.
 func (a *attempt) claimOnce(e End) End {
 	if a.claimed {
 		return End{}
@@ -178,15 +178,15 @@ func (a *attempt) claimOnce(e End) End {
 	return a.claim(e)
 }
 
-// order has a task do something on an attempt.
+// order gives a task an order on an attempt.
 func (t *Task) order(do Do, a *attempt) Order {
 	t.did, t.on, t.beside = do, a, false
 	return Order{Do: do, Attempt: a.number}
 }
 
-// askGoroutine does for an attempt what the application does not do by itself: it opens the attempt, sends it what
-// was sent to those before it, and finds out how it has ended if it takes no more. Where attempts race, it also
-// asks for headers, and receives a message when RecvMsg waits for one.
+// askGoroutine does for an attempt what the application's calls don't: it opens the attempt, sends it the kept messages, and
+// finds out how it has ended if SendMsg fails. If attempts race, it also asks for headers, and receives a message while RecvMsg
+// waits for one.
 func (c *Call) askGoroutine(t *Task) Order {
 	a := c.find(t.Attempt)
 	if a == nil {
@@ -210,7 +210,7 @@ func (c *Call) askGoroutine(t *Task) Order {
 	case a.receiver == idle && a.asked && c.receiving:
 		a.receiver = own
 		return t.order(Receive, a)
-	case a.receiver == own: // another goroutine is inside
+	case a.receiver == own: // another goroutine is inside gRPC
 	default:
 		return Order{Do: Wait}
 	}
@@ -218,7 +218,7 @@ func (c *Call) askGoroutine(t *Task) Order {
 	return Order{Do: Return}
 }
 
-// giveKept sends an attempt the next of what is kept, or the close.
+// giveKept sends an attempt the next kept message, or the close.
 func (c *Call) giveKept(t *Task, a *attempt) Order {
 	a.sender = own
 	if a.given == c.kept {
