@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -34,28 +35,17 @@ func (r *Retrier) knownFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, m
 	return known.For(p, cmp.Or(o.criticality, p.Criticality()), o.mode == policy.ModeEnforce, now)
 }
 
-// AdmissionState is a reading of what admission knows of a method.
-type AdmissionState struct {
-	Target  string
-	Method  string
-	Running int    // attempts that have not been answered
-	Refused uint64 // calls that were not made, so far
-	// WouldRefuse is how many calls were made, so far, that would have been refused in mode ENFORCE. Each of them makes the
-	// queue longer, so that it is an upper bound.
-	WouldRefuse uint64
-}
-
 // admissions reads what admission knows of each method that has it (admission: REFUSE or AUTO), and that calls have used so
 // far, in the order of target and method.
-func (r *Retrier) admissions() []AdmissionState {
-	var list []AdmissionState
+func (r *Retrier) admissions() []inside.AdmissionState {
+	var list []inside.AdmissionState
 	for key, m := range r.methods.All() {
 		if gate := m.Gate(); gate != nil {
 			state := gate.State()
-			list = append(list, AdmissionState{Target: key.Target, Method: key.Method, Running: state.Running, Refused: state.Refused, WouldRefuse: state.WouldRefuse})
+			list = append(list, inside.AdmissionState{Target: key.Target, Method: key.Method, Running: state.Running, Refused: state.Refused, WouldRefuse: state.WouldRefuse})
 		}
 	}
-	slices.SortFunc(list, func(a, b AdmissionState) int {
+	slices.SortFunc(list, func(a, b inside.AdmissionState) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Method, b.Method))
 	})
 	return list

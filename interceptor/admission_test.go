@@ -24,6 +24,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -85,7 +86,7 @@ func (c *waitingCrowd) leave() {
 
 func running(t *testing.T, r *interceptor.Retrier) int {
 	t.Helper()
-	list := r.State().Admission
+	list := inside.Admission(r)
 	if len(list) != 1 || list[0].Method != get || list[0].Target == "" {
 		t.Fatalf("%+v; want one reading, of %s", list, get)
 	}
@@ -153,7 +154,7 @@ func TestAdmission(t *testing.T) {
 				if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonOverloaded || s.calls[0].Attempt != 0 || s.calls[0].Code != codes.ResourceExhausted {
 					t.Errorf("observers are told of %+v; want one call, overloaded, 0 attempts", s.calls)
 				}
-				if got := s.retrier.State().Admission[0]; got.Running != 3 || got.Refused != 1 {
+				if got := inside.Admission(s.retrier)[0]; got.Running != 3 || got.Refused != 1 {
 					t.Errorf("%+v; want 3 attempts that run, and 1 call refused", got)
 				}
 				if refused, _ := s.refused(t, 2*time.Second); refused {
@@ -307,7 +308,7 @@ func TestAdmission_Mode(t *testing.T) {
 				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
 					t.Errorf("%v; want the call to be made, and counted to its end", err)
 				}
-				if state := s.retrier.State().Admission[0]; state.Refused != 0 || state.WouldRefuse != 1 {
+				if state := inside.Admission(s.retrier)[0]; state.Refused != 0 || state.WouldRefuse != 1 {
 					t.Errorf("%+v; want that one call would be refused", state)
 				}
 				told := 0
@@ -411,7 +412,7 @@ func TestAdmission_Streams(t *testing.T) {
 			defer c.leave()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := s.conn.NewStream(ctx, server, get); reasonOf(err) != policy.ReasonOverloaded || s.retrier.State().Admission[0].Refused != 1 {
+			if _, err := s.conn.NewStream(ctx, server, get); reasonOf(err) != policy.ReasonOverloaded || inside.Admission(s.retrier)[0].Refused != 1 {
 				t.Errorf("%v; want it to be refused", err)
 			}
 		})
@@ -472,7 +473,7 @@ func TestAdmission_Counts(t *testing.T) {
 							_ = retrier.Unary()(ctx, get, wrapperspb.String(""), new(wrapperspb.StringValue), nil, invoke)
 						}()
 						<-done
-						if got := retrier.State().Admission; len(got) != 1 || got[0].Running != 0 {
+						if got := inside.Admission(retrier); len(got) != 1 || got[0].Running != 0 {
 							t.Errorf("%+v after %d attempts; want none to run", got, n)
 						}
 					})
@@ -490,7 +491,7 @@ func TestAdmission_BudgetPanics(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = retrier.Unary()(t.Context(), get, nil, nil, nil, answered)
 	}()
-	if got := retrier.State().Admission; len(got) != 1 || got[0].Running != 0 {
+	if got := inside.Admission(retrier); len(got) != 1 || got[0].Running != 0 {
 		t.Errorf("%+v; want none to run", got)
 	}
 }
@@ -512,8 +513,8 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list := retrier.State().Admission
-	own := slices.ContainsFunc(list, func(s interceptor.AdmissionState) bool { return s.Method == "/a.B/Own" })
+	list := inside.Admission(retrier)
+	own := slices.ContainsFunc(list, func(s inside.AdmissionState) bool { return s.Method == "/a.B/Own" })
 	if n := len(list); n < 2 || n > 1025 || !own {
 		t.Errorf("state of %d methods, of the client's own: %v; want 1025 at most, and that", n, own)
 	}
@@ -529,12 +530,12 @@ func TestAdmissionConcurrently(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				_ = retrier.Unary()(ctx, get, nil, nil, nil, answered, interceptor.Criticality(policy.CriticalityCritical))
 				cancel()
-				_ = retrier.State().Admission
+				_ = inside.Admission(retrier)
 			}
 		})
 	}
 	wg.Wait()
-	if got := retrier.State().Admission; len(got) != 1 || got[0].Running != 0 {
+	if got := inside.Admission(retrier); len(got) != 1 || got[0].Running != 0 {
 		t.Errorf("%+v; want none to run", got)
 	}
 }

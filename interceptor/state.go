@@ -29,10 +29,9 @@ type State struct {
 	// these, of the policies' and of an entry's holds.
 	Switches []Switch
 
-	Waiting   int // how many calls wait between attempts now; the policies say how many may (maxWaiting)
-	Budgets   []BudgetState
-	Pools     []PoolState      // that budgets lease from ([WithFleet]), by name
-	Admission []AdmissionState // of each method that has it and that calls have used so far, by target and method
+	Waiting int // how many calls wait between attempts now; the policies say how many may (maxWaiting)
+	Budgets []BudgetState
+	Pools   []PoolState // that budgets lease from ([WithFleet]), by name
 }
 
 // State reads the Retrier. To an [Option] that asks before the Retrier is made, it is the zero State. It is safe for concurrent use.
@@ -44,7 +43,7 @@ func (r *Retrier) State() State {
 	s := State{
 		Policies: rules.set.Set, Since: rules.since, Warnings: r.warnings(rules.set),
 		Switches: switches.list(),
-		Waiting:  r.waitLimit.count(), Pools: r.pools(), Admission: r.admissions(),
+		Waiting:  r.waitLimit.count(), Pools: r.pools(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err

@@ -19,6 +19,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -289,7 +290,7 @@ func (w *world) settled() string {
 			return fmt.Sprintf("the balance of %s is %.1f of %.1f", b.Name, b.Balance, b.Capacity)
 		}
 	}
-	for _, a := range w.retrier.State().Admission {
+	for _, a := range inside.Admission(w.retrier) {
 		if a.Running != 0 {
 			return fmt.Sprintf("admission counts %d attempts of %s", a.Running, a.Method)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -121,7 +122,7 @@ func (p *page) state(i int, method string) retrierState {
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Budgets:   []budgetState{},
-		Admission: admissions(is.Admission),
+		Admission: admissions(inside.Admission(p.retriers[i])),
 		Counts:    p.logs[i].countList(method),
 		Decisions: []decisionState{},
 	}
@@ -188,8 +189,8 @@ func (p *page) decision(d loggedDecision) decisionState {
 }
 
 // admissions reads the admission of those methods that have most refusals.
-func admissions(all []interceptor.AdmissionState) []admissionState {
-	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
+func admissions(all []inside.AdmissionState) []admissionState {
+	slices.SortStableFunc(all, func(a, b inside.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
 	all = all[:min(len(all), maxAdmissions)]
 	list := make([]admissionState, 0, len(all))
 	for _, a := range all {

@@ -99,7 +99,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonOverloaded,
 			Means:  "[Admission](admission.md) expects no answer before the deadline: the last answers took most of that time. A call with 0 attempts was not sent at all, and ended with `RESOURCE_EXHAUSTED`.",
-			LookAt: "The service's latency against the deadlines of its callers. `Retrier.State().Admission` counts per method.",
+			LookAt: "The service's latency against the deadlines of its callers. The debug page counts refused calls per method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait. `criticality: SHEDDABLE` for calls that may fail first.",
 			DoNot:  "Retry these errors in the application: refusing them lets the other calls be answered.",
 		},

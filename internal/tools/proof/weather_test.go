@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -117,7 +118,7 @@ func (w *weather) check(t *testing.T) {
 	if n := w.retrier.State().Waiting; n != 0 {
 		w.add("%d calls wait", n)
 	}
-	for _, state := range w.retrier.State().Admission {
+	for _, state := range inside.Admission(w.retrier) {
 		if state.Running != 0 {
 			w.add("admission counts %d attempts", state.Running)
 		}
