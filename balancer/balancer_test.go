@@ -99,7 +99,7 @@ func play(t *testing.T, n int, config string, test func(t *testing.T, b *lbtest.
 
 func failAt(b *lbtest.Backends, backends ...int) {
 	for _, i := range backends {
-		b.Servers[i].Default(testserver.Fail(codes.Unavailable))
+		b.Servers[i].On("*", testserver.Fail(codes.Unavailable))
 	}
 }
 
@@ -144,7 +144,7 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 		})
 		t.Run(name+"/one backend only", func(t *testing.T) {
 			play(t, 1, config, func(t *testing.T, b *lbtest.Backends) {
-				b.Servers[0].Default(testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
+				b.Servers[0].On("*", testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
 				if err := call(t.Context(), b); err != nil {
 					t.Error(err)
 				}
@@ -156,9 +156,9 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 		t.Run(name+"/hedges that start together part", func(t *testing.T) {
 			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
 				for _, s := range b.Servers {
-					s.Default(testserver.Hang())
+					s.On("*", testserver.Hang())
 				}
-				b.Servers[3].Default(testserver.OK().Delay(time.Second))
+				b.Servers[3].On("*", testserver.OK().Delay(time.Second))
 				for range 20 {
 					if err := call(t.Context(), b); err != nil {
 						t.Fatal(err)
@@ -242,7 +242,7 @@ func TestRetryOfGRPCGoesToAnotherBackend(t *testing.T) {
 func TestHangingBackendIsPassedOver(t *testing.T) {
 	play(t, 4, leastRequest, func(t *testing.T, b *lbtest.Backends) {
 		for _, s := range b.Servers {
-			s.Default(testserver.Hang())
+			s.On("*", testserver.Hang())
 		}
 		ctx, cancel := context.WithCancel(balancer.NewContext(t.Context()))
 		var wg sync.WaitGroup
@@ -270,7 +270,7 @@ func TestBackendsChangeInMidCall(t *testing.T) {
 	}
 	hang := func(b *lbtest.Backends) {
 		for _, s := range b.Servers {
-			s.Default(testserver.Hang())
+			s.On("*", testserver.Hang())
 		}
 	}
 
@@ -341,7 +341,7 @@ func TestBackendsChangeInMidCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, 4, configs[0], func(t *testing.T, b *lbtest.Backends) {
 				for _, s := range b.Servers {
-					s.Default(testserver.OK().Delay(time.Minute))
+					s.On("*", testserver.OK().Delay(time.Minute))
 				}
 				errs := make(chan error, 8)
 				for range cap(errs) {

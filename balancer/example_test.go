@@ -36,7 +36,7 @@ func dial(options ...grpc.DialOption) (_ *grpc.ClientConn, _ []*testserver.Serve
 	}
 	for _, srv := range servers {
 		srv.Reset()
-		srv.Default(testserver.Fail(codes.Unavailable, "restarting"))
+		srv.On("*", testserver.Fail(codes.Unavailable, "restarting"))
 	}
 	return conn, servers, func() {
 		_ = conn.Close()

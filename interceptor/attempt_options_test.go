@@ -286,7 +286,7 @@ func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
 // An inner interceptor may answer from a cache, and leave gRPC running: what that reports later is of no other call.
 func TestAttemptOptions_LeftRunning(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.Default(from("left behind", text("")).Delay(time.Second))
+		s.On("*", from("left behind", text("")).Delay(time.Second))
 		leave := true
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
 			func(ctx context.Context, method string, req, _ any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -57,7 +57,7 @@ func TestServiceConfig_BudgetsBesideEachOther(t *testing.T) {
 			c := config(retry)
 			c.Methods = c.Methods[:1] // get alone
 			playLive(t, mustSet(t, c), func(t *testing.T, s scene) {
-				s.Default(down())
+				s.On("*", down())
 				l := dialLive(t, s, retries("4", throttling), s.retrier.Resolver)
 				l.conn.Connect()
 				synctest.Wait() // the config is there

@@ -332,7 +332,7 @@ const messages = 1000
 func streamed(b *testing.B, desc *grpc.StreamDesc, moves ...testserver.Move) (names []string, run []func()) {
 	b.Helper()
 	srv := testserver.Start(b, testserver.Keep(0))
-	srv.Default(testserver.Play(moves...))
+	srv.On("*", testserver.Play(moves...))
 	message := wrapperspb.String(strings.Repeat("x", 100))
 	for _, client := range []struct {
 		name string
@@ -442,7 +442,7 @@ func TestStreamAllocations_Kept(t *testing.T) {
 func BenchmarkStreamHedgeNotFired(b *testing.B) {
 	srv := testserver.Start(b, testserver.Keep(0))
 	message := wrapperspb.String(strings.Repeat("x", 100))
-	srv.Default(testserver.Play(testserver.Receive(0), testserver.Send(message)))
+	srv.On("*", testserver.Play(testserver.Receive(0), testserver.Send(message)))
 	slow := hedged(func(h *policy.HedgeSpec) { h.Delay, h.Budget = time.Minute, "" })
 	for _, kind := range []struct {
 		name     string

@@ -85,7 +85,7 @@ func TestBudgetScopeService_Strangers(t *testing.T) {
 	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeService, Config: budget.DefaultRatio()})
 	c.Methods = append(c.Methods, policy.MethodConfig{Names: []string{"/"}, Spec: policy.Spec{Retry: &retry}})
 	play(t, c, func(t *testing.T, s scene) {
-		s.Default(text("fine"))
+		s.On("*", text("fine"))
 		for i := range 300 {
 			_, _ = s.call(t.Context(), fmt.Sprintf("/stranger-%d/Get", i))
 		}

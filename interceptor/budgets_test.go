@@ -54,7 +54,7 @@ func TestBudgetScope(t *testing.T) {
 				calls, attempts := 0, 0
 				for range 2 {
 					srv := testserver.Start(t)
-					srv.Default(down())
+					srv.On("*", down())
 					for range 2 {
 						s := scene{conn: srv.Dial(t, retrier.DialOptions()...)}
 						for range 3 {
@@ -136,7 +136,7 @@ func TestBudget_GivenInCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv := testserver.Start(t)
-		srv.Default(down())
+		srv.On("*", down())
 		for range 2 {
 			retrier := mustNew(t, mustSet(t, sharing(policy.ScopeService)), quiet, interceptor.WithBudget("two", two))
 			s := scene{conn: srv.Dial(t, retrier.DialOptions()...)}
@@ -173,7 +173,7 @@ func TestBudget_ManyCalls(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		const calls = 1000
 		done := make(chan struct{})
 		for range calls {

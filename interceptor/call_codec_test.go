@@ -251,8 +251,8 @@ func TestCallCodec_SameBytes(t *testing.T) {
 		m.Value = strings.Repeat("y", 5000)
 		_, _ = receive(stream)
 		for _, a := range s.Attempts() {
-			if !bytes.Equal(a.Request, want) {
-				t.Errorf("attempt %d heard %.20q…", a.Number, a.Request)
+			if !bytes.Equal(a.Requests[0], want) {
+				t.Errorf("attempt %d heard %.20q…", a.Number, a.Requests[0])
 			}
 		}
 	})

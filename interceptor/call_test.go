@@ -216,7 +216,7 @@ func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 			o.arrivals = append(o.arrivals, time.Since(o.began))
 		}
 	}))
-	server.Default(testserver.OK(wrapperspb.String("here")).Delay(20 * ms))
+	server.On("*", testserver.OK(wrapperspb.String("here")).Delay(20*ms))
 	var drawn atomic.Int64
 	evenly := interceptor.WithRandom(func() float64 { return math.Mod(float64(drawn.Add(1))*math.Phi, 1) })
 	// gRPC connects again 1 s, 2.6 s and 5.16 s after it has lost the connection, always.

@@ -80,12 +80,12 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 	m := &meddler{t: t, from: map[string]int{}}
 	playLive(t, nil, func(t *testing.T, s scene) {
 		m.set = mustSet(t, policy.Config{Budgets: pooled().Budgets})
-		s.Default(down())
+		s.On("*", down())
 		config := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"fleet": {"name": "others", "perSecond": 5}}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
 		l := dialLive(t, s, config, s.retrier.Resolver)
 		m.retrier, m.conn = s.retrier, l.conn
 		_, _ = l.call(t.Context(), get)
-		s.Default(testserver.Play(testserver.Receive(1), testserver.Send(wrapperspb.String("1"))).Then(down()))
+		s.On("*", testserver.Play(testserver.Receive(1), testserver.Send(wrapperspb.String("1"))).Then(down()))
 		time.Sleep(time.Minute) // for the budget
 		stream := l.open(t, t.Context(), serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
 			m.meddle("Resume")
@@ -124,7 +124,7 @@ func TestCallbacksMayUseTheRetrier_DeliveredBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &meddler{t: t, from: map[string]int{}, set: mustSet(t, policy.Config{})}
 			playLive(t, nil, func(t *testing.T, s scene) {
-				s.Default(down())
+				s.On("*", down())
 				config := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"fleet": {"name": "others", "perSecond": 5}}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
 				l := dialLive(t, s, config, s.retrier.Resolver)
 				m.retrier, m.conn = s.retrier, l.conn

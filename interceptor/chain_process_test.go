@@ -38,7 +38,7 @@ func serveLast() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	server.Default(text("here"))
+	server.On("*", text("here"))
 	fmt.Println(server.Addr())
 	_, _ = bufio.NewReader(os.Stdin).ReadByte()
 	server.Close()

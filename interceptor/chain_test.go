@@ -112,7 +112,7 @@ func TestChain_Trailer(t *testing.T) {
 		for _, unary := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, unary %v", row.name, unary), func(t *testing.T) {
 				play(t, config(three(policy.ChainAllow)), func(t *testing.T, s scene) {
-					s.Default(row.script...)
+					s.On("*", row.script...)
 					got, err := s.trailerAbove(t, unary, func(ctx context.Context) error {
 						_, err := s.call(ctx, row.method, row.opts...)
 						return row.answer(err)
@@ -146,11 +146,11 @@ func TestChain_OneAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lower := testserver.Start(t, testserver.Name("lower"))
-		lower.Default(down())
+		lower.On("*", down())
 		once := mustNew(t, mustSet(t, config(plain())), quiet)
 		conn := lower.Dial(t, once.DialOptions()...)
 		upper := testserver.Start(t, testserver.Name("upper"), testserver.ServerOptions(once.ServerOptions()...))
-		upper.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+		upper.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 			err := conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.MaxAttempts(1))
 			return testserver.FailStatus(status.Convert(err))
 		}))

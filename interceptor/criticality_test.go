@@ -134,7 +134,7 @@ func TestCriticality_Received(t *testing.T) {
 						with = append(with, testserver.Register(unaryOrders(handle)))
 					}
 					srv := testserver.Start(t, with...)
-					srv.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step { return answer(handle(ctx)) }))
+					srv.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step { return answer(handle(ctx)) }))
 					if err := exchange(metadata.NewOutgoingContext(t.Context(), row.sent), srv.Dial(t), nil, get); err != nil {
 						t.Fatal(err)
 					}
@@ -166,13 +166,13 @@ func TestCriticality_Chain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{SendCriticality: row.sends}}}}, func(t *testing.T, s scene) {
-				s.Default(testserver.OK(wrapperspb.String("done")))
+				s.On("*", testserver.OK(wrapperspb.String("done")))
 				var options []interceptor.ServerOption
 				if row.reads {
 					options = append(options, interceptor.IncomingCriticality(""))
 				}
 				middle := testserver.Start(t, testserver.Name("middle of "+t.Name()), testserver.ServerOptions(s.retrier.ServerOptions(options...)...))
-				middle.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+				middle.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 					if row.copies {
 						md, _ := metadata.FromIncomingContext(ctx)
 						ctx = metadata.NewOutgoingContext(ctx, metadata.Join(metadata.MD{criticalityHeader: md.Get(criticalityHeader)}, metadata.Pairs("x", "y")))

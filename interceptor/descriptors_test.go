@@ -52,7 +52,7 @@ func TestDescriptors_Policies(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			play(t, policy.Config{}, func(t *testing.T, s scene) {
-				s.Default(testserver.Fail(codes.Unavailable, "down"))
+				s.On("*", testserver.Fail(codes.Unavailable, "down"))
 				_, err := s.call(t.Context(), method)
 				if n := len(s.Attempts()); n != want.attempts || reasonOf(err) != want.reason || status.Code(err) != codes.Unavailable {
 					t.Errorf("%v, %s after %d attempts; want %s after %d", err, reasonOf(err), n, want.reason, want.attempts)
@@ -117,7 +117,7 @@ func TestDescriptors_OptionOrder(t *testing.T) {
 
 func TestDescriptors_Budget(t *testing.T) {
 	play(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 2, TokenRatio: 0.1}}, func(t *testing.T, s scene) {
-		s.Default(testserver.Fail(codes.Unavailable, "down"))
+		s.On("*", testserver.Fail(codes.Unavailable, "down"))
 		_, err := s.call(t.Context(), getParcel)
 		if n := len(s.Attempts()); n != 1 || reasonOf(err) != policy.ReasonBudgetExhausted {
 			t.Errorf("%s after %d attempts; want budget_exhausted after 1", reasonOf(err), n)

@@ -83,7 +83,7 @@ func mishap(faults []fault, chance float64) *fault {
 // serve is the script of a server with faults.
 func (e *effects) serve(faults []fault) testserver.Step {
 	return testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
-		n := numberOf(a.Request)
+		n := numberOf(a.Requests[0])
 		f := mishap(faults, e.chance(n))
 		if f == nil || !f.before {
 			e.made[n].Add(1)
@@ -211,7 +211,7 @@ func TestEffect_Network(t *testing.T) {
 	var again atomic.Int64 // calls that succeeded after attempts that never left the client
 	synctest.Test(t, func(t *testing.T) {
 		srv := testserver.Start(t, testserver.Keep(0))
-		srv.Default(e.serve(faults()))
+		srv.On("*", e.serve(faults()))
 		r := mustNew(t, mustSet(t, eager()), interceptor.WithObserver(interceptor.Observer{
 			Diagnostic: func(policy.Diagnostic) {},
 			Call: func(_ context.Context, e interceptor.Event) {
@@ -283,7 +283,7 @@ func (e *effects) pay(answers *payments.Answers, faults []fault) testserver.Step
 	deduplicate := payments.Deduplicate(answers)
 	info := &grpc.UnaryServerInfo{FullMethod: payments.Pay}
 	return testserver.Func(func(ctx context.Context, a testserver.Attempt) testserver.Step {
-		n := numberOf(a.Request)
+		n := numberOf(a.Requests[0])
 		f := mishap(faults, e.chance(n))
 		if f != nil && f.before && !f.silent {
 			return f.step

@@ -373,7 +373,7 @@ func TestEvent_Peer(t *testing.T) {
 		}
 	}
 	for _, s := range servers {
-		s.Default(testserver.Fail(codes.Unavailable))
+		s.On("*", testserver.Fail(codes.Unavailable))
 	}
 	j.attempts = nil
 	// Hedges are sent at once, so that nothing waits.

@@ -28,7 +28,7 @@ func dial(failures int, options ...grpc.DialOption) (conn *grpc.ClientConn, end 
 	if err != nil {
 		panic(err)
 	}
-	srv.Default(testserver.Fail(codes.Unavailable, "restarting").Pushback("0").Times(failures), testserver.OK())
+	srv.On("*", testserver.Fail(codes.Unavailable, "restarting").Pushback("0").Times(failures), testserver.OK())
 	conn, err = grpc.NewClient(srv.Target(), append(srv.DialOptions(), options...)...)
 	if err != nil {
 		panic(err)
@@ -241,7 +241,7 @@ func ExampleIdempotencyKey() {
 		return
 	}
 	defer server.Close()
-	server.Default(testserver.Fail(codes.Unavailable).Pushback("0"), testserver.OK())
+	server.On("*", testserver.Fail(codes.Unavailable).Pushback("0"), testserver.OK())
 	conn, err := grpc.NewClient(server.Target(), append(server.DialOptions(), retrier.DialOptions()...)...)
 	if err != nil {
 		fmt.Println(err)

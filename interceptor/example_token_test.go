@@ -101,7 +101,7 @@ func ExampleAttemptFromContext_token() {
 		return
 	}
 	defer server.Close()
-	server.Default(testserver.OK(&emptypb.Empty{}))
+	server.On("*", testserver.OK(&emptypb.Empty{}))
 
 	fetched := 0
 	tokens := &accessToken{fetch: func(context.Context) (string, error) {
@@ -158,7 +158,7 @@ func TestToken(t *testing.T) {
 				return nil, nil
 			})
 			server := testserver.Start(t, testserver.ServerOptions(r.ServerOptions(count)...))
-			server.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+			server.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 				if !fits(ctx) {
 					return expired
 				}

@@ -130,7 +130,7 @@ func TestWithFleet_Observe(t *testing.T) {
 		retrier := mustNew(t, mustSet(t, c), interceptor.WithFleet(fleet))
 		s := testserver.Start(t)
 		conn := s.Dial(t, retrier.DialOptions()...)
-		s.Default(down())
+		s.On("*", down())
 		for range 12 {
 			_ = conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{})
 		}

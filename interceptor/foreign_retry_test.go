@@ -109,7 +109,7 @@ func TestForeignRetries(t *testing.T) {
 
 func TestForeignRetryOptions(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.Default(text("1"))
+		s.On("*", text("1"))
 		for range 2 {
 			_, _ = s.call(t.Context(), get, interceptor.Disable(), retry.Disable())
 			_, _ = s.call(t.Context(), get, interceptor.Idempotent(), grpc.EmptyCallOption{})

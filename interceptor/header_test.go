@@ -90,7 +90,7 @@ func TestAttemptFromContext(t *testing.T) {
 		play(t, config(plain()), func(t *testing.T, s scene) {
 			const token = "/acme.auth.v1.TokenService/GetToken"
 			s.On(get, down(), text("2"))
-			s.Default(text("token"))
+			s.On("*", text("token"))
 			asked := new(numbers)
 			var inner []int
 			conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,

@@ -179,15 +179,15 @@ func retryAfters() (list []hostility) {
 		"", "-1", "+1", "1.5", "1e9", "NaN", "0x10", "soon", "Sun, 99 Mar 2026 12:00:30 GMT", "Sun, 01 Mar 99999 12:00:30 GMT",
 		strings.Repeat("A", 64<<10),
 	} {
-		list = append(list, hostility{fmt.Sprintf("retry-after %.20q", value), down().RetryAfter(value), 4, unsaid})
+		list = append(list, hostility{fmt.Sprintf("retry-after %.20q", value), down().Trailer(metadata.Pairs("retry-after", value)), 4, unsaid})
 	}
 	for _, value := range []string{"301", "9223372036", "9223372037", "99999999999999999999", strings.Repeat("9", 64<<10), "Fri, 31 Dec 9999 23:59:59 GMT"} {
-		list = append(list, hostility{fmt.Sprintf("retry-after %.40q is too long", value), down().RetryAfter(value), 1, 0})
+		list = append(list, hostility{fmt.Sprintf("retry-after %.40q is too long", value), down().Trailer(metadata.Pairs("retry-after", value)), 1, 0})
 	}
 	return append(list,
-		hostility{"retry-after a date long past", down().RetryAfter("Sun, 06 Nov 1994 08:49:37 GMT"), 4, 0},
-		hostility{"retry-after twice", down().RetryAfter("5").RetryAfter("7"), 4, unsaid},
-		hostility{"retry-after the most", down().RetryAfter("300"), 4, longest})
+		hostility{"retry-after a date long past", down().Trailer(metadata.Pairs("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")), 4, 0},
+		hostility{"retry-after twice", down().Trailer(metadata.Pairs("retry-after", "5")).Trailer(metadata.Pairs("retry-after", "7")), 4, unsaid},
+		hostility{"retry-after the most", down().Trailer(metadata.Pairs("retry-after", "300")), 4, longest})
 }
 
 const retryInfoURL = "type.googleapis.com/google.rpc.RetryInfo"
@@ -245,7 +245,7 @@ func floods() []hostility {
 		{"thousands of headers", down().Header(keys), 4, unsaid},
 		{"a header of 64 KiB, and nonsense", down().Header(large).Header(metadata.Pairs("retry-after", "soon", "grpc-retry-pushback-ms", "-1")), 4, unsaid},
 		{"a message of 64 KiB", testserver.Fail(codes.Unavailable, strings.Repeat("\x00\xff%", 7_000)), 4, unsaid},
-		{"all at once", details(retryInfoURL, "\xff").Trailer(keys).Trailer(large).RetryAfter("soon").Pushback("soon"), 1, 0},
+		{"all at once", details(retryInfoURL, "\xff").Trailer(keys).Trailer(large).Trailer(metadata.Pairs("retry-after", "soon")).Pushback("soon"), 1, 0},
 	}
 }
 

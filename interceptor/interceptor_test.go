@@ -173,7 +173,7 @@ func TestDialOptions_Order(t *testing.T) {
 		}
 		var before, after int
 		s := testserver.Start(t)
-		s.Default(testserver.Fail(codes.Unavailable, "").Times(2), testserver.OK())
+		s.On("*", testserver.Fail(codes.Unavailable, "").Times(2), testserver.OK())
 		retrier := mustNew(t, mustSet(t, config(plain())))
 		conn := s.Dial(t, append(append([]grpc.DialOption{count(&before)}, retrier.DialOptions()...), count(&after))...)
 		if err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil || before != 1 || after != 3 {
@@ -183,7 +183,7 @@ func TestDialOptions_Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var before, after int
 		s := testserver.Start(t)
-		s.Default(testserver.Fail(codes.Unavailable, "").Times(2), testserver.OK())
+		s.On("*", testserver.Fail(codes.Unavailable, "").Times(2), testserver.OK())
 		retrier := mustNew(t, mustSet(t, config(plain())))
 		count := func(n *int) grpc.DialOption {
 			return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

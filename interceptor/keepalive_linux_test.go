@@ -25,7 +25,7 @@ func TestKeepalive_UserTimeout(t *testing.T) {
 		want    int // in ms
 	}{"with it": {[]interceptor.Option{interceptor.WithKeepalive()}, 20_000}, "without": {nil, 0}} {
 		server := testserver.Start(t, testserver.TCP())
-		server.Default(text("here"))
+		server.On("*", text("here"))
 		var dialled *net.TCPConn
 		r := mustNew(t, mustSet(t, config(plain())), append(row.options, quiet)...)
 		conn := server.Dial(t, append(r.DialOptions(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

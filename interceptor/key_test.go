@@ -150,7 +150,7 @@ func TestKey_DeliveredLate(t *testing.T) {
 				if row.options != nil {
 					s.retrier = mustNew(t, nil, append(row.options, interceptor.WithServiceConfig(), half)...)
 				}
-				s.Default(down())
+				s.On("*", down())
 				l := dialLive(t, s, keyedConfig, s.retrier.Resolver)
 				_, err := l.call(row.ctx, create, row.opts...)
 				got := l.keys("x-order-key")
@@ -172,7 +172,7 @@ func TestKey_DeliveredLate(t *testing.T) {
 
 func TestKey_DeliveredLateToAStream(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, keyedConfig, s.retrier.Resolver)
 		for _, want := range []int{1, 3} {
 			l.Reset()
@@ -192,7 +192,7 @@ var callsOnly = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(p
 // An attempt that never left this client needs no key: those that follow carry one.
 func TestKey_DeliveredLateUnsent(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(text("made"))
+		s.On("*", text("made"))
 		l := dialLive(t, s, keyedConfig, s.retrier.Resolver)
 		refused := 0
 		unsent := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -34,7 +34,7 @@ func TestLatePolicy_CommitOnHeaders(t *testing.T) {
 	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{}), "unseen": callsOnly} {
 		t.Run(name, func(t *testing.T) {
 			playLive(t, nil, func(t *testing.T, s scene) {
-				s.Default(down().Header(metadata.Pairs("a", "b")))
+				s.On("*", down().Header(metadata.Pairs("a", "b")))
 				l := dialLive(t, s, delivered(`"maxAttempts"`, `"commitOn": "HEADERS"`), s.retrier.Resolver)
 				l.wants(t, "the first call", get, 1, policy.ReasonCommitted)
 				l.wants(t, "the second", get, 1, policy.ReasonCommitted)
@@ -46,7 +46,7 @@ func TestLatePolicy_CommitOnHeaders(t *testing.T) {
 // Attempts that are sent after the service config has come carry the criticality that it says.
 func TestLatePolicy_Criticality(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, delivered(`"retryPolicy"`, `"sendCriticality": true, "criticality": "CRITICAL"`), s.retrier.Resolver)
 		for _, what := range []string{"the first call", "the second"} {
 			l.wants(t, what, get, 3, policy.ReasonAttemptsExhausted)

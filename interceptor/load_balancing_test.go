@@ -83,7 +83,7 @@ func (c cluster) settle(t *testing.T, failing ...int) {
 	t.Helper()
 	c.VisitAll(t, func() error { return c.call(t.Context(), create) })
 	for _, i := range failing {
-		c.Servers[i].Default(testserver.Fail(codes.Unavailable))
+		c.Servers[i].On("*", testserver.Fail(codes.Unavailable))
 	}
 }
 
@@ -140,7 +140,7 @@ func TestRetryElsewhere(t *testing.T) {
 				playCluster(t, 3, balanced(config), func(t *testing.T, c cluster) {
 					c.settle(t)
 					for _, s := range c.Servers {
-						s.Default(testserver.OK().Delay(time.Second))
+						s.On("*", testserver.OK().Delay(time.Second))
 					}
 					for range 5 {
 						err := attempt(t.Context(), c, list)
@@ -164,7 +164,7 @@ func TestRetryElsewhere(t *testing.T) {
 	t.Run("the first call of a connection", func(t *testing.T) {
 		playCluster(t, 4, balanced(elsewhere), func(t *testing.T, c cluster) {
 			for _, s := range c.Servers {
-				s.Default(testserver.Fail(codes.Unavailable))
+				s.On("*", testserver.Fail(codes.Unavailable))
 			}
 			if err := c.call(t.Context(), get); reasonOf(err) != policy.ReasonAttemptsExhausted {
 				t.Error(err)
@@ -218,12 +218,12 @@ func TestRetryElsewhereChangesInMidCall(t *testing.T) {
 				c.Resolve(service(configs[0]), 0, 1, 2, 3)
 				synctest.Wait()
 				for _, s := range c.Servers {
-					s.Default(testserver.Fail(codes.Unavailable))
+					s.On("*", testserver.Fail(codes.Unavailable))
 				}
 				time.AfterFunc(150*ms, func() { // in the second backoff
 					c.Resolve(service(configs[1]), 0, 1, 2, 3)
 					for _, s := range c.Servers {
-						s.Default(testserver.OK())
+						s.On("*", testserver.OK())
 					}
 				})
 				began := time.Now()
@@ -291,7 +291,7 @@ func TestRetryElsewherePickerFails(t *testing.T) {
 		time.AfterFunc(1250*ms, func() {
 			c.Resolve("", 0, 1, 2)
 			for _, s := range c.Servers {
-				s.Default(testserver.OK())
+				s.On("*", testserver.OK())
 			}
 		})
 		if err := c.call(t.Context(), get); err != nil || len(c.Visits()) != 2 {
@@ -441,7 +441,7 @@ methodConfig:
 	conn, servers, end := dialThree(retrier.DialOptions()...) // grpc.NewClient(target, retrier.DialOptions()...)
 	defer end()
 
-	servers[0].Default(testserver.Fail(codes.Unavailable)) // two of three work
+	servers[0].On("*", testserver.Fail(codes.Unavailable)) // two of three work
 	for range 100 {
 		if err := conn.Invoke(context.Background(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			panic(err)

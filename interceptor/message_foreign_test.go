@@ -190,8 +190,8 @@ func TestMessageForeign_GivesBuffersAwayUnary(t *testing.T) {
 					t.Errorf("%d attempts; want %d", len(s.Attempts()), row.sent)
 				}
 				for _, a := range s.Attempts() {
-					if string(a.Request) != "x" {
-						t.Errorf("attempt %d heard %.20q", a.Number, a.Request)
+					if string(a.Requests[0]) != "x" {
+						t.Errorf("attempt %d heard %.20q", a.Number, a.Requests[0])
 					}
 				}
 			}, row.opts...)

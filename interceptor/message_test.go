@@ -263,7 +263,7 @@ func (row messageRow) replays(t *testing.T) {
 			return
 		}
 		all := s.Attempts()
-		if err != nil || row.text(reply) != "second" || len(all) != 2 || string(all[0].Request) != string(all[1].Request) || len(all[0].Request) == 0 {
+		if err != nil || row.text(reply) != "second" || len(all) != 2 || string(all[0].Requests[0]) != string(all[1].Requests[0]) || len(all[0].Requests[0]) == 0 {
 			t.Errorf("%q, %v after %d attempts", row.text(reply), err, len(all))
 		}
 	}, row.options...)

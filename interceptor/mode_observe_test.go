@@ -99,7 +99,7 @@ func TestObserve_Denials(t *testing.T) {
 	c := budgeted(reserve(0.2)) // two extra attempts in ten seconds
 	c.Methods[0].Mode, c.MaxWaiting = policy.ModeObserve, 1
 	play(t, c, func(t *testing.T, s scene) {
-		s.Default(restarting)
+		s.On("*", restarting)
 		var reasons []string
 		for range 4 {
 			_, err := s.call(t.Context(), get)

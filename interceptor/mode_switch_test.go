@@ -50,7 +50,7 @@ func TestSwitch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, both(row.file), func(t *testing.T, s scene) {
-				s.Default(down())
+				s.On("*", down())
 				for _, to := range row.switches {
 					if err := s.retrier.Switch(to); err != nil {
 						t.Fatal(err)
@@ -78,7 +78,7 @@ func TestSwitch_CallsThatWait(t *testing.T) {
 	for service, want := range map[string]policy.Reason{orders: policy.ReasonModeOff, stock: policy.ReasonAttemptsExhausted} {
 		t.Run(service, func(t *testing.T) {
 			play(t, config(minutely()), func(t *testing.T, s scene) {
-				s.Default(restarting)
+				s.On("*", restarting)
 				time.AfterFunc(time.Second, func() {
 					if err := s.retrier.Switch(interceptor.Switch{Service: service, Mode: policy.ModeOff, Percent: 100}); err != nil {
 						t.Error(err)

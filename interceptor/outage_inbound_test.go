@@ -61,7 +61,7 @@ type inboundRestart struct {
 
 func (r *inboundRestart) play(t *testing.T, share float64, deadline, away time.Duration) {
 	last := testserver.Start(t, testserver.Name("last"))
-	last.Default(text("here"))
+	last.On("*", text("here"))
 	retrier := mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet)
 	retrier.SetInboundShare(share)
 	below := last.Dial(t, retrier.DialOptions()...)

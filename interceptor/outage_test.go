@@ -30,7 +30,7 @@ import (
 func playOutage(t *testing.T, test func(t *testing.T, s scene)) {
 	t.Helper()
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.Default(text("here"))
+		s.On("*", text("here"))
 		test(t, s)
 	})
 }
@@ -132,7 +132,7 @@ func TestOutage_OneOfTwo(t *testing.T) {
 		r := mustNew(t, mustSet(t, config(plain())), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
 		servers, conn := testserver.Backends(t, 2, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))...)
 		for _, s := range servers {
-			s.Default(text("here"))
+			s.On("*", text("here"))
 		}
 		conn.Connect()
 		time.Sleep(time.Second)
@@ -259,7 +259,7 @@ func TestOutage_Bound(t *testing.T) {
 // restart plays one restart, and counts the calls that fail: of gRPC alone, then for each bound.
 func restart(t *testing.T, away time.Duration, bounds []time.Duration, failed []int) {
 	server := testserver.Start(t)
-	server.Default(text("here"))
+	server.On("*", text("here"))
 	conn := server.Dial(t, grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 20 * time.Second})) // with jitter
 	clients := []grpc.UnaryClientInterceptor{func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		return invoke(ctx, method, req, reply, cc, opts...)

@@ -444,7 +444,7 @@ func TestOutcome_NoStatus(t *testing.T) {
 // That proves nothing: the attempt may have reached the server.
 func TestUnsent_SwallowedOptions(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		swallow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 			return invoke(ctx, method, req, reply, cc)
 		}

@@ -272,7 +272,7 @@ func TestOuterRetry(t *testing.T) {
 				quick.Backoff.Max = 2 * time.Second // RetryAfter is 1 s
 			}
 			play(t, config(quick), func(t *testing.T, s scene) {
-				s.Default(down().Delay(ms))
+				s.On("*", down().Delay(ms))
 				row.play(t, s)
 				want := ""
 				if row.want {
@@ -303,7 +303,7 @@ func (s scene) outer() (n int) {
 // It is warned of once a method, and counted for each call.
 func TestOuterRetry_Once(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		for range 3 {
 			m := fresh()
 			tries(4, ms, func() error { return s.with(limited(t, time.Minute), m) })
@@ -360,7 +360,7 @@ func TestOuterRetry_Memory(t *testing.T) {
 		everything := config(plain())
 		everything.Methods[1].Names, everything.Idempotency = []string{"/"}, policy.IdempotencyAssume
 		play(t, everything, func(t *testing.T, s scene) {
-			s.Default(down())
+			s.On("*", down())
 			call := func(i int) func() error {
 				m, ctx := fresh(), limited(t, time.Hour)
 				return func() error { return s.conn.Invoke(ctx, fmt.Sprintf("/a.B/C%d", i), m, new(emptypb.Empty)) }
@@ -460,7 +460,7 @@ func TestOuterRetry_Requests(t *testing.T) {
 // Calls with one request race with each other, with reloads and with the clock; nothing is left behind.
 func TestOuterRetry_Race(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.Default(down().Times(5), text("ok").Times(1))
+		s.On("*", down().Times(5), text("ok").Times(1))
 		m, set := fresh(), mustSet(t, config(plain()))
 		var all sync.WaitGroup
 		for i := range 8 {

@@ -54,7 +54,7 @@ func ExampleRefuse() {
 		return
 	}
 	defer server.Close()
-	server.Default(testserver.OK(&emptypb.Empty{}))
+	server.On("*", testserver.OK(&emptypb.Empty{}))
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/"}, Spec: policy.Spec{SendCriticality: true},
 	}}})

@@ -117,7 +117,7 @@ func TestRefuse_Search(t *testing.T) {
 				f := &fates{seed: seed, ran: map[string]int{}}
 				server := testserver.Start(t, testserver.Name("fates of "+t.Name()), testserver.ServerOptions(
 					s.retrier.ServerOptions(interceptor.Refuse(f.take))...))
-				server.Default(testserver.Func(f.handle))
+				server.On("*", testserver.Func(f.handle))
 				conn := server.Dial(t, s.retrier.DialOptions()...)
 				var running sync.WaitGroup
 				for n := range calls {

@@ -97,7 +97,7 @@ func (d *door) behind(t *testing.T, r *interceptor.Retrier, unary bool) *testser
 		})))
 	}
 	srv := testserver.Start(t, options...)
-	srv.Default(testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+	srv.On("*", testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 		d.ran.Add(1)
 		return testserver.OK(wrapperspb.String("done"))
 	}))
@@ -216,7 +216,7 @@ func TestRefuse_NotBelieved(t *testing.T) {
 						c.Methods[0].Hedge.Delay = 10 * 60 * 1000 * ms
 					}
 					play(t, c, func(t *testing.T, s scene) {
-						s.Default(row.step)
+						s.On("*", row.step)
 						err := exchange(t.Context(), s.conn, desc, get)
 						synctest.Wait()
 						want := row.reason
@@ -276,7 +276,7 @@ func TestRefuse_Middle(t *testing.T) {
 					options = append(options, testserver.Register(unaryOrders(pass)))
 				}
 				middle := testserver.Start(t, options...)
-				middle.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step { return answer(pass(ctx)) }))
+				middle.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step { return answer(pass(ctx)) }))
 				err := exchange(t.Context(), middle.Dial(t, s.retrier.DialOptions()...), nil, get)
 				if got := s.calls[0].Reason; got != row.ends || charged.Load() != row.charged {
 					t.Errorf("%v: %s, charged %d times; want %s, %d", err, got, charged.Load(), row.ends, row.charged)
@@ -304,13 +304,13 @@ func TestRefuse_ProxyThatRetries(t *testing.T) {
 				}
 				server := testserver.Start(t, testserver.Name("server of "+t.Name()), testserver.ServerOptions(
 					s.retrier.ServerOptions(interceptor.Refuse(take))...))
-				server.Default(testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+				server.On("*", testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					charged.Add(1)
 					return down()
 				}))
 				below := server.Dial(t)
 				proxy := testserver.Start(t, testserver.Name("proxy of "+t.Name()))
-				proxy.Default(testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+				proxy.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 					if err := exchange(ctx, below, nil, get); err == nil {
 						t.Error("the first attempt has succeeded")
 					}

@@ -108,7 +108,7 @@ func TestReload_BudgetGone(t *testing.T) {
 // What a service config has delivered is not the file's: a throttle is as empty after the reload.
 func TestReload_BesideServiceConfig(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{}), func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("2", `, "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}`), s.retrier.Resolver)
 		l.wants(t, "4 tokens, then 3", get, 2, policy.ReasonAttemptsExhausted)
 		l.wants(t, "2 tokens", get, 1, policy.ReasonBudgetExhausted)
@@ -128,7 +128,7 @@ func TestReload_WarnsUnlocked(t *testing.T) {
 			_, _ = s.call(t.Context(), get)
 			calls++
 		}
-		s.Default(testserver.OK())
+		s.On("*", testserver.OK())
 		many := plain()
 		many.MaxAttempts = 9
 		s.reload(t, config(many))

@@ -13,7 +13,7 @@ import (
 func TestServiceConfigEntry_ListsOK(t *testing.T) {
 	lax := strings.Replace(retries("2", ""), `"UNAVAILABLE"`, `"UNAVAILABLE", "OK"`, 1)
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, lax, nil)
 		for range 3 {
 			l.wants(t, "a call", get, 2, policy.ReasonAttemptsExhausted)
@@ -31,7 +31,7 @@ func TestServiceConfigEntry_ListsOK(t *testing.T) {
 
 func TestServiceConfigEntry_MaxAttempts(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{MaxAttemptsLimit: 3}), func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)
 		l.wants(t, "a call", get, 3, policy.ReasonAttemptsExhausted)

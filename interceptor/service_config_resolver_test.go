@@ -18,7 +18,7 @@ import (
 
 func TestServiceConfigResolver_RefusedByGRPC(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("3", ""), s.retrier.Resolver)
 		l.wants(t, "before", get, 3, policy.ReasonAttemptsExhausted)
 		l.deliver(`{"methodConfig": 5}`)
@@ -31,7 +31,7 @@ func TestServiceConfigResolver_RefusedByGRPC(t *testing.T) {
 
 func TestServiceConfigResolver_Hedging(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(testserver.OK().Delay(time.Second))
+		s.On("*", testserver.OK().Delay(time.Second))
 		hedged := entryOf(`"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.2s", "nonFatalStatusCodes": ["UNAVAILABLE"], "budget": "NONE"}`, "")
 		l := dialLive(t, s, hedged, s.retrier.Resolver)
 		if _, err := l.call(t.Context(), get); err != nil { // the first, which begins before the resolver answers
@@ -47,7 +47,7 @@ func TestServiceConfigResolver_Hedging(t *testing.T) {
 
 func TestServiceConfigResolver_OwnKeys(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		const none = `"jitter": "NONE", "perCode": [{"codes": ["UNAVAILABLE"], "initialBackoff": "1s"}], "maxAttempts"`
 		l := dialLive(t, s, strings.Replace(retries("3", ""), `"maxAttempts"`, none, 1), s.retrier.Resolver)
 		for _, what := range []string{"the first call", "the second"} {
@@ -66,26 +66,26 @@ func TestServiceConfigResolver_OwnKeys(t *testing.T) {
 
 func TestServiceConfigResolver_RetryThrottling(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("2", `, "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}`), s.retrier.Resolver)
 		const other = "/acme.Other/Get" // has no policy, and counts all the same
 		l.wants(t, "4 tokens, then 3", get, 2, policy.ReasonAttemptsExhausted)
 		l.wants(t, "2 tokens, after that failure", get, 1, policy.ReasonBudgetExhausted)
-		s.Default(testserver.OK())
+		s.On("*", testserver.OK())
 		for range 6 {
 			if _, err := l.call(t.Context(), other); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.Default(down())
+		s.On("*", down())
 		l.wants(t, "4 tokens again", get, 2, policy.ReasonAttemptsExhausted)
 		l.deliver(retries("2", `, "retryThrottling": {"maxTokens": 8, "tokenRatio": 0.5}`))
 		l.wants(t, "2 tokens of 4 are 4 of 8: a new config refills nothing", get, 1, policy.ReasonBudgetExhausted)
-		s.Default(testserver.OK())
+		s.On("*", testserver.OK())
 		for range 20 {
 			_, _ = l.call(t.Context(), other)
 		}
-		s.Default(down())
+		s.On("*", down())
 		l.wants(t, "8 tokens of 8", get, 2, policy.ReasonAttemptsExhausted)
 		l.wants(t, "6 tokens", get, 2, policy.ReasonAttemptsExhausted)
 		l.wants(t, "4 tokens", get, 1, policy.ReasonBudgetExhausted)
@@ -97,7 +97,7 @@ func TestServiceConfigResolver_RetryThrottling(t *testing.T) {
 // A pool that the program does not lead to is no reason to go on with the settings from before.
 func TestServiceConfigResolver_FleetIsMissing(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		budgeted := func(ratio string) string {
 			return strings.Replace(retries("2", `, "budgets": [{"name": "orders", "ratio": {`+ratio+`}}]`), `"maxAttempts"`, `"budget": "orders", "maxAttempts"`, 1)
 		}
@@ -115,7 +115,7 @@ func TestServiceConfigResolver_FleetIsMissing(t *testing.T) {
 
 func TestServiceConfigResolver_RefusedByUs(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		lax := strings.Replace(retries("2", `, "retryThrottling": {"maxTokens": 1.5, "tokenRatio": 1}`), `"name"`, `"owner": "us", "timeout": "7s", "timeout": "9s", "name"`, 1)
 		l := dialLive(t, s, lax, s.retrier.Resolver)
 		for range 3 {
@@ -141,7 +141,7 @@ func TestServiceConfigResolver_RefusedByUs(t *testing.T) {
 
 func TestServiceConfigResolver_WithoutTheOption(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("4", ""), s.retrier.Resolver)
 		l.wants(t, "a call", get, 1, policy.ReasonNonRetryable)
 	})

@@ -51,7 +51,7 @@ const disagree = "service config of live:///orders: is not the same for all conn
 
 func TestServiceConfigTarget_TwoConnections(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		one, two := dialLive(t, s, exact("3"), s.retrier.Resolver), dialLive(t, s, exact("3"), s.retrier.Resolver)
 		one.follows(t, "one", noJitter)
 		two.follows(t, "two", noJitter)
@@ -77,7 +77,7 @@ func TestServiceConfigTarget_TwoConnections(t *testing.T) {
 
 func TestServiceConfigTarget_ConnectionOfAnotherResolver(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		one, two := dialLive(t, s, exact("3"), s.retrier.Resolver), dialLive(t, s, retries("2", ""), nil)
 		one.follows(t, "wrapped", noJitter)
 		two.follows(t, "not wrapped, but gRPC reads the same there", "[100ms]")
@@ -93,7 +93,7 @@ func TestServiceConfigTarget_ConnectionOfAnotherResolver(t *testing.T) {
 
 func TestServiceConfigTarget_ResolverClosed(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		one, two := dialLive(t, s, exact("3"), s.retrier.Resolver), dialLive(t, s, exact("3"), s.retrier.Resolver)
 		one.follows(t, "one", noJitter)
 		two.follows(t, "two", noJitter)
@@ -115,7 +115,7 @@ func TestServiceConfigTarget_ResolverClosed(t *testing.T) {
 
 func TestServiceConfigTarget_Refused(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, exact("3"), s.retrier.Resolver)
 		l.follows(t, "before", noJitter)
 		l.deliver(strings.Replace(exact("2"), `"backoffMultiplier": 2`, `"backoffMultiplier": 0`, 1)) // by gRPC
@@ -144,16 +144,16 @@ func TestServiceConfigTarget_Disabled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			playUnpaid(t, func(t *testing.T, s scene) {
-				s.Default(down().Delay(250 * ms))
+				s.On("*", down().Delay(250*ms))
 				if row.want != "[]" {
-					s.Default(down())
+					s.On("*", down())
 				}
 				l := dialLive(t, s, row.config, s.retrier.Resolver, append(row.opts, grpc.WithDisableServiceConfig())...)
 				l.follows(t, "disabled", row.want)
 				if len(s.warnings) > 0 {
 					t.Errorf("warned: %s", s.warnings)
 				}
-				s.Default(down())
+				s.On("*", down())
 				other := dialLive(t, s, exact("3"), s.retrier.Resolver)
 				other.follows(t, "enabled, beside it", fullJitter)
 				l.follows(t, "disabled", row.want)
@@ -217,7 +217,7 @@ func TestServiceConfigTarget_NoneDelivered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			playUnpaid(t, func(t *testing.T, s scene) {
-				s.Default(down())
+				s.On("*", down())
 				one := dialLive(t, s, exact("3"), s.retrier.Resolver)
 				one.follows(t, "alone", noJitter)
 				two := dialResolving(t, s, row.resolve(s, one))
@@ -267,7 +267,7 @@ func (unbuildable) Build(resolver.Target, resolver.ClientConn, resolver.BuildOpt
 // reads must hold for the call that wakes the channel, too.
 func TestServiceConfigTarget_Idle(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, unsafe("3"), s.retrier.Resolver, grpc.WithIdleTimeout(time.Minute))
 		for i := range 3 {
 			l.wants(t, fmt.Sprintf("call %d, that wakes the channel", i), get, 1, policy.ReasonNotIdempotent)
@@ -282,7 +282,7 @@ func TestServiceConfigTarget_Idle(t *testing.T) {
 
 func TestServiceConfigTarget_ComeAndGo(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		var all sync.WaitGroup
 		for i := range 4 {
 			all.Go(func() {
@@ -307,7 +307,7 @@ func TestServiceConfigTarget_ComeAndGo(t *testing.T) {
 
 func TestServiceConfigTarget_ManyConfigs(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		config := func(i int) string {
 			return strings.Replace(exact("2"), `"maxAttempts"`, fmt.Sprintf(`"minAttemptTime": "%ds", "maxAttempts"`, i), 1)
 		}

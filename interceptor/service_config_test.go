@@ -120,7 +120,7 @@ func (l live) wants(t *testing.T, what, method string, attempts int, why policy.
 
 func TestServiceConfig_NoFile(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("3", ""), nil)
 		for _, what := range []string{"the first call, begun before the resolver answered", "the second"} {
 			l.wants(t, what, get, 3, policy.ReasonAttemptsExhausted)
@@ -137,7 +137,7 @@ func TestServiceConfig_NoFile(t *testing.T) {
 
 func TestServiceConfig_FirstCallWithoutObservers(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		s.retrier = mustNew(t, nil, interceptor.WithServiceConfig(), half)
 		timed := strings.Replace(retries("3", ""), `"retryPolicy"`, `"timeout": "0.12s", "retryPolicy"`, 1)
 		l := dialLive(t, s, timed, nil)
@@ -149,7 +149,7 @@ func TestServiceConfig_FirstCallWithoutObservers(t *testing.T) {
 
 func TestServiceConfig_Default(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultServiceConfig(retries("2", "")))...)
 		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 2 {
 			t.Errorf("%d attempts, %v; want 2", s.Count(get), err)
@@ -159,7 +159,7 @@ func TestServiceConfig_Default(t *testing.T) {
 
 func TestServiceConfig_NothingMultiplies(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		l.wants(t, "a call", get, 4, policy.ReasonAttemptsExhausted)
 		if len(s.warnings) > 0 {
@@ -170,7 +170,7 @@ func TestServiceConfig_NothingMultiplies(t *testing.T) {
 
 func TestServiceConfig_Change(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("2", ""), nil)
 		l.wants(t, "before", get, 2, policy.ReasonAttemptsExhausted)
 		s.Reset()
@@ -209,7 +209,7 @@ func TestServiceConfig_FileWins(t *testing.T) {
 		named("GetOrder", "", &retry), named("Pay", policy.IdempotencyNone, &retry), named("Ship", "", nil),
 	}})
 	playLive(t, set, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		const service = "/acme.orders.v1.OrderService/"
 		l.wants(t, "the file has a policy", get, 2, policy.ReasonAttemptsExhausted)
@@ -221,7 +221,7 @@ func TestServiceConfig_FileWins(t *testing.T) {
 
 func TestServiceConfig_ConnectionsShareTheBudget(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		one, two := dialLive(t, s, retries("2", ""), nil), dialLive(t, s, retries("3", ""), nil)
 		one.wants(t, "one", get, 2, policy.ReasonAttemptsExhausted)
 		two.wants(t, "two", get, 3, policy.ReasonAttemptsExhausted)
@@ -235,7 +235,7 @@ func TestServiceConfig_ConnectionsShareTheBudget(t *testing.T) {
 
 func TestServiceConfig_MaxCallAttemptsOfTheConnection(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		for name, wrap := range map[string]func(resolver.Builder) resolver.Builder{"as gRPC reads it": nil, "whole": s.retrier.Resolver} {
 			two := dialLive(t, s, retries("4", ""), wrap, grpc.WithMaxCallAttempts(2))
 			four := dialLive(t, s, retries("4", ""), wrap)
@@ -257,7 +257,7 @@ func TestServiceConfig_FirstBudgetIsFinished(t *testing.T) {
 	p := &purse{grants: 9}
 	set := mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})
 	playLive(t, set, func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		own := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"minPerSecond": 100}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
 		l := dialLive(t, s, own, s.retrier.Resolver)
 		l.wants(t, "the first call", get, 3, policy.ReasonAttemptsExhausted)
@@ -269,7 +269,7 @@ func TestServiceConfig_FirstBudgetIsFinished(t *testing.T) {
 
 func TestServiceConfig_Timeout(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
-		s.Default(testserver.Fail(codes.Unavailable).Delay(300 * ms))
+		s.On("*", testserver.Fail(codes.Unavailable).Delay(300*ms))
 		timed := strings.Replace(retries("4", ""), `"retryPolicy"`, `"timeout": "1s", "retryPolicy"`, 1)
 		l := dialLive(t, s, timed, nil)
 		for _, what := range []string{"the first call", "the second"} {
@@ -313,7 +313,7 @@ func TestServiceConfig_SetMayBeNil(t *testing.T) {
 
 func TestServiceConfig_ReloadChangesTheBudget(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		for _, wrap := range []func(resolver.Builder) resolver.Builder{nil, s.retrier.Resolver} {
 			l := dialLive(t, s, retries("4", ""), wrap)
 			l.wants(t, "with 100 tokens", get, 4, policy.ReasonAttemptsExhausted)
@@ -324,18 +324,18 @@ func TestServiceConfig_ReloadChangesTheBudget(t *testing.T) {
 			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})); err != nil {
 				t.Fatal(err)
 			}
-			s.Default(testserver.OK())
+			s.On("*", testserver.OK())
 			for range 100 {
 				_, _ = l.call(t.Context(), get)
 			}
-			s.Default(down())
+			s.On("*", down())
 		}
 	})
 }
 
 func TestServiceConfig_ReloadRefillsNothing(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
-		s.Default(down())
+		s.On("*", down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		l.wants(t, "with tokens", get, 4, policy.ReasonAttemptsExhausted)
 		if err := s.retrier.Reload(mustSet(t, policy.Config{})); err != nil {

@@ -26,7 +26,7 @@ func dialStreams(script ...testserver.Step) (conn *grpc.ClientConn, end func()) 
 	if err != nil {
 		panic(err)
 	}
-	srv.Default(script...)
+	srv.On("*", script...)
 	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
 	if err != nil {
 		panic(err)

@@ -284,7 +284,7 @@ func TestUnary_TCP(t *testing.T) {
 func TestUnary_RetryAfter(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		inHeader := down().Header(metadata.Pairs("retry-after", "5"))
-		s.On(get, down().RetryAfter("3"), inHeader, inHeader.RetryAfter("7"), text(""))
+		s.On(get, down().Trailer(metadata.Pairs("retry-after", "3")), inHeader, inHeader.Trailer(metadata.Pairs("retry-after", "7")), text(""))
 		if _, err := s.call(t.Context(), get); err != nil || s.waits() != "[3s 5s 7s]" {
 			t.Errorf("%v, waits %s; want [3s 5s 7s]", err, s.waits())
 		}
@@ -404,7 +404,7 @@ func TestUnary_LeftRunning(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, config(plain())), option)}
-				s.Default(text("late").Delay(time.Second))
+				s.On("*", text("late").Delay(time.Second))
 				n := 0
 				inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 					if n++; n%2 == 0 {

@@ -15,10 +15,10 @@ import (
 // Option configures [Slog] and [Log].
 type Option func(*logger)
 
-// DefaultLimit is how many lines a second there are for each method and reason, unless [Limit] says otherwise.
-const DefaultLimit = 10
+// defaultLimit is how many lines a second there are for each method and reason, unless [Limit] says otherwise.
+const defaultLimit = 10
 
-// Limit lets the first n lines a second for each method and reason through, in place of [DefaultLimit]. When the second
+// Limit lets the first n lines a second for each method and reason through, in place of 10. When the second
 // is over, one line says how many more there were, in a field of that name: an outage does not fill the disk. With 0
 // there are only those, with [math.MaxUint] there are none. The second begins with the first line after the one before.
 // Methods beyond the first hundred in a second are counted together, as "other". Changes of the policies and warnings are

@@ -31,7 +31,7 @@ import (
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
 // A call that succeeds at once, or fails for good at once, logs nothing. Of each method and reason there are
-// [DefaultLimit] lines a second, and one that says how many more there were; [Limit] changes that. Fields: method, target,
+// 10 lines a second, and one that says how many more there were; [Limit] changes that. Fields: method, target,
 // attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, mode unless it is ENFORCE, error;
 // source, hash, changes; from, to, service; more ([Limit]).
 func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
@@ -52,7 +52,7 @@ type logger struct {
 }
 
 func observer(write func(context.Context, slog.Level, string, ...any), options []Option) interceptor.Observer {
-	l := &logger{write: write, limit: &limit{most: DefaultLimit}}
+	l := &logger{write: write, limit: &limit{most: defaultLimit}}
 	for _, option := range options {
 		option(l)
 	}

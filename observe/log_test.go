@@ -67,7 +67,7 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 			t.Fatal(err)
 		}
 		srv := testserver.Start(t)
-		srv.Default(script...)
+		srv.On("*", script...)
 		conn := srv.Dial(t, retrier.DialOptions()...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -132,7 +132,7 @@ func TestSlogOfARetryThatIsNotSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv := testserver.Start(t)
-		srv.Default(testserver.Fail(codes.Unavailable, "down"))
+		srv.On("*", testserver.Fail(codes.Unavailable, "down"))
 		conn := srv.Dial(t, retrier.DialOptions()...)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel) // in the backoff of 100 ms

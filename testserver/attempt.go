@@ -20,9 +20,8 @@ type Attempt struct {
 	Time     time.Time     // when its headers arrived
 	Timeout  time.Duration // time left then until the client's deadline; 0: it has none
 	Metadata metadata.MD   // what the client sent; not to be changed
-	Request  []byte        // its first message as sent, nil if there was none; not to be changed
 
-	Requests   [][]byte // what the server has received, as sent: the first 4 MiB; not to be changed
+	Requests   [][]byte // the messages that the server has received, as sent: the first, and then up to 4 MiB; not to be changed
 	Received   int      // how many messages that were, those left out of Requests included
 	Bytes      int      // their size without gRPC's framing, after decompression
 	HalfClosed bool     // the server has seen that the client sends no more
@@ -43,9 +42,6 @@ const maxSize = 4 << 20
 func (a *Attempt) received(b []byte) {
 	a.Received++
 	a.Bytes += len(b)
-	if a.Received == 1 {
-		a.Request = b
-	}
 	const header = 24 // of the slice
 	a.size += header + len(b)
 	if a.Received == 1 || a.size <= maxSize {

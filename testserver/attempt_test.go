@@ -31,7 +31,7 @@ func TestAttemptIsRecordedInFull(t *testing.T) {
 		}
 		a := list[0]
 		wantText(t, "method", a.Method, get)
-		wantText(t, "request", string(a.Request), "\x0a\x07request")
+		wantText(t, "request", string(a.Requests[0]), "\x0a\x07request")
 		wantText(t, "metadata", a.Metadata.Get("grpc-previous-rpc-attempts")[0], "2")
 		if a.Number != 1 || a.Conn != 1 || !a.Time.Equal(start) || a.Timeout != 10*time.Second {
 			t.Errorf("recorded %+v; want number 1, connection 1, at %v, with 10s left", a, start)

@@ -31,7 +31,7 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 		w.wantEnd(codes.Aborted)
 		a := s.Attempts()[0]
 		wantText(t, "requests", string(bytes.Join(a.Requests, []byte(","))), textOf("a")+","+textOf("b")+","+textOf("c"))
-		wantText(t, "request", string(a.Request), textOf("a"))
+		wantText(t, "request", string(a.Requests[0]), textOf("a"))
 		if a.Received != 3 || a.Sent != 4 || !a.HalfClosed || a.Code != codes.Aborted || len(before.Requests) != 2 {
 			t.Errorf("recorded %+v; want 3 messages, 4 sent, the half-close, Aborted", a)
 		}

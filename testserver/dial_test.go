@@ -17,7 +17,7 @@ func TestBackends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		servers, conn := testserver.Backends(t, 4)
-		servers[2].Default(testserver.Fail(codes.Unavailable))
+		servers[2].On("*", testserver.Fail(codes.Unavailable))
 		_ = invoke(t.Context(), conn, get)
 		synctest.Wait() // all four are connected
 		for _, s := range servers {

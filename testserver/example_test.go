@@ -112,12 +112,12 @@ func ExampleServer_On() {
 		testserver.OK().Delay(time.Second).Times(3),                       // then three of these,
 		testserver.Hang()) // then no answer any more
 	srv.On("/acme.orders.v1.OrderService/*", testserver.OK().Delay(20*time.Millisecond)) // all other methods of the service
-	srv.Default(testserver.Random(42, 0.1, testserver.Fail(codes.Unavailable)))
+	srv.On("*", testserver.Random(42, 0.1, testserver.Fail(codes.Unavailable)))
 
-	srv.On("GetOrder", testserver.OK().Times(0))
-	fmt.Println(srv.Err())
+	// On fails the test that started the server. Set returns the error.
+	fmt.Println(srv.Set("GetOrder", testserver.OK().Times(0)))
 	// Output:
-	// testserver: On("GetOrder"): want "/package.Service/Method" or "/package.Service/*"; Default is for all
+	// testserver: On("GetOrder"): want "/package.Service/Method", "/package.Service/*" or "*"
 	// testserver: GetOrder: step 1: Times(0): want at least 1
 }
 
@@ -149,7 +149,7 @@ func ExampleFunc() {
 		return
 	}
 	defer srv.Close()
-	srv.Default(testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+	srv.On("*", testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 		if a.Number%2 == 1 {
 			return testserver.Fail(codes.Unavailable, "every other one")
 		}
@@ -190,8 +190,7 @@ func ExampleRandom() {
 	}
 	defer srv.Close()
 	// A tenth of the requests fail, the same ones for the same seed.
-	srv.Default(testserver.Random(1, 0.1, testserver.Fail(codes.Unavailable)))
-	fmt.Println(srv.Err())
+	fmt.Println(srv.Set("*", testserver.Random(1, 0.1, testserver.Fail(codes.Unavailable))))
 	// Output: <nil>
 }
 
@@ -212,7 +211,7 @@ func ExampleStart() {
 func ExampleBackends() {
 	test := func(t *testing.T) {
 		servers, conn := testserver.Backends(t, 3, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
-		servers[0].Default(testserver.Drop())
+		servers[0].On("*", testserver.Drop())
 		_ = conn.Invoke(t.Context(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
 	}
 	_ = test
@@ -274,8 +273,7 @@ func ExampleSendRaw() {
 		return
 	}
 	defer srv.Close()
-	srv.On("/acme.orders.v1.OrderService/WatchOrders",
-		testserver.Play(testserver.SendHeader(metadata.Pairs("shard", "7")), testserver.SendRaw([]byte("\xff"))))
-	fmt.Println(srv.Err())
+	fmt.Println(srv.Set("/acme.orders.v1.OrderService/WatchOrders",
+		testserver.Play(testserver.SendHeader(metadata.Pairs("shard", "7")), testserver.SendRaw([]byte("\xff")))))
 	// Output: <nil>
 }

@@ -12,24 +12,23 @@ import (
 )
 
 // On sets the script of a method ("/package.Service/Method") or of all methods of a service
-// ("/package.Service/*"), and begins it anew. The k-th attempt of a method carries out step k, the
+// ("/package.Service/*"), or of all that have no other ("*"), and begins it anew. The k-th attempt of a method carries out step k, the
 // last step repeats forever. Each method of a service goes through the script on its own; a
-// method's script wins over its service's, and that over [Server.Default]. On without steps takes
-// the script away. Running calls are not affected.
+// method's script wins over its service's, and that over "*". On without steps takes the script
+// away; a method without one answers OK with an empty message. Running calls are not affected.
 //
 // An error (a pattern that no method can match, a step with impossible values) fails the test
 // that started the server; and since silence would be worse, from then on all calls are answered
-// with INTERNAL and its text, which [Server.Err] returns.
+// with INTERNAL and its text. Programs use [Server.Set], which returns the error.
 func (s *Server) On(pattern string, steps ...Step) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	s.report(s.scripts.set(pattern, steps, checkPattern(pattern)))
+	s.report(s.scripts.set(pattern, steps))
 }
 
 // Set is On for programs whose scripts come from others: an error is returned, in any of the steps or
-// in the pattern, and changes nothing. The pattern "*" is for all methods that have no other script,
-// as [Server.Default].
+// in the pattern, and changes nothing.
 func (s *Server) Set(pattern string, steps ...Step) error {
 	return s.scripts.change(pattern, steps, s.scripts.put)
 }
@@ -41,22 +40,6 @@ func (s *Server) Add(pattern string, steps ...Step) error {
 	return s.scripts.change(pattern, steps, s.scripts.add)
 }
 
-// Default sets the script of all methods that have none by [Server.On], as On does. Without one
-// they answer OK with an empty message.
-func (s *Server) Default(steps ...Step) {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
-	s.report(s.scripts.set(everything, steps, nil))
-}
-
-// Err returns the errs in the scripts given to [Server.On] and [Server.Default], joined, or nil.
-func (s *Server) Err() error {
-	s.scripts.mu.Lock()
-	defer s.scripts.mu.Unlock()
-	return s.scripts.err
-}
-
 func (s *Server) report(err error) {
 	if err != nil && s.tb != nil {
 		s.tb.Helper()
@@ -65,10 +48,13 @@ func (s *Server) report(err error) {
 }
 
 func checkPattern(pattern string) error {
+	if pattern == everything {
+		return nil
+	}
 	service, method, ok := strings.Cut(strings.TrimPrefix(pattern, "/"), "/")
 	if !strings.HasPrefix(pattern, "/") || !ok || service == "" || method == "" || strings.Contains(service, "*") ||
 		method != "*" && strings.ContainsAny(method, "*/") {
-		return fmt.Errorf(`testserver: On(%q): want "/package.Service/Method" or "/package.Service/*"; Default is for all`, pattern)
+		return fmt.Errorf(`testserver: On(%q): want "/package.Service/Method", "/package.Service/*" or "*"`, pattern)
 	}
 	return nil
 }
@@ -101,8 +87,8 @@ type script struct {
 }
 
 // set is put for scripts in tests: from an error on, all calls are answered with it.
-func (sc *scripts) set(pattern string, steps []Step, err error) error {
-	err = errors.Join(err, checkSteps(pattern, steps))
+func (sc *scripts) set(pattern string, steps []Step) error {
+	err := errors.Join(checkPattern(pattern), checkSteps(pattern, steps))
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if err != nil {
@@ -115,11 +101,7 @@ func (sc *scripts) set(pattern string, steps []Step, err error) error {
 
 // change is put or add, for scripts of others: an error changes nothing.
 func (sc *scripts) change(pattern string, steps []Step, how func(string, []Step)) error {
-	err := checkSteps(pattern, steps)
-	if pattern != everything {
-		err = errors.Join(checkPattern(pattern), err)
-	}
-	if err != nil {
+	if err := errors.Join(checkPattern(pattern), checkSteps(pattern, steps)); err != nil {
 		return err
 	}
 	sc.mu.Lock()

@@ -172,7 +172,7 @@ func TestNewErrors(t *testing.T) {
 
 func TestRegister(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.Default(testserver.Fail(codes.Aborted))
+		s.On("*", testserver.Fail(codes.Aborted))
 		check, err := healthpb.NewHealthClient(s.conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
 		if err != nil || check.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 			t.Errorf("the real service answered %v, %v", check, err)

@@ -60,11 +60,6 @@ func (s Step) Pushback(values ...string) Step {
 	return s.Trailer(metadata.MD{"grpc-retry-pushback-ms": values})
 }
 
-// RetryAfter adds the trailer retry-after with this value as it is: seconds or an HTTP date.
-func (s Step) RetryAfter(value string) Step {
-	return s.Trailer(metadata.Pairs("retry-after", value))
-}
-
 // RetryInfo adds a google.rpc.RetryInfo to the details of a failure: "come back in d".
 func (s Step) RetryInfo(d time.Duration) Step {
 	if s.end != endFail {

@@ -37,7 +37,7 @@ func TestPushback(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Unavailable).RetryAfter("3"))
+		s.On(get, testserver.Fail(codes.Unavailable).Trailer(metadata.Pairs("retry-after", "3")))
 		if got := s.call(t.Context(), get).trailer.Get("retry-after"); !slices.Equal(got, []string{"3"}) {
 			t.Errorf("trailer %q; want 3", got)
 		}

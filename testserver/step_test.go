@@ -166,7 +166,7 @@ func TestOKOfEmptyClientStream(t *testing.T) {
 		if err := stream.RecvMsg(&wrapperspb.StringValue{}); err != nil {
 			t.Error(err)
 		}
-		if got := s.Attempts()[0].Request; got != nil {
+		if got := s.Attempts()[0].Requests; len(got) > 0 {
 			t.Errorf("recorded request %q; want none", got)
 		}
 	})

@@ -37,12 +37,12 @@ func run(ctx context.Context) error {
 }
 
 // Without ContextTimeoutEnabled, requests would not end in time.
-func ExampleWithTimeout() {
+func ExampleTimeout() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()
-	_, err := redisbudget.New(client, redisbudget.WithTimeout(time.Minute))
+	_, err := redisbudget.New(client, redisbudget.Timeout(time.Minute))
 	fmt.Println(err)
 	// Output:
 	// redisbudget: New: the client's ContextTimeoutEnabled is false: must be true, so that requests end in time
-	// redisbudget: WithTimeout(1m0s): must be 1ms to 5s
+	// redisbudget: Timeout(1m0s): must be 1ms to 5s
 }

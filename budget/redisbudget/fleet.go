@@ -54,8 +54,8 @@ type Fleet struct {
 
 var _ budget.Fleet = (*Fleet)(nil)
 
-// DefaultTimeout bounds a request to Redis.
-const DefaultTimeout = 500 * time.Millisecond
+// defaultTimeout bounds a request to Redis.
+const defaultTimeout = 500 * time.Millisecond
 
 // longestTimeout is the longest that a Retrier waits for a request.
 const longestTimeout = 5 * time.Second
@@ -63,11 +63,11 @@ const longestTimeout = 5 * time.Second
 // Option configures a Fleet.
 type Option func(*Fleet) error
 
-// WithTimeout bounds each request to Redis, [DefaultTimeout] without it: 1ms to 5s.
-func WithTimeout(d time.Duration) Option {
+// Timeout bounds each request to Redis, 500ms without it: 1ms to 5s.
+func Timeout(d time.Duration) Option {
 	return func(f *Fleet) error {
 		if d < time.Millisecond || d > longestTimeout {
-			return fmt.Errorf("redisbudget: WithTimeout(%v): must be 1ms to %v", d, longestTimeout)
+			return fmt.Errorf("redisbudget: Timeout(%v): must be 1ms to %v", d, longestTimeout)
 		}
 		f.timeout = d
 		return nil
@@ -82,7 +82,7 @@ func WithTimeout(d time.Duration) Option {
 // Requests are sent once, whatever the client's MaxRetries, because a repeated request would be granted twice. New returns an error
 // for a client or options that can't be used, but not if Redis is unavailable.
 func New(client redis.Scripter, options ...Option) (*Fleet, error) {
-	f := &Fleet{client: onceOnly(client), timeout: DefaultTimeout}
+	f := &Fleet{client: onceOnly(client), timeout: defaultTimeout}
 	err := checkClient(client)
 	for i, option := range options {
 		if option == nil {

@@ -105,7 +105,7 @@ func TestFleet_NoAnswer(t *testing.T) {
 		"one value":            answering{values: []any{int64(0)}},
 		"hangs":                hanging{},
 	} {
-		fleet, err := redisbudget.New(client, redisbudget.WithTimeout(time.Millisecond))
+		fleet, err := redisbudget.New(client, redisbudget.Timeout(time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestNew_Wrong(t *testing.T) {
 	defer cluster.Close()
 	ring := redis.NewRing(&redis.RingOptions{ContextTimeoutEnabled: true})
 	defer ring.Close()
-	second := redisbudget.WithTimeout(time.Second)
+	second := redisbudget.Timeout(time.Second)
 	for name, row := range map[string]struct {
 		client redis.Scripter
 		option redisbudget.Option
@@ -137,8 +137,8 @@ func TestNew_Wrong(t *testing.T) {
 		"a cluster":         {cluster, second, "ContextTimeoutEnabled is false: must be true"},
 		"a ring":            {ring, second, "the client is a Ring: while a shard is down"},
 		"a nil option":      {good, nil, "option 0 is nil"},
-		"no time":           {good, redisbudget.WithTimeout(0), "WithTimeout(0s): must be 1ms to 5s"},
-		"too long a time":   {good, redisbudget.WithTimeout(6 * time.Second), "WithTimeout(6s): must be 1ms to 5s"},
+		"no time":           {good, redisbudget.Timeout(0), "Timeout(0s): must be 1ms to 5s"},
+		"too long a time":   {good, redisbudget.Timeout(6 * time.Second), "Timeout(6s): must be 1ms to 5s"},
 	} {
 		if fleet, err := redisbudget.New(row.client, row.option); err == nil || fleet != nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, %v; want %q", name, fleet, err, row.want)

@@ -27,7 +27,7 @@ func Example() {
 		return
 	}
 	defer server.Close()
-	server.Default(testserver.Fail(codes.Unavailable, "down").Pushback("0")) // no wait in an example
+	server.On("*", testserver.Fail(codes.Unavailable, "down").Pushback("0")) // no wait in an example
 
 	set, err := policy.Parse("retry.yaml", []byte(retries))
 	if err != nil {

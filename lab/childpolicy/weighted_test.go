@@ -41,7 +41,7 @@ func TestWeightedRoundRobin(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(t *testing.T, b *lbtest.Backends){
 		"one fails": func(t *testing.T, b *lbtest.Backends) {
-			b.Servers[1].Default(testserver.Fail(codes.Unavailable))
+			b.Servers[1].On("*", testserver.Fail(codes.Unavailable))
 			for range 200 {
 				if err := call(t.Context(), b, 2); err != nil {
 					t.Fatal(err)
@@ -53,7 +53,7 @@ func TestWeightedRoundRobin(t *testing.T) {
 		},
 		"all fail": func(t *testing.T, b *lbtest.Backends) {
 			for _, s := range b.Servers {
-				s.Default(testserver.Fail(codes.Unavailable))
+				s.On("*", testserver.Fail(codes.Unavailable))
 			}
 			_ = call(t.Context(), b, 8)
 			visits := b.Visits()

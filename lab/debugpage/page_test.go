@@ -112,7 +112,7 @@ func until(ctx context.Context, t *testing.T, condition string) {
 func TestBrowserWatchesAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.Default(testserver.OK())
+	s.On("*", testserver.OK())
 	if err := s.call(t, getOrder); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	until(ctx, t, `document.getElementById('live').textContent === 'live'`)
 	until(ctx, t, balance+` === '2 of 2' && document.querySelector('#decisions-1').textContent.includes('None yet')`)
 
-	s.Default(down())
+	s.On("*", down())
 	_ = s.call(t, getOrder)
 	_ = s.call(t, `/acme.orders.v1.OrderService/<img src=x onerror=console.error(1)>`)
 	until(ctx, t, balance+` === '0 of 2'`)
@@ -175,7 +175,7 @@ func TestBrowserWithoutScripts(t *testing.T) {
 	s := newScene(t)
 	web := httptest.NewServer(debugpage.Handler(s.retrier))
 	t.Cleanup(web.Close)
-	s.Default(down())
+	s.On("*", down())
 	_ = s.call(t, getOrder)
 	ctx := browser(t)
 	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
-// timeout is how long a client waits for Redis, as redisbudget.DefaultTimeout.
+// timeout is how long a client waits for Redis, as redisbudget.
 const timeout = 500 * time.Millisecond
 
 // pool is Redis, and the way there.

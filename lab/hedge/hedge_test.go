@@ -97,7 +97,7 @@ func measure(t *testing.T, opts ...grpc.DialOption) (f figures) {
 		srv := testserver.Start(t, testserver.Keep(0))
 		srv.On(method, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			call := new(wrapperspb.StringValue)
-			if err := proto.Unmarshal(a.Request, call); err != nil {
+			if err := proto.Unmarshal(a.Requests[0], call); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()

@@ -93,7 +93,7 @@ func TestFleet_NoCallWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := new(link)
-		fleet := newFleet(t, l, redisbudget.WithTimeout(5*time.Second))
+		fleet := newFleet(t, l, redisbudget.Timeout(5*time.Second))
 		s := testserver.Start(t)
 		s.On(method, testserver.Fail(codes.Unavailable, "down"))
 		conn := dial(t, s, fleet, "0.2s")

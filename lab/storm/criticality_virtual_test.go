@@ -116,7 +116,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 			if server == nil {
 				server = testserver.Start(t, testserver.Keep(0), testserver.ServerOptions(retrier.ServerOptions(
 					interceptor.IncomingCriticality(policy.CriticalityCritical), interceptor.Refuse(make(floor, mixedWorkers).take(m.sheds, requests)))...))
-				server.Default(testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+				server.On("*", testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					return testserver.OK(&emptypb.Empty{}).Delay(random.around(float64(mixedTime)))
 				}))
 			}

@@ -21,13 +21,14 @@ import (
 // Handler shows Retriers to browsers on the same machine, as the zero [Config] does.
 func Handler(retriers ...*interceptor.Retrier) http.Handler { return Config{}.Handler(retriers...) }
 
-// Config says who may see the page, and how much of it.
+// Config says who may see the page or use the switch, and how much the page shows.
 type Config struct {
-	// Remote lets other machines see the page, which says a lot about a program: put authentication in front. Without it
-	// only connections from a loopback address to one do, unless a proxy has made them for others. A server other than
-	// net/http's must say to which ([http.LocalAddrContextKey]).
-	Remote bool
-	// Hosts are the names that the page may be asked for by, without port, beside localhost and IP addresses. Any other is
+	// Authorize says why a request is refused; nil: it is not. It is asked of every request, those from other machines
+	// included: the page says a lot about a program. Without Authorize, only connections from a loopback address to one
+	// are answered, unless a proxy has made them for others. A server other than net/http's must say to which
+	// ([http.LocalAddrContextKey]).
+	Authorize func(*http.Request) error
+	// Hosts are the names that the handlers may be asked for by, without port, beside localhost and IP addresses. Any other is
 	// refused, since a web site may give its own name to the address of this machine.
 	Hosts []string
 	// Errors shows the texts of errors. Servers write them, and may put data of users in.

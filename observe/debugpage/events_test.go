@@ -97,7 +97,7 @@ func TestEvents(t *testing.T) {
 				t.Errorf("%s; want %s", got.ID, id)
 			}
 		}
-		s.Default(down())
+		s.On("*", down())
 		_ = s.call(t, create)
 		_ = s.call(t, getOrder)
 		began := time.Now()
@@ -177,7 +177,7 @@ func TestEventsToASlowReader(t *testing.T) {
 		if _, err := io.WriteString(slow, "GET /debug/stagger/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		s.Default(down())
+		s.On("*", down())
 		_ = s.call(t, getOrder)
 		synctest.Wait()
 		if n := len(l.page.listeners); n != 1 {

@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func ExampleSwitch() {
+func ExampleConfig_Switch() {
 	set, err := policy.NewSet(policy.Config{})
 	if err != nil {
 		fmt.Println(err)
@@ -27,7 +27,7 @@ func ExampleSwitch() {
 		return
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/debug/stagger/switch", debugpage.Switch{}.Handler(retrier))
+	mux.Handle("/debug/stagger/switch", debugpage.Config{}.Switch(retrier))
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
@@ -65,5 +65,5 @@ func ExampleHandler() {
 	mux.ServeHTTP(answer, stranger)
 	fmt.Print(answer.Code, " ", answer.Body)
 	// Output:
-	// 403 debugpage: the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Remote is set
+	// 403 debugpage: the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Authorize is set
 }

@@ -42,13 +42,13 @@ func (c Config) protect(methods []string, next http.Handler) http.Handler {
 
 // refusal is why a request may not see the page; "" if it may.
 func (c Config) refusal(r *http.Request) string {
-	if !c.Remote {
+	if c.Authorize == nil {
 		if !isLoopback(r.RemoteAddr) || !isLoopback(localAddr(r)) {
-			return "the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Remote is set"
+			return "the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Authorize is set"
 		}
 		for name := range r.Header {
 			if forwards(name) {
-				return "a proxy asks for another client (" + name + "), and the page is for this machine only, unless debugpage.Config.Remote is set"
+				return "a proxy asks for another client (" + name + "), and the page is for this machine only, unless debugpage.Config.Authorize is set"
 			}
 		}
 	}
@@ -57,6 +57,11 @@ func (c Config) refusal(r *http.Request) string {
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 		return "another site asks for it"
+	}
+	if c.Authorize != nil {
+		if err := c.Authorize(r); err != nil {
+			return err.Error()
+		}
 	}
 	return ""
 }

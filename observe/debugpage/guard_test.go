@@ -13,10 +13,12 @@ import (
 	"testing"
 )
 
+func anyone(*http.Request) error { return nil }
+
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	const local, here = "127.0.0.1:4242", "127.0.0.1:6060"
-	remote, named := Config{Remote: true}, Config{Hosts: []string{"Debug.Example"}}
+	remote, named := Config{Authorize: anyone}, Config{Hosts: []string{"Debug.Example"}}
 	type header = map[string]string
 	for name, row := range map[string]struct {
 		config       Config
@@ -98,7 +100,7 @@ func TestGuardBothEnds(t *testing.T) {
 		if row.to != nil {
 			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, row.to))
 		}
-		for config, want := range map[*Config]int{{}: row.want, {Remote: true}: 200} {
+		for config, want := range map[*Config]int{{}: row.want, {Authorize: anyone}: 200} {
 			w := httptest.NewRecorder()
 			config.Handler(newRetrier(t)).ServeHTTP(w, r)
 			if w.Code != want {

@@ -22,7 +22,7 @@ func TestHistory(t *testing.T) {
 		s := newScene(t)
 		h := newHistory([]*interceptor.Retrier{s.retrier})
 		defer h.stopped.Store(true)
-		s.Default(down())
+		s.On("*", down())
 		time.Sleep(interval + interval/2) // the budget is new, so that all of it counts
 		_ = s.call(t, getOrder)
 		time.Sleep(2 * interval)
@@ -48,11 +48,11 @@ func TestHistoryBegins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		s.Default(down())
+		s.On("*", down())
 		_ = s.call(t, getOrder)
 		h := newHistory([]*interceptor.Retrier{s.retrier})
 		defer h.stopped.Store(true)
-		s.Default(testserver.OK())
+		s.On("*", testserver.OK())
 		time.Sleep(interval + 1)
 		if got, want := numbers(h.of(balanceOf(0, s.retrier.State().Budgets[0]))), "[{0 0 0} {0 0 0}]"; got != want {
 			t.Errorf("%s; want %s", got, want)

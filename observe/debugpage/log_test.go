@@ -36,7 +36,7 @@ func TestDecisionLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, l := newScene(t), new(decisionLog)
-		s.Default(testserver.Fail(codes.Unavailable, "down").Times(1), testserver.Fail(codes.NotFound, strings.Repeat("ä", 400)))
+		s.On("*", testserver.Fail(codes.Unavailable, "down").Times(1), testserver.Fail(codes.NotFound, strings.Repeat("ä", 400)))
 		stop := s.retrier.Observe(l.observer())
 		_ = s.call(t, getOrder)
 		if got, want := logged(l), []string{"1 Unavailable retry true", "2 NotFound non_retryable false"}; !slices.Equal(got, want) {
@@ -51,7 +51,7 @@ func TestDecisionLog(t *testing.T) {
 		}
 
 		// Nobody decides on the end of a call whose caller has gone; it is logged all the same.
-		s.Default(testserver.Hang())
+		s.On("*", testserver.Hang())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_ = s.conn.Invoke(ctx, getOrder, &emptypb.Empty{}, &emptypb.Empty{})
@@ -59,10 +59,10 @@ func TestDecisionLog(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 
-		s.Default(testserver.OK())
+		s.On("*", testserver.OK())
 		_ = s.call(t, getOrder)
 		stop()
-		s.Default(down())
+		s.On("*", down())
 		_ = s.call(t, getOrder)
 		if got := len(logged(l)); got != 3 {
 			t.Errorf("%d decisions; want none of a success, nor of what came after the end", got)

@@ -35,7 +35,7 @@ func TestPage(t *testing.T) {
 		w := get(h, "")
 		wants(t, w.Body.String(), "No call has used one yet.", "None yet: no attempt has failed", "<dd>retry.yaml</dd>", "<dd>ENFORCE</dd>", "0 of at most 10000",
 			"not declared idempotent") // a warning
-		s.Default(down())
+		s.On("*", down())
 		if s.call(t, getOrder) == nil || s.call(t, create) == nil {
 			t.Fatal("the calls succeed")
 		}
@@ -63,7 +63,7 @@ func TestPageModes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
 		h := Handler(s.retrier)
-		s.Default(down())
+		s.On("*", down())
 		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
 			if err := s.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
 				t.Fatal(err)
@@ -89,7 +89,7 @@ func TestPageJSON(t *testing.T) {
 		s := newScene(t)
 		idle := newRetrier(t, interceptor.WithBudget("spare", budget.Unlimited))
 		h := Handler(s.retrier, idle)
-		s.Default(down())
+		s.On("*", down())
 		_ = s.call(t, getOrder)
 		time.Sleep(interval + time.Second)
 		w := get(h, "state.json?method="+getOrder)
@@ -218,7 +218,7 @@ func TestPageEscapes(t *testing.T) {
 		const evil = `/acme.orders.v1.OrderService/<script>alert("x")</script>`
 		s := newScene(t)
 		h := Config{Errors: true}.Handler(s.retrier)
-		s.Default(testserver.Fail(14, `</td><img src=x onerror=alert(1)>`))
+		s.On("*", testserver.Fail(14, `</td><img src=x onerror=alert(1)>`))
 		_ = s.call(t, evil)
 		if s.Count("*") != 1 {
 			t.Fatal("the call was not made")

@@ -21,16 +21,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Switch says who may set the mode of Retriers by hand while the program runs ([interceptor.Retrier.Switch]).
-type Switch struct {
-	// Authorize says why a request is refused; nil: it is not. It is asked of every request. Without it, only connections from
-	// a loopback address to one are answered, unless a proxy has made them for others, as with [Config].
-	Authorize func(*http.Request) error
-	// Hosts are the names that the switch may be asked for by, as with [Config].
-	Hosts []string
-}
-
-// Handler sets the mode of all these Retriers. It stands apart from the page, which changes nothing, and registers itself
+// Switch sets the mode of all these Retriers by hand while the program runs ([interceptor.Retrier.Switch]). It stands apart from the page, which changes nothing, and registers itself
 // nowhere. GET shows what is set. POST sets it, by a form with these fields:
 //
 //	mode     ENFORCE, OBSERVE or OFF
@@ -44,28 +35,20 @@ type Switch struct {
 //
 // A reload of the policy file changes nothing that was set by hand: the stricter of both holds, until ENFORCE and 100 are
 // set by hand, or the program starts again.
-func (s Switch) Handler(retriers ...*interceptor.Retrier) http.Handler {
-	guard := Config{Remote: s.Authorize != nil, Hosts: s.Hosts}
+func (c Config) Switch(retriers ...*interceptor.Retrier) http.Handler {
 	if len(retriers) == 0 || slices.Contains(retriers, nil) {
-		return guard.guard(http.HandlerFunc(noRetrier))
+		return c.guard(http.HandlerFunc(noRetrier))
 	}
-	return guard.protect([]string{http.MethodGet, http.MethodPost}, modes{s.Authorize, http.NewCrossOriginProtection(), retriers})
+	return c.protect([]string{http.MethodGet, http.MethodPost}, modes{http.NewCrossOriginProtection(), retriers})
 }
 
 // modes serves the switch.
 type modes struct {
-	authorize func(*http.Request) error
-	origins   *http.CrossOriginProtection
-	retriers  []*interceptor.Retrier
+	origins  *http.CrossOriginProtection
+	retriers []*interceptor.Retrier
 }
 
 func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if m.authorize != nil {
-		if err := m.authorize(r); err != nil {
-			http.Error(w, "debugpage: "+err.Error(), http.StatusForbidden)
-			return
-		}
-	}
 	if err := m.origins.Check(r); err != nil {
 		http.Error(w, "debugpage: "+err.Error(), http.StatusForbidden)
 		return

@@ -46,7 +46,7 @@ func TestSwitch(t *testing.T) {
 		told = append(told, fmt.Sprint(to.Service, " from ", from, " to ", to))
 	}})
 	one, two := newRetrier(t, heard), newRetrier(t, heard)
-	h := Switch{}.Handler(one, two)
+	h := Config{}.Switch(one, two)
 	for _, step := range []struct {
 		form, set, told string
 	}{
@@ -78,7 +78,7 @@ func TestSwitch(t *testing.T) {
 func TestSwitch_Reload(t *testing.T) {
 	t.Parallel()
 	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
-	h := Switch{}.Handler(r)
+	h := Config{}.Switch(r)
 	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
@@ -152,7 +152,7 @@ func TestSwitch_Refuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRetrier(t)
-			w := ask(Switch{Authorize: row.authorize}.Handler(r), row.from, row.to, row.method, row.form, row.change)
+			w := ask(Config{Authorize: row.authorize}.Switch(r), row.from, row.to, row.method, row.form, row.change)
 			if w.Code != row.code || !strings.Contains(w.Body.String(), row.says) {
 				t.Errorf("%d %s; want %d with %q", w.Code, w.Body, row.code, row.says)
 			}
@@ -162,10 +162,10 @@ func TestSwitch_Refuses(t *testing.T) {
 		})
 	}
 	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
-	if w := ask(Switch{Authorize: yes, Hosts: []string{"ops.example"}}.Handler(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.State().Switches[0].Mode != policy.ModeOff {
+	if w := ask(Config{Authorize: yes, Hosts: []string{"ops.example"}}.Switch(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.State().Switches[0].Mode != policy.ModeOff {
 		t.Errorf("authorized: %d %s", w.Code, w.Body)
 	}
-	if w := ask(Switch{}.Handler(nil), here, here, "GET", "", nil); w.Code != http.StatusServiceUnavailable {
+	if w := ask(Config{}.Switch(nil), here, here, "GET", "", nil); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("without a Retrier: %d", w.Code)
 	}
 }

@@ -47,7 +47,7 @@ func TestMetricsOfBudgets(t *testing.T) {
 func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		other := testserver.Start(t)
-		other.Default(testserver.OK())
+		other.On("*", testserver.OK())
 		s.On(hedged, testserver.Fail(codes.Unavailable))
 		full := scene{Server: other, conn: other.Dial(t, s.retrier.DialOptions()...)}
 		for range 20 {

@@ -364,7 +364,7 @@ func TestMetricsOfPolicies(t *testing.T) {
 func TestMetricsOptions(t *testing.T) {
 	t.Run("methods, target and attributes", func(t *testing.T) {
 		play(t, func(t *testing.T, s scene) {
-			s.Default(down())
+			s.On("*", down())
 			for _, method := range []string{method, "/acme.orders.v1.OrderService/Any"} {
 				_ = s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 			}
@@ -484,7 +484,7 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 
 func TestMetricsAreCollectedWhileCallsRun(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
-		s.Default(testserver.Random(1, 0.5, down()), testserver.OK())
+		s.On("*", testserver.Random(1, 0.5, down()), testserver.OK())
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {

@@ -137,7 +137,7 @@ func Churn(t *testing.T, config, other string, newContext func(context.Context) 
 		params := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1}}
 		b := Start(t, 5, config, append(options, grpc.WithConnectParams(params))...)
 		for i, s := range b.Servers {
-			s.Default(testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+			s.On("*", testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 				chance := rand.New(rand.NewPCG(uint64(i), uint64(a.Serial)))
 				delay := time.Duration(chance.IntN(int(5 * time.Millisecond)))
 				switch p := chance.Float64(); {

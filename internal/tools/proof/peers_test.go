@@ -62,7 +62,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t)
-		server.Default(s.serves...)
+		server.On("*", s.serves...)
 		name := `{"service": "proof.Service", "method": "Call"}`
 		if s.whole {
 			name = `{"service": "proof.Service"}`
@@ -89,7 +89,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if s.known {
-			server.Default(testserver.OK())
+			server.On("*", testserver.OK())
 			for range 20 {
 				if _, err := s.call(ctx, conn); err != nil {
 					t.Fatal(err)
@@ -97,7 +97,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 			}
 			synctest.Wait()
 			server.Reset()
-			server.Default(s.serves...)
+			server.On("*", s.serves...)
 			outer.n.Store(0)
 			inner.n.Store(0)
 		}

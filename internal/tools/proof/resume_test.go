@@ -138,7 +138,7 @@ func (l *listing) play(t *testing.T) (found string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t)
-		server.Default(testserver.Play(testserver.Receive(1)).Then(testserver.Func(l.serve)))
+		server.On("*", testserver.Play(testserver.Receive(1)).Then(testserver.Func(l.serve)))
 		e := new(ends)
 		r, err := interceptor.New(new(storm).set(t, l.spec()), e.observer())
 		if err != nil {

@@ -49,7 +49,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w.ledger = &ledger{Budget: w.inner, findings: f, faults: faults, open: map[int64]budget.Permit{}}
 	w.circuit = &circuit{findings: f, faults: faults}
 	w.server = testserver.Start(t, testserver.Keep(0), testserver.Observe(w.seen))
-	w.server.Default(testserver.Func(w.serves))
+	w.server.On("*", testserver.Func(w.serves))
 	p, err := policy.New(s.spec)
 	if err != nil {
 		t.Fatal(err)

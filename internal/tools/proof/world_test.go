@@ -48,7 +48,7 @@ func (w world) play(t *testing.T, s *script) (seen *sight) {
 		for i := range 8 {
 			steps = append(steps, s.served[min(i, len(s.served)-1)].step(i+1, s.alike))
 		}
-		server.Default(steps...)
+		server.On("*", steps...)
 		ends := new(ends)
 		conn, retrier := w.dial(t, s, server, lis, ends)
 		var extra []grpc.CallOption

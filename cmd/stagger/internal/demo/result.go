@@ -4,6 +4,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -132,7 +133,7 @@ func twice(requests []outage.Request) int {
 		if r.Method != orders.CreateOrder || !carriedOut(r) {
 			continue
 		}
-		order := string(r.Request)
+		order := string(bytes.Join(r.Requests, nil))
 		made[order]++
 		if made[order] == 2 {
 			n++

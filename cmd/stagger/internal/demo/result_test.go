@@ -105,7 +105,7 @@ func TestTwice(t *testing.T) {
 	} {
 		var requests []outage.Request
 		for _, a := range row.attempts {
-			a.Method, a.Request = row.method, []byte("order 1")
+			a.Method, a.Requests = row.method, [][]byte{[]byte("order 1")}
 			requests = append(requests, outage.Request{Attempt: a})
 		}
 		if got := twice(requests); got != row.want {

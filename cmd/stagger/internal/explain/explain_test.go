@@ -57,7 +57,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			if q.Pushback != "" {
 				step = step.Pushback(q.Pushback)
 			}
-			srv.Default(step)
+			srv.On("*", step)
 			ctx, cancel := t.Context(), context.CancelFunc(func() {})
 			if q.Deadline > 0 {
 				ctx, cancel = context.WithTimeout(ctx, q.Deadline)
@@ -188,7 +188,7 @@ func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 			if !q.Unknown {
 				learn(t, srv, conn)
 			}
-			srv.Default(step)
+			srv.On("*", step)
 			began := time.Now()
 			callErr = conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 			took = time.Since(began)
@@ -209,7 +209,7 @@ func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 // learn makes calls that are answered at once, so that the usual latency of the method is known.
 func learn(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn) {
 	t.Helper()
-	srv.Default(testserver.OK())
+	srv.On("*", testserver.OK())
 	for range 20 {
 		if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
@@ -158,7 +159,7 @@ func (b *builder) refined(path string, s *faultserverv1.Step, step testserver.St
 	}
 	if s.GetRetryAfter() != "" {
 		b.ascii(path+".retryAfter", s.GetRetryAfter())
-		step = step.RetryAfter(s.GetRetryAfter())
+		step = step.Trailer(metadata.Pairs("retry-after", s.GetRetryAfter()))
 	}
 	return step
 }
