@@ -19,10 +19,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Fact is one that holds for all calls of the method. Without a name it belongs to the one before.
+// Fact is one property that all calls of the method share. Without a name it continues the one before.
 type Fact struct{ Name, Value string }
 
-// Facts are what the entry says, and what it leaves to the defaults; none if there is no policy.
+// Facts returns the entry's settings and the defaults of those it leaves out; none if there is no policy.
 func (a *Answer) Facts() []Fact {
 	if a.Policy == nil {
 		return nil
@@ -58,7 +58,7 @@ func (a *Answer) Facts() []Fact {
 	return list
 }
 
-// Refusal is the last decision, if that was a no to one of the questions; else nil.
+// Refusal returns the last decision if a check refused it, else nil.
 func (a *Answer) Refusal() *Event {
 	if len(a.Events) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (a *Answer) Refusal() *Event {
 	return last
 }
 
-// Scenario is what every attempt meets.
+// Scenario returns how every attempt ends.
 func (a *Answer) Scenario() string {
 	var b strings.Builder
 	switch {
@@ -87,7 +87,7 @@ func (a *Answer) Scenario() string {
 	return b.String()
 }
 
-// Outcome is how the call ends.
+// Outcome returns how the call ends.
 func (a *Answer) Outcome() string {
 	if a.Never {
 		return "The call does not end: it has no deadline, and there is no answer."
@@ -102,15 +102,15 @@ func (a *Answer) Outcome() string {
 	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), a.End.Reason, n)
 }
 
-// EndCode is the code that the caller gets.
+// EndCode returns the code that the caller gets.
 func (a *Answer) EndCode() string {
-	if code, yes := stopped[a.End.Reason]; yes && a.End.Err == nil { // it is the context's
+	if code, yes := stopped[a.End.Reason]; yes && a.End.Err == nil { // the context's error
 		return codename.Of(code)
 	}
 	return codename.Of(status.Code(a.End.Err))
 }
 
-// Then is what follows the event.
+// Then returns the consequence of the event.
 func (e *Event) Then() string {
 	switch {
 	case e.Decision.Retry && e.Down:
@@ -130,7 +130,7 @@ func (e *Event) Then() string {
 	}
 }
 
-// Between is how short and how long the wait could have been; "" if there is none.
+// Between returns the shortest and longest possible wait, or "" if there is no wait.
 func (e *Event) Between() string {
 	if !e.Waits {
 		return ""
@@ -138,7 +138,7 @@ func (e *Event) Between() string {
 	return Short(e.Least) + " and " + Short(e.Longest)
 }
 
-// Short is a time to a tenth of a millisecond.
+// Short returns a time rounded to a tenth of a millisecond.
 func Short(d time.Duration) string { return d.Round(time.Millisecond / 10).String() }
 
 func (a *Answer) pushback() string {
@@ -156,7 +156,7 @@ func (a *Answer) entryText() string {
 	case lookup.Package(n) != "":
 		return a.Entry + ", which names its package"
 	case a.Entry != n:
-		return a.Entry // it comes with the API
+		return a.Entry // from the API
 	case !strings.HasSuffix(n, "/"):
 		return a.Entry + ", which names the method"
 	default:
@@ -164,13 +164,13 @@ func (a *Answer) entryText() string {
 	}
 }
 
-// mode is what becomes of extra attempts; "" if all are sent.
+// mode returns how extra attempts are treated, or "" if all are sent.
 func (a *Answer) mode() string {
 	switch p := a.Policy; {
 	case p.Mode() == policy.ModeOff:
-		return "OFF: no other attempt is sent"
+		return "OFF: extra attempts aren't sent"
 	case p.Mode() == policy.ModeObserve:
-		return "OBSERVE: the first extra attempt is decided on, and not sent" + part(p)
+		return "OBSERVE: the first extra attempt is decided, but not sent" + part(p)
 	case p.Percent() < 100:
 		return "ENFORCE" + part(p)
 	default:
@@ -178,7 +178,7 @@ func (a *Answer) mode() string {
 	}
 }
 
-// part is what calls the mode is for.
+// part returns the part of the calls for which the mode holds.
 func part(p *decision.Policy) string {
 	if p.Percent() == 100 {
 		return ""
@@ -186,7 +186,7 @@ func part(p *decision.Policy) string {
 	return fmt.Sprintf(", for %v %% of the calls; the others are OFF", p.Percent())
 }
 
-// down is how long a call waits for a connection, beside the time that it has.
+// down returns how long a call waits for a connection, in addition to its own time.
 func (a *Answer) down() string {
 	wait := a.ConnectionWait()
 	switch {
@@ -221,15 +221,15 @@ func (a *Answer) attempts() string {
 	}
 }
 
-// transparent is what gRPC does by itself if a server refuses the stream of a call that nobody declared safe.
+// transparent returns what gRPC does by itself if a server refuses the stream of a non-idempotent call.
 func (a *Answer) transparent() string {
 	if a.Denied {
-		return "gRPC does not send the call again if the server refuses its stream (transparentRetry: DENY)"
+		return "gRPC does not retry the call if the server refuses its stream (transparentRetry: DENY)"
 	}
 	return "gRPC itself retries the call once if the server refuses its stream (transparentRetry: ALLOW)"
 }
 
-// believes is what becomes of a call that nobody declared safe if a server says that it did not process it.
+// believes returns what happens to a non-idempotent call if a server reports that it did not process it.
 func (a *Answer) believes() string {
 	if a.Ignores {
 		return "a server that says it did not process the call is not believed (refusedRetry: DENY)"

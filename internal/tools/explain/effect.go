@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Strategy is how the calls of a method are repeated.
+// Strategy is how the calls of a method are retried.
 type Strategy string
 
 // The strategies.
@@ -26,27 +26,27 @@ const (
 	Unsent  Strategy = "only if never sent" // retried if the attempt provably never left the client
 	Once    Strategy = "neither"            // one attempt
 
-	Observed Strategy = "observed" // one attempt; whether another would follow is decided
+	Observed Strategy = "observed" // one attempt; further ones are only decided
 )
 
-// Effect is what holds for a method.
+// Effect is the result of a policy for one method.
 type Effect struct {
 	Policy   *decision.Policy // nil if no entry names the method
-	Entry    string           // what names it
+	Entry    string           // the name that matches
 	Strategy Strategy
 	Attempts int
 	Safe     bool
-	Because  string  // who says so, or why nobody does
-	Budget   string  // "" without another attempt
-	Pool     string  // that the budget leases its reserve from; "" if it has none
-	PoolRate float64 // what the pool grants in a second
+	Because  string  // why it is idempotent, or why not
+	Budget   string  // "" without extra
+	Pool     string  // pool from which the budget leases its reserve, or ""
+	PoolRate float64 // grants of the pool per second
 	Alone    bool    // attempts never run in parallel: the client sends a stream
-	Denied   bool    // gRPC may not send a call once more by itself (transparentRetry)
-	Ignores  bool    // a server that says it did not process a call is not believed (refusedRetry)
+	Denied   bool    // gRPC may not retry a call by itself (transparentRetry)
+	Ignores  bool    // servers that report a call as not processed are ignored (refusedRetry)
 }
 
-// EffectOf is the effect on "/service/method", for a Retrier with a cap of attempts. The level is the idempotency_level
-// of a method in its .proto; "" if nobody knows it.
+// EffectOf returns the effect on "/service/method", for a Retrier with a cap on attempts. level returns the
+// idempotency_level of a method in its .proto, or "" if it is unknown.
 func EffectOf(set *decision.Set, level func(method string) string, method string, maxAttempts int) Effect {
 	e := Effect{Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
 	e.Denied, e.Ignores = set.DeniesTransparentRetry(e.Policy, method), set.DeniesRefusedRetry(e.Policy)
@@ -79,10 +79,10 @@ func EffectOf(set *decision.Set, level func(method string) string, method string
 	return e
 }
 
-// off reports whether no call of a policy has another attempt by its mode.
+// off reports whether the mode of a policy prevents all extra attempts.
 func off(p *decision.Policy) bool { return p.Mode() == policy.ModeOff || p.Percent() == 0 }
 
-// Why is who declares the method safe, or why nobody does, unless there is nothing to repeat.
+// Why returns what declares the method idempotent, or why nothing does, unless there is nothing to retry.
 func (e *Effect) Why() string {
 	switch p := e.Policy; {
 	case p == nil:
@@ -167,8 +167,8 @@ func poolOf(set *decision.Set, p *decision.Policy) (name string, perSecond float
 	return "", 0
 }
 
-// Level is the idempotency_level of "/service/method", such as IDEMPOTENT, as the first of the descriptor sets that
-// knows the service has it; "" if none knows the method.
+// Level returns the idempotency_level of "/service/method", such as IDEMPOTENT, from the first descriptor set with the
+// service, or "".
 func Level(method string, sets ...*protoregistry.Files) string {
 	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	for _, files := range sets {

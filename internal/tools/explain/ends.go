@@ -14,17 +14,17 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Ends are what may end a call beside the ends of its attempts.
+// Ends are events that may end a call, apart from its attempts' failures.
 type Ends struct {
-	Succeed   int           // the number of the first attempt that is answered with OK; 0: none is
+	Succeed   int           // the number of the first successful attempt; 0: none
 	Committed bool          // the application sees headers of the first attempt before it fails
-	Crowded   bool          // as many calls wait as may
+	Crowded   bool          // no wait slot is free
 	Off       bool          // the mode is OFF
-	Cancel    time.Duration // after so long the caller cancels the call; 0: never
-	Close     time.Duration // after so long the connection is closed; 0: never
+	Cancel    time.Duration // after this time the caller cancels the call; 0: never
+	Close     time.Duration // after this time the connection is closed; 0: never
 }
 
-// firstStop is when the call is stopped and why; Never if it is not.
+// firstStop returns when and why the call is stopped; Never if it is not.
 func (e *Ends) firstStop(limit time.Duration) (at time.Duration, why policy.Reason) {
 	at = attempts.Never
 	for _, end := range []struct {
@@ -38,12 +38,12 @@ func (e *Ends) firstStop(limit time.Duration) (at time.Duration, why policy.Reas
 	return at, why
 }
 
-// stopped is what gRPC says of attempts that run when a call is stopped.
+// stopped has the codes that gRPC returns for running attempts when a call is stopped.
 var stopped = map[policy.Reason]codes.Code{
 	policy.ReasonDeadlineExceeded: codes.DeadlineExceeded, policy.ReasonCancelled: codes.Canceled, policy.ReasonClosed: codes.Canceled,
 }
 
-// resultOf is how attempt n ends, if the others fail.
+// resultOf returns how attempt n ends, if the others fail.
 func (e *Ends) resultOf(n int, failed attempts.Result) attempts.Result {
 	if e.Succeed > 0 && n >= e.Succeed {
 		return attempts.Result{}
@@ -51,7 +51,7 @@ func (e *Ends) resultOf(n int, failed attempts.Result) attempts.Result {
 	return failed
 }
 
-// restrict has what the engine asks say no.
+// restrict makes the engine's settings refuse.
 func (e *Ends) restrict(s *attempts.Settings) {
 	if e.Crowded {
 		s.Slots = full{}
@@ -62,25 +62,25 @@ func (e *Ends) restrict(s *attempts.Settings) {
 	}
 }
 
-// full implements [attempts.Slots]: others have them all.
+// full implements [attempts.Slots] without a free slot.
 type full struct{ slots }
 
 func (full) Enter() bool { return false }
 
-// Condition is something that holds or does not: a flag of stagger explain, and a box of the debug page.
+// Condition is something that is true or false: a flag of stagger explain, and a checkbox of the debug page.
 type Condition struct {
 	Holds *bool
 	Name  string
 	Says  string
-	Adds  string // to the sentence that says what happens; "" if it is in there
+	Adds  string // to the sentence about what happens; "" if that has it already
 }
 
-// Conditions are those of the question.
+// Conditions returns those of the question.
 func (q *Question) Conditions() []Condition {
 	return []Condition{
 		{&q.Hang, "hang", "no attempt is ever answered", ""},
 		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
-		{&q.InRetry, "in-retry", "the call is made inside of an incoming one that is itself a retry", ""},
+		{&q.InRetry, "in-retry", "the call is made inside an incoming one that is itself a retry", ""},
 		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
 		{&q.BreakerOpen, "breaker-open", "the circuit breaker opens after the first attempt", "the circuit opens after the first"},
 		{&q.Unknown, "latency-unknown", "the method's latency is not known yet, so it is not hedged", "the method's latency is not known yet"},
@@ -93,12 +93,12 @@ func (q *Question) Conditions() []Condition {
 			&q.Committed, "committed", "the application sees headers of the first attempt before it fails",
 			"the application sees headers of the first before that",
 		},
-		{&q.Crowded, "crowded", "as many calls wait as maxWaiting allows", "as many calls wait as may"},
+		{&q.Crowded, "crowded", "as many calls wait as maxWaiting allows", "no more calls may wait"},
 		{&q.Off, "mode-off", "the mode is OFF, whatever the file says", "the mode is OFF"},
 	}
 }
 
-// text says what else happens, as the end of a sentence.
+// text returns the conditions, as the end of a sentence.
 func (q *Question) text() string {
 	var b strings.Builder
 	switch {

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says what a policy does for a method: which entry holds, and what follows, attempt by attempt, if
-// every attempt fails in the same way. It drives the engine that the interceptor drives.
+// Package explain shows what a policy does for a method: which entry applies, and what happens, attempt by attempt, if every
+// attempt fails in the same way. It drives the interceptor's own engine.
 package explain
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Question is what is to be explained.
+// Question is what to explain.
 type Question struct {
 	Method      string // "/service/method"
 	Code        codes.Code
-	Pushback    string // in the trailer; "" is none
+	Pushback    string // of the trailer, or ""
 	Deadline    time.Duration
 	Latency     time.Duration // of each attempt, before it fails
 	Hang        bool          // no attempt is ever answered
@@ -34,7 +34,7 @@ type Question struct {
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
 	Unknown     bool // the method's usual latency is not known yet
-	AllSlow     bool // the last answers of the method were
+	AllSlow     bool // the method's last answers were slow
 	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
 
@@ -50,7 +50,7 @@ type Answer struct {
 	Limit time.Duration // of the whole call; 0: none
 }
 
-// Playback is what a call does.
+// Playback is the course of a call.
 type Playback struct {
 	Events []Event
 	Sent   []time.Duration // when each attempt is sent
@@ -59,19 +59,19 @@ type Playback struct {
 	Never  bool          // it does not end
 }
 
-// Event is an attempt that has failed, or is slow, and what follows.
+// Event is an attempt that failed, or is slow, and the consequence.
 type Event struct {
 	Attempt        int
 	Sent, At       time.Duration // since the call's start
 	Slow           bool          // the attempt has not ended
 	Decision       decision.Decision
 	Down           bool          // the next attempt waits for a connection
-	Waits          bool          // or would, if there were time
-	Least, Longest time.Duration // that the wait could have been
+	Waits          bool          // or would wait if there were time
+	Least, Longest time.Duration // possible waits
 }
 
-// Chances are what the random numbers of an explanation are: one for each decision, of which an attempt that is
-// slow and then fails has two. The last stands for those that follow.
+// Chances are the random numbers of an explanation: one for each decision; an attempt that is slow and then fails has two.
+// The last one is used for all further decisions.
 type Chances []float64
 
 // Draw draws the random numbers of an explanation.
@@ -84,8 +84,8 @@ func Draw(seed uint64) Chances {
 	return drawn
 }
 
-// Explain lets every attempt fail in the same way, or none end. The level is the idempotency_level of a method in its
-// .proto; "" if nobody knows it. There is at least one chance.
+// Explain plays a call of which every attempt fails in the same way, or none ends. level returns the idempotency_level of a
+// method in its .proto, or "" if it is unknown. drawn must not be empty.
 func Explain(set *decision.Set, level func(method string) string, q Question, drawn Chances) Answer {
 	a := Answer{Question: q, Effect: EffectOf(set, level, q.Method, q.MaxAttempts), Limit: q.Deadline}
 	if a.Policy == nil {
@@ -107,11 +107,11 @@ func Explain(set *decision.Set, level func(method string) string, q Question, dr
 	return a
 }
 
-// almostOne is the largest chance.
+// almostOne is the largest random number.
 const almostOne = 1 - 1.0/(1<<53)
 
-// waitWith is how long the wait after event i is with another chance. It is played without a deadline or another end, since a
-// longer wait might not fit before that; false if the call then goes another way.
+// waitWith returns the wait after event i with another random number. It plays the call without a deadline or other end,
+// which a longer wait might not fit. It returns false if the call then takes another course.
 func (a *Answer) waitWith(i int, drawn Chances, chance float64) (time.Duration, bool) {
 	drawn = slices.Clone(drawn)
 	drawn[min(i, len(drawn)-1)] = chance
@@ -124,12 +124,12 @@ func (a *Answer) waitWith(i int, drawn Chances, chance float64) (time.Duration, 
 	return other[i].Decision.Delay, true
 }
 
-// playCall drives the engine of calls through all attempts; a limit of 0 is none.
+// playCall drives the engine through all attempts of a call; a limit of 0 is none.
 func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
 	var (
 		call    attempts.Call
-		running = map[int]time.Duration{}   // until when, by their numbers
-		local   = map[int]attempts.Result{} // of attempts that were cancelled
+		running = map[int]time.Duration{}   // when they end, by their
+		local   = map[int]attempts.Result{} // of cancelled attempts
 		failed  = a.failure()
 		now     = func() attempts.Now {
 			n := attempts.Now{At: p.At, Wall: time.Unix(0, 0).Add(p.At), Chance: drawn[min(len(p.Events), len(drawn)-1)]}
@@ -190,7 +190,7 @@ func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
 	}
 }
 
-// waitsInGRPC reports whether attempt n waits in gRPC for a connection, with so much time for the call; 0: no deadline.
+// waitsInGRPC reports whether attempt n waits in gRPC for a connection, with this limit for the call; 0: no deadline.
 func (a *Answer) waitsInGRPC(n int, limit time.Duration) bool {
 	if wait := a.Policy.Spec().WaitForReady; wait != nil && *wait {
 		return true
@@ -198,7 +198,7 @@ func (a *Answer) waitsInGRPC(n int, limit time.Duration) bool {
 	return n > 1 && limit > 0 && a.Policy.WaitForReadyOnRetry()
 }
 
-// ConnectionWait is how long a call waits for a connection at most; 0 if it does not, or in gRPC.
+// ConnectionWait returns how long a call waits for a connection at most; 0 if it does not wait, or waits in gRPC.
 func (a *Answer) ConnectionWait() time.Duration {
 	if a.Policy == nil || a.Attempts < 2 {
 		return 0
@@ -210,7 +210,7 @@ func (a *Answer) ConnectionWait() time.Duration {
 	return wait
 }
 
-// first is the attempt that ends first, of several the oldest; Never if none does.
+// first returns the attempt that ends first, of several the oldest; Never if none ends.
 func first(running map[int]time.Duration) (n int, ends time.Duration) {
 	ends = attempts.Never
 	for _, i := range slices.Sorted(maps.Keys(running)) {
@@ -242,7 +242,7 @@ func (a *Answer) engineSettings(limit time.Duration) attempts.Settings {
 	return s
 }
 
-// failure is how each attempt ends.
+// failure returns how each attempt ends.
 func (a *Answer) failure() attempts.Result {
 	if a.Down {
 		r := result(status.New(codes.Unavailable, "no connection"), false)
@@ -278,13 +278,13 @@ type slots struct{}
 func (slots) Enter() bool { return true }
 func (slots) Leave()      {}
 
-// breaker implements [attempts.Breaker]: it opens when the first attempt has begun.
+// breaker implements [attempts.Breaker]. It opens when the first attempt has begun.
 type breaker struct{}
 
 func (breaker) Open() bool                  { return true }
 func (breaker) Allow() (func(error), error) { return func(error) {}, nil }
 
-// known implements [attempts.Method]: from the first attempt on, its last answers are slow, or there is a queue.
+// known implements [attempts.Method]. From the first attempt on, the last answers are slow, or there is a queue.
 type known struct{ unknown, slow, queued bool }
 
 func (known) Admit(_, _ time.Duration) int            { return 1 }
@@ -294,7 +294,7 @@ func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Reported(time.Duration, float64)         {}
 func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
 
-// LastAnswers says that all were slow, or none.
+// LastAnswers reports all answers as slow, or none.
 func (k known) LastAnswers(time.Duration) (slow, long int) {
 	if k.slow {
 		return 5, 5
@@ -302,8 +302,7 @@ func (k known) LastAnswers(time.Duration) (slow, long int) {
 	return 0, 0
 }
 
-// Usual says that the median is known, which decides whether the method is hedged. How long it is makes no difference
-// here.
+// Usual returns a median, so that the method is hedged. How long it is makes no difference here.
 func (k known) Usual() (median, quantile time.Duration) {
 	if k.unknown {
 		return 0, 0

@@ -5,7 +5,7 @@ package explain
 
 import "github.com/stagger-go/stagger/policy"
 
-// MethodJSON is the effect on a method in JSON.
+// MethodJSON is the effect on one method in JSON.
 type MethodJSON struct {
 	Method   string    `json:"method"`
 	Strategy Strategy  `json:"strategy"`
@@ -13,9 +13,9 @@ type MethodJSON struct {
 	Safe     bool      `json:"safe"`
 	Because  string    `json:"because"`
 	Budget   string    `json:"budget,omitempty"`
-	Pool     *PoolJSON `json:"pool,omitempty"`    // that the budget leases its reserve from
+	Pool     *PoolJSON `json:"pool,omitempty"`    // from which the budget leases its
 	Mode     string    `json:"mode,omitempty"`    // of the file; none without a policy
-	Percent  *float64  `json:"percent,omitempty"` // of the calls, that the mode is for, if not all
+	Percent  *float64  `json:"percent,omitempty"` // of the calls for which the mode holds, if not all
 	Entry    string    `json:"entry"`
 }
 
@@ -25,7 +25,7 @@ type PoolJSON struct {
 	PerSecond float64 `json:"perSecond"`
 }
 
-// JSON is the effect on a method in JSON.
+// JSON returns the effect on a method in JSON.
 func (e *Effect) JSON(method string) MethodJSON {
 	m := MethodJSON{
 		Method: method, Strategy: e.Strategy, Attempts: e.Attempts, Safe: e.Safe, Because: e.Why(), Budget: e.Budget, Entry: e.Entry,
@@ -46,8 +46,8 @@ func (e *Effect) JSON(method string) MethodJSON {
 type AnswerJSON struct {
 	MethodJSON
 
-	Transparent string              `json:"transparentRetry,omitempty"` // of methods that nobody declares safe
-	Refused     string              `json:"refusedRetry,omitempty"`     // the same
+	Transparent string              `json:"transparentRetry,omitempty"` // of non-idempotent methods
+	Refused     string              `json:"refusedRetry,omitempty"`     // likewise
 	Settings    map[string][]string `json:"settings,omitempty"`         // what the text shows of the entry
 	Deadline    string              `json:"deadline,omitempty"`
 	If          string              `json:"if,omitempty"`

@@ -13,19 +13,19 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Meaning is what a reason means, and what to do. Texts of [Meanings] are Markdown with links from docs/, those of
-// [MeaningOf] are plain. Those that have nothing to say are empty.
+// Meaning explains a reason, and what to do about it. Texts of [Meanings] are Markdown with links from docs/, those of
+// [MeaningOf] are plain. Parts that do not apply are empty.
 type Meaning struct {
 	Reason   policy.Reason `json:"reason"`
-	Question string        `json:"question,omitempty"` // of the pipeline, to which the reason is the no
+	Question string        `json:"question,omitempty"` // of the checks; the reason is its "no"
 	Means    string        `json:"means"`
 	LookAt   string        `json:"lookAt,omitempty"`
 	Change   string        `json:"change,omitempty"`
 	DoNot    string        `json:"doNot,omitempty"`
 }
 
-// Meanings returns those of all reasons, in their order. docs/runbook.md, the debug page and
-// stagger explain --reason show them: `make generate` writes the pages.
+// Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
+// them; `make generate` writes the pages.
 func Meanings() []Meaning {
 	return withQuestions([]Meaning{
 		{
@@ -190,7 +190,7 @@ func withQuestions(list []Meaning) []Meaning {
 	return list
 }
 
-// MeaningOf finds a reason by its name.
+// MeaningOf returns the meaning of a reason by its name.
 func MeaningOf(name string) (Meaning, error) {
 	var names []string
 	for _, m := range Meanings() {
@@ -200,14 +200,14 @@ func MeaningOf(name string) (Meaning, error) {
 		names = append(names, string(m.Reason))
 	}
 	if near := document.Nearest(name, names); near != "" {
-		return Meaning{}, fmt.Errorf("reason %q: there is none of that name; did you mean %s?", name, near)
+		return Meaning{}, fmt.Errorf("reason %q: unknown; did you mean %s?", name, near)
 	}
 	return Meaning{}, fmt.Errorf("reason %q: must be one of %s", name, strings.Join(names, ", "))
 }
 
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// plain is Markdown without links and code marks.
+// plain removes links and code marks from Markdown.
 func plain(text string) string {
 	return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// settings are what an entry says of its retries or hedges, with what it leaves to the defaults.
+// settings returns an entry's settings for retries or hedges, defaults included.
 func settings(p *decision.Policy) []Fact {
 	spec := p.Spec()
 	var (

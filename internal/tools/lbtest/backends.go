@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lbtest is for tests of load balancing: backends in memory behind one connection, which come and go as the
-// test's resolver says, and policies whose picks are counted. It works in a testing/synctest bubble.
+// Package lbtest has helpers for tests of load balancing, in testing/synctest bubbles: in-memory backends behind one
+// connection, which come and go as the test's resolver says, and policies whose picks are counted.
 package lbtest
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Backends are servers in memory behind one connection.
+// Backends are in-memory servers behind one connection.
 type Backends struct {
 	Servers []*testserver.Server
 	Conn    *grpc.ClientConn
@@ -42,7 +42,7 @@ type Backends struct {
 	visits    []int
 }
 
-// Start starts n backends, all of which the resolver names at first. All ends with the test. The config is the
+// Start starts n backends, all of which the resolver names at first. They stop when the test ends. config is the
 // connection's default service config.
 func Start(tb testing.TB, n int, config string, options ...grpc.DialOption) *Backends {
 	tb.Helper()
@@ -75,7 +75,7 @@ func (b *Backends) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return b.listeners[addr].DialContext(ctx)
 }
 
-// Resolve makes the resolver name these backends, and deliver a service config unless it is empty.
+// Resolve makes the resolver return these backends and, unless it is empty, a service config.
 func (b *Backends) Resolve(config string, backends ...int) {
 	state := resolver.State{}
 	for _, i := range backends {
@@ -108,7 +108,7 @@ func (b *Backends) Visits() []int {
 	return visits
 }
 
-// VisitAll makes calls until every backend has served one, and forgets their visits.
+// VisitAll makes calls until every backend has served one, and then forgets the visits.
 func (b *Backends) VisitAll(tb testing.TB, call func() error) {
 	tb.Helper()
 	seen := map[int]bool{}
@@ -128,9 +128,9 @@ func (b *Backends) VisitAll(tb testing.TB, call func() error) {
 
 const churnMethod = "/stagger.lbtest.Churn/Call"
 
-// Churn plays some seconds of virtual time in which calls retry and hedge while backends come and go, fail, and break
-// their connections, and while the resolver fails and delivers one config or the other. Each call gets a context from
-// newContext, and the connection has the options too. All is closed when Churn returns.
+// Churn plays some seconds of virtual time. Calls retry and hedge, backends come and go, fail, and break their connections,
+// and the resolver fails or returns one of the two configs. Each call gets a context from newContext, and the connection
+// gets the options too. Everything is closed when Churn returns.
 func Churn(t *testing.T, config, other string, newContext func(context.Context) context.Context, options ...grpc.DialOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func Churn(t *testing.T, config, other string, newContext func(context.Context) 
 	})
 }
 
-// makeCall makes up to three attempts, all at once if it hedges.
+// makeCall makes up to three attempts, all in parallel if it hedges.
 func (b *Backends) makeCall(ctx context.Context, newContext func(context.Context) context.Context, hedge bool) error {
 	ctx, cancel := context.WithTimeout(newContext(ctx), time.Second)
 	defer cancel()

@@ -11,16 +11,16 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Picks counts what a counted policy's pickers did, of all connections.
+// Picks counts what the pickers of a counted policy did, on all connections.
 type Picks struct {
 	Picked atomic.Int64 // picks without an error
-	Done   atomic.Int64 // of those, how many are done
-	Failed atomic.Int64 // of those, how many with an error
-	Twice  atomic.Int64 // times that Done was called again
+	Done   atomic.Int64 // of those, completed
+	Failed atomic.Int64 // of those, completed with
+	Twice  atomic.Int64 // repeated calls of Done
 }
 
-// Count registers a policy "counted_NAME", which is the policy of that name with its picks counted. As all registration
-// of policies, it is for initialization.
+// Count registers a policy "counted_NAME", which wraps the policy of that name and counts its picks. Like all registration
+// of policies, it must run during initialization.
 func Count(name string) *Picks {
 	picks := &Picks{}
 	balancer.Register(countedBuilder{name, picks})
@@ -44,7 +44,7 @@ func (b countedBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBal
 	}
 	return struct {
 		serviceconfig.LoadBalancingConfig
-	}{}, nil // which a policy without a parser ignores
+	}{}, nil // a policy without a parser ignores it
 }
 
 type countedConn struct {

@@ -12,25 +12,25 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// Result is what was measured of a client. The lead-in is not counted.
+// Result has the measurements of a client. The lead-in is not counted.
 type Result struct {
 	Calls    int
 	Success  float64 // of the calls, 0 to 1
-	Goodput  float64 // calls that succeed, per second
+	Goodput  float64 // successful calls per
 	Recovery sim.Recovered
-	Peak     float64   // most arrivals at the last service in [sim.PeakSpan], in times its capacity
+	Peak     float64   // largest number of arrivals at the
 	PerCall  float64   // requests at the last service for each call
-	Services []float64 // the same at each service, in the order of the scenario
+	Services []float64 // likewise at each
 	P50      time.Duration
 	P99      time.Duration
 	P999     time.Duration
-	Late     time.Duration // 1 % of the calls began later than they should by this or more
+	Late     time.Duration // delay of the start that 1 % of the calls reached or exceeded
 }
 
-// TooLate is from when on calls that began late speak of the machine and not of the client.
+// TooLate is the delay from which on results say more about the machine than about the client.
 const TooLate = 50 * time.Millisecond
 
-// forever is later than any request.
+// forever is after all requests.
 const forever = time.Duration(math.MaxInt64)
 
 // Measure measures the calls that began since the lead-in, and the requests that arrived since.
@@ -63,10 +63,10 @@ func (r *Record) Measure() Result {
 	return result
 }
 
-// Part is a part of a record by time.
+// Part is a period of a record.
 type Part struct {
-	Calls    []Ended           // that should begin in it
-	Requests [][]time.Duration // when each arrived at each service, of those that did in it
+	Calls    []Ended           // scheduled in it
+	Requests [][]time.Duration // arrival times at each service, of requests that arrived in it
 }
 
 // Part returns the part in [from, to).
@@ -82,7 +82,7 @@ func (r *Record) Part(from, to time.Duration) Part {
 	return p
 }
 
-// first is the place of the first call at t or later.
+// first returns the index of the first call at t or later.
 func (r *Record) first(t time.Duration) int {
 	i, _ := slices.BinarySearchFunc(r.Calls, t, func(c Ended, t time.Duration) int { return cmp.Compare(c.At, t) })
 	return i
@@ -98,13 +98,14 @@ func (p *Part) good() int {
 	return n
 }
 
-// Success is the share of the calls that succeeded, 0 to 1; 0 for none.
+// Success returns the share of the calls that succeeded, 0 to 1; 0 for none.
 func (p *Part) Success() float64 { return sim.Ratio(p.good(), len(p.Calls)) }
 
-// PerCall is how many requests arrived at the last service for each call; 0 without calls.
+// PerCall returns the number of requests at the last service per call; 0 without calls.
 func (p *Part) PerCall() float64 { return sim.Ratio(len(p.Requests[len(p.Requests)-1]), len(p.Calls)) }
 
-// Latency is what the part q of the calls, failed ones too, does not exceed (nearest rank); 0 without calls.
+// Latency returns the time that the part q of the calls, failed ones included, does not exceed (nearest rank); 0 without
+// calls.
 func (p *Part) Latency(q float64) time.Duration {
 	return p.quantile(q, func(c *Ended) time.Duration { return c.Took })
 }
@@ -122,8 +123,8 @@ func (p *Part) quantile(q float64, of func(*Ended) time.Duration) time.Duration 
 	return list[min(max(rank, 1), len(list))-1]
 }
 
-// recovered finds the first window after the trouble in which the calls succeed as the scenario says. Windows that
-// reach beyond its end do not count.
+// recovered finds the first window after the trouble in which enough calls succeed. Windows that reach beyond the end do not
+// count.
 func (r *Record) recovered() sim.Recovered {
 	over, end, want := r.Scenario.TroubleEnd(), r.Scenario.Length(), r.Scenario.Recovery
 	if over == end {
@@ -135,7 +136,7 @@ func (r *Record) recovered() sim.Recovered {
 		if n := in.good(); n > 0 && sim.Ratio(n, len(in.Calls)) >= want.Success {
 			return sim.Recovered{State: sim.RecoveryReturned, Took: begin - over}
 		}
-		// The next window that may be better begins just after the next call that failed.
+		// The next candidate window begins just after the next failed call.
 		for i < len(r.Calls) && r.Calls[i].OK {
 			i++
 		}
@@ -150,12 +151,12 @@ func (r *Record) recovered() sim.Recovered {
 // Series is the course of an outage for a client, in buckets of the scenario.
 type Series struct {
 	At       []float64 // the middle of each bucket, in seconds from the beginning of the trouble
-	Calls    []float64 // that should begin in it, per second
+	Calls    []float64 // scheduled to begin in it, per second
 	Good     []float64 // of those, per second
-	Requests []float64 // that arrived at the last service in it, per second
+	Requests []float64 // arrivals at the last service in it, per second
 }
 
-// Series counts from a time on to the end of the scenario. What arrives later is left out.
+// Series returns the counts from a time to the end of the scenario. Later arrivals are left out.
 func (r *Record) Series(from time.Duration) Series {
 	bucket := r.Scenario.Bucket
 	n := int((r.Scenario.Length() - from) / bucket)
@@ -181,7 +182,8 @@ func (r *Record) Series(from time.Duration) Series {
 	return s
 }
 
-// Share is the success of the calls of each bucket in percent, and where it was measured: only where a call began.
+// Share returns the success of each bucket's calls in percent, and the buckets' times, without buckets in which no call
+// began.
 func (s *Series) Share() (at, percent []float64) {
 	for i, n := range s.Calls {
 		if n > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// every is a call each millisecond of the pulse; bad says which fail.
+// every returns one call per millisecond of the pulse; bad marks those that fail.
 func every(bad func(at time.Duration) bool) []Ended {
 	var calls []Ended
 	for at := time.Duration(0); at < 3*time.Second; at += ms {

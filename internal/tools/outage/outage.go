@@ -1,9 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outage plays a scenario of the simulator over real gRPC in memory: the same calls at the same times for
-// several clients side by side, each with servers of its own, and measures what becomes of them. Inside of a
-// testing/synctest bubble it takes no real time.
+// Package outage plays a scenario of the simulator over real gRPC in memory, and measures the results. Several clients make
+// the same calls at the same times, each to its own servers. In a testing/synctest bubble it takes no real time.
 package outage
 
 import (
@@ -22,19 +21,19 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Outage is what is played. A scenario has one fleet, whose calls the users of each client make; the policies and
-// variants in it are for others, since here each client brings its own.
+// Outage is what to play. The scenario must have one fleet; each client's users make its calls. Its policies and variants
+// are ignored, since each client has its own.
 type Outage struct {
 	Scenario *sim.Scenario
-	Calls    []Call // in the order of their times: those of [Arrivals], or some of one's own
+	Calls    []Call // in the order of their times: those of [Arrivals], or others
 	Clients  []Client
 	// OnPhase is called when a phase begins. It may be nil.
 	OnPhase func(begin time.Duration, p *sim.Phase)
-	// OnEnd is called when a call of the i-th client has ended, by many goroutines at once. It may be nil.
+	// OnEnd is called when a call of the i-th client has ended, by many goroutines in parallel. It may be nil.
 	OnEnd func(client int)
 }
 
-// Call is one call that a user makes, whatever became of the calls before.
+// Call is one call by a user, made however earlier calls ended.
 type Call struct {
 	At     time.Duration // from the start
 	Method string
@@ -44,23 +43,23 @@ type Call struct {
 type Client struct {
 	Name        string
 	Connections int // from each process to each service that it calls; 0: as the scenario says
-	Processes   int // that the users' calls come from, each as likely as the others; 0: 1
-	// Options are those of a process that makes calls. Each process asks for its own: those of the users, and one for
-	// each service that calls another one.
+	Processes   int // from which the users call, at random; 0: 1
+	// Options returns the options of one process that makes calls. It is called once per process: for those of the users,
+	// and for each service that calls another one.
 	Options func() (Options, error)
-	// Reports are the options of each server of a service that reports its load (sim.Service.Reports), with the server's
-	// queue and how many workers that has; nil: it reports nothing.
+	// Reports returns the options of each server of a service that reports its load (sim.Service.Reports), given the
+	// server's queue and number of workers; nil: it reports nothing.
 	Reports func(q *queue.Queue, workers int) []grpc.ServerOption
 }
 
-// Options are those of gRPC in a process.
+// Options are a process's options for gRPC.
 type Options struct {
 	Dial   []grpc.DialOption
-	Server []grpc.ServerOption // if it is a service
+	Server []grpc.ServerOption // for services
 }
 
-// Play makes the calls for all clients at once, and returns what became of them, in the order of the clients. The
-// error is the cause of ctx, that of a client's options, or says what of the scenario cannot be played.
+// Play makes the calls for all clients in parallel and returns their records, in the order of the clients. The error is the
+// cause of ctx, that of a client's options, or names a part of the scenario that cannot be played.
 func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	if err := playable(o.Scenario); err != nil {
 		return nil, err
@@ -94,13 +93,13 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	}
 	users.Wait() // the last calls end after the last phase
 	for i, w := range worlds {
-		w.closeAll() // what has arrived is complete
+		w.closeAll() // the records are
 		records[i].Requests = w.requests(start)
 	}
 	return records, nil
 }
 
-// enterPhases leads all servers through the phases.
+// enterPhases takes all servers through the phases.
 func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*world) error {
 	var at time.Duration
 	for i := range o.Scenario.Phases {
@@ -121,7 +120,7 @@ func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*wor
 	return nil
 }
 
-// makeCalls makes the calls of a client's users, and returns when all have ended. Each has its own place in ended.
+// makeCalls makes the calls of a client's users and returns when all have ended. Each call has its own place in ended.
 func (o *Outage) makeCalls(ctx context.Context, start time.Time, client int, w *world, ended []Ended) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -135,7 +134,7 @@ func (o *Outage) makeCalls(ctx context.Context, start time.Time, client int, w *
 			ctx, cancel := context.WithTimeout(ctx, w.users.call.Deadline)
 			defer cancel()
 			began := time.Now()
-			// The request names the call, so that what the servers have seen can be matched.
+			// The request has the call's number, so that the servers' records can be matched.
 			err := conn.Invoke(ctx, c.Method, wrapperspb.String(strconv.Itoa(i)), &emptypb.Empty{})
 			ended[i] = Ended{Call: c, Late: began.Sub(due), Took: time.Since(began), OK: err == nil}
 			if o.OnEnd != nil {
@@ -145,30 +144,30 @@ func (o *Outage) makeCalls(ctx context.Context, start time.Time, client int, w *
 	}
 }
 
-// Record is what became of the calls of one client.
+// Record has the results of one client.
 type Record struct {
 	Scenario *sim.Scenario
 	Calls    []Ended
-	Requests [][]Request // that arrived at each service, in the order of the scenario
+	Requests [][]Request // arrivals at each
 }
 
-// Ended is a call as its user saw it.
+// Ended is a call as its user experienced it.
 type Ended struct {
 	Call
 
-	Late time.Duration // how much later than its time it began, which is the machine's fault
+	Late time.Duration // delay of its start, caused by the machine
 	Took time.Duration
 	OK   bool
 }
 
-// Request is an attempt as a server saw it.
+// Request is an attempt as a server received it.
 type Request struct {
 	testserver.Attempt
 
 	At time.Duration // when it arrived, from the start
 }
 
-// sleepUntil waits, and reports whether ctx is not done.
+// sleepUntil waits until t. It returns false if ctx is done first.
 func sleepUntil(ctx context.Context, t time.Time) bool {
 	d := time.Until(t)
 	if d <= 0 {
@@ -184,9 +183,8 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 	}
 }
 
-// Arrivals draws the calls of a scenario's fleet: independent of each other, as those of many users are, so that
-// the times between them follow the exponential distribution. One seed gives the same calls every time, and those
-// of the simulator.
+// Arrivals draws the calls of a scenario's fleet. They are independent, like those of many users, so the times between them
+// follow the exponential distribution. A seed always gives the same calls, also in the simulator.
 func Arrivals(s *sim.Scenario, seed uint64) []Call {
 	random := rand.New(rand.NewPCG(seed, 0))
 	fleet := &s.Fleets[0]
@@ -201,7 +199,7 @@ func Arrivals(s *sim.Scenario, seed uint64) []Call {
 		for at := begin; ; {
 			at += time.Duration(random.ExpFloat64() / rate * float64(time.Second))
 			if at >= end {
-				break // the exponential has no memory: the next phase may begin anew
+				break // the exponential has no memory: the next phase may start over
 			}
 			list = append(list, Call{At: at, Method: fleet.Calls[0].Method})
 		}

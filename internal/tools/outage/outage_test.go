@@ -85,7 +85,7 @@ func TestPlayCallbacks(t *testing.T) {
 			t.Errorf("phases began at %v; want %v", begins, want)
 		}
 		if len(ends) != 2 || <-ends+<-ends != 1 {
-			t.Error("want one call of each client to be told")
+			t.Error("want one notification per client")
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestArrivals(t *testing.T) {
 	if slices.Equal(one, other) {
 		t.Error("the calls of two seeds are the same")
 	}
-	s.Fleets[0].Rate = 10_000 // many, so that chance evens out
+	s.Fleets[0].Rate = 10_000 // many, so that random differences even out
 	calls := Arrivals(s, 1)
 	counts := make([]int, len(s.Phases))
 	for i, c := range calls {
@@ -164,7 +164,7 @@ const (
 	method = "/acme.shop.v1.Shop/Get"
 )
 
-// pulse is a scenario that is easy to reckon with: a second of each kind, and a capacity of 1000 requests a second.
+// pulse returns a scenario with simple numbers: a second of each kind, and a capacity of 1000 requests a second.
 func pulse() *sim.Scenario {
 	return &sim.Scenario{
 		Title: "pulse", Bucket: 200 * ms, Recovery: sim.Recovery{Success: 0.99, Window: 250 * ms},
@@ -185,7 +185,7 @@ func service1(name string, calls ...sim.Call) sim.Service {
 	}
 }
 
-// chain is three services that call each other, of which the last has a fault.
+// chain returns three services that call each other; the last has a fault.
 func chain(fault ...sim.Fault) *sim.Scenario {
 	s := pulse()
 	s.Services = []sim.Service{

@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// enterPhase makes the backends what they are in a phase: running attempts end as they began.
+// enterPhase gives the backends the faults of a phase. Running attempts end as they began.
 func (s *service) enterPhase(p *sim.Phase) error {
 	for i, server := range s.servers {
 		f, workers := s.fault(p, i), s.spec.Workers
@@ -31,7 +31,7 @@ func (s *service) enterPhase(p *sim.Phase) error {
 	return nil
 }
 
-// fault is what is wrong with a backend in a phase; nil if nothing is.
+// fault returns a backend's fault in a phase, or nil.
 func (s *service) fault(p *sim.Phase, backend int) *sim.Fault {
 	for i := range p.Faults {
 		f := &p.Faults[i]
@@ -42,8 +42,8 @@ func (s *service) fault(p *sim.Phase, backend int) *sim.Fault {
 	return nil
 }
 
-// stepOf is what a backend does with each request: its work and then the calls to other services, unless something
-// other than a lack of workers is wrong with it.
+// stepOf returns how a backend answers each request: its work, then the calls to other services, unless it has a fault other
+// than a lack of workers.
 func (s *service) stepOf(f *sim.Fault, backend int) testserver.Step {
 	if f != nil && f.Workers == nil {
 		return faulty(f, uint64(backend), s.queues[backend])
@@ -61,7 +61,7 @@ func (s *service) stepOf(f *sim.Fault, backend int) testserver.Step {
 	}))
 }
 
-// faulty is what a backend does with a fault. Chance is drawn from the seed.
+// faulty returns how a backend with a fault answers. Random numbers come from the seed.
 func faulty(f *sim.Fault, seed uint64, q *queue.Queue) testserver.Step {
 	switch {
 	case f.Hang:
@@ -83,7 +83,7 @@ func failure(f *sim.Fault) testserver.Step {
 	return step
 }
 
-// playable says what of a scenario only the simulator plays.
+// playable returns an error if only the simulator plays the scenario.
 func playable(s *sim.Scenario) error {
 	var errs []error
 	refuse := func(is bool, format string, args ...any) {
@@ -107,7 +107,7 @@ func playable(s *sim.Scenario) error {
 		v := &s.Services[i]
 		calls[v.Name] = len(v.Calls) > 0
 		refuse(v.Order != sim.OrderFIFO, "service %s: the newest request first", v.Name)
-		refuse(v.Time.Shape != sim.ShapeFixed, "service %s: a time that varies", v.Name)
+		refuse(v.Time.Shape != sim.ShapeFixed, "service %s: times that vary", v.Name)
 		for k := range v.Calls {
 			c := &v.Calls[k]
 			refuse(c.Clients > 1, "service %s: calls by %d clients", v.Name, c.Clients)
@@ -120,7 +120,7 @@ func playable(s *sim.Scenario) error {
 		for _, f := range s.Phases[i].Faults {
 			refuse(f.Slower > 0, "phase %s: slower", s.Phases[i].Name)
 			refuse(f.Workers != nil && (f.Down || f.Hang || f.Flaky > 0 || f.Slow != nil), "phase %s: fewer workers, and something else", s.Phases[i].Name)
-			refuse(calls[f.Service] && !f.Down && !f.Hang && f.Workers == nil, "phase %s: a service that calls others and is flaky or slow", s.Phases[i].Name)
+			refuse(calls[f.Service] && !f.Down && !f.Hang && f.Workers == nil, "phase %s: a flaky or slow service that calls others", s.Phases[i].Name)
 		}
 	}
 	return errors.Join(errs...)

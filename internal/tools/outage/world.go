@@ -20,22 +20,22 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// world is the services of a scenario and who calls them, for one client.
+// world has the services of a scenario and their callers, for one client.
 type world struct {
 	scenario *sim.Scenario
 	client   *Client
 	users    *link
-	services []*service // each before those that call it
+	services []*service // each before its callers
 	links    []*link
 }
 
-// service is some backends that do the same.
+// service is a group of equal backends.
 type service struct {
 	spec    *sim.Service
 	servers []*testserver.Server
 	queues  []*queue.Queue
 	calls   []*link
-	conns   int // that processes have made to it
+	conns   int // from processes
 }
 
 // link is the connections to a service: of a service that calls it, or of all processes of the users.
@@ -48,7 +48,7 @@ type link struct {
 	random *rand.Rand
 }
 
-// newWorld starts the services, and connects who calls them.
+// newWorld starts the services and connects their callers.
 func newWorld(ctx context.Context, s *sim.Scenario, c *Client) (*world, error) {
 	w := &world{scenario: s, client: c}
 	if err := w.connectUsers(ctx); err != nil {
@@ -78,7 +78,7 @@ func (w *world) connectUsers(ctx context.Context) error {
 	return err
 }
 
-// serviceNamed returns a service by its name. The first who asks starts it, and so those that it calls.
+// serviceNamed returns a service by its name. It starts the service if necessary, after those that the service calls.
 func (w *world) serviceNamed(ctx context.Context, name string) (*service, error) {
 	for _, s := range w.services {
 		if s.spec.Name == name {
@@ -134,7 +134,7 @@ func (s *service) startServers(options []grpc.ServerOption, reports func(*queue.
 	return nil
 }
 
-// link prepares who makes a call, without connections yet.
+// link prepares the caller of a call, without connections yet.
 func (w *world) link(ctx context.Context, call *sim.Call) (*link, error) {
 	to, err := w.serviceNamed(ctx, call.Service)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *world) link(ctx context.Context, call *sim.Call) (*link, error) {
 	return l, nil
 }
 
-// dial connects a process with a service, so that its first call finds every connection there.
+// dial connects a process with a service. It waits for all connections, so that the first call needs none.
 func (w *world) dial(ctx context.Context, l *link, options []grpc.DialOption) error {
 	for range cmp.Or(w.client.Connections, l.call.Connections, 1) {
 		conn, err := testserver.DialAll(l.to.servers, options...)
@@ -160,10 +160,10 @@ func (w *world) dial(ctx context.Context, l *link, options []grpc.DialOption) er
 	return nil
 }
 
-// warmUpMethod has no policy, unless that is for everything, so that its calls earn no extra attempts.
+// warmUpMethod has no policy, unless an entry is for all methods, so that its calls earn no extra attempts.
 const warmUpMethod = "/stagger.outage.WarmUp/Connect"
 
-// warmUp calls until conn, which is new, is connected to every backend.
+// warmUp makes calls until conn, which is new, is connected to every backend.
 func (s *service) warmUp(ctx context.Context, conn *grpc.ClientConn) error {
 	s.conns++
 	fromConn := func(a testserver.Attempt) bool { return a.Conn >= s.conns }
@@ -178,14 +178,14 @@ func (s *service) warmUp(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// pickConn draws one of the connections, and with that a process.
+// pickConn draws one of the connections, and thereby a process.
 func (l *link) pickConn() *grpc.ClientConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conns[l.random.IntN(len(l.conns))]
 }
 
-// invoke makes the call that a service makes for each of its requests.
+// invoke makes a service's call for one of its requests.
 func (l *link) invoke(ctx context.Context) error {
 	if l.call.Deadline > 0 {
 		var cancel context.CancelFunc
@@ -205,7 +205,7 @@ func (w *world) enterPhase(p *sim.Phase) error {
 	return nil
 }
 
-// requests is what has arrived at each service, in the order of the scenario.
+// requests returns the arrivals at each service, in the order of the scenario.
 func (w *world) requests(start time.Time) [][]Request {
 	lists := make([][]Request, len(w.scenario.Services))
 	for _, s := range w.services {
@@ -219,7 +219,7 @@ func (w *world) requests(start time.Time) [][]Request {
 	return lists
 }
 
-// closeAll ends who calls before who is called, so that nobody calls what has gone. It may be called again.
+// closeAll stops callers before the services that they call. It may be called again.
 func (w *world) closeAll() {
 	for _, s := range slices.Backward(w.services) {
 		for _, l := range w.links {

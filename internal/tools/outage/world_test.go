@@ -53,7 +53,7 @@ func TestConnectionsReachAllServers(t *testing.T) {
 	})
 }
 
-// Each process has its own options, and its own connections.
+// Each process has its own options and connections.
 func TestProcessesAskForTheirOwnOptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestProcessesAskForTheirOwnOptions(t *testing.T) {
 
 func called(s *testserver.Server) bool { return s.Count("*") > 0 }
 
-// The servers of a service that reports its load have the client's options for that, and no others.
+// If a service reports its load, its servers have the client's options for that, and no others.
 func TestServersReport(t *testing.T) {
 	t.Parallel()
 	for _, reports := range []bool{false, true} {

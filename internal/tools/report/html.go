@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes what a measurement found as one self-contained HTML page with plots and
-// tables, and its figures as CSV. The page loads nothing from anywhere and needs no scripts.
+// Package report writes measurements as one self-contained HTML page with plots and tables, and their figures as CSV. The
+// page loads nothing and needs no scripts.
 package report
 
 import (
@@ -31,15 +31,14 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"words":      words,
 }).Parse(pageText))
 
-// words reports whether a column holds words and not figures: to the left, in several lines.
+// words reports whether a column has words, not figures: those are aligned left and wrapped.
 func words(t Table, column int) bool {
 	const longestFigure = 14 // runes
 	return slices.ContainsFunc(t.Rows, func(row []string) bool { return utf8.RuneCountInString(row[column]) > longestFigure })
 }
 
-// WriteHTML writes the report as one page that loads nothing from anywhere: drawings and styles stand
-// in it, and its content security policy forbids the rest. Each plot has its figures in a table. Nothing is
-// written before the whole page is made.
+// WriteHTML writes the report as one page. Drawings and styles are embedded; the content security policy forbids all else.
+// Each plot has its figures in a table. If it fails, nothing has been written.
 func (r *Report) WriteHTML(w io.Writer) error {
 	var text bytes.Buffer
 	if err := page.Execute(&text, r); err != nil {
@@ -49,7 +48,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return err
 }
 
-// paragraphs are the parts of a text between empty lines.
+// paragraphs splits a text at empty lines.
 func paragraphs(text string) []string {
 	var list []string
 	for part := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n\n") {
@@ -60,7 +59,7 @@ func paragraphs(text string) []string {
 	return list
 }
 
-// figures is the plot as a table: the lines of the CSV, without its section and its title.
+// figures returns the plot as a table: the lines of the CSV, without its section and its title.
 func (p *Plot) figures() Table {
 	t := Table{Title: p.Title, Columns: []string{"series", p.XLabel, p.YLabel}}
 	for _, cells := range p.lines("") {
@@ -104,7 +103,7 @@ func (p *Plot) lines(section string) [][]string {
 	return rows
 }
 
-// pointLabel is where the i-th value of s belongs.
+// pointLabel returns the position of the i-th value of s.
 func (p *Plot) pointLabel(s Series, i int) string {
 	if p.Kind == Bars {
 		return p.Labels[i]
@@ -148,16 +147,16 @@ const (
 
 // Plot is a drawing of figures. Everything in it must be finite.
 type Plot struct {
-	Title  string // what a screen reader says of the drawing
+	Title  string // also the drawing's text for screen readers
 	XLabel string
-	YLabel string // of the values; for Bars they lie along the drawing's foot
+	YLabel string // of the values; for Bars it is below the drawing
 	Kind   Kind
 	Labels []string // for Bars alone: their names, from the top
 	Series []Series // at least one, with names of their own
 	Levels []Level  // for comparison; not for Bars
-	YMax   float64  // where the axis of the values ends; 0: after the largest; not for Bars
+	YMax   float64  // end of the values' axis
 	LogY   bool     // a logarithmic axis of the values, which must be above 0; not for Bars
-	Half   bool     // two beside each other where there is room
+	Half   bool     // two in a row where there is room
 }
 
 // Series is one set of figures in a plot. For Bars, Y has a value for each label and X is empty; for a
@@ -174,7 +173,7 @@ type Level struct {
 	Y    float64
 }
 
-// MostFrequent are the keys of counts, the most frequent first, and equals in their order.
+// MostFrequent returns the keys of counts, the most frequent first; equally frequent ones in their order.
 func MostFrequent[K cmp.Ordered](counts map[K]int) []K {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

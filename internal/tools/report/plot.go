@@ -21,7 +21,7 @@ const (
 	wholeWidth, wholeHeight = 760, 290
 	halfWidth, halfHeight   = 380, 220
 	textSize                = 11
-	margin                  = 14 // for the half of a label that stands at the end of an axis
+	margin                  = 14 // for half of a label at the end of an axis
 )
 
 // drawInside returns the drawing of p as the inside of an svg element, and its size in points.
@@ -58,7 +58,7 @@ func (p *Plot) size() (width, height float64) {
 	return width, height
 }
 
-// axes are plain: title, labels and legend stand beside the drawing.
+// axes draws plain axes: title, labels and legend are outside of the drawing.
 func (p *Plot) axes(g *plot.Plot) {
 	g.BackgroundColor = nil
 	for _, axis := range []*plot.Axis{&g.X, &g.Y} {
@@ -81,7 +81,7 @@ func (p *Plot) axes(g *plot.Plot) {
 	g.Add(grid)
 }
 
-// limits begin the axis of the values at 0, or below if some are.
+// limits starts the values' axis at 0, or lower if there are negative values.
 func (p *Plot) limits(g *plot.Plot) {
 	values := &g.Y
 	if p.Kind == Bars {
@@ -92,7 +92,7 @@ func (p *Plot) limits(g *plot.Plot) {
 		values.Max += 0.04 * (values.Max - values.Min)
 	}
 	values.Max = cmp.Or(p.YMax, values.Max)
-	if values.Max <= values.Min { // nothing but zeros, or less than YMax leaves room for
+	if values.Max <= values.Min { // only zeros, or
 		values.Max = values.Min + 1
 	}
 	if g.X.Max <= g.X.Min {
@@ -113,7 +113,7 @@ func (p *Plot) addLevels(g *plot.Plot) {
 
 const inexact = 1e-9 // of a step: 0.35 is not quite seven times 0.05
 
-// ticker marks an axis at round numbers: 1, 2 or 5 times a power of ten apart, most of them at most.
+// ticker marks an axis at round numbers, 1, 2 or 5 times a power of ten apart. most is the maximum of marks.
 type ticker struct{ most float64 }
 
 // Ticks implements [plot.Ticker].
@@ -129,7 +129,7 @@ func (t ticker) Ticks(from, to float64) []plot.Tick {
 	return marks
 }
 
-// roundUp is the least of 1, 2 and 5 times the powers of ten that is not below step.
+// roundUp returns the least number not below step that is 1, 2 or 5 times a power of ten.
 func roundUp(step float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(step)))
 	for _, times := range []float64{1, 2, 5} {

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// addLines draws each series as a line. The first is drawn last, to lie on top.
+// addLines draws each series as a line. It draws the first last, on top of the others.
 func (p *Plot) addLines(g *plot.Plot) error {
 	for i, s := range slices.Backward(p.Series) {
 		line, err := plotter.NewLine(p.points(s))
@@ -26,8 +26,8 @@ func (p *Plot) addLines(g *plot.Plot) error {
 	return nil
 }
 
-// points are where a line bends. That of a histogram goes from edge to edge and then up or down, since
-// several outlines can be told apart, which filled bars could not.
+// points returns the corners of a line. That of a histogram goes from edge to edge and then up or down: outlines can be told
+// apart when they overlap, filled bars cannot.
 func (p *Plot) points(s Series) plotter.XYs {
 	var points plotter.XYs
 	for k, y := range s.Y {
@@ -41,7 +41,7 @@ func (p *Plot) points(s Series) plotter.XYs {
 
 const barWidth = 11 // in points
 
-// rowHeight is the room for the bars of one label.
+// rowHeight returns the space for the bars of one label.
 func (p *Plot) rowHeight() float64 { return barWidth*float64(len(p.Series)) + 7 }
 
 // addBars draws the bars of the first label at the top, those of the first series above the others'.
@@ -76,15 +76,15 @@ func short(label string) string {
 	return label
 }
 
-// hues are the colours of series. All stand out from white by a contrast of 3 or more, and from each other for
-// eyes that do not tell red from green.
+// hues are the colours of series. Each has a contrast to white of 3 or more, and they differ for readers with red-green
+// colour blindness.
 var hues = []string{"#0072b2", "#d55e00", "#007a5a", "#b0528c", "#8a6d00", "#5b5bd6", "#6b6b6b"}
 
-// dashes are as many as have no divisor in common with the hues, so that 35 series differ in one or
-// the other, and the first five in both.
+// dashes has a length without a common divisor with that of hues. So 35 series differ in one or the other, and the first
+// five in both.
 var dashes = [][]float64{nil, {7, 3}, {2, 2}, {9, 3, 2, 3}, {5, 2}}
 
-// Colours that are not a series'.
+// Colours of everything but series.
 const (
 	gridHue  = "#d8d8d8"
 	levelHue = "#b00020"
@@ -93,10 +93,10 @@ const (
 func seriesHue(i int) string       { return hues[i%len(hues)] }
 func seriesDashes(i int) []float64 { return dashes[i%len(dashes)] }
 
-// levelDashes tell levels from each other and from series.
+// levelDashes returns the dashes of a level, which differ from other levels and from series.
 func levelDashes(i int) []float64 { return [][]float64{{1, 3}, {4, 4}, {8, 4}}[i%3] }
 
-// rgb is the colour of "#rrggbb".
+// rgb returns the colour of "#rrggbb".
 func rgb(hex string) color.Color {
 	c := color.NRGBA{A: 0xff}
 	_, _ = fmt.Sscanf(hex, "#%02x%02x%02x", &c.R, &c.G, &c.B) // of the constants above

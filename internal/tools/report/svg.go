@@ -20,12 +20,12 @@ var svgFile = template.Must(template.New("plot.svg").Parse(svgText))
 // picture is a plot with its title, legend and labels, one line of text for each series.
 type picture struct {
 	Title       string
-	Up, Across  string // what the axes measure
+	Up, Across  string // labels of the axes
 	Keys        []key
 	Drawn       template.HTML
-	Width, Full float64 // of all, in points
-	Head, Foot  float64 // where the drawing begins, and where the label across stands
-	Right       float64 // where that label ends
+	Width, Full float64 // of the whole picture, in points
+	Head, Foot  float64 // top of the drawing, and position of the label below
+	Right       float64 // end of that label
 }
 
 // key is a line of a legend.
@@ -33,7 +33,7 @@ type key struct {
 	Name    string
 	Bar     bool
 	Style   template.CSS
-	Y, Text float64 // where they stand
+	Y, Text float64 // their positions
 }
 
 const lineHeight = 18 // of text
@@ -48,7 +48,7 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// svg is the plot with title, legend and labels on a white ground.
+// svg returns the plot with title, legend and labels on a white ground.
 func (p *Plot) svg() (template.HTML, error) {
 	drawn, width, height, err := p.drawInside()
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *Plot) svg() (template.HTML, error) {
 	return template.HTML(text.String()), nil
 }
 
-// legend names what is drawn, unless there is nothing to tell apart.
+// legend returns the legend, which is empty if there is nothing to distinguish.
 func (p *Plot) legend() []key {
 	if p.Kind == Bars && len(p.Series) == 1 {
 		return nil
@@ -91,7 +91,7 @@ func (p *Plot) legend() []key {
 	return keys
 }
 
-// stroke is the style of a line, of constants of this package alone.
+// stroke returns the style of a line, made only of constants of this package.
 func stroke(hue string, dashes []float64) template.CSS {
 	pattern := "none"
 	if len(dashes) > 0 {

@@ -339,7 +339,7 @@ func TestExplainFlags(t *testing.T) {
 		}},
 		{[]string{method, "--succeed", "2"}, []string{"up to attempt 2, which is answered with OK", "with OK: succeeded (2 attempts).\n"}},
 		{[]string{method, "--committed"}, []string{"the application sees headers of the first before that", "committed (1 attempt).\n"}},
-		{[]string{method, "--crowded"}, []string{"as many calls wait as may", "too_many_waiting (1 attempt).\n"}},
+		{[]string{method, "--crowded"}, []string{"no more calls may wait", "too_many_waiting (1 attempt).\n"}},
 		{[]string{method, "--mode-off"}, []string{"and the mode is OFF", "mode_off (1 attempt).\n"}},
 		{[]string{method, "--cancel", "50ms"}, []string{"the caller cancels the call after 50ms", "The call ends after 50ms with CANCELLED: cancelled (1 attempt).\n"}},
 		{[]string{method, "--close", "50ms"}, []string{"the connection is closed after 50ms", "The call ends after 50ms with UNAVAILABLE: closed (1 attempt).\n"}},

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal shows figures to whoever sits before a terminal: tables, charts, colours and progress. Anything
-// else gets the same tables and charts as plain text, and no progress.
+// Package terminal shows figures on a terminal: tables, charts, colours and progress. Other outputs get the same tables and
+// charts as plain text, and no progress.
 package terminal
 
 import (
@@ -32,25 +32,25 @@ func Is(w io.Writer) bool {
 // Style is the colours of a text; the zero Style has none.
 type Style struct{ Colours bool }
 
-// StyleOf is the style for a writer: it has colours if that is a terminal, unless NO_COLOR is set
-// (https://no-color.org) or TERM is dumb.
+// StyleOf returns the style for a writer: with colours if that is a terminal, unless NO_COLOR is set (https://no-color.org)
+// or TERM is dumb.
 func StyleOf(w io.Writer) Style {
 	return Style{Is(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-// Error is for what is wrong, and for what is not done.
+// Error marks errors, and things that are not done.
 func (s Style) Error(words string) string { return s.write(words, text.FgRed) }
 
-// Warning is for warnings, and for what is done in part.
+// Warning marks warnings, and things that are done in part.
 func (s Style) Warning(words string) string { return s.write(words, text.FgYellow) }
 
-// Success is for what is done.
+// Success marks things that are done.
 func (s Style) Success(words string) string { return s.write(words, text.FgGreen) }
 
-// Title is for names of parts.
+// Title marks headings.
 func (s Style) Title(words string) string { return s.write(words, text.Bold) }
 
-// Faint is for what matters less.
+// Faint marks details.
 func (s Style) Faint(words string) string { return s.write(words, text.Faint) }
 
 func (s Style) write(words string, c text.Color) string {
@@ -60,20 +60,20 @@ func (s Style) write(words string, c text.Color) string {
 	return text.Escape(words, c.EscapeSeq())
 }
 
-// Of each chart.
+// Sizes of charts.
 const (
 	chartHeight = 6
 
-	// ChartCut is where a chart ends, in times its level: what is above would flatten the rest.
+	// ChartCut is where a chart is cut off, in times its level: higher values would flatten the rest.
 	ChartCut = 3
-	// ChartMargin is the columns before the first value, for levels of less than 30,000.
+	// ChartMargin is the number of columns before the first value, for levels of less than 30,000.
 	ChartMargin = 7
 )
 
 var chartColours = []asciigraph.AnsiColor{asciigraph.DodgerBlue, asciigraph.Red, asciigraph.Orange, asciigraph.Green}
 
-// Chart draws values, at least two, against a dotted level, in so many columns; 0 is one for each value. The colour
-// counts from 0.
+// Chart draws values, at least two, against a dotted level, in this number of columns; 0 is one per value. Colours are
+// counted from 0.
 func Chart(values []float64, level float64, columns int, s Style, colour int) string {
 	cut := make([]float64, len(values))
 	for i, v := range values {
@@ -90,13 +90,13 @@ func Chart(values []float64, level float64, columns int, s Style, colour int) st
 	return asciigraph.PlotMany([][]float64{slices.Repeat([]float64{level}, len(cut)), cut}, options...)
 }
 
-// Progress is a bar that moves, with the time that is left. A nil Progress shows nothing. It may be used by several
-// goroutines at once.
+// Progress is a progress bar with the remaining time. A nil Progress shows nothing. Several goroutines may use it in
+// parallel.
 type Progress struct{ bar *progressbar.ProgressBar }
 
 const progressSteps = 1000
 
-// NewProgress is a bar on w; nil if w is no terminal.
+// NewProgress returns a bar on w, or nil if w is not a terminal.
 func NewProgress(w io.Writer, title string) *Progress {
 	if !Is(w) {
 		return nil
@@ -116,14 +116,14 @@ func (p *Progress) Title(title string) {
 	}
 }
 
-// Set moves the bar to the part that is done, 0 to 1.
+// Set moves the bar to the completed part, 0 to 1.
 func (p *Progress) Set(part float64) {
 	if p != nil {
-		_ = p.bar.Set(min(int(part*progressSteps), progressSteps-1)) // a bar that cannot be drawn is none
+		_ = p.bar.Set(min(int(part*progressSteps), progressSteps-1)) // a failure to draw the bar is ignored
 	}
 }
 
-// Clear takes the bar off the screen until it moves on.
+// Clear hides the bar until it moves on.
 func (p *Progress) Clear() {
 	if p != nil {
 		_ = p.bar.Clear()
@@ -135,8 +135,8 @@ const (
 	longestFigure = 20
 )
 
-// Table is a table for a terminal. Columns of figures stand to the right. The row whose first cell is highlighted
-// has the style's colour; "" is none.
+// Table returns a table for a terminal. Columns of figures are aligned right. The row whose first cell is highlighted has
+// the style's colour; "" is none.
 func Table(from report.Table, s Style, highlighted string) string {
 	t := newTable(from)
 	t.SetStyle(table.StyleLight)
@@ -158,7 +158,7 @@ func Table(from report.Table, s Style, highlighted string) string {
 	return t.Render()
 }
 
-// Markdown is a table for a page, without its title.
+// Markdown returns a table for a page, without its title.
 func Markdown(from report.Table) string {
 	t := newTable(from)
 	for _, row := range from.Rows {
@@ -187,7 +187,7 @@ func newTable(from report.Table) table.Writer {
 	return t
 }
 
-// figures reports whether a column has nothing but figures, and words for where there is none.
+// figures reports whether a column has only figures, and words for missing ones.
 func figures(rows [][]string, column int) bool {
 	for _, row := range rows {
 		cell := row[column]
@@ -199,7 +199,7 @@ func figures(rows [][]string, column int) bool {
 	return true
 }
 
-// Wrap breaks lines that are longer, between words only.
+// Wrap breaks lines longer than width, only between words.
 func Wrap(cell string, width int) string {
 	for word := range strings.FieldsSeq(cell) {
 		width = max(width, utf8.RuneCountInString(word))
@@ -217,7 +217,7 @@ func WriteInto(path, name string, tables []report.Table) error {
 	before, rest, ok := strings.Cut(string(page), begin+"\n")
 	_, after, ended := strings.Cut(rest, end)
 	if !ok || !ended {
-		return fmt.Errorf("%s: must have a line %q and a line %q, between which the tables go", path, begin, end)
+		return fmt.Errorf("%s: must have a line %q and a line %q around the tables", path, begin, end)
 	}
 	var text strings.Builder
 	text.WriteString(before + begin + "\n")
