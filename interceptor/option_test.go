@@ -157,14 +157,6 @@ func TestMaxAttemptsLimit(t *testing.T) {
 	})
 }
 
-func texts(diagnostics []policy.Diagnostic) []string {
-	var list []string
-	for _, p := range diagnostics {
-		list = append(list, p.String())
-	}
-	return list
-}
-
 func TestOption_BadInput(t *testing.T) {
 	t.Parallel()
 	set := mustSet(t, policy.Config{})

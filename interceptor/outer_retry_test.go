@@ -192,7 +192,7 @@ func TestOuterRetry(t *testing.T) {
 		"another target each time": {func(t *testing.T, s scene) {
 			ctx, m := limited(t, time.Minute), fresh()
 			for i := range 9 {
-				conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///replica-%d", i), append(s.Server.DialOptions(), s.retrier.DialOptions()...)...)
+				conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///replica-%d", i), append(s.DialOptions(), s.retrier.DialOptions()...)...)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -77,12 +77,10 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 			l.write(context.Background(), level, "stagger: mode set", fields...)
 		},
 		Diagnostic: func(d policy.Diagnostic) {
-			level := slog.LevelError
-			switch d.Severity {
-			case policy.SeverityWarning:
-				level = slog.LevelWarn
-			case policy.SeverityNote:
-				level = slog.LevelInfo
+			levels := map[policy.Severity]slog.Level{policy.SeverityWarning: slog.LevelWarn, policy.SeverityNote: slog.LevelInfo}
+			level, known := levels[d.Severity]
+			if !known {
+				level = slog.LevelError
 			}
 			severity := string(d.Severity)
 			l.write(context.Background(), level, "stagger: policy "+severity, severity, d.String())

@@ -26,10 +26,11 @@ func (r *ratioBudget) Refill(now time.Duration, c Charge) time.Duration {
 	cost := c.cost(r.rates.costs)
 	earned, _ := r.totals(&w)
 	calls, _ := w.sum()
-	for i := range time.Duration(slots + 1) {
-		wait := max(since(w.start+i*w.width, now), 0)
+	for i := range slots + 1 {
+		at := w.start + time.Duration(i)*w.width
+		wait := max(since(at, now), 0)
 		rest := w
-		rest.advance(w.start+i*w.width, w.counted)
+		rest.advance(at, w.counted)
 		_, spent := rest.sum()
 		if earned-spent >= cost || cost <= v.after(wait, calls, r.config.Window) {
 			return wait

@@ -50,7 +50,7 @@ func TestCuts(t *testing.T) {
 		"wrapped":                               {nil, internal("orders: rpc error: code = Internal desc = " + trailers), false, policy.ReasonRetry, 1},
 		"INTERNAL for another reason":           {nil, internal("unexpected EOF"), false, policy.ReasonNonRetryable, 0},
 		"another code with the text":            {nil, decision.Outcome{Status: status.New(codes.Unknown, trailers)}, false, policy.ReasonNonRetryable, 0},
-		"not idempotent":                    {nil, internal(trailers), true, policy.ReasonNotIdempotent, 0},
+		"not idempotent":                        {nil, internal(trailers), true, policy.ReasonNotIdempotent, 0},
 		"settings of UNAVAILABLE":               {both(settings(2, codes.Unavailable)), internal(trailers), false, policy.ReasonRetry, 2},
 		"settings of INTERNAL first":            {both(settings(2, codes.Unavailable), settings(3, codes.Internal)), internal(trailers), false, policy.ReasonRetry, 3},
 		"other INTERNALs have no share of them": {both(settings(2, codes.Unavailable)), internal("no"), false, policy.ReasonRetry, 1},

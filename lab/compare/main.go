@@ -191,14 +191,14 @@ func (o options) start(ctx context.Context, n uint64, names []string, errs io.Wr
 
 // host is what the figures were taken on.
 func host() string {
-	text := fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	parts := []string{fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))}
 	build, _ := debug.ReadBuildInfo()
 	for _, path := range []string{"google.golang.org/grpc", "github.com/grpc-ecosystem/go-grpc-middleware/v2", "github.com/failsafe-go/failsafe-go"} {
 		for _, m := range build.Deps {
 			if m.Path == path {
-				text += ", " + m.Path + " " + m.Version
+				parts = append(parts, m.Path+" "+m.Version)
 			}
 		}
 	}
-	return text
+	return strings.Join(parts, ", ")
 }

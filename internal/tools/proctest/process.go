@@ -7,6 +7,7 @@
 package proctest
 
 import (
+	"context"
 	"bytes"
 	"errors"
 	"net"
@@ -29,7 +30,7 @@ type Process struct {
 // output before it starts; nil: nothing.
 func Start(tb testing.TB, prepare func(*exec.Cmd), env []string, name string, args ...string) *Process {
 	tb.Helper()
-	cmd, output := exec.Command(name, args...), new(tail)
+	cmd, output := exec.CommandContext(context.Background(), name, args...), new(tail)
 	cmd.Env, cmd.Dir = append(os.Environ(), env...), tb.TempDir()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Stdout, cmd.Stderr = output, output

@@ -67,7 +67,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 		if s.whole {
 			name = `{"service": "proof.Service"}`
 		}
-		set, err := policy.Parse("policy.json", []byte(fmt.Sprintf(`{%s"methodConfig": [{"name": [%s], %s}]}`, s.rest, name, s.entry)))
+		set, err := policy.Parse("policy.json", fmt.Appendf(nil, `{%s"methodConfig": [{"name": [%s], %s}]}`, s.rest, name, s.entry))
 		if err != nil {
 			t.Fatal(err)
 		}

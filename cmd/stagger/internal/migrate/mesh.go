@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -190,10 +191,8 @@ func (e *meshEntry) conditions(list string) {
 }
 
 func (e *meshEntry) code(name string) {
-	for _, c := range e.codes {
-		if c == name {
-			return
-		}
+	if slices.Contains(e.codes, name) {
+		return
 	}
 	e.codes = append(e.codes, name)
 }
