@@ -69,7 +69,8 @@ func New(c Config) (*Queue, error) {
 
 // Serve returns step with the queue before its headers.
 func (q *Queue) Serve(step testserver.Step) testserver.Step {
-	return steps.Before(step, q.pass).(testserver.Step)
+	served, _ := steps.Before(step, q.pass).(testserver.Step)
+	return served
 }
 
 // SetWorkers lets workers serve from now on: with fewer, those that are busy end what they do, with more, waiting

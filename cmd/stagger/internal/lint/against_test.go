@@ -146,6 +146,7 @@ func TestAgainst_Files(t *testing.T) {
 	}
 	throttled := "retryThrottling: {maxTokens: 10, tokenRatio: 0.1}\n" + plain
 	undeclared := strings.ReplaceAll(plain, ", method: C", "")
+	hedging, _, _ := strings.Cut(strings.Replace(plain, "retryPolicy", "hedgingPolicy", 1), "{maxAttempts")
 	named := "policies: [{name: reads, retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}}]\n" +
 		"methodConfig: [{name: [{service: a.B, method: C}], policy: reads}]\n"
 	for name, row := range map[string]struct{ before, after, want string }{
@@ -157,12 +158,12 @@ func TestAgainst_Files(t *testing.T) {
 		"enforced":    {"mode: OBSERVE\n" + plain, "percent: 5\n" + plain, "retry.yaml:1:1: mode: sent for 5 % of the calls: is laxer than before (sent for 0 % of the calls)"},
 		"narrower":    {undeclared, plain, "methodConfig[0].name: idempotent: is laxer than before (idempotent if the .proto declares it) for /a.B/C"},
 		"wider": {
-			plain, plain + strings.Replace(undeclared[strings.Index(undeclared, "- "):], "{service: a.B}", "{}", 1),
+			plain, plain + strings.Replace(strings.TrimPrefix(undeclared, "methodConfig:\n"), "{service: a.B}", "{}", 1),
 			"methodConfig[1].retryPolicy: up to 3 attempts: is laxer than before (1 attempt) for /\n",
 		},
 		"named policies": {named, strings.Replace(named, "maxAttempts: 3", "maxAttempts: 4", 1), "retry.yaml:1:53: methodConfig[0].retryPolicy.maxAttempts: 4: is laxer"},
 		"hedges": {
-			plain, strings.Replace(plain[:strings.Index(plain, "{maxAttempts")], "retryPolicy", "hedgingPolicy", 1) + "{maxAttempts: 3, hedgingDelay: 0.1s, nonFatalStatusCodes: [UNAVAILABLE]}\n",
+			plain, hedging + "{maxAttempts: 3, hedgingDelay: 0.1s, nonFatalStatusCodes: [UNAVAILABLE]}\n",
 			"methodConfig[0].hedgingPolicy: attempts in parallel: is laxer than before (retries)",
 		},
 		"transparent":     {"transparentRetry: DENY\n" + undeclared, undeclared, "methodConfig[0].transparentRetry: ALLOW: is laxer than before (DENY) for /a.B/"},
@@ -211,7 +212,9 @@ func TestAgainst_Formats(t *testing.T) {
 		t.Errorf("%v\n%s", err, got)
 	}
 	got, err = against(t, plain, after, "--format", "json")
-	var list []struct{ Severity, Field string }
+	var list []struct {
+		Severity string `json:"severity"`
+	}
 	if jsonErr := json.Unmarshal([]byte(got), &list); jsonErr != nil || err == nil || len(list) != 1 || list[0].Severity != "warning" {
 		t.Errorf("%v, %v\n%s", err, jsonErr, got)
 	}
@@ -232,11 +235,11 @@ func TestAgainst_Folder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := run(t, plain, "--against", "main", "a/retry.yaml", "b/retry.yaml", "new.yaml")
+	_, err := run(t, plain, "--against", "main", "a/retry.yaml", "b/retry.yaml", "new.yaml")
 	if cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("%v; want that the last file lies outside of the folder", err)
 	}
-	got, err = lintFiles("--against", "main", filepath.Join("a", "retry.yaml"), filepath.Join("b", "retry.yaml"), "new.yaml")
+	got, err := lintFiles("--against", "main", filepath.Join("a", "retry.yaml"), filepath.Join("b", "retry.yaml"), "new.yaml")
 	if err == nil || strings.Count(got, " is laxer ") != 1 || !strings.Contains(got, "warning: "+filepath.Join("b", "retry.yaml")+":3:30: ") || !strings.Contains(got, "note: new.yaml: is new") {
 		t.Errorf("%v\n%s", err, got)
 	}

@@ -39,15 +39,19 @@ func (t terms) attempts() int { return min(t.policy.MaxAttempts(), t.set.Config(
 // enforced is of how many calls the extra attempts are sent, in percent.
 func (t terms) enforced() float64 { return enforced(t.policy) }
 
-func enforced(of interface {
+type moded interface {
 	Mode() policy.Mode
 	Percent() float64
-}) float64 {
+}
+
+func enforced(of moded) float64 {
 	if of.Mode() > policy.ModeEnforce {
 		return 0
 	}
 	return of.Percent()
 }
+
+const idempotency = "idempotency" // the key
 
 // safety ranks who may declare a call safe to repeat: the key that says so, and what it says.
 func (t terms) safety() (rank int, key, text string) {
@@ -56,13 +60,13 @@ func (t terms) safety() (rank int, key, text string) {
 	case t.set.Safe(t.policy, t.method) && !strings.HasSuffix(t.policy.Name(), "/"):
 		return 3, "name", "idempotent"
 	case t.set.Safe(t.policy, t.method):
-		return 3, "idempotency", "idempotent"
+		return 3, idempotency, "idempotent"
 	case spec.IdempotencyKey != "":
 		return 2, "idempotencyKey", "idempotent with a key"
 	case spec.Idempotency == policy.IdempotencyNone:
-		return 0, "idempotency", "not idempotent"
+		return 0, idempotency, "not idempotent"
 	default:
-		return 1, "idempotency", "idempotent if the .proto declares it"
+		return 1, idempotency, "idempotent if the .proto declares it"
 	}
 }
 

@@ -77,11 +77,11 @@ func (c *comparison) budgets() {
 	}
 }
 
-// budget compares two budgets of one kind.
+// budget compares two budgets, which are of one kind.
 func (c *comparison) budget(was, now budget.Config) {
 	switch now := now.(type) {
 	case budget.RatioConfig:
-		was := was.(budget.RatioConfig)
+		was, _ := was.(budget.RatioConfig)
 		more(c, "ratio.percent", was.Percent, now.Percent)
 		if was.Fleet != "" && now.Fleet == "" {
 			c.add("ratio.fleet", "a reserve for each client", "the pool "+was.Fleet)
@@ -93,15 +93,15 @@ func (c *comparison) budget(was, now budget.Config) {
 		more(c, "ratio.timeoutBonus", was.TimeoutBonus, now.TimeoutBonus)
 		less(c, "ratio.hedgeCost", hedgeCost(was), hedgeCost(now))
 	case budget.ThrottleConfig:
-		was := was.(budget.ThrottleConfig)
+		was, _ := was.(budget.ThrottleConfig)
 		more(c, "throttle.maxTokens", was.MaxTokens, now.MaxTokens)
 		more(c, "throttle.tokenRatio", was.TokenRatio, now.TokenRatio)
 	case budget.ConcurrentConfig:
-		was := was.(budget.ConcurrentConfig)
+		was, _ := was.(budget.ConcurrentConfig)
 		more(c, "concurrent.percent", was.Percent, now.Percent)
 		more(c, "concurrent.min", was.Min, now.Min)
 	case budget.RefundConfig:
-		was := was.(budget.RefundConfig)
+		was, _ := was.(budget.RefundConfig)
 		more(c, "refund.capacity", was.Capacity, now.Capacity)
 		less(c, "refund.retryCost", was.RetryCost, now.RetryCost)
 		less(c, "refund.timeoutCost", was.TimeoutCost, now.TimeoutCost)

@@ -53,7 +53,7 @@ func fromMesh(name string, data []byte) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, nil // policy.Parse says what is wrong, with the line
+			return nil, nil //nolint:nilerr // policy.Parse reports it, with the line
 		}
 		before := len(p.entries)
 		known := p.add(resource)

@@ -57,7 +57,7 @@ func TestMigrate_Mesh(t *testing.T) {
 			var got []string
 			for _, p := range set.Policies() {
 				s, r := p.Spec(), p.Spec().Retry
-				got = append(got, fmt.Sprint(p.Name(), " ", r.MaxAttempts, " ", r.Codes, " ", r.Backoff.Initial, " ", r.Backoff.Max, " ", time.Duration(r.PerAttemptTimeout), " ", r.CancelOnTimeout, " ", s.Timeout, " ", r.Budget))
+				got = append(got, fmt.Sprint(p.Name(), " ", r.MaxAttempts, " ", r.Codes, " ", r.Backoff.Initial, " ", r.Backoff.Max, " ", r.PerAttemptTimeout, " ", r.CancelOnTimeout, " ", s.Timeout, " ", r.Budget))
 			}
 			if strings.Join(got, "; ") != row.want {
 				t.Errorf("policies\n%q\nwant\n%q\n%s", strings.Join(got, "; "), row.want, out)
