@@ -7,8 +7,8 @@
 package proctest
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"os"
