@@ -6,7 +6,6 @@ package interceptor
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -28,7 +27,7 @@ import (
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
 //	}
 //
-// Formatted with %+v, or logged with log/slog as the value of an attribute, it tells that by itself.
+// Logged with log/slog as the value of an attribute, it tells that by itself.
 type Error struct {
 	Attempts int           // sent; 0 if admission or a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
@@ -74,20 +73,6 @@ func (e *Error) withLast(text string) string {
 		return text
 	}
 	return text + "; the last server error: " + e.last.Error()
-}
-
-// Format implements [fmt.Formatter]: with %+v the text is followed by what else is known of the call, with every
-// other verb it stands alone.
-func (e *Error) Format(f fmt.State, verb rune) {
-	if verb != 'v' || !f.Flag('+') {
-		fmt.Fprintf(f, fmt.FormatString(f, verb), e.Error())
-		return
-	}
-	fmt.Fprintf(f, "%s [reason %s, ", e.Error(), e.Reason)
-	if e.Commit != "" {
-		fmt.Fprintf(f, "by %s, ", e.Commit)
-	}
-	fmt.Fprintf(f, "attempts %d, elapsed %v]", e.Attempts, e.Elapsed)
 }
 
 // LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, attempts and elapsed, as in

@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -156,7 +157,7 @@ func TestReload_Event(t *testing.T) {
 		if p := got.Policies.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
 			t.Errorf("%+v", got.Policies.Policies())
 		}
-		if got.Since != time.Now() || got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
+		if inside.Since(s.retrier) != time.Now() || got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
 			got.Policies.Config().Mode != "" || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}

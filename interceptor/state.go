@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
@@ -18,7 +17,6 @@ import (
 // State is a reading of a Retrier.
 type State struct {
 	Policies *policy.Set // that the Retrier follows, with those that come with APIs
-	Since    time.Time   // when the Retrier began to follow them
 	Err      error       // what is wrong with the policy file since it was changed last; nil if the Retrier follows it
 	// Warnings are what is not wrong but may surprise: those of the set, and policies that want more attempts than the Retrier
 	// allows; then the problems of service configs that connections have received ([WithServiceConfig]), the first thousand,
@@ -41,7 +39,7 @@ func (r *Retrier) State() State {
 		return State{}
 	}
 	s := State{
-		Policies: rules.set.Set, Since: rules.since, Warnings: r.warnings(rules.set),
+		Policies: rules.set.Set, Warnings: r.warnings(rules.set),
 		Switches: switches.list(),
 		Waiting:  r.waitLimit.count(), Pools: r.pools(),
 	}

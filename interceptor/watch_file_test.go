@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -53,8 +54,8 @@ func TestWatchFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := r.State()
-		if first.Policies.Source() != path || len(first.Policies.Hash()) != 12 || first.Since.IsZero() {
+		first, since := r.State(), inside.Since(r)
+		if first.Policies.Source() != path || len(first.Policies.Hash()) != 12 || since.IsZero() {
 			t.Errorf("at first: %+v", first)
 		}
 		unary := r.Unary()
@@ -77,7 +78,7 @@ func TestWatchFile(t *testing.T) {
 		if e := <-reloads; !strings.HasPrefix(e, "no set [] ") || !strings.Contains(e, "retry.yaml:3:") {
 			t.Errorf("of a bad change: %s", e)
 		}
-		if now := r.State(); now.Policies != first.Policies || now.Since != first.Since {
+		if now := r.State(); now.Policies != first.Policies || inside.Since(r) != since {
 			t.Errorf("after a bad change: %+v; want %+v", now, first)
 		}
 		if got := attempts(); got != 2 || !strings.Contains(fmt.Sprint(r.State().Err), "retry.yaml:3:") {
@@ -94,7 +95,7 @@ func TestWatchFile(t *testing.T) {
 		if e := <-reloads; e != path+" "+now.Policies.Hash()+" [policy "+get+" changed] <nil>" {
 			t.Errorf("of a good change: %s", e)
 		}
-		if now.Policies.Hash() == first.Policies.Hash() || now.Since.Before(first.Since) {
+		if now.Policies.Hash() == first.Policies.Hash() || inside.Since(r).Before(since) {
 			t.Errorf("after a good change: %+v, and before it %+v", now, first)
 		}
 	})

@@ -3,6 +3,11 @@
 
 package inside
 
+import "time"
+
+// Since is when an interceptor.Retrier began to follow its policies. Package interceptor sets it.
+var Since func(retrier any) time.Time
+
 // Admission reads, of an interceptor.Retrier, what admission knows of each method that has it (admission: REFUSE or AUTO) and
 // that calls have used so far, in the order of target and method. Package interceptor sets it.
 var Admission func(retrier any) []AdmissionState

@@ -117,7 +117,7 @@ func (p *page) state(i int, method string) retrierState {
 	s := retrierState{
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
-			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: is.Since.UTC(),
+			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: inside.Since(p.retriers[i]).UTC(),
 			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
