@@ -12,9 +12,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Changes lists how a set differs from one before it, a line each: policies by their names, then budgets, then the
-// rest, in the order of the set, with what was removed at the end of each. Sets whose files differ in comments or
-// spelling only have no changes.
+// Changes lists how a set differs from an earlier one, one line each: policies by their names, then budgets, then the rest, in
+// the order of the set, with removed ones at the end of each list. Differences in comments or spelling are not changes.
 func Changes(before, after *policy.Set) []string {
 	from, to := entries(before), entries(after)
 	was, is := before.Config(), after.Config()
@@ -66,10 +65,10 @@ func Changes(before, after *policy.Set) []string {
 	return list
 }
 
-// entry is what a config, or an API, says of a name.
+// entry is the policy of a name, from the config or an API.
 type entry struct {
 	name string
-	spec policy.Spec // with the mode of the entry alone
+	spec policy.Spec // with only the entry's own mode
 }
 
 func entries(s *policy.Set) []entry {
@@ -89,7 +88,7 @@ func entries(s *policy.Set) []entry {
 	return list
 }
 
-// String is such as "OFF" and "ENFORCE for 5 %".
+// String returns a text such as "OFF" or "ENFORCE for 5 %".
 func (r reach) String() string {
 	if r.percent >= 100 {
 		return string(r.mode)
@@ -104,7 +103,7 @@ func appendModes(list []string, what string, before, after reach) []string {
 	return append(list, fmt.Sprintf("%s changed from %v to %v", what, before, after))
 }
 
-// differences compares two lists of things with unique names.
+// differences compares two lists of values with unique names.
 func differences[T any](what string, before, after []T, name func(T) string, same func(a, b T) bool) (list []string) {
 	was := make(map[string]T, len(before))
 	for _, v := range before {

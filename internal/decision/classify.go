@@ -16,20 +16,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Class is what an outcome means to a policy. It is found once, and all that follows goes by it: what the method learns,
-// what is decided, and what the budget is told.
+// Class is the meaning of an outcome for a policy. It is computed once, and used for what the method learns, the decision and
+// the budget.
 type Class struct {
 	Outcome
 
-	Pushback     Pushback // the server's word, if it said one
-	Retryable    bool     // another attempt may end better, by the code or by a classifier's word
-	NotProcessed bool     // the server has not worked on the attempt that it has received
+	Pushback     Pushback // Source is "" if there is none
+	Retryable    bool     // another attempt may succeed, judged by the code or a classifier
+	NotProcessed bool     // the server has received the attempt, and has not worked on it
 
-	code codes.Code       // that it counts as
-	own  *policy.CodeSpec // the settings for that; nil: the policy's
+	code codes.Code       // the code that it counts as
+	own  *policy.CodeSpec // that code's settings; nil: the policy's
 }
 
-// Classify says what an outcome means.
+// Classify returns the class of an outcome.
 func (p *Policy) Classify(out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Header, out.Trailer, now), code: p.codeOf(out)}
 	is.own = p.ownFor(is.code, out.Status)
@@ -41,22 +41,22 @@ func (p *Policy) Classify(out *Outcome, now time.Time) Class {
 // Worked reports whether the server may have worked on the attempt.
 func (is *Class) Worked() bool { return !is.Unsent && !is.NotProcessed }
 
-// saysNotProcessed reports whether the policy knows by code and ErrorInfo that the server has not worked on the attempt.
+// saysNotProcessed reports whether the policy says, for this code and ErrorInfo, that the server has not worked on the attempt.
 func (is *Class) saysNotProcessed() bool {
 	return is.own != nil && is.own.NotProcessed && slices.Contains(is.own.Codes, is.Status.Code()) && hasAlone(is.Status, is.own.Info)
 }
 
-// listed reports whether the policy lets the failure be retried: some codes only if the server has named a delay. A
-// classifier's word wins.
+// listed reports whether the policy allows a retry of the failure. For some codes that requires a delay from the server. A
+// classifier's result wins.
 func (is *Class) listed() bool {
 	return is.Retryable && (is.own == nil || !is.own.OnlyWithServerDelay || is.Pushback.Source != "" || is.Again)
 }
 
-// failed reports whether an attempt has ended with an error. One that has timed out has not ended: it counts when it is
+// failed reports whether an attempt has ended with an error. An attempt that has timed out has not ended: it counts when it is
 // abandoned.
 func (is *Class) failed() bool { return !is.TimedOut && !is.Final && is.Status.Code() != codes.OK }
 
-// with returns the settings after an attempt: the policy's where the code has none of its own.
+// with returns the settings for a code's own spec, with the policy's values where that has none.
 func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff, cost float64) {
 	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
 	if own != nil {
@@ -65,7 +65,7 @@ func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff,
 	return maxAttempts, b, cost
 }
 
-// codeOf is the code that an outcome counts as.
+// codeOf returns the code that an outcome counts as.
 func (p *Policy) codeOf(out *Outcome) codes.Code {
 	if out.As != codes.OK {
 		return out.As
@@ -82,7 +82,7 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 	return out.Status.Code()
 }
 
-// ownFor returns the settings for the code that a status counts as; nil if it has none of its own.
+// ownFor returns the settings for the code that a status counts as, or nil if it has no settings of its own.
 func (p *Policy) ownFor(code codes.Code, st *status.Status) *policy.CodeSpec {
 	for i := range p.retry.PerCode {
 		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) && has(st, own.Info) {
@@ -92,21 +92,21 @@ func (p *Policy) ownFor(code codes.Code, st *status.Status) *policy.CodeSpec {
 	return nil
 }
 
-// cuts are gRPC's own texts for Go, with the code INTERNAL, about streams that ended without a status: a proxy or a
-// server that is no gRPC server has cut them. They are failures of the transport, which are UNAVAILABLE elsewhere.
-// "unexpected EOF" is not among them, since servers say that of other things, too.
+// cuts are messages of gRPC for Go, with the code INTERNAL, for streams that a proxy or a non-gRPC server ended without a
+// status. They are transport failures, which are UNAVAILABLE elsewhere. "unexpected EOF" is not in the list, because servers
+// also return it for other errors.
 var cuts = []string{
 	"server closed the stream without sending trailers",
 	"stream terminated by RST_STREAM with error code: NO_ERROR",
-	"stream terminated by RST_STREAM with error code: INTERNAL_ERROR", // nginx, when the server behind it has gone
+	"stream terminated by RST_STREAM with error code: INTERNAL_ERROR", // nginx, when the server behind it is gone
 }
 
 func isCut(st *status.Status) bool {
 	return st.Code() == codes.Internal && slices.ContainsFunc(cuts, func(text string) bool { return strings.Contains(st.Message(), text) })
 }
 
-// codeOfCut is the code that a cut counts as: INTERNAL if the policy has settings for that, else UNAVAILABLE if it
-// lists that.
+// codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
+// policy lists it.
 func (p *Policy) codeOfCut() codes.Code {
 	for i := range p.retry.PerCode {
 		if slices.Contains(p.retry.PerCode[i].Codes, codes.Internal) {
@@ -119,13 +119,13 @@ func (p *Policy) codeOfCut() codes.Code {
 	return codes.Internal
 }
 
-// has reports whether a status has such an ErrorInfo.
+// has reports whether a status has this ErrorInfo.
 func has(st *status.Status, e policy.ErrorInfo) bool {
 	return e == policy.ErrorInfo{} || slices.ContainsFunc(errorInfos(st), func(info *errdetails.ErrorInfo) bool { return fits(e, info) })
 }
 
-// hasAlone reports whether a status has such an ErrorInfo and no other: a second one tells of a handler that has passed on what
-// another service has said.
+// hasAlone reports whether a status has this ErrorInfo and no other. With a second one, a handler may have returned another
+// service's error.
 func hasAlone(st *status.Status, e policy.ErrorInfo) bool {
 	all := errorInfos(st)
 	return len(all) == 1 && fits(e, all[0])

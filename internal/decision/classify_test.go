@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// A stream that was cut is INTERNAL to gRPC, and counts as UNAVAILABLE too.
+// For gRPC a cut stream is INTERNAL. It counts as UNAVAILABLE as well.
 func TestCuts(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,12 +1,12 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decision says what follows an attempt of a call that failed, or that is slow.
+// Package decision decides what follows a failed or slow attempt of a call.
 //
-// [Compile] turns the policies of a program into what [Policy.Decide] asks, step by step: whether another attempt follows
-// an [Outcome], and when. Each refusal has a name, its [policy.Reason]. Whether an attempt may still be sent when its wait
-// is over says [Refusal]. Both take time and chance as arguments and start nothing, so that the interceptor, an
-// explanation and a simulation run the same code. How much extra load is allowed is not decided here: see package budget.
+// [Compile] compiles a program's policies. [Policy.Decide] runs their checks in order, and decides whether and when another
+// attempt follows an [Outcome]. Each refusal has a [policy.Reason]. [Refusal] decides whether the attempt may still be sent
+// when its wait is over. Both take time and chance as arguments and start nothing, so that the interceptor, explanations and
+// simulations run the same code. Package budget decides how much extra load is allowed.
 package decision
 
 import (
@@ -19,30 +19,30 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Call is how far a call has come. It belongs to one call and is not safe for concurrent use.
+// Call is the progress of a call. It belongs to one call and is not safe for concurrent use.
 type Call struct {
 	Deadline    time.Time // of the whole call; zero: none
 	Attempts    int       // sent so far
 	MaxAttempts int       // a cap over the policy's own; 0: none
-	Safe        bool      // declared safe to repeat
-	Committed   Commit    // what made the running attempt the only one
-	InPlace     bool      // its attempts never run beside each other
-	Followed    bool      // another attempt was sent after the one that has ended, and still runs
-	InRetry     bool      // made inside of an incoming call that is itself a retry
+	Safe        bool      // the method is idempotent
+	Committed   Commit    // the reason why the running attempt is the only one
+	InPlace     bool      // its attempts never run in parallel
+	Followed    bool      // a later attempt than the one that has ended still runs
+	InRetry     bool      // part of an inbound call that is itself a retry
 	Stopped     bool      // the server has forbidden further attempts
 
 	retries  int           // since the start or the last pushback
 	previous time.Duration // the wait before the last of them
 }
 
-// Sent records that the attempt which d allowed has been sent.
+// Sent records that the attempt of d was sent.
 func (c *Call) Sent(d Decision) {
 	c.Attempts++
 	c.retries, c.previous = d.retries, d.previous
 }
 
-// Progress starts the allowance anew with the attempt that runs: a resumed stream has brought a message. With
-// reset the backoff begins anew, too.
+// Progress resets the attempts to the running one, because a resumed stream has received a message. If reset is true, the
+// backoff also restarts.
 func (c *Call) Progress(reset bool) {
 	c.Attempts = 1
 	if reset {
@@ -50,50 +50,49 @@ func (c *Call) Progress(reset bool) {
 	}
 }
 
-// Outcome is how an attempt ended, or that it has used up its per-attempt timeout or the hedging delay.
+// Outcome is the end of an attempt, or the end of its per-attempt timeout or hedging delay.
 type Outcome struct {
 	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
-	Header   metadata.MD    // nil if none arrived (Trailers-Only), or nobody looked
+	Header   metadata.MD    // nil if none arrived (Trailers-Only), or they were not read
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
-	Bare     bool // it has ended with a status and nothing else: no headers, no message, and gRPC has made no other for it
-	Refused  bool // the server, or a classifier, says that it has not worked on the attempt; it is believed if Bare
-	Final    bool // no other attempt can end better: the caller is gone, a message is too large
-	Resumes  bool // the next attempt asks for the rest of a stream that was cut
+	Bare     bool // it has ended with only a status: no headers, no message, and gRPC has not retried it
+	Refused  bool // the server or a classifier reports that the server has not worked on the attempt; ignored unless Bare
+	Final    bool // no other attempt can succeed: the caller is gone, a message is too large
+	Resumes  bool // the next attempt resumes a stream that was cut
 
-	// A classifier's word; without one, the status decides.
-	Again bool       // another attempt may end better, whatever the status, OK too
-	As    codes.Code // the code that it counts as, whatever the policy's overrides say; OK: the status's own
+	// The result of a classifier; without one, the status decides.
+	Again bool       // another attempt may succeed, whatever the status, even OK
+	As    codes.Code // the code that it counts as, whatever the policy's overrides; OK: the status's own
 }
 
-// Decision is what follows an attempt.
+// Decision says whether and when another attempt follows.
 type Decision struct {
 	Retry    bool
 	Delay    time.Duration // before the next attempt; 0 if there is none
 	Reason   policy.Reason
-	Pushback Pushback // the server's word, if it said one
-	Commit   Commit   // with the reason Committed
+	Pushback Pushback // Source is "" if there is none
+	Commit   Commit   // if Reason is Committed
 
 	retries  int
 	previous time.Duration
 }
 
-// Shadow reports whether another attempt would have followed, and does not since the call's mode is OBSERVE: Reason and
-// Delay say which.
+// Shadow reports whether another attempt would follow if the call's mode were not OBSERVE. Reason and Delay are that attempt's.
 func (d Decision) Shadow() bool {
 	return !d.Retry && (d.Reason == policy.ReasonRetry || d.Reason == policy.ReasonHedge)
 }
 
-// Decide says what follows an attempt of c whose outcome is of a class: the whole of it, read from top to
-// bottom. The budget comes last, so that it is charged only when every other answer is yes, and
-// before the wait, so that a refusal adds no latency. r is a chance in [0, 1).
+// Decide decides what follows an attempt of c. The checks run from top to bottom. The budget is last, so that it is charged
+// only if all other checks pass, and it is asked before the wait, so that a refusal adds no latency. r is a random number in
+// [0, 1).
 func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) Decision {
 	var (
 		listed          = is.listed()
 		limit, bo, cost = p.with(is.own)
 	)
-	// A failure counts whether or not it is retried, the last one too (gRFC A6; D15, D16).
+	// Every failure counts, even the last one or one that is not retried (gRFC A6; D15, D16).
 	if is.failed() && (listed || is.Pushback.Stop) {
 		g.Fail()
 	}
@@ -125,7 +124,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return no(policy.ReasonOverloaded)
 	}
 	if is.Resumes && p.spec.Hedge != nil {
-		bo = &resumption // a hedging policy has no backoff, and a cut stream must not come back at once
+		bo = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed at once
 	}
 	d := c.next(is.Pushback, bo, p.atOnce(c, is, bo), r)
 	if !c.InPlace && (p.spec.Hedge != nil || is.TimedOut && p.Parallel()) {
@@ -143,25 +142,25 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 	return d
 }
 
-// exhausted reports whether the call has had as many attempts as the policy's limit and its own allow.
+// exhausted reports whether the call has used all attempts of the policy's limit or its own.
 func (c *Call) exhausted(limit int) bool {
 	return c.Attempts >= limit || c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts
 }
 
-// Phase is how far an attempt has come that is to be sent.
+// Phase is the progress of an attempt that is to be sent.
 type Phase uint8
 
-// The phases. All but the first are of an attempt that [Policy.Decide] has allowed.
+// The phases. All but the first are for an attempt that [Policy.Decide] has allowed.
 const (
 	PhaseFirst     Phase = iota // the first attempt of a call
 	PhaseWaiting                // it is not due yet, or there is no connection
 	PhaseReplacing              // it is due, and another attempt would have to end for it
-	PhaseReplaced               // the other has been told to end
+	PhaseReplaced               // the other attempt was told to end
 	PhaseSending                // it is due
 )
 
-// Refusal says why an attempt is not sent, or does not wait any longer; "" if it is, or does. What Decide has answered
-// with yes is not asked again, but for what may have changed meanwhile.
+// Refusal returns the reason why an attempt is not sent, or no longer waits, or "" if it may. It repeats only those checks of
+// Decide whose result may have changed.
 func Refusal(phase Phase, d Departure) policy.Reason {
 	var (
 		first   = phase == PhaseFirst
@@ -188,7 +187,7 @@ func Refusal(phase Phase, d Departure) policy.Reason {
 	}
 }
 
-// committed is what has committed the call to its attempt.
+// committed returns the reason why the call is committed to its attempt.
 func (p *Policy) committed(c *Call, is Class) Commit {
 	if c.Committed == CommitNone && p.CommitsOnHeaders() && is.Header != nil {
 		return CommitHeaders
@@ -196,7 +195,7 @@ func (p *Policy) committed(c *Call, is Class) Commit {
 	return c.Committed
 }
 
-// leavesTo reports whether the retry is left to the caller further up, whose retry c is part of.
+// leavesTo reports whether an upstream caller, whose retry c is part of, is responsible for retrying.
 func (p *Policy) leavesTo(c *Call) bool {
 	switch p.retry.Chain {
 	case policy.ChainSuppress:
@@ -217,58 +216,58 @@ func (c *Call) fits(delay, attempt time.Duration, now time.Time) bool {
 	return left >= attempt && left-attempt >= delay
 }
 
-// resumption is the backoff before the rest of a hedged stream is asked for.
+// resumption is the backoff before a hedged stream is resumed.
 var resumption = policy.DefaultRetry().Backoff
 
-// atOnceWithin spreads first retries that are sent at once: calls that failed together do not come back in one instant.
+// atOnceWithin spreads immediate first retries: calls that failed together must not retry in the same instant.
 const atOnceWithin = time.Millisecond
 
-// atOnce reports whether the retry is the first, and need not wait for its backoff. Who has too much to do is not asked
-// again at once, nor is a backend that many streams were cut from; and a code with a backoff of its own keeps that.
+// atOnce reports whether this is the first retry, and is sent without a backoff. It never is after RESOURCE_EXHAUSTED, when a
+// stream is resumed, or if the code has its own backoff.
 func (p *Policy) atOnce(c *Call, is Class, b *policy.Backoff) bool {
 	return p.retry.FirstRetryAtOnce && c.Attempts == 1 && !is.Resumes &&
 		is.code != codes.ResourceExhausted && b == &p.retry.Backoff
 }
 
-// next is the decision to retry, with its delay.
+// next returns the decision to retry, with its delay.
 func (c *Call) next(push Pushback, b *policy.Backoff, atOnce bool, r float64) Decision {
 	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: push}
 	if push.Source != "" {
 		d.Delay = push.After(r)
-		return d // and the progression starts again
+		return d // the progression restarts
 	}
 	if atOnce {
 		d.Delay = time.Duration(r * float64(atOnceWithin))
-		return d // and the progression starts with the next retry
+		return d // the progression starts with the next retry
 	}
 	d.Delay = b.Delay(c.retries, c.previous, r)
 	d.retries, d.previous = c.retries+1, d.Delay
 	return d
 }
 
-// Commit is what made an attempt the only one of its call. Metrics, logs and errors print it beside
+// Commit is the reason why an attempt is the only one of its call. Metrics, logs and errors print it with
 // [policy.ReasonCommitted].
 type Commit string
 
-// What commits. A unary call shows nothing before it ends, so that only headers can commit it, by a
-// policy with commitOn HEADERS.
+// The reasons to commit. A unary call shows nothing before it ends, so only headers can commit it, under a policy with commitOn
+// HEADERS.
 const (
 	CommitNone            Commit = ""
-	CommitMessage         Commit = "message"          // the application has received one
-	CommitHeaders         Commit = "headers"          // it has seen them, or the policy says commitOn HEADERS
+	CommitMessage         Commit = "message"          // the application has received a message
+	CommitHeaders         Commit = "headers"          // it has read them, or the policy has commitOn HEADERS
 	CommitContext         Commit = "context"          // it has asked for the attempt's context
 	CommitBufferFull      Commit = "buffer_full"      // a message did not fit into the replay buffer
-	CommitPreparedMessage Commit = "prepared_message" // a grpc.PreparedMsg, whose bytes nobody knows, was sent
-	CommitUnsendable      Commit = "unsendable"       // a message could not be sent, and could not be by another attempt
+	CommitPreparedMessage Commit = "prepared_message" // a grpc.PreparedMsg was sent, whose bytes are unknown
+	CommitUnsendable      Commit = "unsendable"       // a message could not be sent, nor resent by another attempt
 )
 
-// Step is one question of [Policy.Decide].
+// Step is one check of [Policy.Decide].
 type Step struct {
 	Question string
-	No       policy.Reason // what ends the call if the answer is no
+	No       policy.Reason // the reason if the answer is no
 }
 
-// Steps are the questions, in the order in which they are asked.
+// Steps returns the checks in order.
 func Steps() []Step {
 	return []Step{
 		{"May another attempt help after this outcome?", policy.ReasonNonRetryable},

@@ -74,7 +74,7 @@ func TestDecideHedge(t *testing.T) {
 	}
 }
 
-// A resumed stream that has brought a message may make all of its attempts again.
+// A resumed stream that has received a message may use all of its attempts again.
 func TestCallProgress(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// decided is what follows an attempt of c that ended with out, by a chance of one half.
+// decided returns the decision after an attempt of c that ended with out, with chance one half.
 func decided(p *decision.Policy, c *decision.Call, out decision.Outcome, g decision.Gates) decision.Decision {
 	return p.Decide(c, p.Classify(&out, noon), g, noon, 0.5)
 }

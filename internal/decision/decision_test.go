@@ -18,15 +18,14 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// purse is the gates of a call for tests: it counts what it is asked, and a breaker and a full house
-// only if told so.
+// purse is a call's gates in tests. It counts the checks; the breaker is open and the wait limit full only if set.
 type purse struct {
 	empty, open, full  bool
 	off                policy.Reason
-	unknown            bool // the usual latency is
-	slow               bool // one of the last answers was, beside the timeout
-	long               bool // all of them were long
-	queued             bool // by admission
+	unknown            bool // the usual latency is unknown
+	slow               bool // one of the last answers was slow, compared with the timeout
+	long               bool // all of the last answers were long
+	queued             bool // admission reports a queue
 	failed, asked, out int
 	entered, left      int
 	factor             float64
@@ -87,7 +86,7 @@ func pushed(code codes.Code, values ...string) decision.Outcome {
 	return out
 }
 
-// situation is what is decided about.
+// situation is the input of a decision.
 type situation struct {
 	call  decision.Call
 	out   decision.Outcome
@@ -102,7 +101,7 @@ func inRetry(rule policy.Chain) func(*situation) {
 	}
 }
 
-// slowEverywhere is a slow attempt after an answer that was slow too.
+// slowEverywhere sets up a slow attempt after an answer that was slow as well.
 func slowEverywhere(s *situation) {
 	s.out = failed(codes.DeadlineExceeded)
 	s.out.TimedOut, s.purse.slow = true, true
@@ -117,8 +116,8 @@ func override(r *policy.RetrySpec) {
 	r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
 }
 
-// The pipeline, step by step. Every row starts from a call that would be retried and takes away
-// one thing; rows with two things taken away show which step comes first.
+// The pipeline, step by step. Every row starts from a call that would be retried and changes one thing. Rows that change two
+// things show which check comes first.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -126,7 +125,7 @@ func TestDecide(t *testing.T) {
 		change func(*situation)
 		reason policy.Reason
 		delay  time.Duration
-		failed int // what the budget is told
+		failed int // failures that the budget was told
 		asked  int
 	}{
 		{"a retryable failure is retried", func(*situation) {}, policy.ReasonRetry, 100 * ms, 1, 1},

@@ -34,7 +34,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 	}
 }
 
-// A hedging policy has no backoff of its own for the waits that it has.
+// A hedging policy uses the default backoff for its waits.
 func TestPolicyBackoff(t *testing.T) {
 	t.Parallel()
 	hedge := policy.HedgeSpec{MaxAttempts: 2}

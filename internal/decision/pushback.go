@@ -15,32 +15,32 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Where a server's word was found; in this order they are asked, and the first that is there holds.
+// The sources of a pushback. The first of these that is present applies.
 const (
 	PushbackTrailer = "grpc-retry-pushback-ms"
 	RetryInfo       = "google.rpc.RetryInfo"
 	RetryAfter      = "retry-after"
 )
 
-// Pushback is a server's word on retrying: not at all, or after a delay.
+// Pushback is a server's instruction on retrying: not at all, or after a delay.
 type Pushback struct {
-	Source string        // "" if the server said nothing
+	Source string        // "" if there is none
 	Stop   bool          // do not retry
 	Delay  time.Duration // not before this; meaningless with Stop
 }
 
-// pushbackJitter is the most that chance adds to a server's delay, as a part of it: a thousand
-// clients told to come back in 5 s must not come back together, nor any of them earlier.
+// pushbackJitter is the maximum jitter, as a part of the server's delay: a thousand clients with a delay of 5 s must not return
+// at the same time, and none of them earlier.
 const pushbackJitter = 0.1
 
-// After is the delay to wait, with jitter: at least what the server asks for. r is a chance in [0, 1).
+// After returns the delay with jitter, at least the server's delay. r is a random number in [0, 1).
 func (p Pushback) After(r float64) time.Duration {
 	spread := time.Duration(r * pushbackJitter * float64(p.Delay))
 	return p.Delay + min(spread, math.MaxInt64-p.Delay)
 }
 
-// ReadPushback finds the server's word in what an attempt brought. Only grpc-retry-pushback-ms can
-// stop a call: a RetryInfo or retry-after that makes no sense counts as not said.
+// ReadPushback returns the pushback of an attempt. Only grpc-retry-pushback-ms can stop a call: an invalid RetryInfo or
+// retry-after is ignored.
 func ReadPushback(st *status.Status, header, trailer metadata.MD, now time.Time) Pushback {
 	if values := trailer[PushbackTrailer]; len(values) > 0 {
 		if len(values) == 1 {
@@ -63,9 +63,8 @@ func ReadPushback(st *status.Status, header, trailer metadata.MD, now time.Time)
 	return Pushback{}
 }
 
-// ParsePushback reads a grpc-retry-pushback-ms value as gRFC A6 spells it: a signed 32-bit number
-// of milliseconds without plus sign, spaces or needless zeros. What is negative or not such a number
-// is not ok: do not retry.
+// ParsePushback parses a grpc-retry-pushback-ms value as defined in gRFC A6: a signed 32-bit number of milliseconds without
+// plus sign, spaces or needless zeros. For a negative number or any other text, ok is false: do not retry.
 func ParsePushback(text string) (delay time.Duration, ok bool) {
 	ms, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || ms < 0 || strconv.FormatInt(ms, 10) != text {
@@ -74,8 +73,8 @@ func ParsePushback(text string) (delay time.Duration, ok bool) {
 	return time.Duration(ms) * time.Millisecond, true
 }
 
-// ParseRetryAfter reads a retry-after value: whole seconds, or an HTTP date (RFC 9110, 10.2.3). A
-// date that has passed means at once, and a number too large for a Duration the longest one.
+// ParseRetryAfter parses a retry-after value: whole seconds, or an HTTP date (RFC 9110, 10.2.3). For a past date the delay is
+// 0, and for a number too large for a Duration the longest one.
 func ParseRetryAfter(text string, now time.Time) (delay time.Duration, ok bool) {
 	seconds, err := strconv.ParseUint(text, 10, 64)
 	switch {
@@ -90,12 +89,11 @@ func ParseRetryAfter(text string, now time.Time) (delay time.Duration, ok bool) 
 	return 0, false
 }
 
-// longestSeconds is the most that a protobuf Duration may hold.
+// longestSeconds is the maximum of a protobuf Duration.
 const longestSeconds = 315_576_000_000
 
-// retryInfo returns the longest delay that the status's details ask for. Details that do not
-// unmarshal, and delays that are absent, invalid or negative, say nothing; one that is too
-// large for its type says the longest delay there is.
+// retryInfo returns the longest delay in the status's details. It ignores details that do not unmarshal, and delays that are
+// absent, invalid or negative. A delay that is too large for its type counts as the longest one.
 func retryInfo(st *status.Status) (delay time.Duration, ok bool) {
 	for _, detail := range st.Details() {
 		info, isInfo := detail.(*errdetails.RetryInfo)

@@ -21,8 +21,8 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// gRFC A6: a signed 32-bit integer without needless leading zeros. grpc-go itself takes "+5", "005"
-// and 64 bits; here they mean stop, as everything does that is not the grammar.
+// gRFC A6: a signed 32-bit integer without needless leading zeros. grpc-go itself accepts "+5", "005" and 64 bits; here they
+// mean stop, as everything outside the grammar does.
 func TestParsePushback(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
@@ -70,7 +70,7 @@ func TestParseRetryAfter(t *testing.T) {
 	}
 }
 
-// withDetails is RESOURCE_EXHAUSTED with a RetryInfo for each delay.
+// withDetails returns RESOURCE_EXHAUSTED with a RetryInfo for each delay.
 func withDetails(t *testing.T, delays ...*durationpb.Duration) *status.Status {
 	t.Helper()
 	p := status.New(codes.ResourceExhausted, "slow down").Proto()

@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// informed is a failure whose status has an ErrorInfo of each reason, of the domain acme.com.
+// informed returns a failure whose status has an ErrorInfo for each reason, with the domain acme.com.
 func informed(t testing.TB, code codes.Code, reasons ...string) decision.Outcome {
 	t.Helper()
 	var details []protoadapt.MessageV1
@@ -32,7 +32,7 @@ func informed(t testing.TB, code codes.Code, reasons ...string) decision.Outcome
 	return decision.Outcome{Status: st}
 }
 
-// A call of a method that isn't declared safe is retried if the server has not worked on it, and only then.
+// A call of a method that isn't idempotent is retried only if the server has not worked on it.
 func TestDecide_NotProcessed(t *testing.T) {
 	t.Parallel()
 	const retry, unsafe, exhausted = policy.ReasonRetry, policy.ReasonNotIdempotent, codes.ResourceExhausted
@@ -92,7 +92,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 	}
 }
 
-// The settings of a code may differ by ErrorInfo: the first that fits is taken.
+// The settings of a code may differ by ErrorInfo: the first match wins.
 func TestDecide_ErrorInfo(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {

@@ -17,7 +17,7 @@ type Set struct {
 
 	config     policy.Config
 	policies   []*Policy
-	configured int // of the policies, those that come from the config
+	configured int // how many of the policies come from the config
 	byPath     lookup.Table[Policy]
 	reach      reach // of all calls
 }
@@ -38,37 +38,36 @@ func Compile(s *policy.Set) *Set {
 	return compiled
 }
 
-// Config is what the set was made of, as [policy.Set.Config] has it; the caller must not change it, nor what it points to.
+// Config returns the set's config, as [policy.Set.Config] does. The caller must not change it, nor what it points to.
 func (s *Set) Config() *policy.Config { return &s.config }
 
-// Lookup finds the policy for a full method name, as [policy.Set.Lookup] does. It does not allocate.
+// Lookup returns the policy for a full method name, as [policy.Set.Lookup] does. It does not allocate.
 func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 
-// Policies are the policies in the order of [policy.Set.Policies]; the caller must not change the list.
+// Policies returns the policies in the order of [policy.Set.Policies]. The caller must not change the list.
 func (s *Set) Policies() []*Policy { return s.policies }
 
-// Configured reports whether a policy of the set comes from its config, and not with an API
-// ([policy.Set.WithDescriptors]).
+// Configured reports whether a policy of the set comes from its config, rather than from an API ([policy.Set.WithDescriptors]).
 func (s *Set) Configured(p *Policy) bool {
 	return p.index >= 0 && p.index < s.configured && s.policies[p.index] == p
 }
 
-// Mode is what becomes of the extra attempts of all calls, whatever policy they have. Policies may be stricter.
+// Mode returns the mode of all calls, whatever their policy. Policies may be stricter.
 func (s *Set) Mode() policy.Mode { return s.reach.mode }
 
-// Percent is the share of all calls that the mode is for, 0 to 100. Policies may have less.
+// Percent returns the share of all calls to which the mode applies, 0 to 100. Policies may have less.
 func (s *Set) Percent() float64 { return s.reach.percent }
 
-// ClientStreams reports whether the client of "/service/method" sends a stream, as far as descriptors know the
-// method. The attempts of such a call never run in parallel: a hedgingPolicy sends the next attempt after a failure,
-// and perAttemptTimeout sends it in place of the slow one.
+// ClientStreams reports whether descriptors show that the client of "/service/method" sends a stream. The attempts of such a
+// call never run in parallel: a hedgingPolicy sends the next attempt after a failure, and perAttemptTimeout replaces the slow
+// one.
 func (s *Set) ClientStreams(method string) bool {
 	m := inside.Method(s.Set, method)
 	return m != nil && m.IsStreamingClient()
 }
 
-// LoadBalancing is the loadBalancingConfig of the file as JSON, if it names the policy of package balancer, and where it
-// stands; else config is "".
+// LoadBalancing returns the file's loadBalancingConfig as JSON and its position, if it names the policy of package balancer.
+// Otherwise config is "".
 func (s *Set) LoadBalancing() (config string, at policy.Diagnostic) { return loadBalancing(s.Set) }
 
 func loadBalancing(s *policy.Set) (config string, at policy.Diagnostic) {
@@ -77,8 +76,8 @@ func loadBalancing(s *policy.Set) (config string, at policy.Diagnostic) {
 	return config, at
 }
 
-// Safe reports whether a policy, of this set or not, declares a method ("/service/method") safe to repeat,
-// or leaves it to the method's descriptor and that declares it.
+// Safe reports whether a policy, of this set or not, declares a method ("/service/method") idempotent, or leaves that to the
+// method's descriptor, which declares it.
 func (s *Set) Safe(p *Policy, method string) bool {
 	switch p.spec.Idempotency {
 	case policy.IdempotencyAssume:
@@ -90,9 +89,9 @@ func (s *Set) Safe(p *Policy, method string) bool {
 	}
 }
 
-// DeniesTransparentRetry reports whether gRPC may not send a call of a method ("/service/method") once more by
-// itself: the policy, of this set or not, says so, or the set where the policy says nothing; and neither policy nor
-// descriptor declares the method safe to repeat. A nil policy says nothing.
+// DeniesTransparentRetry reports whether gRPC itself must not retry calls of a method ("/service/method"): the policy, of this
+// set or not, denies it, or the set does if the policy has no setting; and neither policy nor descriptor declares the method
+// idempotent. A nil policy has no settings.
 func (s *Set) DeniesTransparentRetry(p *Policy, method string) bool {
 	if p == nil {
 		return denies(s.config.TransparentRetry) && !inside.DeclaredIdempotent(s.Set, method)
@@ -100,8 +99,8 @@ func (s *Set) DeniesTransparentRetry(p *Policy, method string) bool {
 	return denies(cmp.Or(p.spec.TransparentRetry, s.config.TransparentRetry)) && p.spec.IdempotencyKey == "" && !s.Safe(p, method)
 }
 
-// DeniesRefusedRetry reports whether the trailer is ignored by which a server says that it did not process a call: the
-// policy, of this set or not, says so, or the set where the policy says nothing. A nil policy says nothing.
+// DeniesRefusedRetry reports whether the trailer is ignored with which a server reports that it did not process a call: the
+// policy, of this set or not, denies it, or the set does if the policy has no setting. A nil policy has no settings.
 func (s *Set) DeniesRefusedRetry(p *Policy) bool {
 	said := s.config.RefusedRetry
 	if p != nil {

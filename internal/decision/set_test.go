@@ -38,7 +38,7 @@ func TestDeniesTransparentRetry(t *testing.T) {
 	}
 }
 
-// A policy of no set does what the file says, unless it says something itself.
+// A policy outside any set follows the file, unless it has its own setting.
 func TestDeniesTransparentRetryOfOtherPolicies(t *testing.T) {
 	t.Parallel()
 	deny, none := mustParse(t, "transparentRetry: DENY"), mustParse(t, "{}")
@@ -89,7 +89,7 @@ func TestSafe(t *testing.T) {
 	}
 }
 
-// A compiled set finds what the set finds, and knows which of it comes from the file.
+// A compiled set finds the same policies as the set, and knows which of them come from the file.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "methodConfig: [{name: [{service: a.B}, {service: a.B, method: C}, {service: a.*}]}]")
