@@ -20,12 +20,12 @@ const (
 
 const t0 = 1_000_000 * time.Hour
 
-// at is a time in seconds after t0.
+// at returns a time in seconds after t0.
 func at(seconds float64) time.Duration {
 	return t0 + time.Duration(seconds*float64(time.Second))
 }
 
-// made makes a budget without pools.
+// made returns a budget without pools.
 func made[B Reloadable](tb testing.TB, c Config) B {
 	tb.Helper()
 	b, err := New(c, nil)
@@ -35,7 +35,7 @@ func made[B Reloadable](tb testing.TB, c Config) B {
 	return b.(B)
 }
 
-// tokens is what a bucket holds.
+// tokens returns the tokens of a bucket.
 func tokens(b *bucket) float64 {
 	n, _ := b.read()
 	return float64(n) / 1000
@@ -65,7 +65,7 @@ func mustReload(t *testing.T, b Reloadable, now time.Duration, c Config) {
 	}
 }
 
-// kinds makes one of every budget, with something to give where it ever gives.
+// kinds returns one budget of each kind, with a balance if it can have one.
 func kinds(tb testing.TB) map[string]Budget {
 	tb.Helper()
 	all := map[string]Budget{"Unlimited": Unlimited, "Empty": Empty}
@@ -85,14 +85,14 @@ func reloadables(tb testing.TB) map[string]Reloadable {
 	}
 }
 
-// script is a budget and the permits that it gave, in their order.
+// script is a budget and its permits, in order.
 type script struct {
 	Budget
 
 	permits []Permit
 }
 
-// step is one line of a script: what is done and when, whether it is granted, and the balance afterwards.
+// step is one line of a script: the action and its time, whether it is granted, and the balance afterwards.
 type step struct {
 	at      float64 // seconds
 	do      func(s *script, now time.Duration) bool
@@ -144,7 +144,7 @@ func reload(c Config) func(*script, time.Duration) bool {
 	return func(s *script, now time.Duration) bool { return s.Budget.(Reloadable).Reload(now, c) == nil }
 }
 
-// play sees the balance and the count of denials after every step.
+// play runs the steps, and checks balance and denials after each.
 func play(t *testing.T, b Budget, steps []step) {
 	t.Helper()
 	s, denied := &script{Budget: b}, b.Denied()
@@ -166,8 +166,8 @@ func play(t *testing.T, b Budget, steps []step) {
 
 const goroutines = 64
 
-// together runs f in 64 goroutines and waits for them. Its tests are not parallel: beside other tests
-// the goroutines would have one processor, and seldom meet.
+// together runs f in 64 goroutines and waits for them. Its tests are not parallel: other tests would leave the goroutines only
+// one processor, and they would rarely meet.
 func together(f func(g int)) {
 	var wg sync.WaitGroup
 	begin := make(chan struct{})
@@ -181,8 +181,7 @@ func together(f func(g int)) {
 	wg.Wait()
 }
 
-// TestBudget has what holds for every budget. The subtests are not parallel: Empty is one value, with one
-// count.
+// TestBudget checks what holds for every budget. The subtests are not parallel: Empty is one value, with one count.
 func TestBudget(t *testing.T) {
 	for law, holds := range map[string]func(*testing.T, Budget){
 		"a withdrawal is granted or counted as denied": func(t *testing.T, b Budget) {
@@ -203,7 +202,7 @@ func TestBudget(t *testing.T) {
 			for i := range 50 {
 				balance := b.Balance(t0)
 				_, isThrottle := b.(*throttleBudget)
-				want := balance >= 1 || isThrottle && balance > 0 // A6: more than half, were it a thousandth
+				want := balance >= 1 || isThrottle && balance > 0 // A6: more than half, even by a thousandth
 				if got := granted(b, t0); got != want {
 					t.Fatalf("withdrawal %d at balance %v: %v; want %v", i, balance, got, want)
 				}
@@ -301,7 +300,7 @@ func TestBudget(t *testing.T) {
 			if got := yes.Load() + b.Denied() - before; got != goroutines*each {
 				t.Errorf("granted and denied %d; want %d", got, goroutines*each)
 			}
-			if got := b.Granted() - granted; got != yes.Load() && b != Unlimited { // which counts nothing
+			if got := b.Granted() - granted; got != yes.Load() && b != Unlimited { // Unlimited counts nothing
 				t.Errorf("granted %d; want %d", got, yes.Load())
 			}
 		},
@@ -409,7 +408,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// No call allocates, with an extra attempt or without. Not parallel: allocations are the process's.
+// No call allocates, with or without an extra attempt. Not parallel: allocations are counted for the whole process.
 func TestBudgetAllocatesNothing(t *testing.T) {
 	for name, b := range kinds(t) {
 		now := t0

@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// locked is the plain form of a budget, to compare with: one lock for everything.
+// locked is the simplest budget, for comparison: one lock for everything.
 type locked struct {
 	Budget
 
@@ -30,15 +30,15 @@ func (b *locked) Start(time.Duration) {
 
 func (b *locked) Finish(time.Duration, End) {}
 
-// calls is how long n calls take that need no extra attempt, in so many goroutines.
+// calls returns how long n calls without extra attempts take, in so many goroutines.
 func calls(b Budget, goroutines, n int) time.Duration {
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for g := range goroutines {
 		wg.Go(func() {
-			now := clock.Now() + time.Duration(g)*time.Millisecond // once: to read the clock would cost more than the rest
+			now := clock.Now() + time.Duration(g)*time.Millisecond // once: reading the clock would cost more than the rest
 			for range n/goroutines + 1 {
-				now += time.Microsecond // or all calls would meet in one shard
+				now += time.Microsecond // otherwise all calls would use one shard
 				b.Start(now)
 				b.Finish(now, EndAtOnce)
 			}
@@ -48,8 +48,8 @@ func calls(b Budget, goroutines, n int) time.Duration {
 	return time.Since(begin)
 }
 
-// BenchmarkCall is what a budget costs a call that needs no extra attempt, alone and as a part of what a
-// bucket with one lock costs in the same run.
+// BenchmarkCall measures the cost of a call without extra attempts, alone and relative to a bucket with one lock in the same
+// run.
 func BenchmarkCall(b *testing.B) {
 	for _, name := range slices.Sorted(maps.Keys(kinds(b))) {
 		for _, goroutines := range []int{1, 2, 4, 8} {
@@ -65,8 +65,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkWithdraw is what an extra attempt costs that is granted and succeeds, and one that is
-// refused.
+// BenchmarkWithdraw measures the cost of an extra attempt that is granted and succeeds, and of one that is refused.
 func BenchmarkWithdraw(b *testing.B) {
 	for name, one := range kinds(b) {
 		b.Run("granted/"+name, func(b *testing.B) {

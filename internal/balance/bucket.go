@@ -10,13 +10,13 @@ import (
 
 // bucket holds tokens: 0 to capacity, in thousandths.
 type bucket struct {
-	full atomic.Bool // written under mu: a call that succeeds need not lock a full bucket
+	full atomic.Bool // written under mu, so that a successful call need not lock a full bucket
 
 	mu               sync.Mutex // guards all below
 	tokens, capacity int64
 }
 
-// add changes the tokens by n, which may be negative, within the bounds. It requires mu.
+// add adds n tokens, which may be negative, within the bounds. b.mu must be held.
 func (b *bucket) add(n int64) {
 	b.tokens = min(max(b.tokens+n, 0), b.capacity)
 	if full := b.tokens == b.capacity; full != b.full.Load() {
@@ -24,13 +24,13 @@ func (b *bucket) add(n int64) {
 	}
 }
 
-// resize keeps the bucket as full as it is, rounded down. It requires mu.
+// resize changes the capacity and keeps the bucket equally full, rounded down. b.mu must be held.
 func (b *bucket) resize(capacity int64) {
-	b.tokens = b.tokens * capacity / max(b.capacity, 1) // each is 1e9 at most
+	b.tokens = b.tokens * capacity / max(b.capacity, 1) // each is at most 1e9
 	b.capacity = capacity
 }
 
-// read returns what the bucket holds.
+// read returns tokens and capacity.
 func (b *bucket) read() (tokens, capacity int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

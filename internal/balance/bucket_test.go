@@ -33,7 +33,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// A call that succeeds finds a full bucket, and returns although another one has the lock.
+// With a full bucket, a successful call returns although another goroutine has the lock.
 func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
 	t.Parallel()
 	th := made[*throttleBudget](t, ThrottleConfig{MaxTokens: 10, TokenRatio: 1})
@@ -41,7 +41,7 @@ func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
 	for b, bucket := range map[Budget]*bucket{th: &th.bucket, f: &f.bucket} {
 		bucket.mu.Lock()
 		b.Start(0)
-		b.Finish(time.Second, EndAtOnce) // or the test never ends
+		b.Finish(time.Second, EndAtOnce) // otherwise the test hangs
 		bucket.mu.Unlock()
 	}
 }

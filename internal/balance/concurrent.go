@@ -14,7 +14,7 @@ type ConcurrentConfig struct {
 	Min     int
 }
 
-// DefaultConcurrent is 20 % and 3: Envoy's numbers.
+// DefaultConcurrent returns 20 % and 3: Envoy's numbers.
 func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig{Percent: 20, Min: 3} }
 
 // Name implements [Config].
@@ -33,8 +33,8 @@ func (c ConcurrentConfig) Check() error { return check(c.Fields()) }
 
 func (c ConcurrentConfig) budget(LeaseOf) (Reloadable, error) { return newConcurrent(c), nil }
 
-// concurrentBudget bounds the extra attempts in flight. A call that needs none takes no lock, allocates nothing and seldom
-// writes to a cache line that another core uses.
+// concurrentBudget bounds the extra attempts in flight. A call without extra attempts takes no lock, allocates nothing and
+// rarely writes to a cache line that another core uses.
 type concurrentBudget struct {
 	indifferent
 
@@ -59,8 +59,8 @@ func (c ConcurrentConfig) rates() *concurrentRates {
 	return &concurrentRates{share: micro(c.Percent) / 100, least: micro(float64(c.Min))}
 }
 
-// Reload changes the limits. What is in flight stays, and its permits end it as ever: if that is more than
-// the new limit, nothing is granted until enough has ended.
+// Reload changes the limits. It does not end attempts in flight: if there are more than the new limit, nothing is granted until
+// enough of them have ended.
 func (b *concurrentBudget) Reload(_ time.Duration, c Config) error {
 	own, err := checked[ConcurrentConfig](c)
 	if err != nil {
@@ -73,10 +73,10 @@ func (b *concurrentBudget) Reload(_ time.Duration, c Config) error {
 // Kind implements [Reloadable].
 func (*concurrentBudget) Kind() string { return ConcurrentConfig{}.Name() }
 
-// Drain does nothing: what is in flight is no balance.
+// Drain does nothing: the budget has nothing stored.
 func (*concurrentBudget) Drain(time.Duration) {}
 
-// Fresh is true when nothing is in flight.
+// Fresh reports whether nothing is in flight.
 func (b *concurrentBudget) Fresh(time.Duration) bool {
 	return b.extra.Load() == 0 && b.calls.sum() == 0
 }
@@ -84,10 +84,10 @@ func (b *concurrentBudget) Fresh(time.Duration) bool {
 // Start counts the call.
 func (b *concurrentBudget) Start(now time.Duration) { b.calls.add(now, 1) }
 
-// Finish counts it no more.
+// Finish ends the count of the call.
 func (b *concurrentBudget) Finish(now time.Duration, _ End) { b.calls.add(now, -1) }
 
-// Withdraw grants if one more extra attempt is within the limit.
+// Withdraw grants an extra attempt within the limit.
 func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	for {
 		extra := b.extra.Load()
@@ -102,8 +102,8 @@ func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) 
 	}
 }
 
-// limit is how many extra attempts may be in flight now. It may be off by the share of calls that begin
-// and end while the counters are read, one after the other.
+// limit returns how many extra attempts may be in flight now. Calls that begin and end while the counters are read, one after
+// the other, can distort it.
 func (b *concurrentBudget) limit() int64 {
 	r := b.rates.Load()
 	return max(b.calls.sum()*r.share, r.least) / micro(1)
@@ -124,10 +124,10 @@ func (b *concurrentBudget) end() {
 	}
 }
 
-// Balance is how many more extra attempts may be in flight now.
+// Balance returns how many more extra attempts may be in flight now.
 func (b *concurrentBudget) Balance(time.Duration) float64 {
 	return float64(max(b.limit()-b.extra.Load(), 0))
 }
 
-// Capacity is how many extra attempts may be in flight at a time, for the calls that are in flight now.
+// Capacity returns how many extra attempts may be in flight with the current number of calls.
 func (b *concurrentBudget) Capacity(time.Duration) float64 { return float64(b.limit()) }

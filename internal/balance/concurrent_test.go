@@ -20,15 +20,15 @@ func concurrent(tb testing.TB, percent float64, least int) *concurrentBudget {
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	play(t, concurrent(t, 20, 1), []step{
-		{0, withdraw(failure), 0, true}, // the least
+		{0, withdraw(failure), 0, true}, // Min
 		{0, withdraw(failure), 0, false},
 		{1, start(9), 0, true},             // 1.8 of nine calls: one
 		{1, start(1), 1, true},             // 2 of ten
-		{1, withdraw(timeout), 0, true},    // dear as it may be
+		{1, withdraw(timeout), 0, true},    // whatever the cost
 		{2, withdraw(failure), 0, false},   //
 		{3, giveBack(0), 1, true},          // not sent
 		{3, withdraw(failure), 0, true},    //
-		{4, settle(1, false), 1, true},     // it did not help, and is over all the same
+		{4, settle(1, false), 1, true},     // it ends although it did not help
 		{5, settle(2, true), 2, true},      //
 		{5, finish(5, EndFailed), 1, true}, // 1 of five
 	})

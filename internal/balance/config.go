@@ -10,24 +10,24 @@ import (
 	"strconv"
 )
 
-// Config is what a budget is made from: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig], [RefundConfig] or that of [Default].
+// Config is the config of a budget: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig], [RefundConfig] or that of [Default].
 type Config interface {
-	// Name is what a policy file calls budgets of this kind: one of [Names].
+	// Name returns the name of the kind in policy files: one of [Names].
 	Name() string
-	// Fields lists the values and their bounds.
+	// Fields returns the values and their bounds.
 	Fields() []Field
 	// Check returns nil, or a [*FieldError] for each field that is out of bounds, joined by [errors.Join].
 	Check() error
 
-	// budget makes a budget. The config has been checked.
+	// budget returns a new budget. The config has been checked.
 	budget(of LeaseOf) (Reloadable, error)
 }
 
-// Names lists the kinds of budgets, as policy files call them.
+// Names returns the names of the kinds, as in policy files.
 func Names() []string { return []string{"ratio", "throttle", "concurrent", "refund"} }
 
-// New makes a budget of the config's kind. Pools that it names, now or after a reload, are leased by of; without it they
-// are refused. The error is else that of [Config.Check].
+// New returns a budget of the config's kind. It leases pools, now or after a reload, with of; without it, pools are an error.
+// The other errors are those of [Config.Check].
 func New(c Config, of LeaseOf) (Reloadable, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func New(c Config, of LeaseOf) (Reloadable, error) {
 	return c.budget(of)
 }
 
-// checked returns the config as that of one kind, if it is and nothing is out of bounds.
+// checked returns the config as a C, if it is one and within bounds.
 func checked[C Config](c Config) (C, error) {
 	own, ok := c.(C)
 	if !ok {
@@ -48,22 +48,22 @@ func checked[C Config](c Config) (C, error) {
 type Field struct {
 	Name      string // of the struct's field
 	Value     float64
-	Low, High float64 // both are allowed; a High of [math.MaxFloat64] says that there is none
-	Decimals  int     // at most, since budgets count in whole parts of a token; 0: a whole number, -1: any
-	Unit      string  // of value and bounds: "s", or none
+	Low, High float64 // inclusive; a High of [math.MaxFloat64] means no upper bound
+	Decimals  int     // the maximum, because budgets count in whole parts of a token; 0: a whole number, -1: any
+	Unit      string  // of value and bounds: "s", or ""
 }
 
-// FieldError says what is wrong with one field of a config.
+// FieldError is an error in one field of a config.
 type FieldError struct {
 	Field   string
 	Value   string
-	Message string // what the value must be
+	Message string // the allowed values
 }
 
-// Error is such as "budget: Percent 0: must be 0.0001 to 1000".
+// Error returns a text such as "budget: Percent 0: must be 0.0001 to 1000".
 func (e *FieldError) Error() string { return "budget: " + e.Field + " " + e.Value + ": " + e.Message }
 
-// check lists the fields that are out of bounds.
+// check returns an error for each field that is out of bounds.
 func check(fields []Field) error {
 	var errs []error
 	for _, f := range fields {
@@ -74,7 +74,7 @@ func check(fields []Field) error {
 	return errors.Join(errs...)
 }
 
-// flat joins errors, those that are joined already one by one, so that each field's stands by itself.
+// flat joins errors after splitting joined ones, so that each field has its own error.
 func flat(errs ...error) error {
 	var list []error
 	for _, err := range errs {
@@ -87,12 +87,12 @@ func flat(errs ...error) error {
 	return errors.Join(list...)
 }
 
-// wrong says what the value must be; "" if it is.
+// wrong returns what the value must be, or "" if it is allowed.
 func (f Field) wrong() string {
 	scale := math.Pow10(f.Decimals)
 	rounded := math.Round(f.Value*scale) / scale
 	switch {
-	case !(f.Value >= f.Low && f.Value <= f.High): // NaN too
+	case !(f.Value >= f.Low && f.Value <= f.High): // also false for NaN
 		return "must be " + f.bounds()
 	case f.Decimals < 0 || rounded == f.Value:
 		return ""
@@ -114,6 +114,6 @@ func (f Field) bounds() string {
 
 func (f Field) print(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + f.Unit }
 
-// micro and milli are tokens in millionths and thousandths, exactly: with at most four decimals, or three.
+// micro and milli convert tokens to millionths and thousandths, exactly: they have at most four decimals, or three.
 func micro(tokens float64) int64 { return int64(math.Round(tokens*1e4)) * 100 }
 func milli(tokens float64) int64 { return int64(math.Round(tokens * 1e3)) }

@@ -18,7 +18,7 @@ func configs() []Config {
 	}
 }
 
-// The error says which field, what stands there, and what may.
+// The error has the field, its value and the allowed values.
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	ratio := func(change func(*RatioConfig)) Config {
@@ -116,14 +116,14 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A config lists all of its fields, in order, and every value at a bound is taken.
+// A config lists all of its fields, in order, and values at the bounds are allowed.
 func TestConfigFields(t *testing.T) {
 	t.Parallel()
 	for _, c := range configs() {
 		fields, v := c.Fields(), reflect.ValueOf(c)
 		values := v.NumField()
 		if _, ok := c.(RatioConfig); ok {
-			values-- // the name of a pool is no value
+			values-- // the name of a pool isn't a value
 		}
 		if len(fields) != values {
 			t.Fatalf("%s lists %d fields of %d", c.Name(), len(fields), values)

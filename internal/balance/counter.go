@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// counter is a number that every call changes. It is striped over cache lines, so that cores seldom write
-// to the same one.
+// counter is a number that every call changes. It is striped over cache lines, so that cores rarely write to the same one.
 type counter struct{ stripes []stripe }
 
-// stripe is a part of the number. It may be negative, where a call was counted in one and counted out in
-// another; the sum is not.
+// stripe is a part of the number. It may be negative, if calls were counted in one stripe and counted out in another; the sum
+// never is.
 type stripe struct {
 	n atomic.Int64
 	_ [120]byte // two cache lines: processors fetch neighbours in pairs
 }
 
-// newCounter has four stripes a processor, 64 at most: a power of two.
+// newCounter returns a counter with four stripes per processor, rounded to a power of two, at most 64.
 func newCounter() counter {
 	n := 4
 	for n < 4*runtime.GOMAXPROCS(0) && n < 64 {
@@ -29,9 +28,9 @@ func newCounter() counter {
 	return counter{make([]stripe, n)}
 }
 
-// add picks a stripe by the time: its nanoseconds are as good as chance, and already known.
+// add picks a stripe by the time: its nanoseconds are sufficiently random, and already known.
 func (c counter) add(now time.Duration, n int64) {
-	hash := uint64(now) * 0x9E3779B97F4A7C15 >> 58 // any number will do
+	hash := uint64(now) * 0x9E3779B97F4A7C15 >> 58 // any constant works
 	c.stripes[hash&uint64(len(c.stripes)-1)].n.Add(n)
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Not parallel: beside other tests a goroutine has its processor to itself, and meets nobody.
+// Not parallel: other tests would leave the goroutines one processor, and they would never meet.
 func TestCounterLosesNothing(t *testing.T) {
 	c := counter{make([]stripe, 1)}
 	var wg sync.WaitGroup
@@ -39,7 +39,7 @@ func TestNewCounter(t *testing.T) {
 	}
 }
 
-// Whatever the clock's grain, no stripe has twice its part of the calls or less than half.
+// Whatever the clock's grain, each stripe has between half of its share of the calls and twice as much.
 func TestCounterIsSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 8, 64} {

@@ -5,15 +5,15 @@ package balance
 
 import "time"
 
-// Shares of a ratio add up to the share of the sum, whatever the number of clients. Reserves do not: ten thousand
-// clients of one retry a second each bound nothing. So the clients of a fleet can lease their reserve from one pool.
+// The shares of ratio budgets add up to the share of the sum, whatever the number of clients. Reserves don't: ten thousand
+// clients with one retry a second have no useful limit. So the clients of a fleet can lease their reserve from one pool.
 
-// LeaseOf returns the client's part of a pool, whose rate is from now on perSecond.
+// LeaseOf returns the client's lease on a pool, and sets its rate to perSecond.
 type LeaseOf func(pool string, perSecond float64) (Lease, error)
 
-// Lease is the part of a pool that a client may spend. Its methods are safe for concurrent use and neither wait nor use
-// the Retrier nor make calls. None does I/O: what a lease lacks is asked for in the background, so that Take may promise
-// what only Confirm grants, once [Draw] says that it can be known.
+// Lease is the part of a pool that a client may spend. Its methods are safe for concurrent use. They don't wait, do no I/O, and
+// neither use the Retrier nor make calls. What a lease lacks is requested in the background, so Take may promise tokens that
+// only Confirm grants, after the wait in [Draw].
 //
 //	Take ─┬─► refused
 //	      ├─► granted ────────────────────────────┬─► the attempt is sent; if it helped ─► Return
@@ -21,20 +21,20 @@ type LeaseOf func(pool string, perSecond float64) (Lease, error)
 //	                    │           └─► refused
 //	                    └─► the call ends before ─► Return
 type Lease interface {
-	// Take takes so many millionths of an extra attempt.
+	// Take takes millionths of an extra attempt.
 	Take(now time.Duration, tokens int64) (Draw, bool)
-	// Confirm reports whether the draw, which was asked for, has been granted by now. If not, it is over.
+	// Confirm reports whether the requested draw has been granted. If not, the draw is over.
 	Confirm(now time.Duration, d Draw) bool
-	// Return gives back what was not needed, or has helped. It counts until its lease ends.
+	// Return returns tokens that weren't needed, or that paid for an attempt that helped. They count until their lease ends.
 	Return(now time.Duration, d Draw)
-	// Balance is what is leased and not spent, in millionths.
+	// Balance returns the leased and unspent millionths.
 	Balance(now time.Duration) int64
 }
 
-// Draw is what was taken from a [Lease]. The zero Draw is nothing.
+// Draw is a withdrawal from a [Lease]. The zero Draw is empty.
 type Draw struct {
-	Number uint64        // of the lease or, while it is asked for, of the request; 0: none
+	Number uint64        // of the lease or, if Asked, of the request; 0: none
 	Tokens int64         // in millionths of an extra attempt
-	Asked  bool          // it is not known yet whether it is granted
-	Wait   time.Duration // until that is known, as a rule; 0 unless Asked
+	Asked  bool          // the tokens are requested and not yet granted
+	Wait   time.Duration // until the answer is usually known; 0 unless Asked
 }

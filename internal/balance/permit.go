@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Kind is a [budget.Kind], and has its values.
+// Kind is a [budget.Kind], with the same values.
 type Kind uint8
 
 // The kinds.
@@ -19,10 +19,10 @@ const (
 	KindUnsent
 )
 
-// prices are what extra attempts cost or earn, by their kinds.
+// prices are the costs or bonuses of extra attempts, by kind.
 type prices struct{ failure, timeout, hedge int64 }
 
-// of is the price of a kind: of one that is not known, that of a timeout.
+// of returns the price of a kind; for an unknown kind, that of a timeout.
 func (p prices) of(k Kind) int64 {
 	switch k {
 	case KindUnsent:
@@ -36,7 +36,7 @@ func (p prices) of(k Kind) int64 {
 	}
 }
 
-// Charge is what an extra attempt is charged for: the cost of its kind, times the factor.
+// Charge is the price of an extra attempt: the cost of its kind, times the factor.
 type Charge struct {
 	Kind   Kind
 	Factor float64
@@ -45,34 +45,34 @@ type Charge struct {
 // MaxFactor is the largest factor of a [Charge].
 const MaxFactor = 100
 
-// cost is that of the kind times the factor: never less than 1, unless the kind is free.
+// cost returns the cost of the kind times the factor: at least 1, unless the kind is free.
 func (c Charge) cost(p prices) int64 {
 	cost := p.of(c.Kind)
-	if cost == 0 || !(c.Factor > 0 && c.Factor <= MaxFactor) { // NaN too
+	if cost == 0 || !(c.Factor > 0 && c.Factor <= MaxFactor) { // also true for NaN
 		return cost
 	}
 	return max(int64(math.Round(float64(cost)*c.Factor)), 1)
 }
 
-// Permit is a [budget.Permit]. It is public under that name, so that what the engine needs of it stays unexported.
+// Permit is a [budget.Permit]. Package budget exports it, so that the fields that only the engine needs stay unexported.
 type Permit struct {
-	Cost int64 // what was charged, in a unit of the budget's own
+	Cost int64 // the charge, in a unit of the budget
 
 	kind       Kind
 	promised   bool          // a lease was asked to pay
 	reserve    bool          // the reserve of a default budget has paid
 	generation uint32        // how many reloads the budget had seen
-	at         time.Duration // the time that it was charged to; if promised, when Confirm can be asked
+	at         time.Duration // the time of the charge; if promised, the time for Confirm
 	lease      uint64        // the number of the [Draw] that has paid; 0: none
 }
 
-// Promise is a permit that must be confirmed, at a time when the answer is there as a rule: before, it is refused.
+// Promise returns a permit that must be confirmed at the given time, when the answer is usually known: before, it is refused.
 func Promise(at time.Duration) Permit { return Permit{promised: true, at: at} }
 
-// Promised reports whether a permit must be confirmed, and when it can be.
+// Promised reports whether a permit must be confirmed, and at which time.
 func Promised(p Permit) (at time.Duration, ok bool) { return p.at, p.promised }
 
-// Confirmed is the permit when it has been.
+// Confirmed returns a confirmed permit.
 func Confirmed(p Permit) Permit {
 	p.promised = false
 	return p

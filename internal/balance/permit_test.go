@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// With five words every withdrawal took 10 ns more, refused ones too: the compiler kept it in memory.
+// With five words, every withdrawal took 10 ns more, even refused ones: the compiler kept the permit in memory.
 func TestPermitSize(t *testing.T) {
 	t.Parallel()
 	if got := unsafe.Sizeof(Permit{}); got > 32 {
@@ -16,7 +16,7 @@ func TestPermitSize(t *testing.T) {
 	}
 }
 
-// An attempt after one that no server has seen is free, whatever was spent; only what is in flight counts.
+// An attempt after an unsent one is free, whatever was spent; only attempts in flight count.
 func TestKindUnsent(t *testing.T) {
 	owing := ratio(t, 100, 0)
 	for range 5 {

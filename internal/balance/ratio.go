@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// ratioBudget allows extra attempts up to a share of the calls. What is earned and what is spent count for the same length
-// of time, so at each grant the net spending of the last window is at most what the calls of that window earned, the
-// bonuses, and the reserve.
+// ratioBudget allows extra attempts up to a share of the calls. Earnings and spending count for the same length of time, so at
+// each grant the net spending of the last window is at most the earnings of that window's calls, the bonuses, and the reserve.
 //
-// A call that needs no extra attempt allocates nothing and seldom writes to a cache line that another core
-// uses; ten calls a window take a lock.
+// A call without extra attempts allocates nothing and rarely writes to a cache line that another core uses; ten calls per
+// window take a lock.
 type ratioBudget struct {
 	indifferent
 
-	calls   counter      // since the beginning
+	calls   counter      // since the start
 	slotEnd atomic.Int64 // the end of the window's newest slot; written under mu
 
 	_ [128]byte // failing calls write below, all calls read above
@@ -33,9 +32,9 @@ type ratioBudget struct {
 	generation uint32
 	window     window
 	reserve    reserve // of the default budget
-	leaseOf    LeaseOf // nil: no pool can be leased from
-	lease      Lease   // the reserve; nil: there is none but the config's
-	leaseSince uint32  // the generation that lease came with
+	leaseOf    LeaseOf // nil: pools are an error
+	lease      Lease   // replaces the config's reserve; nil: no pool
+	leaseSince uint32  // the generation at which lease was set
 }
 
 func (c ratioSettings) budget(of LeaseOf) (_ Reloadable, err error) {
@@ -59,7 +58,7 @@ func (r *ratioBudget) Start(now time.Duration) {
 	r.calls.add(now, 1)
 }
 
-// advance requires mu.
+// advance moves the window to now. r.mu must be held.
 func (r *ratioBudget) advance(now time.Duration) {
 	calls := r.calls.sum()
 	if !r.window.started {
@@ -79,7 +78,7 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	p := Permit{kind: c.Kind, generation: r.generation, at: max(now, r.window.start)}
 	earned, spent := r.totals(&r.window)
 	switch {
-	case cost == 0 || earned-spent >= cost: // what is free is granted in debt too
+	case cost == 0 || earned-spent >= cost: // free kinds are granted even in debt
 		p.Cost = cost
 		r.window.slots[0].spent += cost
 	case cost <= r.reserve.tokens:
@@ -96,7 +95,7 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	return p, true
 }
 
-// draw has the lease pay for p. It requires mu.
+// draw charges p to the lease. r.mu must be held.
 func (r *ratioBudget) draw(now time.Duration, cost int64, p *Permit) (ok bool) {
 	if r.lease == nil {
 		return false
@@ -107,10 +106,10 @@ func (r *ratioBudget) draw(now time.Duration, cost int64, p *Permit) (ok bool) {
 	return ok
 }
 
-// drawn is what the lease has paid for p.
+// drawn returns the lease's payment for p.
 func (p Permit) drawn() Draw { return Draw{Number: p.lease, Tokens: p.Cost, Asked: p.promised} }
 
-// Confirm asks the lease, if that has promised what it did not have.
+// Confirm asks the lease, if it has only promised to pay.
 func (r *ratioBudget) Confirm(now time.Duration, p Permit) bool {
 	if !p.promised {
 		return true
@@ -125,28 +124,27 @@ func (r *ratioBudget) Confirm(now time.Duration, p Permit) bool {
 	return false
 }
 
-// confirm has the lease keep its promise, or forget it. It requires mu.
+// confirm settles the promise of the lease, or cancels it. r.mu must be held.
 func (r *ratioBudget) confirm(now time.Duration, p Permit) bool {
 	return r.lease != nil && p.generation >= r.leaseSince && r.lease.Confirm(now, p.drawn())
 }
 
-// Return gives the cost back in the part of the window in which it was charged: were it given back
-// now, it would outlive the charge. A charge that has left the window needs no giving back, and one from
-// before a reload gives nothing back.
+// Return returns the cost to the slot of the charge: in a later slot it would outlive the charge. If the charge has left the
+// window, or is from before a reload, nothing is returned.
 func (r *ratioBudget) Return(now time.Duration, p Permit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.giveBack(now, p)
 }
 
-// giveBack requires mu. A permit that was not charged here cannot turn spending into earning.
+// giveBack returns the cost of p. A permit that was not charged here can't turn spending into earnings. r.mu must be held.
 func (r *ratioBudget) giveBack(now time.Duration, p Permit) {
 	if p.lease != 0 {
 		switch {
 		case r.lease != nil && p.generation == r.generation:
 			r.lease.Return(now, p.drawn())
 		case p.promised:
-			r.confirm(now, p) // a promise from before a reload: the lease forgets it
+			r.confirm(now, p) // a promise from before a reload: the lease cancels it
 		}
 		return
 	}
@@ -160,8 +158,8 @@ func (r *ratioBudget) giveBack(now time.Duration, p Permit) {
 	}
 }
 
-// Settle gives the cost of an attempt that helped back, as Return does. The bonus of
-// [KindTimeout] is earned now, however old the permit, unless it is from before a reload.
+// Settle returns the cost of an attempt that helped, like Return. The bonus of [KindTimeout] is earned now, however old the
+// permit, unless it is from before a reload.
 func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	if !helped {
 		return
@@ -175,9 +173,8 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	}
 }
 
-// Reload changes the config. The balance keeps its part of what calls and reserve have earned: from
-// nothing, of a debt too, to all. What was spent counts for one whole window from now; with another Window,
-// calls keep their age.
+// Reload changes the config. The balance keeps its ratio to the earnings of calls and reserve, between 0 (also for a debt) and
+// 1. Spending counts for one whole window from now. If Window changes, calls keep their age.
 func (r *ratioBudget) Reload(now time.Duration, c Config) error {
 	own, err := settingsOf(c)
 	if err != nil {
@@ -209,7 +206,7 @@ func (r *ratioBudget) Reload(now time.Duration, c Config) error {
 	return nil
 }
 
-// leased is the lease of a config; nil if it names no pool.
+// leased returns the lease of a config, or nil if it names no pool.
 func (r *ratioBudget) leased(c ratioSettings) (lease Lease, err error) {
 	switch {
 	case c.Fleet == "":
@@ -224,7 +221,7 @@ func (r *ratioBudget) leased(c ratioSettings) (lease Lease, err error) {
 	return lease, err
 }
 
-// spentPart is what part of the earnings was spent: 0 to 1. It requires mu.
+// spentPart returns the part of the earnings that was spent, 0 to 1. r.mu must be held.
 func (r *ratioBudget) spentPart() float64 {
 	earned, spent := r.totals(&r.window)
 	earned += r.reserve.capacity
@@ -242,7 +239,7 @@ func (r *ratioBudget) spentPart() float64 {
 // Kind implements [Reloadable].
 func (*ratioBudget) Kind() string { return RatioConfig{}.Name() }
 
-// Drain spends all that is there.
+// Drain spends the whole balance.
 func (r *ratioBudget) Drain(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,7 +249,7 @@ func (r *ratioBudget) Drain(now time.Duration) {
 	r.reserve.tokens = 0
 }
 
-// Fresh is true when no call has begun, and nothing was charged, in a whole window.
+// Fresh reports whether a whole window has passed without a call or a charge.
 func (r *ratioBudget) Fresh(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,21 +257,20 @@ func (r *ratioBudget) Fresh(now time.Duration) bool {
 	return w.slots == [slots]slot{} && reserve.full()
 }
 
-// Balance is in extra attempts [KindFailure], with fractions. It is 0 while more was spent in the
-// window than its calls have earned, as may be after a burst whose calls left the window first.
+// Balance returns extra attempts of [KindFailure], with fractions. It is 0 while the spending in the window exceeds the
+// earnings, as may be after a burst whose calls left the window first.
 func (r *ratioBudget) Balance(now time.Duration) float64 {
 	balance, _ := r.read(now)
 	return balance
 }
 
-// Capacity is what the calls and bonuses of the window and the reserve have earned, in extra attempts
-// [KindFailure].
+// Capacity returns the earnings of the window's calls, the bonuses and the reserve, in extra attempts of [KindFailure].
 func (r *ratioBudget) Capacity(now time.Duration) float64 {
 	_, capacity := r.read(now)
 	return capacity
 }
 
-// read returns balance and capacity. To read moves nothing on.
+// read returns balance and capacity. It changes nothing.
 func (r *ratioBudget) read(now time.Duration) (balance, capacity float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -287,7 +283,7 @@ func (r *ratioBudget) read(now time.Duration) (balance, capacity float64) {
 	return float64(max(earned-spent, 0)+reserve.tokens+leased) / cost, float64(earned+w.bonus()+reserve.capacity+leased) / cost
 }
 
-// at is what window and reserve are at a time. It requires mu, and changes nothing.
+// at returns the window and the reserve at a time. It changes nothing. r.mu must be held.
 func (r *ratioBudget) at(now time.Duration) (window, reserve) {
 	w, v, calls := r.window, r.reserve, r.calls.sum()
 	if w.started {
@@ -297,8 +293,7 @@ func (r *ratioBudget) at(now time.Duration) (window, reserve) {
 	return w, v
 }
 
-// totals are what the calls of a window and the reserve have earned, and what was spent less the bonuses. It
-// requires mu.
+// totals returns the earnings of a window's calls and the reserve, and the spending minus the bonuses. r.mu must be held.
 func (r *ratioBudget) totals(w *window) (earned, spent int64) {
 	calls, spent := w.sum()
 	return calls*r.rates.share + r.rates.reserve, spent

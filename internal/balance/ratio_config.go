@@ -24,14 +24,14 @@ type RatioConfig struct {
 	Fleet        string
 }
 
-// ratioSettings are those of a ratio budget.
+// ratioSettings are the settings of a ratio budget.
 type ratioSettings struct {
 	RatioConfig
 
-	bucket bool // the reserve is a bucket that calls fill, in place of MinPerSecond
+	bucket bool // the reserve is a bucket that calls fill, instead of MinPerSecond
 }
 
-// settingsOf checks a config.
+// settingsOf checks and returns the settings of a config.
 func settingsOf(c Config) (ratioSettings, error) {
 	if own, ok := c.(ratioSettings); ok {
 		return own, own.Check()
@@ -40,15 +40,16 @@ func settingsOf(c Config) (ratioSettings, error) {
 	return ratioSettings{RatioConfig: own}, err
 }
 
-// DefaultRatio is 10 %, 0.8 per second, a window of 5 s, and after timeouts a cost of 4 and a bonus of 3, which means
-// that these sustain themselves while more than four of seven succeed: well below the three of four that do while one server
-// of four hangs. What a client has without traffic, 4 in a window, pays for one attempt after a timeout. docs/overload.md shows what other numbers come to.
+// DefaultRatio returns 10 %, 0.8 per second, a window of 5 s, and for timeouts a cost of 4 and a bonus of 3. So attempts after
+// timeouts sustain themselves while more than four of seven succeed. While one of four servers hangs, three of four do. Without
+// traffic, the reserve of 4 per window pays for one attempt after a timeout. docs/overload.md shows the effects of other
+// numbers.
 func DefaultRatio() RatioConfig {
 	return RatioConfig{Percent: 10, MinPerSecond: 0.8, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3}
 }
 
-// Default is the budget of policies that name none: [DefaultRatio], but for its reserve. That is a bucket of 4, full at
-// the start. Each call adds at most 0.3, and all together at most 0.4 a second. What calls have earned is spent first.
+// Default returns the default budget: [DefaultRatio] with another reserve, a bucket of 4 that is full at the start. Each call
+// adds at most 0.3, and all calls together at most 0.4 per second. The calls' earnings are spent first.
 func Default() Config {
 	c := DefaultRatio()
 	c.MinPerSecond = 0
@@ -75,7 +76,7 @@ var poolName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // Check implements [Config].
 func (c RatioConfig) Check() error {
 	fields := c.Fields()
-	if c.HedgeCost == 0 { // else a bad TimeoutCost would be reported twice
+	if c.HedgeCost == 0 { // otherwise a bad TimeoutCost would be reported twice
 		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name == "HedgeCost" })
 	}
 	if c.Fleet == "" {
@@ -102,9 +103,9 @@ type ratioRates struct {
 }
 
 func (c RatioConfig) rates() ratioRates {
-	// 128 bits, since a million a second for a minute in nanoseconds is more than 64 hold.
+	// 128 bits: a million per second for a minute, in nanoseconds, exceeds 64.
 	perSecond := micro(c.MinPerSecond)
-	if c.Fleet != "" { // of the pool
+	if c.Fleet != "" { // the pool's rate
 		perSecond = 0
 	}
 	high, low := bits.Mul64(uint64(perSecond), uint64(c.Window)) // neither is negative

@@ -5,12 +5,12 @@ package balance
 
 import "time"
 
-// reserve is a bucket of extra attempts that is full at the start, and that calls fill. Unlike a rate, it gives a client
-// without traffic nothing to spend, so that the reserves of hundreds of small clients stay below what their calls add up to.
+// reserve is a bucket of extra attempts that is full at the start and filled by calls. Unlike a rate, it gives an idle client
+// nothing to spend, so the reserves of hundreds of small clients stay below the sum of their calls' shares.
 type reserve struct {
-	tokens, capacity int64         // micro-tokens; without capacity there is no reserve
-	calls            int64         // since the beginning, that have filled it
-	at               time.Duration // until when
+	tokens, capacity int64         // micro-tokens; capacity 0: no reserve
+	calls            int64         // counted so far, since the start
+	at               time.Duration // when calls was counted
 }
 
 // The numbers of the default budget's reserve.
@@ -21,7 +21,7 @@ const (
 	reserveForgets   = 10 * time.Minute
 )
 
-// newReserve makes a full reserve; none where there is another.
+// newReserve returns a full reserve, or an empty one unless bucket is true.
 func newReserve(bucket bool) reserve {
 	if !bucket {
 		return reserve{}
@@ -29,8 +29,8 @@ func newReserve(bucket bool) reserve {
 	return reserve{tokens: micro(reserveTokens), capacity: micro(reserveTokens)}
 }
 
-// fill adds what calls bring: so much for each, and so much for the time since the ones before. After a long time without
-// calls it is full.
+// fill adds the calls' tokens: an amount per call, bounded by the time since the previous calls. After a long idle time the
+// reserve is full.
 func (v *reserve) fill(now time.Duration, calls int64) {
 	idle := since(now, v.at)
 	switch n := calls - v.calls; {
@@ -47,5 +47,5 @@ func (v *reserve) fill(now time.Duration, calls int64) {
 
 func (v *reserve) add(tokens int64) { v.tokens = min(v.tokens+max(tokens, 0), v.capacity) }
 
-// full reports whether nothing is missing.
+// full reports whether the reserve is full.
 func (v *reserve) full() bool { return v.tokens == v.capacity }

@@ -21,7 +21,7 @@ func ratioConfig(percent, minPerSecond float64, seconds int) RatioConfig {
 	}
 }
 
-// ratio makes a budget of the default costs and window.
+// ratio returns a budget with the default costs and window.
 func ratio(tb testing.TB, percent, minPerSecond float64) *ratioBudget {
 	tb.Helper()
 	return made[*ratioBudget](tb, ratioConfig(percent, minPerSecond, 10))
@@ -56,7 +56,7 @@ func TestRatio(t *testing.T) {
 		}},
 		{"earnings last for ten slots", 100, 0, []step{
 			{0.5, start(5), 5, true},
-			{1.5, start(2), 7, true}, // slots begin with the first call, so this is slot 1
+			{1.5, start(2), 7, true}, // the first call starts the slots, so this is slot 1
 			{10.4, look, 7, true},
 			{10.5, look, 2, true},
 			{11.4, look, 2, true},
@@ -80,7 +80,7 @@ func TestRatio(t *testing.T) {
 			{10, withdraw(failure), 0, false},
 			{10, start(2), 1, true},
 			{10, withdraw(failure), 0, true},
-			{19, look, 2, true}, // the two of second 9 are gone, the three calls of second 10 are not
+			{19, look, 2, true}, // the two of second 9 have expired, the three calls of second 10 have not
 		}},
 		{"after a timeout costs five", 10, 1, []step{
 			{0, withdraw(timeout), 5, true},
@@ -112,7 +112,7 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// A cost of its own comes with its part of the bonus: 2.5 of 5 is 1 of 2.
+// A separate cost has the same part as its bonus: 2.5 of 5 is 1 of 2.
 func TestRatio_HedgeCost(t *testing.T) {
 	t.Parallel()
 	c := ratioConfig(10, 1, 10)
@@ -126,7 +126,7 @@ func TestRatio_HedgeCost(t *testing.T) {
 	})
 }
 
-// What is given back goes where it came from, so that it never outlives the charge.
+// Returned tokens go to the slot of their charge, so that they never outlive it.
 func TestRatioSettle(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -216,7 +216,7 @@ func TestRatioSettle(t *testing.T) {
 	}
 }
 
-// A permit is a value: one that another budget gave, or nobody, cannot turn spending into earning.
+// A permit is a value: a forged one, or one of another budget, cannot turn spending into earnings.
 func TestRatioOfForgedPermits(t *testing.T) {
 	t.Parallel()
 	b := ratio(t, 10, 1)
@@ -229,8 +229,8 @@ func TestRatioOfForgedPermits(t *testing.T) {
 	}
 }
 
-// After finagle's test: of 10,000 calls that fail, as many are tried again as the share says. Shares
-// that other libraries round (60 % to 100 %, 30 % to 33 %) are kept.
+// After finagle's test: of 10,000 failing calls, exactly the share is retried. Shares that other libraries round (60 % to 100
+// %, 30 % to 33 %) are kept.
 func TestRatioShare(t *testing.T) {
 	t.Parallel()
 	const calls = 10_000
@@ -273,8 +273,8 @@ func TestRatioShare(t *testing.T) {
 	}
 }
 
-// An outage that lasts ten windows: no retry is lost or won when slots expire, but for the part of
-// a token that waits for the next call.
+// An outage of ten windows: no retry is lost or gained when slots expire, except for the part of a token that waits for the
+// next call.
 func TestRatioShareWhileTheWindowSlides(t *testing.T) {
 	t.Parallel()
 	const calls = 10_000
@@ -298,7 +298,7 @@ func TestRatioShareWhileTheWindowSlides(t *testing.T) {
 	}
 }
 
-// The reserve is a rate: one a second of ten seconds, whatever the demand.
+// The reserve is a rate: one per second over ten seconds, whatever the demand.
 func TestRatioReserve(t *testing.T) {
 	t.Parallel()
 	b := ratio(t, 0.0001, 1)
@@ -313,8 +313,8 @@ func TestRatioReserve(t *testing.T) {
 	}
 }
 
-// Attempts after timeouts that succeed pay 7.5 for a cost of 5: they go on for ever if two thirds
-// succeed, and dry up if one in ten thousand fewer does.
+// Successful attempts after timeouts earn 7.5 for a cost of 5: they continue forever if two thirds succeed, and dry up if one
+// in ten thousand fewer does.
 func TestRatioTimeoutsSustainThemselves(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -325,7 +325,7 @@ func TestRatioTimeoutsSustainThemselves(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d of %d", c.succeed, c.of), func(t *testing.T) {
 			t.Parallel()
-			b := ratio(t, 0.0001, 1) // ten tokens to begin with, and no time that brings more
+			b := ratio(t, 0.0001, 1) // ten tokens at first, and no time that adds more
 			for i := range 40_000 {
 				p, ok := b.Withdraw(t0, charge(timeout))
 				if !ok {
@@ -334,7 +334,7 @@ func TestRatioTimeoutsSustainThemselves(t *testing.T) {
 					}
 					return
 				}
-				if (i+1)*c.succeed/c.of > i*c.succeed/c.of { // spread evenly
+				if (i+1)*c.succeed/c.of > i*c.succeed/c.of { // evenly spread
 					b.Settle(t0, p, true)
 				}
 			}
@@ -345,16 +345,16 @@ func TestRatioTimeoutsSustainThemselves(t *testing.T) {
 	}
 }
 
-// The same with time: an attempt each 100 ms times out, and its extra attempt answers after 300 ms.
+// The same over time: an attempt times out every 100 ms, and its extra attempt answers after 300 ms.
 func TestRatioTimeoutsDryUp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		succeed, of int
 		least, most int // of 1000 extra attempts
 	}{
-		{3, 4, 985, 1000}, // the first wait until answers have paid for them
-		{1, 2, 40, 120},   // the reserve of 1 a second pays 2.5 each: 40, and what bonuses bring
-		{0, 1, 20, 20},    // the reserve of 1 a second pays 5 each
+		{3, 4, 985, 1000}, // the first ones wait until answers have paid for them
+		{1, 2, 40, 120},   // the reserve of 1 per second pays 2.5 each: 40, plus the bonuses
+		{0, 1, 20, 20},    // the reserve of 1 per second pays 5 each
 	} {
 		t.Run(fmt.Sprintf("%d of %d", c.succeed, c.of), func(t *testing.T) {
 			t.Parallel()
@@ -383,7 +383,7 @@ func TestRatioTimeoutsDryUp(t *testing.T) {
 	}
 }
 
-// However calls and withdrawals interleave, what was granted in the end is what was earned.
+// However calls and withdrawals interleave, grants add up to the earnings.
 func TestRatioUnderStress(t *testing.T) {
 	const calls = 301
 	for range 5 {
@@ -404,7 +404,7 @@ func TestRatioUnderStress(t *testing.T) {
 				withdraw(now)
 			}
 		})
-		for withdraw(at(9.5)) { // what calls that came after the last refusal have earned
+		for withdraw(at(9.5)) { // the earnings of calls after the last refusal
 		}
 		// 64 · 301 = 19,264 calls of 0.333333, and ten: 6,431.327
 		if got := admitted.Load(); got != 6431 {
@@ -416,8 +416,7 @@ func TestRatioUnderStress(t *testing.T) {
 	}
 }
 
-// All goroutines meet at the first call of each new slot: none is lost, and none counted in a slot
-// that is gone.
+// All goroutines meet at the first call of each new slot: no call is lost, or counted in an expired slot.
 func TestRatioUnderStressWhenSlotsTurnOver(t *testing.T) {
 	b := ratio(t, 100, 0)
 	for second := range 300 {
@@ -429,8 +428,7 @@ func TestRatioUnderStressWhenSlotsTurnOver(t *testing.T) {
 	}
 }
 
-// Late clocks and early ones meet: the calls of the early ones count, and of the late ones those that come
-// after them.
+// Some clocks lag: calls with the other clocks all count, calls with lagging clocks only if they come after those.
 func TestRatioOfLateClocks(t *testing.T) {
 	b := ratio(t, 100, 0)
 	b.Start(t0)
@@ -449,7 +447,7 @@ func TestRatioOfLateClocks(t *testing.T) {
 	}
 }
 
-// Every permit that is given back can be had again, and no more than those.
+// Every returned permit can be granted again, and no more than those.
 func TestRatioReturnUnderStress(t *testing.T) {
 	b := ratio(t, 10, 10) // 100 tokens, 20 of kind timeout
 	var out, grants atomic.Int64
@@ -475,7 +473,7 @@ func TestRatioReturnUnderStress(t *testing.T) {
 	}
 }
 
-// What calls, reserve and bonuses have earned in the window is the capacity.
+// The capacity is the window's earnings: calls, reserve and bonuses.
 func TestRatioCapacity(t *testing.T) {
 	t.Parallel()
 	b := ratio(t, 10, 1)
@@ -483,7 +481,7 @@ func TestRatioCapacity(t *testing.T) {
 		b.Start(t0)
 	}
 	p, _ := b.Withdraw(t0, charge(timeout))
-	b.Settle(at(1), p, true) // 5 back, and 2.5 on top
+	b.Settle(at(1), p, true) // 5 returned, and a bonus of 2.5
 	spend(b, at(1), 4)
 	for seconds, want := range map[float64][2]float64{1: {10.5, 14.5}, 10.5: {8.5, 12.5}, 11.5: {10, 10}} {
 		if balance, capacity := b.Balance(at(seconds)), b.Capacity(at(seconds)); balance != want[0] || capacity != want[1] {
@@ -492,7 +490,7 @@ func TestRatioCapacity(t *testing.T) {
 	}
 }
 
-// The balance keeps its part of what was earned; what was spent counts for a whole window from the reload.
+// The balance keeps its ratio to the earnings; spending counts for a whole window from the reload.
 func TestRatioReload(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -503,7 +501,7 @@ func TestRatioReload(t *testing.T) {
 			{0, withdraw(timeout), 5, true},
 			{0, withdraw(failure), 4, true},
 			{1, reload(ratioConfig(10, 10, 10)), 40, true},
-			{1, settle(0, true), 40, true}, // and no bonus
+			{1, settle(0, true), 40, true}, // without a bonus
 			{1, giveBack(1), 40, true},
 			{11, look, 100, true},
 		}},
@@ -516,12 +514,12 @@ func TestRatioReload(t *testing.T) {
 		}},
 		{"a debt leaves nothing, however much more is allowed", []step{
 			{0, start(10), 11, true},
-			{0, reload(ratioConfig(100, 0, 10)), 10, true}, // the reserve goes
+			{0, reload(ratioConfig(100, 0, 10)), 10, true}, // the reserve is gone
 			{9, withdraw(timeout), 5, true},
-			{10, look, 0, true}, // the calls go, and five are owed
+			{10, look, 0, true}, // the calls expire, and five are owed
 			{10, reload(ratioConfig(10, 1, 10)), 0, true},
 			{11, reload(ratioConfig(10, 1e6, 10)), 0, true},
-			{11, start(10), 1, true}, // from there it earns
+			{11, start(10), 1, true}, // it earns again
 			{20, look, 1, true},
 			{21, look, 1e7, true},
 		}},
@@ -575,8 +573,7 @@ func TestRatioReload(t *testing.T) {
 	}
 }
 
-// A call has earned a token, and two million are owed: scaled by what is allowed then, that is more than 64
-// bits hold.
+// A call has earned a token, and two million are owed: scaled by the new limit, that exceeds 64 bits.
 func TestRatioReloadNeverOverflows(t *testing.T) {
 	t.Parallel()
 	b := made[*ratioBudget](t, RatioConfig{Percent: 100, Window: 10 * time.Second, TimeoutCost: 1000})
@@ -595,7 +592,7 @@ func TestRatioReloadNeverOverflows(t *testing.T) {
 	}
 }
 
-// A clock counts from any moment, and may be before it.
+// The clock's origin is arbitrary, and times may be negative.
 func TestRatioBeforeTheClockIsZero(t *testing.T) {
 	t.Parallel()
 	b := ratio(t, 10, 1)
@@ -625,7 +622,7 @@ func drawRatio(t *rapid.T) Config {
 	return c
 }
 
-// ratioModel notes every call, charge and bonus with the time from which it counts: the beginning of a slot.
+// ratioModel records every call, charge and bonus with the time from which it counts: the beginning of a slot.
 type ratioModel struct {
 	config                        ratioSettings
 	width                         time.Duration // of a slot
@@ -687,7 +684,7 @@ func (m *ratioModel) configure(c Config) {
 	}
 }
 
-// slot is the beginning of the newest slot at now.
+// slot returns the beginning of the newest slot at now.
 func (m *ratioModel) slot(now time.Duration) time.Duration {
 	if m.newest < 0 {
 		return now
@@ -704,7 +701,7 @@ func (m *ratioModel) advance(now time.Duration) {
 	m.newest = m.slot(now)
 }
 
-// totals are what was earned and spent as of the slot.
+// totals returns earnings and spending as of the slot.
 func (m *ratioModel) totals(slot time.Duration) (earned, spent int64) {
 	counts := func(e entry) int64 {
 		if slot-e.from >= 10*m.width {
@@ -726,7 +723,7 @@ func (m *ratioModel) totals(slot time.Duration) (earned, spent int64) {
 }
 
 func (m *ratioModel) start(now time.Duration) {
-	if m.slot(now) != m.newest { // calls seldom move it on
+	if m.slot(now) != m.newest { // calls rarely advance it
 		m.advance(now)
 	}
 	m.bucket.since++
@@ -754,7 +751,7 @@ func (m *ratioModel) withdraw(now time.Duration, c Charge) (int64, bool) {
 	case cost == 0 || cost <= earned-spent:
 	case m.bucket.there && cost <= m.bucket.tokens:
 		m.bucket.tokens -= cost
-		e.n = -cost // which is not of the window
+		e.n = -cost // which isn't part of the window
 	default:
 		return 0, false
 	}
@@ -835,7 +832,7 @@ func (m *ratioModel) balance(now time.Duration) float64 {
 	return float64(max(earned-spent, 0)+b.tokens) / 1e6
 }
 
-// The reserve of the default budget is what calls bring: at most 0.3 each, and at most 0.4 a second.
+// Calls fill the reserve of the default budget: at most 0.3 each, and at most 0.4 per second.
 func TestRatio_Reserve(t *testing.T) {
 	t.Parallel()
 	reserve := func() Budget {
@@ -850,7 +847,7 @@ func TestRatio_Reserve(t *testing.T) {
 	for name, row := range map[string]struct {
 		calls int
 		every time.Duration
-		least float64 // extra attempts that are granted, in all
+		least float64 // extra attempts that are granted in total
 		most  float64
 	}{
 		"one call in ten seconds":  {100, 10 * time.Second, 4 + 29, 4 + 30},
@@ -882,7 +879,7 @@ func TestRatio_Reserve(t *testing.T) {
 	}
 }
 
-// What calls have earned is spent first, and what the reserve has paid goes back to it.
+// The calls' earnings are spent first, and the reserve gets back what it has paid.
 func TestRatio_ReserveIsLast(t *testing.T) {
 	t.Parallel()
 	b := made[*ratioBudget](t, Default())
@@ -890,16 +887,16 @@ func TestRatio_ReserveIsLast(t *testing.T) {
 		{0, look, 4, true},
 		{0, start(10), 5, true},
 		{0, withdraw(failure), 4, true}, // 1 is earned
-		{0, withdraw(timeout), 0, true}, // 4 is the reserve
+		{0, withdraw(timeout), 0, true}, // 4 from the reserve
 		{0, withdraw(failure), 0, false},
-		{8, look, 3, true},            // ten calls bring 3 by then
-		{8, settle(1, true), 7, true}, // 4 come back, of which there is room for 1, and 3 are the bonus
+		{8, look, 3, true},            // ten calls have added 3 by then
+		{8, settle(1, true), 7, true}, // 4 are returned, of which 1 fits, and 3 are the bonus
 		{8, withdraw(timeout), 3, true},
 		{8, finish(1, EndFailed), 3, true},
 	})
 }
 
-// A client that was silent for ten minutes begins anew.
+// After ten idle minutes, the reserve of a client starts over.
 func TestRatio_ReserveForgets(t *testing.T) {
 	t.Parallel()
 	b := made[*ratioBudget](t, Default())
@@ -916,7 +913,7 @@ func TestRatio_ReserveForgets(t *testing.T) {
 	}
 }
 
-// The balance before any call is the reserve: exact at both ends of each bound.
+// The balance before any call is the reserve, exactly at both ends of each bound.
 func TestRatioConfigIsExact(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// slots is how many parts a window has. It slides by whole parts, so that what happened counts for nine to
-// ten tenths of the window.
+// slots is the number of slots in a window. It slides by whole slots, so events count for nine to ten tenths of the window.
 const slots = 10
 
-// window is what happened in the last ten slots. It is not safe for concurrent use.
+// window holds the last ten slots. It is not safe for concurrent use.
 type window struct {
 	width   time.Duration // of a slot
 	start   time.Duration // of the newest slot
-	started bool          // by the first time that it saw
-	counted int64         // the calls that slots have counted since the beginning
+	started bool          // at the first time that it saw
+	counted int64         // the calls that slots have counted since the start
 	slots   [slots]slot   // the newest first
 }
 
@@ -28,8 +27,8 @@ type slot struct {
 	bonus int64 // earned in this slot
 }
 
-// advance moves the window to now, when so many calls have been counted since the beginning. A time
-// before the newest slot counts as that slot, so that a charge and its expiry have one order.
+// advance moves the window to now. calls is the number of calls since the start. A time before the newest slot counts as that
+// slot, so that a charge and its expiry have one order.
 func (w *window) advance(now time.Duration, calls int64) {
 	w.slots[0].calls += calls - w.counted
 	w.counted = calls
@@ -46,7 +45,7 @@ func (w *window) advance(now time.Duration, calls int64) {
 	clear(w.slots[:n])
 }
 
-// end is when the newest slot ends.
+// end returns the end of the newest slot.
 func (w *window) end() time.Duration {
 	if !w.started {
 		return math.MinInt64
@@ -57,7 +56,7 @@ func (w *window) end() time.Duration {
 	return w.start + w.width
 }
 
-// at is the slot that a time lies in; nil if that has left the window.
+// at returns the slot of a time, or nil if it has left the window.
 func (w *window) at(t time.Duration) *slot {
 	age := since(w.start, t)
 	switch {
@@ -70,7 +69,7 @@ func (w *window) at(t time.Duration) *slot {
 	}
 }
 
-// sum adds up what is in the window.
+// sum returns the calls and the spending of the window.
 func (w *window) sum() (calls, spent int64) {
 	for _, s := range w.slots {
 		calls += s.calls
@@ -79,7 +78,7 @@ func (w *window) sum() (calls, spent int64) {
 	return calls, spent
 }
 
-// bonus adds up what was earned beside the calls.
+// bonus returns the bonuses of the window.
 func (w *window) bonus() (bonus int64) {
 	for _, s := range w.slots {
 		bonus += s.bonus
@@ -87,8 +86,8 @@ func (w *window) bonus() (bonus int64) {
 	return bonus
 }
 
-// resize gives the slots another width, and keeps nothing but the calls. They go to the slot that begins
-// when theirs did or earlier, so that none counts for longer than it should.
+// resize changes the width of the slots, and keeps only the calls. They go to the slot that begins with theirs or earlier, so
+// that none counts too long.
 func (w *window) resize(width time.Duration) {
 	old := *w
 	w.width, w.slots = width, [slots]slot{}
@@ -99,7 +98,7 @@ func (w *window) resize(width time.Duration) {
 	}
 }
 
-// since is a-b, within what 64 bits hold.
+// since returns a-b, within 64 bits.
 func since(a, b time.Duration) time.Duration {
 	d := a - b
 	switch {

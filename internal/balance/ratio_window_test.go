@@ -54,7 +54,7 @@ func TestWindowSlides(t *testing.T) {
 	}
 }
 
-// Calls expire at most a slot too early, and never too late.
+// Calls expire at most a slot early, and never late.
 func TestWindowResize(t *testing.T) {
 	t.Parallel()
 	for _, widths := range [][2]time.Duration{{1000, 500}, {500, 1000}, {1000, 1000}, {1000, 333}, {333, 1000}, {100, 6000}, {6000, 100}} {

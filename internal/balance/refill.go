@@ -5,8 +5,8 @@ package balance
 
 import "time"
 
-// Refill estimates how long it takes until a budget pays for an extra attempt of c: 0 if it would now, or if nothing tells, as
-// of a budget that a user has implemented.
+// Refill estimates how long it takes until a budget pays for an extra attempt of c: 0 if it would now, or if that is unknown,
+// as for a budget that a user has implemented.
 func Refill(b Budget, now time.Duration, c Charge) time.Duration {
 	if own, ok := b.(Reloadable); ok {
 		return own.Refill(now, c)
@@ -14,11 +14,11 @@ func Refill(b Budget, now time.Duration, c Charge) time.Duration {
 	return 0
 }
 
-// Refill is 0: what is not a ratio refills with the successes of calls and the ends of attempts, and not with time.
+// Refill returns 0: other kinds than ratio refill with successful calls and finished attempts, and not with time.
 func (indifferent) Refill(time.Duration, Charge) time.Duration { return 0 }
 
-// Refill assumes that calls go on as in the last window, and that no other attempt is charged: what was spent leaves the window,
-// and calls fill the reserve. If that is not enough, or if a pool has the reserve, it is one window.
+// Refill assumes that calls continue as in the last window, and that no other attempt is charged: spending leaves the window,
+// and calls fill the reserve. If that is not enough, or if the reserve is a pool, it returns one window.
 func (r *ratioBudget) Refill(now time.Duration, c Charge) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *ratioBudget) Refill(now time.Duration, c Charge) time.Duration {
 	return r.config.Window
 }
 
-// after is what the reserve holds when so many calls have come in each window for a time.
+// after returns the tokens of the reserve after a time with so many calls per window.
 func (v *reserve) after(wait time.Duration, calls int64, window time.Duration) int64 {
 	byTime := int64(float64(micro(reservePerSecond)) * wait.Seconds())
 	byCalls := int64(float64(micro(reservePerCall)) * float64(calls) * float64(wait) / float64(window))

@@ -66,7 +66,7 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// Whatever has happened, the estimate is within the window, and a budget that estimates 0 pays.
+// Whatever has happened, the estimate is at most one window, and a budget with the estimate 0 pays.
 func TestRefill_Bounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

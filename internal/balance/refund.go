@@ -8,7 +8,7 @@ import "time"
 // RefundConfig is a [budget.RefundConfig].
 type RefundConfig struct{ Capacity, RetryCost, TimeoutCost, Success float64 }
 
-// DefaultRefund is 500, 5, 10 and 1: the numbers of the AWS SDKs.
+// DefaultRefund returns 500, 5, 10 and 1: the numbers of the AWS SDKs.
 func DefaultRefund() RefundConfig {
 	return RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 }
@@ -21,7 +21,7 @@ func (c RefundConfig) Fields() []Field {
 	capacity := Field{Name: "Capacity", Value: c.Capacity, Low: 1, High: 1e6, Decimals: 3}
 	most := c.Capacity
 	if !(most >= capacity.Low && most <= capacity.High) {
-		most = capacity.High // the capacity itself is reported
+		most = capacity.High // the capacity itself has its own error
 	}
 	return []Field{
 		capacity,
@@ -36,13 +36,13 @@ func (c RefundConfig) Check() error { return check(c.Fields()) }
 
 func (c RefundConfig) budget(LeaseOf) (Reloadable, error) { return newRefund(c), nil }
 
-// refundBudget is the token bucket of the AWS SDKs. With a bucket that is full, a call that succeeds only reads.
+// refundBudget is the token bucket of the AWS SDKs. If the bucket is full, a successful call only reads.
 type refundBudget struct {
 	indifferent
 	tally
 
 	bucket     bucket
-	config     RefundConfig // guarded by the bucket's mu, as is the next
+	config     RefundConfig // guarded by the bucket's mu, as is generation
 	generation uint32
 }
 
@@ -53,7 +53,7 @@ func newRefund(c RefundConfig) *refundBudget {
 	return b
 }
 
-// Reload changes the config. The bucket stays as full as it is, in parts of its capacity.
+// Reload changes the config. The bucket stays equally full, relative to its capacity.
 func (b *refundBudget) Reload(_ time.Duration, c Config) error {
 	own, err := checked[RefundConfig](c)
 	if err != nil {
@@ -73,17 +73,17 @@ func (b *refundBudget) Reload(_ time.Duration, c Config) error {
 // Kind implements [Reloadable].
 func (*refundBudget) Kind() string { return RefundConfig{}.Name() }
 
-// Drain leaves nothing in the bucket.
+// Drain empties the bucket.
 func (b *refundBudget) Drain(time.Duration) {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
 	b.bucket.add(-b.bucket.tokens)
 }
 
-// Fresh is true when the bucket is full.
+// Fresh reports whether the bucket is full.
 func (b *refundBudget) Fresh(time.Duration) bool { return b.bucket.full.Load() }
 
-// prices are what extra attempts cost.
+// prices returns the costs of extra attempts.
 func (c RefundConfig) prices() prices {
 	retry := milli(c.RetryCost)
 	return prices{failure: retry, timeout: milli(c.TimeoutCost), hedge: retry}
@@ -103,7 +103,7 @@ func (b *refundBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	return Permit{kind: c.Kind, generation: b.generation, at: now, Cost: cost}, true
 }
 
-// Return gives the cost back, unless the config has changed since.
+// Return returns the cost, unless the config has changed since.
 func (b *refundBudget) Return(_ time.Duration, p Permit) {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
@@ -112,7 +112,7 @@ func (b *refundBudget) Return(_ time.Duration, p Permit) {
 	}
 }
 
-// Settle gives the cost back if the attempt helped, as Return does.
+// Settle returns the cost if the attempt helped, like Return.
 func (b *refundBudget) Settle(now time.Duration, p Permit, helped bool) {
 	if helped {
 		b.Return(now, p)
@@ -129,14 +129,14 @@ func (b *refundBudget) Finish(_ time.Duration, e End) {
 	b.bucket.add(milli(b.config.Success))
 }
 
-// Balance is how many extra attempts [KindFailure] the bucket pays for, with fractions.
+// Balance returns how many extra attempts of [KindFailure] the bucket pays for, with fractions.
 func (b *refundBudget) Balance(time.Duration) float64 {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
 	return float64(b.bucket.tokens) / float64(milli(b.config.RetryCost))
 }
 
-// Capacity is how many extra attempts [KindFailure] a full bucket pays for.
+// Capacity returns how many extra attempts of [KindFailure] a full bucket pays for.
 func (b *refundBudget) Capacity(time.Duration) float64 {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()

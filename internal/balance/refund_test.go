@@ -25,7 +25,7 @@ func TestRefund(t *testing.T) {
 		{0, withdraw(timeout), 1, false},
 		{0, withdraw(failure), 0, true},
 		{0, withdraw(failure), 0, false},
-		{1, settle(2, false), 0, true}, // did not help
+		{1, settle(2, false), 0, true}, // it did not help
 		{1, settle(0, true), 2, true},
 		{1, giveBack(1), 3, true},
 		{2, finish(1, EndAtOnce), 3.3, true},

@@ -13,13 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a budget in the plainest form that there is: without concurrency, and it forgets nothing. Amounts
-// are in the unit of Permit.Cost.
+// model is the simplest implementation of a budget: it isn't concurrent, and forgets nothing. Amounts are in the unit of
+// Permit.Cost.
 type model interface {
 	start(now time.Duration)
 	fail()
 	withdraw(now time.Duration, c Charge) (cost int64, ok bool)
-	giveBack(n int)                               // the nth withdrawal that was granted
+	giveBack(n int)                               // the nth granted withdrawal
 	settle(now time.Duration, n int, helped bool) // the same
 	finish(e End)
 	reload(now time.Duration, c Config)
@@ -32,8 +32,8 @@ type kind struct {
 	model  func(Config) model
 }
 
-// Calls start and end, attempts are charged and settled, clocks lag, and in the midst of that configs are
-// reloaded, the same ones and others.
+// Calls start and end, attempts are charged and settled, clocks lag, and meanwhile configs are reloaded, unchanged and changed
+// ones.
 func TestReloadable(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]kind{
@@ -60,8 +60,8 @@ func (k kind) check(t *rapid.T) {
 		latest  = t0
 		calls   int
 		denied  uint64
-		permits []Permit // that were granted
-		open    []int    // of these, not settled
+		permits []Permit // granted ones
+		open    []int    // unsettled ones
 	)
 	now := func(t *rapid.T) time.Duration {
 		return max(t0, latest-time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 900, 2000}).Draw(t, "lag in ms"))*time.Millisecond)
@@ -158,7 +158,7 @@ func (k kind) check(t *rapid.T) {
 	})
 }
 
-// TestFresh has each kind used, and then forget that.
+// TestFresh uses a budget of each kind, and then waits until it has forgotten that.
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	call := func(b Budget, at time.Duration, e End) {
@@ -169,7 +169,7 @@ func TestFresh(t *testing.T) {
 		config Config
 		use    func(Budget)
 		forget func(Budget)
-		when   time.Duration // it has forgotten
+		when   time.Duration // when it has forgotten
 	}{
 		"ratio, a call": {
 			DefaultRatio(), func(b Budget) { call(b, t0, EndAtOnce) }, func(Budget) {}, t0 + DefaultRatio().Window,
@@ -267,7 +267,7 @@ func TestReloadScalesAndNeverRefills(t *testing.T) {
 	}
 }
 
-// other is another config of the kind.
+// other has another config of each kind.
 var other = map[string]Config{
 	"ratio":      RatioConfig{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 6, TimeoutBonus: 2.5},
 	"throttle":   ThrottleConfig{MaxTokens: 10, TokenRatio: 0.2},
@@ -275,7 +275,7 @@ var other = map[string]Config{
 	"refund":     RefundConfig{Capacity: 50, RetryCost: 5, TimeoutCost: 10, Success: 2},
 }
 
-// A permit from before a reload gives nothing back, but what is in flight ends with it.
+// A permit from before a reload returns nothing, but an attempt in flight ends with it.
 func TestReloadOfOpenPermits(t *testing.T) {
 	t.Parallel()
 	for name, b := range reloadables(t) {
@@ -305,7 +305,7 @@ func TestReloadOfOpenPermits(t *testing.T) {
 	}
 }
 
-// A permit survives a reload of the same config: it gives back what it would have.
+// A permit survives a reload with the same config: it returns as much as without.
 func TestReloadOfTheSameConfig(t *testing.T) {
 	t.Parallel()
 	c := RatioConfig{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5}
@@ -384,14 +384,14 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// resizable is a budget that is made a good deal larger and smaller in turn, and stays as full.
+// resizable is a budget that becomes much larger and smaller in turn, and stays equally full.
 type resizable struct {
 	Reloadable
 
 	configs [2]Config
 }
 
-// resizables have 20 extra attempts to give when full, at either size.
+// resizables returns budgets with 20 extra attempts when full, at either size.
 func resizables(tb testing.TB) map[string]resizable {
 	tb.Helper()
 	r, th, c := ratio(tb, 10, 2), throttle(tb, 40, 1), concurrent(tb, 20, 20)
@@ -414,7 +414,7 @@ func (r resizable) resize(t *testing.T, i int) {
 	}
 }
 
-// While one goroutine reloads, the others take what there is: not one extra attempt more comes of it.
+// While one goroutine reloads, the others withdraw: reloads don't add a single extra attempt.
 func TestReloadNeverRefillsUnderStress(t *testing.T) {
 	for name, b := range resizables(t) {
 		var grants atomic.Int64
@@ -429,7 +429,7 @@ func TestReloadNeverRefillsUnderStress(t *testing.T) {
 				}
 			}
 		})
-		// A throttle grants to all who ask before the failures of the others are known.
+		// A throttle grants withdrawals until it is told of the other failures.
 		if got := grants.Load(); got > 20 && name != "throttle" {
 			t.Errorf("%s: %d grants of 20", name, got)
 		}
@@ -453,7 +453,7 @@ func TestReloadLeavesNothingWhereNothingWasUnderStress(t *testing.T) {
 	}
 }
 
-// Everything is given back, before, during and after reloads: the budget is full at most.
+// All permits are returned before, during and after reloads: the budget is at most full.
 func TestReloadMakesNothingUnderStress(t *testing.T) {
 	for name, b := range resizables(t) {
 		together(func(g int) {

@@ -30,8 +30,8 @@ func (c ThrottleConfig) Check() error { return check(c.Fields()) }
 
 func (c ThrottleConfig) budget(LeaseOf) (Reloadable, error) { return newThrottle(c), nil }
 
-// success is what a call that succeeds adds, in thousandths. No call adds more than the bucket holds. To
-// multiply and truncate would take one from numbers whose product falls short of a whole, such as 1.001.
+// success returns what a successful call adds, in thousandths, at most the capacity. Multiplying and truncating would lose one
+// for numbers such as 1.001, whose product is just below a whole.
 func (c ThrottleConfig) success() int64 {
 	ratio := min(c.TokenRatio, float64(c.MaxTokens))
 	n := milli(ratio)
@@ -41,7 +41,7 @@ func (c ThrottleConfig) success() int64 {
 	return n
 }
 
-// throttleBudget is the token bucket of gRFC A6. With a bucket that is full, a call that succeeds only reads.
+// throttleBudget is the token bucket of gRFC A6. If the bucket is full, a successful call only reads.
 type throttleBudget struct {
 	indifferent
 	tally
@@ -62,7 +62,7 @@ func (t *throttleBudget) configure(c ThrottleConfig) {
 	t.bucket.resize(int64(c.MaxTokens) * 1000)
 }
 
-// Reload changes the config. The bucket stays as full as it is, in parts of MaxTokens.
+// Reload changes the config. The bucket stays equally full, relative to MaxTokens.
 func (t *throttleBudget) Reload(_ time.Duration, c Config) error {
 	own, err := checked[ThrottleConfig](c)
 	if err != nil {
@@ -77,14 +77,14 @@ func (t *throttleBudget) Reload(_ time.Duration, c Config) error {
 // Kind implements [Reloadable].
 func (*throttleBudget) Kind() string { return ThrottleConfig{}.Name() }
 
-// Drain leaves half of the tokens, at which nothing is granted, or what there is if that is less.
+// Drain leaves at most half of the tokens, with which nothing is granted.
 func (t *throttleBudget) Drain(time.Duration) {
 	t.bucket.mu.Lock()
 	defer t.bucket.mu.Unlock()
 	t.bucket.add(min(t.bucket.capacity/2-t.bucket.tokens, 0))
 }
 
-// Fresh is true when the bucket is full.
+// Fresh reports whether the bucket is full.
 func (t *throttleBudget) Fresh(time.Duration) bool { return t.bucket.full.Load() }
 
 // Fail takes one token.
@@ -94,7 +94,7 @@ func (t *throttleBudget) Fail(time.Duration) {
 	t.bucket.add(-1000)
 }
 
-// Withdraw grants while more than half of the tokens are left, and [KindUnsent] always.
+// Withdraw grants while more than half of the tokens are left, and always grants [KindUnsent].
 func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	if tokens, capacity := t.bucket.read(); 2*tokens <= capacity && c.Kind != KindUnsent {
 		t.denied.Add(1)
@@ -114,14 +114,13 @@ func (t *throttleBudget) Finish(_ time.Duration, e End) {
 	t.bucket.add(t.success)
 }
 
-// Balance is what is left above half of the bucket: how many failures it can take before it grants
-// no more.
+// Balance returns the tokens above half of the bucket: the number of failures until nothing is granted.
 func (t *throttleBudget) Balance(time.Duration) float64 {
 	tokens, capacity := t.bucket.read()
 	return float64(max(2*tokens-capacity, 0)) / 2000
 }
 
-// Capacity is the balance of a full bucket: half of MaxTokens.
+// Capacity returns the balance of a full bucket: half of MaxTokens.
 func (t *throttleBudget) Capacity(time.Duration) float64 {
 	_, capacity := t.bucket.read()
 	return float64(capacity) / 2000

@@ -16,7 +16,7 @@ func throttle(tb testing.TB, maxTokens int, tokenRatio float64) *throttleBudget 
 	return made[*throttleBudget](tb, ThrottleConfig{MaxTokens: maxTokens, TokenRatio: tokenRatio})
 }
 
-// failing and succeeding are n attempts that failed, and n calls that ended well.
+// failing and succeeding play n failed attempts, and n successful calls.
 func failing(n int) func(*throttleBudget) {
 	return func(b *throttleBudget) {
 		for range n {
@@ -111,7 +111,7 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// The balance says how many failures it takes until nothing is granted.
+// The balance is the number of failures until nothing is granted.
 func TestThrottleBalanceCountsFailures(t *testing.T) {
 	t.Parallel()
 	for most := 1; most <= 1000; most++ {
@@ -137,7 +137,7 @@ func TestThrottleDrainLeavesWhatIsLessThanHalf(t *testing.T) {
 	}
 }
 
-// Failures and successes that never meet a bound add up to the milli-token.
+// Failures and successes that never reach a bound add up exactly.
 func TestThrottleAddsUpUnderStress(t *testing.T) {
 	b := throttle(t, 1000, 0.125)
 	failing(500)(b)
