@@ -5,29 +5,29 @@ package admission
 
 import "time"
 
-// How answers climb while a queue grows, in parts of a call's time.
+// The shape of a growing queue, in parts of a call's time.
 const (
 	stepTime  = 1. / 12 // of one step, at least
-	stepLeast = 2       // answers in it
+	stepLeast = 2       // answers per step, at least
 	climbLong = 5       // steps, each slower than the one before
-	climbHigh = 0.5     // where it has come to
-	climbRise = 0.3     // from where it began
-	climbLeap = 0.5     // of the rise, for one step: a service that is slower from now on leaps
+	climbHigh = 0.5     // the height that answers must reach
+	climbRise = 0.3     // their minimum rise
+	climbLeap = 0.5     // of the rise, for one step: a service that becomes slower leaps
 )
 
-// climb follows the fastest answers of successive steps. A queue that grows makes answers slower and slower, and a service
-// that is slow makes them slow all at once. The zero value has seen nothing.
+// climb follows the fastest answers of successive steps. A growing queue makes answers slower and slower; a slow service makes
+// them slow all at once. The zero value is empty.
 type climb struct {
 	steps   int
 	low     time.Duration // the fastest answer of the first step
-	high    time.Duration // and of the last
-	leap    time.Duration // the longest way from one step to the next
-	began   time.Duration // the current step
-	answers int           // in it
-	fastest time.Duration // of them
+	high    time.Duration // the fastest answer of the last step
+	leap    time.Duration // the largest rise from one step to the next
+	began   time.Duration // when the current step began
+	answers int           // in the current step
+	fastest time.Duration // of the current step
 }
 
-// add takes in an answer to a call that had so much time. It reports whether a queue grows that is half as long as that.
+// add records an answer to a call with this time left. It reports whether a queue is growing that takes half of that time.
 func (c *climb) add(now, took, left time.Duration) bool {
 	if c.answers == 0 {
 		c.began, c.fastest = now, took

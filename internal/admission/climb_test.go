@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// grows feeds a climb with n answers of calls that have a second, 20 ms apart, and reports whether one says that a queue grows.
+// grows adds n answers to calls with a second left, 20 ms apart, and reports whether a queue was found to grow.
 func grows(n int, took func(i int) time.Duration) bool {
 	var c climb
 	for i := range n {
@@ -43,7 +43,7 @@ func TestClimb(t *testing.T) {
 	}
 }
 
-// Answers of all lengths have no direction.
+// Answers of random lengths have no direction.
 func TestClimb_Chance(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// made is a call of a service without a queue: how long it takes, nothing changes.
+// made is a call of a service without a queue: nothing changes how long it takes.
 type made struct{ at, took, left time.Duration }
 
-// play makes calls in their order, and reports how many are refused, and how often an extra attempt would have been.
+// play plays calls in order, and returns how many are refused, and how many extra attempts would be.
 func play(g *Gate, calls []made) (refused, queued int) {
 	type end struct {
 		at      time.Duration
@@ -46,7 +46,7 @@ func play(g *Gate, calls []made) (refused, queued int) {
 	return refused, queued
 }
 
-// Services that are slow, and never late. Each had most of its calls refused while the rate was that of the last 3 s.
+// Slow services that are never late. With the rate of only the last 3 s, most of their calls were refused.
 func TestGate_NeverLate(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
@@ -69,15 +69,15 @@ func TestGate_NeverLate(t *testing.T) {
 		"ten a second, every second one 0.9 of it":    repeat(150, 200*ms, made{100 * ms, 700 * ms, second}, made{200 * ms, 900 * ms, second}),
 		"a step from fast to slow, in between nobody": append(repeat(100, 100*ms, made{0, 20 * ms, second}), repeat(100, 100*ms, made{60 * second, 800 * ms, second})...),
 	} {
-		calls = append([]made{{0, 20 * ms, second}}, calls...) // the fastest ever
+		calls = append([]made{{0, 20 * ms, second}}, calls...) // the fastest answer ever
 		if refused, queued := play(New(), calls); refused != 0 || queued != 0 {
 			t.Errorf("%s: of %d calls, %d are refused, and %d extra attempts", name, len(calls), refused, queued)
 		}
 	}
 }
 
-// The same while the gate is armed, since another process has more calls than the service can bear: what a client's own calls
-// were answered in time with is not refused.
+// The same while the gate is armed, because another process sends more calls than the service can bear: as many calls as were
+// answered in time are not refused.
 func TestGate_NeverLateWhileArmed(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ every, took, left time.Duration }{

@@ -1,12 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission judges whether a service can still answer a call in time, by what a client sees: how long
-// the last answers took, how many a second there are, how many of its attempts run, and which deadlines were missed.
+// Package admission decides whether a service can still answer a call in time, based on what a client observes: how long the
+// last answers took, the rate of answers, how many of its attempts run, and missed deadlines.
 //
-// In an overload, requests wait in a queue for longer than their callers do, and the service works on requests of callers
-// that have left. A call that is refused at once, before it is sent, costs nothing; and those that are sent
-// are answered in time.
+// In an overload, requests wait in a queue longer than their callers do, and the service works on requests of callers that have
+// left. Refusing a call before it is sent costs nothing, and lets the service answer the others in time.
 package admission
 
 import (
@@ -18,22 +17,22 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// The numbers of the rule. A part is one of the time that a call has until its deadline.
+// The constants of the rule. A part is a part of the time that a call has until its deadline.
 const (
-	slow   = 0.6 // from this part on, answers are slow
-	most   = 0.9 // the part that attempts may take which run already
-	memory = 2   // times the time that is left, an answer says something: the end of a long queue has none
-	recent = 2   // answers: while any of them was fast, there is no queue
-	above  = 2   // times the fastest answer ever: below that, slow is how the service is
+	slow   = 0.6 // from this part on, an answer is slow
+	most   = 0.9 // the part that running attempts may take
+	memory = 2   // answers older than this many times the time left don't count: the end of a long queue has none
+	recent = 2   // answers: if any of them was fast, there is no queue
+	above  = 2   // times the fastest answer ever: below that, the service itself is slow
 	loaded = 0.8 // a server that reports less utilization has no queue
 	stays  = 5   // windows that a gate stays armed after the last slow answer
 )
 
-// Never is the time that a call without a deadline has.
+// Never is the time left of a call without a deadline.
 const Never = time.Duration(math.MaxInt64)
 
-// Gate refuses calls of one method to one target while they cannot be answered in time. Times are those of one clock
-// that may lag a little between goroutines.
+// Gate refuses calls of one method to one target while they can't be answered in time. All times are of one clock, which may
+// lag a little between goroutines.
 //
 //	  deadlines are missed, a queue grows, or a server says that it is full
 //	     ┌───────────────────────────────────────────────────────┐
@@ -42,17 +41,17 @@ const Never = time.Duration(math.MaxInt64)
 //	                                                        and more run than are answered in time?
 //	                                                        no: admits      yes: refuses
 //
-// There are no modes, probes or timers: one attempt may always run, and its answer is the probe. In a queue, the
-// rate of the answers is the service's capacity, so that the wait settles just below the deadline. A service that is
-// slow and answers in time is never refused anything: a gate is armed by more than slow answers.
+// There are no modes, probes or timers: one attempt may always run, and its answer is the probe. With a queue, the rate of
+// answers is the service's capacity, so the wait settles just below the deadline. A service that is slow but answers in time is
+// never refused anything, because slow answers alone don't arm a gate.
 type Gate struct {
 	mu       sync.Mutex            // guards all below
 	running  int                   // attempts
-	critical int                   // of them, those of critical calls
+	critical int                   // those of critical calls
 	last     [recent]time.Duration // answers
-	next     int                   // place of the oldest of last
+	next     int                   // index of the oldest in last
 	heard    int                   // answers, at most recent
-	at       time.Duration         // of the newest
+	at       time.Duration         // when the newest came
 	fastest  time.Duration         // of all answers
 	windows  windows
 	climb    climb
@@ -60,36 +59,36 @@ type Gate struct {
 	limit    limit
 	state    State
 
-	utilization [recent]float64 // as servers have reported it last
-	reports     int             // of them
+	utilization [recent]float64 // the last ones that servers have reported
+	reports     int             // number of reports
 	reported    time.Duration   // when the newest came
-	full        until           // a server has said that it is
-	speaks      bool            // servers say how busy they are
+	full        until           // a server has reported that it is full
+	speaks      bool            // servers report their utilization, or that they are full
 }
 
-// New makes a gate that has seen nothing, and so admits all.
+// New returns a gate without observations, which admits all calls.
 func New() *Gate { return new(Gate) }
 
-// Class returns the gate as calls of a criticality see it, of a policy with that admission. They are refused if it is
-// enforced; else the gate counts which it would have refused.
+// Class returns the gate for calls of a criticality, under a policy with this admission. If enforced is false, the gate only
+// counts the calls that it would refuse.
 func (g *Gate) Class(a policy.Admission, c policy.Criticality, enforced bool) Class {
 	return Class{g, c, a == policy.AdmissionAuto && c != policy.CriticalitySheddable, enforced}
 }
 
-// Class is a gate for calls of one criticality. All of its methods are safe for concurrent use. The zero value is none.
+// Class is a gate for calls of one criticality. All methods are safe for concurrent use. The zero value has no gate.
 type Class struct {
 	gate        *Gate
 	criticality policy.Criticality
-	waits       bool // for servers that say how busy they are, before it refuses calls
+	waits       bool // refuses no calls until servers report how busy they are
 	enforced    bool
 }
 
 // Any reports whether there is a gate.
 func (c Class) Any() bool { return c.gate != nil }
 
-// Enter asks for a call that has so much time left, Never without a deadline. It returns how many attempts run with its
-// first one; 0 if the call is refused. Else Answered or Leave follows, once. A call is made that would be refused if its
-// policy were enforced.
+// Enter asks to send a call with this time left, Never without a deadline. It returns the number of running attempts, including
+// the call's first one, or 0 if the call is refused. Otherwise Answered or Leave must be called once. If the policy isn't
+// enforced, would reports a call that is sent and would be refused.
 func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	g := c.gate
 	g.mu.Lock()
@@ -111,7 +110,7 @@ func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	return g.run(c.criticality), refuse
 }
 
-// Queued reports whether an extra attempt with so much time left would only make the queue longer.
+// Queued reports whether an extra attempt with this time left would only make the queue longer.
 func (c Class) Queued(now, left time.Duration) bool {
 	g := c.gate
 	g.mu.Lock()
@@ -119,13 +118,14 @@ func (c Class) Queued(now, left time.Duration) bool {
 	return c.queued(now, left)
 }
 
-// queued reports whether there is a queue that is too long for a call that has so much time left. It requires mu.
+// queued reports whether the queue is too long for a call with this time left. The gate's mu must be held.
 func (c Class) queued(now, left time.Duration) bool {
 	g := c.gate
 	return g.armed.holds(now) && (!c.waits || g.speaks) && g.queued(now, left)
 }
 
-// Add says that an extra attempt runs from now on: Answered or Leave follows, once. It returns how many run with it.
+// Add records that an extra attempt is sent. It returns the number of running attempts, including this one. Answered or Leave
+// must be called once.
 func (c Class) Add(now time.Duration) (running int) {
 	g := c.gate
 	g.mu.Lock()
@@ -134,8 +134,7 @@ func (c Class) Add(now time.Duration) (running int) {
 	return g.run(c.criticality)
 }
 
-// Leave says that an attempt of a call that had so much time doesn't run any more, and has no answer that says how long the
-// service takes.
+// Leave records that an attempt has ended without an answer that shows how long the service takes. The call had this time left.
 func (c Class) Leave(now, left time.Duration, why Leaving) {
 	g := c.gate
 	g.mu.Lock()
@@ -155,20 +154,20 @@ func (c Class) Leave(now, left time.Duration, why Leaving) {
 	}
 }
 
-// Leaving is why an attempt doesn't run any more.
+// Leaving is the reason why an attempt has ended.
 type Leaving uint8
 
-// The ways to leave.
+// The reasons.
 const (
-	LeavingOther    Leaving = iota // they say nothing of the service
-	LeavingAnswered                // it was answered, and nothing tells when
+	LeavingOther    Leaving = iota // no information on the service
+	LeavingAnswered                // it was answered, at an unknown time
 	LeavingMissed                  // its call's deadline has passed
-	LeavingFull                    // a server has no resources for it
+	LeavingFull                    // a server had no resources for it
 	LeavingRefused                 // a server has refused to work on it
 )
 
-// Answered says that an attempt was answered, and how long that took. It was sent when the call had so much time left, and
-// so many attempts ran.
+// Answered records an answer to an attempt, and how long it took. The call had this time left when the attempt was sent, and
+// running attempts ran.
 func (c Class) Answered(now, took, left time.Duration, running int) {
 	g := c.gate
 	g.mu.Lock()
@@ -190,8 +189,8 @@ func (c Class) Answered(now, took, left time.Duration, running int) {
 	}
 }
 
-// Reported says which utilization a server has reported with an answer: 1 is all that it can do. The answer itself is
-// told by Answered or Leave.
+// Reported records the utilization that a server has reported with an answer: 1 is its capacity. Answered or Leave records the
+// answer itself.
 func (c Class) Reported(now time.Duration, utilization float64) {
 	g := c.gate
 	g.mu.Lock()
@@ -205,10 +204,10 @@ func (c Class) Reported(now time.Duration, utilization float64) {
 	}
 }
 
-// pass lets time pass. It requires mu, as all below.
+// pass advances the time. g.mu must be held, as for all methods below.
 func (g *Gate) pass(now time.Duration) { g.windows.pass(now, g.running) }
 
-// run counts an attempt that runs from now on.
+// run counts a new running attempt.
 func (g *Gate) run(c policy.Criticality) (running int) {
 	g.running++
 	if c == policy.CriticalityCritical {
@@ -217,7 +216,7 @@ func (g *Gate) run(c policy.Criticality) (running int) {
 	return g.running
 }
 
-// end counts an attempt that doesn't run any more.
+// end ends the count of an attempt.
 func (g *Gate) end(now time.Duration, c policy.Criticality) {
 	g.pass(now)
 	g.running--
@@ -229,8 +228,8 @@ func (g *Gate) end(now time.Duration, c policy.Criticality) {
 // arm lets the gate refuse calls.
 func (g *Gate) arm(now time.Duration) { g.armed.extend(now + stays*g.windows.length()) }
 
-// miss takes in a deadline that was missed. While the last answers were slow, that is one more slow answer: when the queue
-// is longer than the deadline, there are no others.
+// miss records a missed deadline. If the last answers were slow, it also refreshes them: when the queue is longer than the
+// deadline, no others come.
 func (g *Gate) miss(now, left time.Duration) {
 	g.windows.newer.misses++
 	if g.heard == recent && part(slices.Min(g.last[:]), left) > slow {
@@ -241,13 +240,13 @@ func (g *Gate) miss(now, left time.Duration) {
 	}
 }
 
-// sayFull notes that a server has said that it is full.
+// sayFull records that a server has reported that it is full.
 func (g *Gate) sayFull(now time.Duration) {
 	g.arm(now)
 	g.full.extend(now + g.windows.length())
 }
 
-// queued reports whether every recent answer took most of the time that is left.
+// queued reports whether every recent answer took most of the time left.
 func (g *Gate) queued(now, left time.Duration) bool {
 	if left == Never || g.heard < recent || (now-g.at)/memory > left {
 		return false
@@ -256,8 +255,8 @@ func (g *Gate) queued(now, left time.Duration) bool {
 	return part(fastest, left) > slow && fastest > above*g.fastest && !g.idle(now, left)
 }
 
-// crowded reports whether as many attempts run as are answered in the time that is left, and as were answered in time
-// lately. One may always run.
+// crowded reports whether the running attempts are as many as the service answers in the time left, and as many as it has
+// recently answered in time. One may always run.
 func (g *Gate) crowded(left time.Duration, c policy.Criticality) bool {
 	room, running := most*left.Seconds()*g.windows.perSecond(), g.running
 	room = max(room, float64(g.windows.inTime()))
@@ -271,19 +270,19 @@ func (g *Gate) crowded(left time.Duration, c policy.Criticality) bool {
 	return float64(running) >= max(room, 1)
 }
 
-// idle reports whether a server has said lately that it is not busy: then it is slow without a queue.
+// idle reports whether a server has recently reported that it isn't busy: then it is slow without a queue.
 func (g *Gate) idle(now, left time.Duration) bool {
 	return g.reports >= recent && (now-g.reported)/memory <= left && slices.Min(g.utilization[:]) < loaded
 }
 
 // State is a reading of a gate.
 type State struct {
-	Running     int    // attempts that have not been answered
+	Running     int    // unanswered attempts
 	Refused     uint64 // calls, so far
-	WouldRefuse uint64 // calls that were made since no mode enforces their policy
+	WouldRefuse uint64 // calls that were sent because their policy isn't enforced
 }
 
-// State reads the gate.
+// State returns the state of the gate.
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 
 var kinds = []policy.Criticality{sheddable, usual, critical}
 
-// class is the gate as enforced calls see it whose policy has REFUSE.
+// class returns the gate for enforced calls of a policy with REFUSE.
 func (g *Gate) class(c policy.Criticality) Class { return g.Class(policy.AdmissionRefuse, c, true) }
 
 func (c Class) admits(now, left time.Duration) bool {
@@ -33,8 +33,8 @@ func (c Class) admits(now, left time.Duration) bool {
 	return running > 0
 }
 
-// busy is an armed gate of a service that answers 10 calls a second, the last ones in took and the fastest ever in 20 ms,
-// at 10 s.
+// busy returns an armed gate, at 10 s, of a service with 10 answers per second; the last ones took as long as given, and the
+// fastest ever 20 ms.
 func busy(took time.Duration) *Gate {
 	g := &Gate{
 		last: [recent]time.Duration{took, took}, heard: recent, at: 9900 * ms, fastest: 20 * ms,
@@ -45,7 +45,7 @@ func busy(took time.Duration) *Gate {
 	return g
 }
 
-// with adds attempts that run.
+// with adds running attempts.
 func (g *Gate) with(n int, c policy.Criticality) *Gate {
 	g.running += n
 	if c == policy.CriticalityCritical {
@@ -54,13 +54,13 @@ func (g *Gate) with(n int, c policy.Criticality) *Gate {
 	return g
 }
 
-// unarmed takes back that the gate is armed.
+// unarmed disarms the gate.
 func (g *Gate) unarmed() *Gate {
 	g.armed = 0
 	return g
 }
 
-// inTime notes that so many attempts were answered in time.
+// inTime records that so many attempts were answered in time.
 func (g *Gate) inTime(n int) *Gate {
 	g.windows.older.inTime = n
 	return g
@@ -120,7 +120,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A gate is armed by missed deadlines, or by a server that says it is full. It stays so while answers are slow.
+// Missed deadlines arm a gate, and so does a server that reports that it is full. It stays armed while answers are slow.
 func TestGate_Arms(t *testing.T) {
 	t.Parallel()
 	leave := func(n int, why Leaving) func(*Gate) {
@@ -163,7 +163,7 @@ func TestGate_Arms(t *testing.T) {
 	}
 }
 
-// When the queue is longer than the deadline, missed deadlines keep the last answers from being forgotten.
+// When the queue is longer than the deadline, missed deadlines keep the last answers valid.
 func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -180,7 +180,7 @@ func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 	}
 }
 
-// AUTO refuses sheddable calls, and others once servers have said how busy they are.
+// AUTO refuses sheddable calls, and other calls once servers have reported how busy they are.
 func TestGate_Auto(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -217,7 +217,7 @@ func TestGate_WouldRefuse(t *testing.T) {
 	}
 }
 
-// Latency alone refuses three of four calls at most; a server's word as many as there are.
+// Latency alone refuses at most three of four calls; a server's report has no such limit.
 func TestGate_Limit(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -252,7 +252,7 @@ func TestGate_OneFastAnswer(t *testing.T) {
 	t.Parallel()
 	g := busy(700*ms).with(1000, usual)
 	c := g.class(usual)
-	for i, want := range []bool{true, true, false} { // admitted after a fast answer, until those that count are slow
+	for i, want := range []bool{true, true, false} { // admitted after a fast answer, until the counted ones are slow
 		took := 700 * ms
 		if i == 0 {
 			took = 599 * ms
@@ -307,8 +307,8 @@ func TestGate_Queued(t *testing.T) {
 	}
 }
 
-// Whatever happens, attempts that have ended are not counted, an idle gate admits, one that was never armed refuses nothing,
-// and the least critical calls are refused first.
+// In any case, ended attempts aren't counted, an idle gate admits, a gate that was never armed refuses nothing, and the least
+// critical calls are refused first.
 func TestGateModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -330,7 +330,7 @@ func TestGateModel(t *testing.T) {
 			"time": func(*rapid.T) { now += time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "passes")) },
 			"enter": func(t *rapid.T) {
 				c, left := kind.Draw(t, "criticality"), times.Draw(t, "left")
-				stricter := true // none that is refused later would be refused now
+				stricter := true // no criticality that is refused later would be refused now
 				for _, other := range kinds {
 					full := g.queued(now, left) && g.crowded(left, other)
 					if other <= c {

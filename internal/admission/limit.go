@@ -5,32 +5,32 @@ package admission
 
 import "time"
 
-// until is a time until which something holds. The zero value is none.
+// until is the end of a condition. The zero value: the condition doesn't apply.
 type until time.Duration
 
 func (u *until) holds(now time.Duration) bool { return *u != 0 && now < time.Duration(*u) }
 
-// extend makes it hold until at, at least.
+// extend makes the condition apply at least until at.
 func (u *until) extend(at time.Duration) {
-	if *u == 0 || at > time.Duration(*u) { // clocks may stand before 0
+	if *u == 0 || at > time.Duration(*u) { // times may be negative
 		*u = until(at)
 	}
 }
 
-// limit bounds the part of the calls that are refused.
+// limit bounds the share of refused calls.
 type limit struct {
 	began          time.Duration
 	calls, refused int
 }
 
-// The bound holds over so long, and over so many calls.
+// The bound applies over this time, and this number of calls.
 const (
 	mostRefused = 0.75
 	limitTime   = 2 * time.Second
 	limitCalls  = 20
 )
 
-// allow counts a call, and reports whether it may be refused: if that is wanted, and within the limit or free of it.
+// allow counts a call, and reports whether it may be refused: if wanted, and within the limit or exempt from it (free).
 func (l *limit) allow(now time.Duration, wanted, free bool) bool {
 	if l.calls >= limitCalls && now-l.began >= limitTime {
 		*l = limit{began: now}

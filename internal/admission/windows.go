@@ -6,29 +6,29 @@ package admission
 import "time"
 
 const (
-	leastWindow = 1500 * time.Millisecond // a window is as long as the longest deadline in it, and at least this
-	leastBusy   = 500 * time.Millisecond  // in which the first answers of all come
+	leastWindow = 1500 * time.Millisecond // a window is as long as its longest deadline, and at least this long
+	leastBusy   = 500 * time.Millisecond  // during which the very first answers come
 )
 
-// windows is what a service has done in the last two windows. The newer one isn't over. The rate of the answers counts only
-// time in which an attempt ran: a pause between two batches says nothing of the service. The zero value has seen nothing.
+// windows describes a service in the last two windows, of which the newer one isn't over. The rate of answers counts only time
+// in which an attempt ran: a pause between two batches says nothing about the service. The zero value is empty.
 type windows struct {
 	older, newer window
-	began        time.Duration // newer
-	at           time.Duration // until when newer.busy is counted
+	began        time.Duration // when newer began
+	at           time.Duration // newer.busy is counted up to this time
 }
 
 type window struct {
 	answers int
-	misses  int           // of deadlines
+	misses  int           // missed deadlines
 	busy    time.Duration // in which attempts ran
-	inTime  int           // the most attempts that ran when one was sent that was answered in time
-	longest time.Duration // deadline
+	inTime  int           // the most attempts that ran when an attempt was sent that was answered in time
+	longest time.Duration // the longest deadline
 }
 
-// pass counts the time until now, in which so many attempts ran.
+// pass counts the time until now, during which so many attempts ran.
 func (w *windows) pass(now time.Duration, running int) {
-	if w.at == 0 { // clocks may stand before 0
+	if w.at == 0 { // times may be negative
 		w.at, w.began = now, now
 	}
 	if running > 0 && now > w.at {
@@ -40,20 +40,20 @@ func (w *windows) pass(now time.Duration, running int) {
 	}
 }
 
-// length is how long a window is.
+// length returns the length of a window.
 func (w *windows) length() time.Duration {
 	return max(leastWindow, w.older.longest, w.newer.longest)
 }
 
-// perSecond is the rate of the answers.
+// perSecond returns the rate of answers.
 func (w *windows) perSecond() float64 {
 	return float64(w.older.answers+w.newer.answers) / max(w.older.busy+w.newer.busy, leastBusy).Seconds()
 }
 
-// inTime is how many attempts the service has answered in time that ran at once.
+// inTime returns how many simultaneous attempts the service has answered in time.
 func (w *windows) inTime() int { return max(w.older.inTime, w.newer.inTime) }
 
-// missing reports whether so many deadlines were missed that it is no coincidence.
+// missing reports whether too many deadlines were missed for a coincidence.
 func (w *windows) missing() bool {
 	misses, answers := w.older.misses+w.newer.misses, w.older.answers+w.newer.answers
 	return misses >= 2 && 100*misses > answers

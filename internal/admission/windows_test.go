@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// serve plays so many answers, one after the other, each of which took so long, with pauses in between.
+// serve plays n answers, one after the other, with their latency and the pauses in between.
 func (w *windows) serve(n int, took, pause time.Duration) {
 	for range n {
 		w.pass(w.at+pause, 0)

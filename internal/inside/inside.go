@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inside turns what users write with package budget into what the engine uses: package balance.
+// Package inside converts budgets and configs of package budget to those of the engine, in package balance.
 package inside
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// Config is the inside of a config; nil of a pointer to one.
+// Config returns the engine's config, or nil for a pointer.
 func Config(c budget.Config) balance.Config {
 	switch c := c.(type) {
 	case nil:
@@ -30,7 +30,8 @@ func Config(c budget.Config) balance.Config {
 	}
 }
 
-// Budget is the inside of a budget. One of package budget has it; any other is called as its interface says.
+// Budget returns the engine's budget: the inner one for a budget of package budget, or one that calls the methods of a user's
+// budget.
 func Budget(b budget.Budget) balance.Budget {
 	if own, ok := b.(interface{ Inner() balance.Budget }); ok { // no other type can have this method
 		return own.Inner()
@@ -38,7 +39,7 @@ func Budget(b budget.Budget) balance.Budget {
 	return foreign{b}
 }
 
-// foreign is a budget that a user has implemented.
+// foreign is a budget implemented by a user.
 type foreign struct{ budget budget.Budget }
 
 // Start implements [balance.Budget].
@@ -64,7 +65,7 @@ func (f foreign) Finish(now time.Duration, e balance.End) {
 	f.budget.Observe(clock.Time(now), event)
 }
 
-// Withdraw implements [balance.Budget]. It needs no Confirm, whatever budget the user's may wrap.
+// Withdraw implements [balance.Budget]. Confirm isn't needed, even if the user's budget wraps one that does.
 func (f foreign) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, bool) {
 	return f.budget.Withdraw(clock.Time(now), budget.Kind(c.Kind), c.Factor)
 }

@@ -10,48 +10,45 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// What this module asks of package policy, and users need not. Package policy sets these functions, since this package
-// cannot import it: a set is a *policy.Set, at is a policy.Diagnostic, and diagnostics are a []policy.Diagnostic.
+// Functions of package policy for this module only. Package policy sets them, because this package can't import it: a set is a
+// *policy.Set, at is a policy.Diagnostic, and diagnostics are a []policy.Diagnostic.
 var (
 	// Lint is policy.Lint with options.
 	Lint func(file string, data []byte, o LintOptions) (diagnostics any)
-	// Method is the descriptor of "/service/method"; nil if none is known.
+	// Method returns the descriptor of "/service/method", or nil if it is unknown.
 	Method func(set any, method string) protoreflect.MethodDescriptor
-	// LoadBalancing is the loadBalancingConfig of the file as JSON, if it names the policy of package balancer at any depth,
-	// and where it stands. Else config is "", and the key is for gRPC alone.
+	// LoadBalancing returns the file's loadBalancingConfig as JSON and its position, if it names the policy of package balancer
+	// at any depth. Otherwise config is "", and the key is for gRPC alone.
 	LoadBalancing func(set any) (config string, at any)
-	// Watch calls changed after each change of a policy file, with the new set, or with what is wrong with it or
-	// in reading it; what the file said before then still holds. loaded is what policy.Load made of the file: a change
-	// since then is a change, too. With a nil *policy.Set, the file as it is now counts as the first change. A file that says
-	// the same as before is no change, unless an error was reported since. Watch returns at once. changed is called, one at
-	// a time, until ctx ends.
+	// Watch calls changed after each change of a policy file, with the new set or an error in the file or in reading it; after
+	// an error, the previous set stays valid. loaded is the set that policy.Load returned: later changes of the file count.
+	// With a nil *policy.Set, the current file counts as the first change. A file with unchanged content is no change, unless
+	// an error was reported since. Watch returns at once. It calls changed, one call at a time, until ctx ends.
 	Watch func(ctx context.Context, path string, loaded any, changed func(set any, err error))
-	// LoadDescriptors reads a binary google.protobuf.FileDescriptorSet, as buf build and protoc write it, with all that
-	// its files import. If the file cannot be read the error wraps that of package os, which errors.Is compares with
-	// fs.ErrNotExist; else it is a *policy.Error that says what is wrong. A set has at most 64 MiB.
+	// LoadDescriptors reads a binary google.protobuf.FileDescriptorSet, as written by buf build and protoc, with all imports of
+	// its files, of at most 64 MiB. If the file can't be read, the error wraps that of package os, for errors.Is with
+	// fs.ErrNotExist; other errors are a *policy.Error.
 	//
-	// Descriptors are kept for as long as the set of policies that policy.Set.WithDescriptors makes of them; they
-	// take several times the size of the file.
+	// The set of policies that policy.Set.WithDescriptors returns keeps the descriptors. They take several times the size of
+	// the file.
 	LoadDescriptors func(path string) (*protoregistry.Files, error)
-	// ParseServiceConfig reads a service config in JSON that a resolver has delivered to a connection. It differs
-	// from policy.Parse in what gRPC does with such a config: methods count as safe to repeat unless an entry says
-	// otherwise, since gRPC itself would repeat them; and what gRPC carries out by itself (the
-	// limits of messages, load balancing) is left to it, without warning. Keys in another case, keys with null, and durations
-	// such as ".5s" are read as gRPC for Go reads them. The error is a *policy.Error; gRPC may accept what is refused here,
-	// such as unknown keys.
+	// ParseServiceConfig parses a service config in JSON that a resolver has delivered to a connection. It differs from
+	// policy.Parse where gRPC does: methods count as idempotent unless an entry says otherwise, because gRPC itself would retry
+	// them; and gRPC's own features (message limits, load balancing) are left to gRPC, without a warning. Keys in another case,
+	// null values, and durations such as ".5s" are parsed as in gRPC for Go. The error is a *policy.Error. gRPC may accept a
+	// config that ParseServiceConfig refuses, for example for an unknown key.
 	ParseServiceConfig func(data []byte) (set any, err error)
-	// DeclaredIdempotent reports whether the descriptor of "/service/method" declares it safe to repeat, by its
-	// idempotency_level. Descriptors come from where policy.Set.WithDescriptors takes them.
+	// DeclaredIdempotent reports whether the descriptor of "/service/method" declares it idempotent, with its
+	// idempotency_level. Descriptors have the same sources as in policy.Set.WithDescriptors.
 	DeclaredIdempotent func(set any, method string) bool
 )
 
-// LintOptions are what a lint knows beside the file.
+// LintOptions configure a lint.
 type LintOptions struct {
-	// Descriptors of APIs, as policy.Set.WithDescriptors takes them.
+	// Descriptors of APIs, as for policy.Set.WithDescriptors.
 	Descriptors []*protoregistry.Files
-	// OnlyDescriptors leaves out services whose generated code is linked into this program: they are not those that
-	// the readers of the file call.
+	// OnlyDescriptors leaves out services whose generated code is linked into this program: the file's readers don't call them.
 	OnlyDescriptors bool
-	// OtherClients adds advice about gRPC clients without stagger that are given the same file.
+	// OtherClients adds advice for gRPC clients without stagger that use the same file.
 	OtherClients bool
 }
