@@ -16,9 +16,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// knownFor returns what is known of a call's method, if its policy asks for that: it refuses calls, or sends other attempts
-// while the last answers were fast. There is nothing if too many methods are known already. Calls that no mode enforces a policy for are
-// not refused. What is known outlives the rules: a reload forgets nothing of a service's load.
+// knownFor returns the measurements of a call's method, if its policy needs them: to refuse calls, or to send extra attempts
+// only while recent answers were fast. It returns none if the table of methods is full. Only calls in mode ENFORCE are
+// refused. The measurements outlive the rules, so a reload keeps them.
 func (r *Retrier) knownFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions, now time.Duration) (k methods.Known) {
 	if !p.Refuses() && p.MaxAttempts() < 2 {
 		return k
@@ -35,8 +35,8 @@ func (r *Retrier) knownFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, m
 	return known.For(p, cmp.Or(o.criticality, p.Criticality()), o.mode == policy.ModeEnforce, now)
 }
 
-// admissions reads what admission knows of each method that has it (admission: REFUSE or AUTO), and that calls have used so
-// far, in the order of target and method.
+// admissions returns a reading of each method with admission REFUSE or AUTO that has had calls, ordered by target and
+// method.
 func (r *Retrier) admissions() []inside.AdmissionState {
 	var list []inside.AdmissionState
 	for key, m := range r.methods.All() {

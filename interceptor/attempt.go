@@ -10,21 +10,21 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// attempt is one attempt of a call. What the engine knows of it stands there.
+// attempt is one attempt of a call. The engine keeps its own state of it.
 type attempt struct {
 	attemptOptions
 
 	number int           // 1 is the first
-	hedge  bool          // it was sent beside others
+	hedge  bool          // it was sent in parallel with others
 	began  time.Duration // on the budgets' clock
 	ctx    context.Context
 	cancel context.CancelFunc
 	took   time.Duration // until it ended
-	done   bool          // gRPC had ended it when it returned, so nobody writes to its options any more
+	done   bool          // gRPC had ended it when it returned, so its options don't change any more
 }
 
-// report is what gRPC has reported of an attempt that has returned: nothing, if gRPC may still write there, as
-// when the error comes from an inner interceptor.
+// report returns what gRPC reported of an attempt that has returned. It is empty if gRPC may still write to it, as
+// after an error of an inner interceptor.
 func (a *attempt) report() *attemptOptions {
 	if !a.done {
 		return &unreported

@@ -16,32 +16,32 @@ import (
 )
 
 // callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
-// and Peer at the end of each attempt, and calls OnFinish there. So attempts never get those of the caller:
-// forAttempt gives each attempt targets of its own, and deliver serves the caller's once (law 1).
+// and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
+// forAttempt gives each attempt its own, and deliver fills the caller's once (law 1).
 type callOptions struct {
 	caller   []grpc.CallOption // as the caller gave them
-	shared   []grpc.CallOption // for every attempt, as they are; they stand in the first attempt's array
-	embedded []grpc.CallOption // of the user's types that embed a target; every attempt gets copies
+	shared   []grpc.CallOption // for every attempt, unchanged; stored in the first attempt's array
+	embedded []grpc.CallOption // of user types that embed a target; every attempt gets copies
 	notify   bool              // the caller has targets or callbacks
-	header   bool              // attempts report their headers, for the caller or for us
-	opaque   grpc.CallOption   // may have a target that nobody can find; else nil
-	foreign  bool              // there are options of another library's retries
+	header   bool              // attempts report their headers, to the caller or to us
+	opaque   grpc.CallOption   // may have a target that we can't find; else nil
+	foreign  bool              // the caller gave options of another library's retries
 	retrier  *Retrier
 
-	criticality policy.Criticality // of the call itself; "": as its policy says
+	criticality policy.Criticality // of the call itself; "": the policy's
 
-	// What call.read sets.
-	maxAttempts int // the most that the call may have, whatever its policy says
+	// Set by call.read.
+	maxAttempts int // the call's limit, which overrides its policy's
 	mode        policy.Mode
 	draw        draw
 }
 
-// read takes the caller's options apart. What all attempts share goes into the array of the first, so that a call of one
+// read sorts the caller's options. Options that all attempts share go into the first attempt's array, so that a call with one
 // attempt allocates nothing.
 func (o *callOptions) read(caller []grpc.CallOption, first *attemptOptions) {
 	o.caller, o.shared = caller, first.array[own:own]
 	for _, option := range caller {
-		if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself calls none that is embedded
+		if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones
 			o.notify = true
 			continue
 		}
@@ -77,10 +77,10 @@ func (o *callOptions) static() bool {
 	})
 }
 
-// forAttempt returns the options that gRPC gets for an attempt; more are for this attempt alone. Attempts
-// that run beside each other may call it at the same time.
+// forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for
+// concurrent use by parallel attempts.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
-	if o.mode == policy.ModeEnforce { // else nothing multiplies what others repeat
+	if o.mode == policy.ModeEnforce { // else another library's retries don't multiply
 		a.retrier = o.retrier
 	}
 	opts := append(a.array[:own], o.shared...)
@@ -93,7 +93,7 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 	return slices.Clip(append(opts, more...))
 }
 
-// asGiven returns the options that gRPC gets for the only attempt of a call: the caller's as they are, and ours.
+// asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
 func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
 	if o.mode == policy.ModeEnforce {
 		a.retrier = o.retrier
@@ -113,7 +113,7 @@ func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
 	return slices.Clip(opts)
 }
 
-// deliver gives the caller what gRPC reported of the attempt whose answer is the call's. It is called once, when no
+// deliver fills the caller's targets from the attempt whose answer is the call's. It is called once, when no
 // attempt runs any more.
 func (o *callOptions) deliver(a *attemptOptions) {
 	if !o.notify {
@@ -131,7 +131,7 @@ func (o *callOptions) deliver(a *attemptOptions) {
 	}
 }
 
-// finished tells the caller of the call's end, once.
+// finished calls the caller's OnFinish options, once.
 func (o *callOptions) finished(err error) {
 	if !o.notify {
 		return
@@ -143,24 +143,24 @@ func (o *callOptions) finished(err error) {
 	}
 }
 
-// attemptOptions are the options of one attempt, and what gRPC reports by them.
+// attemptOptions are the options of one attempt, with the values that gRPC writes to them.
 type attemptOptions struct {
-	header   metadata.MD // nil if none arrived, or nobody asks (callOptions.header)
+	header   metadata.MD // nil if none arrived, or without callOptions.header
 	trailer  metadata.MD
 	peer     peer.Peer
-	ended    atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and writes here no more
+	ended    atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and won't write here again
 	repeated atomic.Bool                   // gRPC has ended more than one attempt with these options
-	retrier  *Retrier                      // is told if gRPC ends more than one attempt with these options
-	onEnd    endListener                   // is called when gRPC has ended the attempt; may be nil
-	waiter   atomic.Pointer[chan struct{}] // is closed when gRPC has ended the attempt; nil if nobody waits
+	retrier  *Retrier                      // notified if gRPC ends more than one attempt with these options
+	onEnd    endListener                   // called when gRPC has ended the attempt; may be nil
+	waiter   atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
 
-	array [own + 12]grpc.CallOption // our own, then room for those of the call
+	array [own + 12]grpc.CallOption // our own, then space for those of the call
 }
 
-// endListener is told when gRPC has ended an attempt, in any goroutine.
+// endListener is notified when gRPC has ended an attempt, in any goroutine.
 type endListener interface{ onFinish(err error) }
 
-// own is the number of options that every attempt gets from us.
+// own is the number of options that we add to every attempt.
 const own = 4
 
 // init makes a ready for its first attempt.
@@ -174,9 +174,9 @@ func (a *attemptOptions) init() {
 	a.peer.Addr = nowhere{}
 }
 
-// reset makes a ready for another attempt, after one that gRPC has ended. gRPC leaves its targets alone where
-// it has nothing to report, so what the attempt left there must go. The options stay until others take their
-// place: an inner interceptor that still reads them, though it should not, must not find nil there.
+// reset makes a ready for another attempt, after gRPC has ended the last one. gRPC doesn't write targets when
+// it has nothing to report, so reset clears them. It keeps the options until others replace
+// them: an inner interceptor that still reads them, though it should not, must not find nil.
 func (a *attemptOptions) reset() {
 	if a.header != nil || a.trailer != nil {
 		a.header, a.trailer = nil, nil
@@ -188,11 +188,11 @@ func (a *attemptOptions) reset() {
 		a.ended.Store(false)
 		a.repeated.Store(false)
 	}
-	a.retrier = nil // the next attempt may be another's, to whom what happens to it is nothing
+	a.retrier = nil // the next attempt may belong to another Retrier's call
 }
 
-// end is gRPC's OnFinish. It is called twice for an attempt that an inner interceptor has made twice; but so it is by
-// gRPC itself, if the context is over when the stream is to be created.
+// end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
+// over when gRPC was to create the stream.
 func (a *attemptOptions) end(err error) {
 	if a.ended.Swap(true) {
 		a.repeated.Store(true)
@@ -208,12 +208,12 @@ func (a *attemptOptions) end(err error) {
 	}
 }
 
-// longestEnd is how long the end of an attempt waits for gRPC's OnFinish. Only an inner interceptor that does not pass
-// its options on lets that time pass.
+// longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
+// pass on its options.
 const longestEnd = 100 * time.Millisecond
 
-// awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may do that, and
-// write trailer and peer meanwhile. One goroutine may call it.
+// awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may still
+// write trailer and peer. Only one goroutine may call it.
 func (a *attemptOptions) awaitEnd() {
 	if a.ended.Load() {
 		return
@@ -231,7 +231,7 @@ func (a *attemptOptions) awaitEnd() {
 	}
 }
 
-// target is the attempt's own target in place of one of the caller's.
+// target returns the attempt's own target that replaces one of the caller's.
 func (a *attemptOptions) target(callers grpc.CallOption) grpc.CallOption {
 	switch callers.(type) {
 	case grpc.HeaderCallOption:
@@ -243,18 +243,18 @@ func (a *attemptOptions) target(callers grpc.CallOption) grpc.CallOption {
 	}
 }
 
-// nowhere is the address of a peer that gRPC has not set. gRPC sets the whole peer as soon as there is a
-// stream, to one without an address where a connection has none.
+// nowhere is the address of a peer that gRPC has not set. gRPC sets the whole peer as soon as it has a
+// stream, with a nil address if the connection has none.
 type nowhere struct{}
 
 func (nowhere) Network() string { return "" }
 func (nowhere) String() string  { return "" }
 
-// unsent reports that the attempt provably never left the client: gRPC has ended it, and had no stream to
-// take a peer from. An inner interceptor that keeps options to itself proves nothing.
+// unsent reports whether the attempt provably never left the client: gRPC has ended it, and had no stream with
+// a peer. If an inner interceptor doesn't pass on the options, there is no proof.
 func (a *attemptOptions) unsent() bool { return a.ended.Load() && a.peer.Addr == nowhere{} }
 
-// from is the peer, empty if there was none.
+// from returns the peer, empty if there was none.
 func (a *attemptOptions) from() peer.Peer {
 	if a.peer.Addr == (nowhere{}) {
 		return peer.Peer{}

@@ -11,25 +11,25 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// keptBalance is a budget in the table. It never changes; another one takes its place.
+// keptBalance is a budget in the table. It is immutable: changes replace it.
 //
-//	new ──► in use ──── a sweep finds it fresh ────► idle ──── a sweep finds that nobody holds it, still fresh ────► dropped
+//	new ──► in use ──── a sweep finds it fresh ────► idle ──── a sweep finds it unheld, still fresh ────► dropped
 //	          ▲                                       │
 //	          └──────────────── a call ───────────────┘
 type keptBalance struct {
 	budget balance.Reloadable
 	used   *heldBudget              // nil while it is idle
-	held   weak.Pointer[heldBudget] // by calls, or used
+	held   weak.Pointer[heldBudget] // by calls, or by used
 
 	made    time.Duration
-	counted budgetKey // what its withdrawals are counted as
+	counted budgetKey // the key under which its withdrawals count
 }
 
-// heldBudget is a budget as calls hold it, from their start to their end. Counting them would have all calls write to
-// one place. The garbage collector knows without that when nobody holds it any more.
+// heldBudget is a budget that calls hold from start to end. With a reference count, all calls would write to
+// one word. Instead, the garbage collector finds out when the last call has ended.
 type heldBudget struct{ balance.Reloadable }
 
-// find returns the balance for a key; nil if there is none, or it is idle.
+// find returns the balance for a key, or nil if there is none or it is idle.
 func (b *budgets) find(key budgetKey) *heldBudget {
 	if found, ok := b.load(key); ok {
 		return found.used
@@ -43,7 +43,7 @@ func (b *budgets) load(key budgetKey) (*keptBalance, bool) {
 	return kept, ok
 }
 
-// hold returns the balance for a key, and has it in use; nil if there is none. It requires Retrier.reloading.
+// hold returns the balance for a key and marks it as in use, or nil if there is none. Retrier.reloading must be held.
 func (b *budgets) hold(key budgetKey) *heldBudget {
 	found, ok := b.load(key)
 	switch {
@@ -60,13 +60,13 @@ func (b *budgets) hold(key budgetKey) *heldBudget {
 	}
 }
 
-// store puts a balance that is in use into the table; is says what it is beside that.
+// store puts a balance that is in use into the table, with the other fields of is.
 func (b *budgets) store(key budgetKey, held *heldBudget, is *keptBalance) *heldBudget {
 	b.table.Store(key, &keptBalance{budget: held.Reloadable, used: held, held: weak.Make(held), made: is.made, counted: is.counted})
 	return held
 }
 
-// keepBalance adds a balance. It requires Retrier.reloading.
+// keepBalance adds a balance. Retrier.reloading must be held.
 func (b *budgets) keepBalance(key budgetKey, own balance.Reloadable) *heldBudget {
 	if b.count >= max(b.sweepAt, leastSwept) {
 		used := b.sweep(clock.Now())
@@ -76,17 +76,17 @@ func (b *budgets) keepBalance(key budgetKey, own balance.Reloadable) *heldBudget
 	return b.store(key, &heldBudget{own}, &keptBalance{made: clock.Now(), counted: b.counts.place(key)})
 }
 
-// leastSwept is the number of balances below which none is dropped.
+// leastSwept is the smallest table that is swept.
 const leastSwept = 100
 
-// sweep drops the balances that nobody misses, as of targets that are gone: no call holds them, and a fresh one could
-// not be told from them. It returns how many stay in use. It requires Retrier.reloading.
+// sweep drops unused balances, such as those of former targets: no call holds them, and they equal a fresh
+// one. It returns the number that stay in use. Retrier.reloading must be held.
 func (b *budgets) sweep(now time.Duration) (used int) {
 	b.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
 		kept, _ := v.(*keptBalance)
 		switch {
-		case b.replaced.before(key, now) || !kept.budget.Fresh(now): // one that begins with nothing is not fresh
+		case b.replaced.before(key, now) || !kept.budget.Fresh(now): // a balance that starts empty is not fresh
 			used++
 		case kept.used != nil:
 			b.table.Store(key, &keptBalance{budget: kept.budget, held: kept.held, made: kept.made, counted: kept.counted})
@@ -98,19 +98,19 @@ func (b *budgets) sweep(now time.Duration) (used int) {
 	return used
 }
 
-// drop takes a balance out of the table. Its counts stay. It requires Retrier.reloading.
+// drop removes a balance from the table. Its counts stay. Retrier.reloading must be held.
 func (b *budgets) drop(key budgetKey, kept *keptBalance) {
 	b.table.Delete(key)
 	b.counts.keep(kept)
 	b.count--
 }
 
-// reload gives balances the settings of the policy file's new rules, if they have changed. A balance whose
-// budget has become another kind or scope is forgotten, and those that take its place begin with nothing.
-// Where the file does not name a budget any more, its balance waits for it to come back. It requires
-// Retrier.reloading.
+// reload gives balances the settings of the policy file's new rules, if they have changed. It drops the balance of a
+// budget whose kind or scope has changed; its replacements start empty.
+// If the file omits a budget, its balance stays in case the budget comes back.
+// Retrier.reloading must be held.
 func (b *budgets) reload(rules map[string]budgetRule) {
-	changed := map[string]budgetRule{} // what they were
+	changed := map[string]budgetRule{} // the old rules
 	for name, rule := range rules {
 		if before, ok := b.rules[name]; ok && before != rule {
 			changed[name] = before
@@ -122,9 +122,9 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 		kept, _ := v.(*keptBalance)
 		rule := rules[key.name]
 		switch before, ok := changed[key.name]; {
-		case !ok || before.config.Name() != key.kind || key.source != budgetOfPolicies: // it is as it was, or of a service config
+		case !ok || before.config.Name() != key.kind || key.source != budgetOfPolicies: // it has not changed, or comes from a service config
 		case before.alike(rule):
-			_ = kept.budget.Reload(clock.Now(), rule.settings(key.shadow)) // it has been checked
+			_ = kept.budget.Reload(clock.Now(), rule.settings(key.shadow)) // checked before
 		default:
 			b.drop(key, kept)
 			b.replaced.noteReplaced(key, clock.Now())

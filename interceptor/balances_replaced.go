@@ -9,24 +9,24 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 )
 
-// drainTime is how long after a change those balances begin with nothing that take the place of others: the longest
-// window of a ratio budget. Calls that were there before come in that time, or so seldom that a reserve does no harm.
+// drainTime is how long after a change replacement balances start empty: the longest window of a
+// ratio budget. Callers that are idle for longer call so rarely that a full reserve does no harm.
 const drainTime = time.Minute
 
-// replacedBalances are those that reloads have dropped, since their budgets have become another kind or scope. What
-// takes their place begins with nothing, so that a reload refills nothing.
+// replacedBalances are those that reloads have dropped because the kind or scope of their budgets changed. Their
+// replacements start empty, so that a reload doesn't refill budgets.
 type replacedBalances struct {
 	byName map[string]*replacement
 }
 
-// replacement is the users of the balances of one name that were dropped.
+// replacement has the users of the dropped balances of one name.
 type replacement struct {
-	at      time.Duration // the last reload that has dropped one
+	at      time.Duration // of the last reload that dropped one
 	users   map[budgetUser]bool
 	targets map[budgetUser]bool // the same, without their services
 }
 
-// noteReplaced notes a balance that is dropped now.
+// noteReplaced records that a balance is dropped now.
 func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	r.forget(now)
 	of := r.byName[key.name]
@@ -42,7 +42,7 @@ func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	of.targets[budgetUser{target: key.target, shadow: key.shadow}] = true
 }
 
-// before reports whether a reload has just dropped a balance for some of the calls that share the one with this key.
+// before reports whether a reload has recently dropped a balance of calls that share the one with this key.
 func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
 	of := r.byName[key.name]
 	if of == nil {
@@ -62,7 +62,7 @@ func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
 	}
 }
 
-// sharedWith reports whether calls in mode OBSERVE, or others, have used any of them.
+// sharedWith reports whether calls have used any of them: those in mode OBSERVE if shadow, otherwise the others.
 func (r *replacement) sharedWith(shadow bool) bool {
 	for u := range r.targets {
 		if u.shadow == shadow {
@@ -72,7 +72,7 @@ func (r *replacement) sharedWith(shadow bool) bool {
 	return false
 }
 
-// forget drops what is too long ago.
+// forget drops replacements older than drainTime.
 func (r *replacedBalances) forget(now time.Duration) {
 	for name, of := range r.byName {
 		if now-of.at > drainTime {
@@ -81,8 +81,8 @@ func (r *replacedBalances) forget(now time.Duration) {
 	}
 }
 
-// replacesBefore reports whether the service config of a target has just changed, and there is a balance from before of
-// another kind or source for the calls of the one with this key.
+// replacesBefore reports whether a target's service config has just changed and the calls of this key had a balance of
+// another kind or source before.
 func (r *Retrier) replacesBefore(key budgetKey, now time.Duration) bool {
 	changed, ok := r.serviceConfigs.targets.changed(key.target)
 	if !ok || now-changed > drainTime {

@@ -12,23 +12,23 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 )
 
-// Breaker is a circuit breaker with two steps: leave to send, and word of how it went. That of github.com/sony/gobreaker/v2
-// becomes one with three lines more (examples/breaker). Its methods run under the lock of a call: they must not block, use
+// Breaker is a circuit breaker with two steps: permission to send, and a report of the result. examples/breaker adapts
+// github.com/sony/gobreaker/v2 in three lines. The methods run under the lock of a call: they must not block, use
 // the Retrier or make calls.
 type Breaker interface {
-	// Allow is asked before every attempt. If it returns an error, the attempt is not sent; else done
-	// is called once, with the attempt's error: which of them speak against the server is for the
-	// breaker to say.
+	// Allow is called before every attempt. If it returns an error, the attempt is not sent. Otherwise done
+	// is called once, with the attempt's error; the breaker decides which errors count as
+	// failures of the server.
 	Allow() (done func(error), err error)
-	// Open reports whether nothing is let through now. It is asked before a call waits to retry, so that it does not wait
-	// in vain.
+	// Open reports whether Allow would refuse every attempt now. It is called before the backoff of a retry, so that no call
+	// waits in vain.
 	Open() bool
 }
 
-// WithBreaker asks a circuit breaker before every attempt. find returns the one for a target and
-// method, or nil for none; it is asked once a call, and must be safe for concurrent use. A call whose
-// first attempt is refused ends with UNAVAILABLE, with the breaker's error in it (errors.Is); a retry
-// that is refused ends the call with the error that it has. The reason of both is breaker_open.
+// WithBreaker asks a circuit breaker before every attempt. find returns the breaker for a target and
+// method, or nil for none. It is called once per call, and must be safe for concurrent use. If the first
+// attempt is refused, the call ends with UNAVAILABLE, which wraps the breaker's error (errors.Is). If a retry
+// is refused, the call ends with its last error. The reason of both is breaker_open.
 func WithBreaker(find func(target, method string) Breaker) Option {
 	return func(r *Retrier) error {
 		if find == nil {
@@ -44,7 +44,7 @@ func WithBreaker(find func(target, method string) Breaker) Option {
 	}
 }
 
-// twoStep is a [Breaker] as the engine asks it.
+// twoStep adapts a [Breaker] to the engine.
 type twoStep struct{ Breaker }
 
 // Allow implements [attempts.Breaker].
@@ -55,7 +55,7 @@ func (b twoStep) Allow() (done func(error), err error) {
 	return done, err
 }
 
-// openError is the end of a call whose first attempt a breaker has refused.
+// openError is the error of a call whose first attempt a breaker has refused.
 type openError struct{ err error }
 
 func (e *openError) Error() string { return e.GRPCStatus().String() }

@@ -9,7 +9,7 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 )
 
-// countBalances adds up what the balances of the table have counted, and those that were dropped.
+// countBalances returns the withdrawals of all balances, including dropped ones.
 func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
@@ -22,7 +22,7 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 	return sums
 }
 
-// withdrawals are how many were granted and refused.
+// withdrawals counts granted and denied withdrawals.
 type withdrawals struct{ granted, denied uint64 }
 
 func withdrawalsOf(b balance.Budget) withdrawals { return withdrawals{b.Granted(), b.Denied()} }
@@ -31,19 +31,19 @@ func (w withdrawals) plus(more withdrawals) withdrawals {
 	return withdrawals{w.granted + more.granted, w.denied + more.denied}
 }
 
-// mostCounted bounds the targets and services that are counted by their names.
+// mostCounted bounds the targets and services that are counted by name.
 const mostCounted = 1000
 
 // otherTarget stands for the targets beyond that.
 const otherTarget = "other"
 
-// budgetCounts are the withdrawals of balances that were dropped. Where a balance is counted is decided when it is made,
-// and for good, so that nothing is counted twice.
+// budgetCounts are the withdrawals of dropped balances. The key under which a balance counts is fixed when it is made,
+// so that nothing is counted twice.
 type budgetCounts struct {
 	places map[budgetKey]withdrawals
 }
 
-// place returns what a new balance is counted as.
+// place returns the key under which a new balance counts.
 func (c *budgetCounts) place(key budgetKey) budgetKey {
 	if c.places == nil {
 		c.places = map[budgetKey]withdrawals{}
@@ -59,7 +59,7 @@ func (c *budgetCounts) place(key budgetKey) budgetKey {
 	return key
 }
 
-// keep adds the counts of a balance that is dropped. What has counted nothing gives its place to another.
+// keep adds the counts of a dropped balance. Without any, it frees the place for another balance.
 func (c *budgetCounts) keep(b *keptBalance) {
 	sum := c.places[b.counted].plus(withdrawalsOf(b.budget))
 	if sum == (withdrawals{}) && b.counted.target != otherTarget {

@@ -24,11 +24,11 @@ type budgets struct {
 	pools *lease.Pools              // nil without a fleet
 	table sync.Map                  // budgetKey → *keptBalance; changed under Retrier.reloading
 
-	rules    map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading
-	replaced replacedBalances      // by the last reloads; the same
-	counts   budgetCounts          // the same
-	count    int                   // of the table; the same
-	sweepAt  int                   // the count at which the table is swept; the same
+	rules    map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading, as all below
+	replaced replacedBalances      // by the last reloads
+	counts   budgetCounts          // of dropped balances
+	count    int                   // of the table
+	sweepAt  int                   // the count at which the table is swept
 }
 
 // budgetKey says which calls share a balance.
@@ -38,13 +38,13 @@ type budgetKey struct {
 	budgetUser
 }
 
-// budgetUser is a call, as far as that says which balance it shares; in a key, "" is all targets or services.
+// budgetUser has the properties of a call that determine its balance; in a key, "" means all targets or services.
 type budgetUser struct {
 	target, service string
-	shadow          bool // it is in mode OBSERVE
+	shadow          bool // in mode OBSERVE
 }
 
-// budgetFor returns the budget that pays for a call. Calls in mode OBSERVE have balances of their own, and those in
+// budgetFor returns the budget that pays for a call. Calls in mode OBSERVE have separate balances. Calls in
 // mode OFF have none: they neither earn nor spend.
 func (r *Retrier) budgetFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions) balance.Budget {
 	if o.mode == policy.ModeOff {
@@ -70,7 +70,7 @@ func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, servic
 	if name == policy.NoBudget || p.MaxAttempts() < 2 && !of.throttled {
 		return balance.Unlimited
 	}
-	if own := r.budgets.given[name]; own != nil && !u.shadow { // nobody can make another one like it
+	if own := r.budgets.given[name]; own != nil && !u.shadow { // we can't make a second one like it
 		return own
 	}
 	if _, known := of.budgets[name]; !known {
@@ -84,7 +84,7 @@ func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, servic
 	return r.newBudget(of, name, u, service)
 }
 
-// make makes a balance.
+// make returns a new balance.
 func (b *budgets) make(c balance.Config) (balance.Reloadable, error) {
 	if b.pools != nil {
 		return balance.New(c, b.pools.Lease)
@@ -92,7 +92,7 @@ func (b *budgets) make(c balance.Config) (balance.Reloadable, error) {
 	return balance.New(c, nil)
 }
 
-// check refuses a config that no balance can be made of.
+// check returns an error if no balance can have the config.
 func (b *budgets) check(name string, c balance.Config) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
@@ -104,16 +104,16 @@ func (b *budgets) check(name string, c balance.Config) error {
 	return nil
 }
 
-// lease leases the pools that budgets name before a call needs them, so that the pools know their clients, and sets their rates.
+// lease sets the rates of the pools that budgets name, and starts their leases before a call needs them, so that pools know their clients.
 func (b *budgets) lease(rules map[string]budgetRule) {
 	for name, rule := range rules {
 		if pool, perSecond := poolOf(rule.config); pool != "" && b.given[name] == nil {
-			_, _ = b.pools.Lease(pool, perSecond) // it cannot fail
+			_, _ = b.pools.Lease(pool, perSecond) // never fails here
 		}
 	}
 }
 
-// poolOf is the pool that a budget names, and its rate; "" if it names none.
+// poolOf returns the pool that a budget names, or "", and its rate.
 func poolOf(c balance.Config) (pool string, perSecond float64) {
 	if ratio, ok := c.(balance.RatioConfig); ok && ratio.Fleet != "" {
 		return ratio.Fleet, ratio.MinPerSecond
@@ -121,8 +121,8 @@ func poolOf(c balance.Config) (pool string, perSecond float64) {
 	return "", 0
 }
 
-// newBudget makes a balance, or gives one that is there the settings that a service config has delivered.
-// It follows the newest rules: a reload may have come since the call read its own.
+// newBudget makes a balance, or gives an existing one the settings of a service config.
+// It uses the newest rules, because a reload may have replaced those of the call.
 func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*rules) string) balance.Budget {
 	for {
 		of = of.newest(r.rules.Load())
@@ -132,7 +132,7 @@ func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*
 		b, err := r.addBudget(of, key, settings)
 		switch {
 		case errors.Is(err, errReloaded):
-		case err != nil: // of a service config: those of a file have been checked
+		case err != nil: // from a service config: files are checked before
 			r.warnOnce(&unusableBudget, name, name, err)
 			return balance.Empty
 		default:
@@ -141,10 +141,10 @@ func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*
 	}
 }
 
-// errReloaded says that there are newer rules.
+// errReloaded reports that there are newer rules.
 var errReloaded = errors.New("interceptor: there are newer rules")
 
-// addBudget does under the lock what newBudget says. Nothing of the user's runs in it. The error is errReloaded, or that
+// addBudget is newBudget under the lock. It runs no user code. The error is errReloaded, or that
 // no balance can have these settings.
 func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config) (balance.Budget, error) {
 	r.reloading.Lock()
@@ -164,7 +164,7 @@ func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config) (
 		}
 		b = r.budgets.keepBalance(key, fresh)
 	case of.delivered():
-		if err := b.Reload(clock.Now(), settings); err != nil { // it has no fleet
+		if err := b.Reload(clock.Now(), settings); err != nil { // settings without a fleet
 			return nil, err
 		}
 	}
@@ -174,12 +174,12 @@ func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config) (
 	return b, nil
 }
 
-// otherService stands for the services that only the application's own callers name, as those of a proxy do: their
-// names have no bound.
+// otherService replaces the names of services that only the application's own callers choose, as in a proxy: their
+// number is unbounded.
 const otherService = "other"
 
-// serviceOf is the service whose balance pays for a call, where the scope is SERVICE: its own, if the policy, generated
-// code or a descriptor names it. It is "" where no scope asks for it.
+// serviceOf returns the service whose balance pays for a call with scope SERVICE: the call's own, if the policy, generated
+// code or a descriptor names it. Without that scope it returns "".
 func (r *Retrier) serviceOf(of *rules, p *decision.Policy, method string, o *callOptions) string {
 	if !of.perService {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// codecOf finds the codec of a call, by the rules of gRPC's own options; nil if there is none, which gRPC
-// itself then reports.
+// codecOf returns the codec of a call, by the rules of gRPC's own options. It returns nil if there is none; gRPC
+// itself then reports an error.
 func codecOf(opts []grpc.CallOption) (found encoding.CodecV2) {
 	subtype := ""
 	for _, o := range opts {
@@ -38,7 +38,7 @@ func codecOf(opts []grpc.CallOption) (found encoding.CodecV2) {
 	return encoding.GetCodecV2(name)
 }
 
-// bytesCodec makes a codec of one in gRPC's older form.
+// bytesCodec adapts a codec of gRPC's older form.
 type bytesCodec struct {
 	old interface {
 		Marshal(v any) ([]byte, error)

@@ -10,19 +10,19 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// policyOption carries a policy for one call. Like all options of this package it embeds
-// grpc.EmptyCallOption, so that it does nothing on a connection without the interceptor.
+// policyOption has the policy of one call. Like all options of this package it embeds
+// grpc.EmptyCallOption, so that it has no effect on a connection without the interceptor.
 type policyOption struct {
 	grpc.EmptyCallOption
 
 	policy *decision.Policy // nil: one attempt
 }
 
-// Policy makes p the policy of one call, in place of the one that the Retrier has for the
-// method. A policy on its own ([policy.New]) that says nothing of idempotency leaves it to the
-// method's descriptor; one that differs from the policy file's in some points, and keeps its idempotency,
-// comes from [policy.Policy.Derive]. A policy that wants more attempts than the Retrier allows is cut, with a warning. A
-// nil policy means no retries. Make the option once and keep it: each call of Policy prepares the policy anew.
+// Policy makes p the policy of one call. It replaces the Retrier's policy for the
+// method. If a policy made by [policy.New] doesn't set the idempotency, the
+// method's descriptor does. To change only some settings of the policy file's entry, and keep its idempotency,
+// use [policy.Policy.Derive]. maxAttempts above the Retrier's limit is cut, with a warning. A
+// nil policy means no retries. Make the option once and reuse it: each call of Policy prepares the policy again.
 func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {
 		return policyOption{}
@@ -36,9 +36,9 @@ type maxAttemptsOption struct {
 	n int
 }
 
-// MaxAttempts allows one call n attempts at most, the first included, where its policy and the Retrier allow more;
-// everything else that they say holds. n is at least 1, which means no retries and no hedges; less counts as 1,
-// with a warning. Of several, the last holds.
+// MaxAttempts limits one call to n attempts, including the first. It never raises the limits of the policy and the Retrier,
+// and all their other settings apply. 1 means no retries and no hedges; less counts as 1,
+// with a warning. If given several times, the last applies.
 func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
 
 type criticalityOption struct {
@@ -47,23 +47,23 @@ type criticalityOption struct {
 	criticality policy.Criticality
 }
 
-// Criticality says of one call whether others are refused before it, or it before others, where its policy has
-// admission: REFUSE. It wins over the policy's own and that of the context, and is sent along where the policy has
-// sendCriticality. A value that there is none of counts as if nothing were said, with a warning. Of several, the last holds.
+// Criticality sets whether one call is refused before or after others, if its policy has
+// admission: REFUSE. It overrides the policy's criticality and the context's. Policies with sendCriticality
+// also send it to the server. An undefined value has no effect, with a warning. If given several times, the last applies.
 func Criticality(c policy.Criticality) grpc.CallOption { return criticalityOption{criticality: c} }
 
 type idempotentOption struct{ grpc.EmptyCallOption }
 
-// Idempotent declares one call safe to repeat: it may have taken effect already, and doing so again
-// does no harm. It wins over everything that policy and descriptor say.
+// Idempotent declares one call idempotent: if it has already taken effect, a second effect
+// does no harm. It overrides policy and descriptor.
 func Idempotent() grpc.CallOption { return idempotentOption{} }
 
 type disableOption struct{ grpc.EmptyCallOption }
 
-// Disable lets one call pass the Retrier by: no policy, no retries, no events, and no deposit in a
-// budget. gRPC then does what it does without a Retrier, whatever transparentRetry says.
+// Disable makes one call bypass the Retrier: no policy, no retries, no events, and no deposit in a
+// budget. gRPC then behaves as without a Retrier, whatever transparentRetry is.
 func Disable() grpc.CallOption { return disableOption{} }
 
-// insideOption marks the attempts of a Retrier, so that a second one on the same connection keeps
-// out: two would multiply their attempts.
+// insideOption marks the attempts of a Retrier, so that a second one on the same connection ignores
+// them: two would multiply their attempts.
 type insideOption struct{ grpc.EmptyCallOption }

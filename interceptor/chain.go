@@ -16,24 +16,24 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// inboundCall is an incoming call of a service that makes calls itself.
+// inboundCall is an incoming call whose handler makes calls.
 type inboundCall struct {
-	gaveUp       atomic.Bool // one of those has given up
-	heardRefusal atomic.Bool // one of those was refused as not processed
+	gaveUp       atomic.Bool // one of them has given up
+	heardRefusal atomic.Bool // one of them was refused as not processed
 }
 
 type inboundKey struct{}
 
-// ServerOptions returns what grpc.NewServer needs for a service that is also a client, as [Retrier.DialOptions] does for
-// clients: when a call that was made in the context of an incoming one has given up after its retries, or since it cannot
-// connect, and the incoming one fails, the answer says so to the caller above (trailer grpc-retry-pushback-ms: -1, gRFC A6).
-// Every gRPC client then leaves its own retries, so that the layers of a chain do not multiply.
+// ServerOptions returns options of grpc.NewServer for a service that is also a client. If a call made in the context
+// of an incoming call gives up after its retries, or because it cannot connect, and the incoming call fails, the server
+// sends pushback to its caller (trailer grpc-retry-pushback-ms: -1, gRFC A6).
+// gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts.
 //
 //	grpc.NewServer(retrier.ServerOptions()...)
 //
-// They serve the calls of any Retrier, and cost one value in the context. Options have them refuse calls, and read their
-// criticality. They are chained: interceptors of options before these run before them, those of options after these
-// after them.
+// The options work for calls of any Retrier, and cost one context value. With a [ServerOption], they refuse calls or read
+// their criticality. Their interceptors are chained, in the order of the options
+// given to grpc.NewServer.
 func (r *Retrier) ServerOptions(options ...ServerOption) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unaryServer(options)), grpc.ChainStreamInterceptor(r.streamServer(options))}
 }
@@ -48,7 +48,7 @@ func (r *Retrier) unaryServer(options []ServerOption) grpc.UnaryServerIntercepto
 			return err
 		})
 		if trailer != nil {
-			if failed := grpc.SetTrailer(ctx, trailer); failed != nil && ctx.Err() == nil { // else the caller has gone
+			if failed := grpc.SetTrailer(ctx, trailer); failed != nil && ctx.Err() == nil { // else the caller is gone
 				r.warnOnce(&lostTrailer, "", "", failed)
 			}
 		}
@@ -77,7 +77,7 @@ type inboundStream struct {
 
 func (s *inboundStream) Context() context.Context { return s.ctx }
 
-// trailer is what the answer to a call says beside the error of its handler; nil for nothing.
+// trailer returns the trailer to send with the handler's error, or nil.
 func (c *inboundCall) trailer(err error) metadata.MD {
 	var pairs []string
 	if err != nil && c.gaveUp.Load() {
@@ -92,20 +92,20 @@ func (c *inboundCall) trailer(err error) metadata.MD {
 	return metadata.Pairs(pairs...)
 }
 
-// inbound is the incoming call that a call is made in; nil if there is none.
+// inbound returns the incoming call of a context, or nil if there is none.
 func inbound(ctx context.Context) *inboundCall {
 	in, _ := ctx.Value(inboundKey{}).(*inboundCall)
 	return in
 }
 
-// noteGaveUp remembers, for the answer to the incoming call that this one was made in, that this one has given up.
+// noteGaveUp records in the incoming call that a call made in its context has given up.
 func (c *call) noteGaveUp(end attempts.End) {
 	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
 		in.gaveUp.Store(true)
 	}
 }
 
-// inRetry reports whether a call is made inside of an incoming one that is itself a retry.
+// inRetry reports whether the context is that of an incoming call that is itself a retry.
 func inRetry(ctx context.Context) bool {
 	for _, value := range metadata.ValueFromIncomingContext(ctx, attemptsHeader) {
 		if n, err := strconv.Atoi(value); err == nil && n > 0 {

@@ -10,22 +10,22 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Verdict is what an attempt's end means, in the eyes of a classifier.
+// Verdict is a classifier's judgment of an attempt's result.
 type Verdict uint8
 
-// The verdicts; [VerdictAs] makes more.
+// The verdicts; [VerdictAs] returns more.
 const (
-	VerdictByCode Verdict = iota // what the status code says, to the policy
+	VerdictByCode Verdict = iota // the policy decides by the status code
 	VerdictRetry                 // another attempt may help, whatever the code
 	VerdictFinal                 // no other attempt can help
-	// VerdictNotProcessed is VerdictRetry of an attempt that the server has not worked on: calls of methods that aren't
-	// declared safe are retried, too. Of a reply, or an error that came with headers, it means VerdictRetry.
+	// VerdictNotProcessed is VerdictRetry for an attempt that the server has not processed: calls of methods that aren't
+	// declared idempotent are retried too. For a reply, or an error with headers, it means VerdictRetry.
 	VerdictNotProcessed
 	verdictAs
 )
 
-// VerdictAs is the verdict that an attempt's end counts as a failure with the code c, one that gRPC defines:
-// the policy then decides as for that code. The caller gets the status as it is. OK and codes that gRPC
+// VerdictAs returns the verdict that the attempt failed with code c:
+// the policy then decides as for that code. The caller gets the original status. OK and codes that gRPC
 // does not define mean [VerdictByCode].
 func VerdictAs(c codes.Code) Verdict {
 	if c == codes.OK || c > codes.Unauthenticated {
@@ -34,14 +34,14 @@ func VerdictAs(c codes.Code) Verdict {
 	return verdictAs + Verdict(c)
 }
 
-// WithClassifier lets classify say what an attempt's end means: an error that means something else than its code, or a
-// reply that means "not yet" (err is nil; VerdictRetry or VerdictAs). If no attempt follows one that brought such a
-// reply, the caller gets the reply. Safety, attempts, deadline and budget are asked after it as always. Without a retry
-// policy for the method, it is not asked.
+// WithClassifier lets classify judge the results of attempts: errors whose code is misleading, or
+// replies that mean "not yet" (err is nil; VerdictRetry or VerdictAs). If such a reply is not
+// retried, the caller gets the reply. Idempotency, maxAttempts, deadline and budget are checked afterwards, as always. Without
+// a retry policy for the method, classify is not called.
 //
 // It runs in the call, after every attempt that was not abandoned, and must be safe for concurrent
-// use. It must not keep or change reply. reply is nil for streams, which it is asked about only when they end with an
-// error, and for an error of an inner interceptor whose attempt gRPC has not ended.
+// use. It must not keep or change reply. reply is nil for streams, for which classify is called only after
+// errors, and for an error of an inner interceptor whose attempt gRPC has not ended.
 func WithClassifier(classify func(ctx context.Context, method string, reply any, err error) Verdict) Option {
 	return func(r *Retrier) error {
 		if classify == nil {
@@ -52,7 +52,7 @@ func WithClassifier(classify func(ctx context.Context, method string, reply any,
 	}
 }
 
-// code is the code that the verdict names, or OK.
+// code returns the code of a verdict of VerdictAs, or OK.
 func (v Verdict) code() codes.Code {
 	if v < verdictAs {
 		return codes.OK

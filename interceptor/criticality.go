@@ -14,11 +14,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// criticalityHeader is the metadata key of a call's criticality, spelled as in a policy file. An entry with sendCriticality
-// sends it; a call without it has [policy.CriticalityDefault].
+// criticalityHeader is the metadata key of a call's criticality, whose value is spelled as in a policy file. An entry with
+// sendCriticality sends it; a call without it has [policy.CriticalityDefault].
 const criticalityHeader = "stagger-criticality"
 
-// The metadata keys of failsafe-go: a priority from 0 to 4, or a level from 0 to 499, of which each priority has 100.
+// The metadata keys of failsafe-go: a priority from 0 to 4, or a level from 0 to 499, with 100 levels per priority.
 const (
 	failsafePriority = "x-failsafe-priority"
 	failsafeLevel    = "x-failsafe-level"
@@ -26,15 +26,15 @@ const (
 
 type criticalityKey struct{}
 
-// ContextWithCriticality returns a context for calls of a criticality: those made in it have that, unless their policy or an
-// option says otherwise. A server interceptor with [IncomingCriticality] makes one of each incoming call.
+// ContextWithCriticality returns a context whose calls have a criticality, unless their policy or an
+// option sets another one. A server interceptor with [IncomingCriticality] makes one for each incoming call.
 func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.Context {
 	return context.WithValue(ctx, criticalityKey{}, c)
 }
 
-// CriticalityFromContext returns the criticality of the incoming call that a context belongs to, as far as it is believed
-// ([IncomingCriticality]), or of [ContextWithCriticality]; else [policy.CriticalityDefault]. A server that sheds load
-// refuses SHEDDABLE calls first, and CRITICAL ones last.
+// CriticalityFromContext returns the criticality of the incoming call that a context belongs to, up to the limit of
+// [IncomingCriticality], or of [ContextWithCriticality]; else [policy.CriticalityDefault]. A server that sheds load
+// should refuse SHEDDABLE calls first, and CRITICAL ones last.
 func CriticalityFromContext(ctx context.Context) policy.Criticality {
 	if c, _ := ctx.Value(criticalityKey{}).(policy.Criticality); isCriticality(c) {
 		return c
@@ -42,16 +42,16 @@ func CriticalityFromContext(ctx context.Context) policy.Criticality {
 	return policy.CriticalityDefault
 }
 
-// criticalities are all of them, those that are refused first before the others.
+// criticalities has all of them, in the order of refusal.
 var criticalities = []policy.Criticality{policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical}
 
 func isCriticality(c policy.Criticality) bool { return slices.Contains(criticalities, c) }
 
-// IncomingCriticality has a server interceptor read the criticality of incoming calls (metadata key stagger-criticality) and put it
-// into their contexts. Callers are believed up to highest; "" stands for [policy.CriticalityDefault], with which strangers can
-// only lower that of their own calls. Of a call that says nothing
-// else, what failsafe-go's clients send counts (x-failsafe-priority, x-failsafe-level): VeryLow and Low are SHEDDABLE, High and
-// VeryHigh CRITICAL. Without this option an incoming call has no criticality, so that an edge passes none on.
+// IncomingCriticality makes a server interceptor read the criticality of incoming calls (metadata key stagger-criticality) and
+// put it into their contexts. highest limits what callers can claim; "" means [policy.CriticalityDefault], so that callers can
+// only lower the criticality of their calls. For calls without the key, the headers of failsafe-go's
+// clients count (x-failsafe-priority, x-failsafe-level): VeryLow and Low are SHEDDABLE, High and
+// VeryHigh CRITICAL. Without this option an incoming call has no criticality, so an edge service passes none on.
 func IncomingCriticality(highest policy.Criticality) ServerOption {
 	return func(s *server) {
 		if s.highest = highest; !isCriticality(highest) {
@@ -84,7 +84,7 @@ func (s *server) read(ctx context.Context) context.Context {
 	return ContextWithCriticality(ctx, c)
 }
 
-// one reads the only value of a metadata key; "" if there is none, several, or one that says nothing.
+// one parses the only value of a metadata key. It returns "" without a value, or with several or an invalid one.
 func one(ctx context.Context, key string, parse func(string) policy.Criticality) policy.Criticality {
 	values := metadata.ValueFromIncomingContext(ctx, key)
 	if len(values) != 1 {
@@ -121,8 +121,8 @@ func priorities(text string) policy.Criticality {
 	}
 }
 
-// assignCriticality settles the criticality of a call, and returns the context that sends it, if its policy says so: what the call
-// says, else SHEDDABLE if its policy or its context does, else CRITICAL if one of them does.
+// assignCriticality sets the criticality of a call, and returns the context that sends it, if its policy says so. The call's
+// option wins; else SHEDDABLE if its policy or its context has it, else CRITICAL if one of them has it.
 func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy) context.Context {
 	sends := p.SendsCriticality()
 	if o.criticality == "" && (sends || p.Refuses()) {
@@ -132,7 +132,7 @@ func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy)
 	}
 	sends = sends && o.criticality != policy.CriticalityDefault
 	if !sends && len(metadata.ValueFromIncomingContext(ctx, criticalityHeader)) == 0 {
-		return ctx // nothing to send, nor to take out of what a proxy has copied
+		return ctx // nothing to send, nor to remove from metadata that a proxy has copied
 	}
 	md, said := metadata.FromOutgoingContext(ctx)
 	switch {

@@ -15,14 +15,14 @@ import (
 
 // WithDescriptors reads a descriptor set, for programs without the generated code of the APIs that they
 // call: proxies, and clients with dynamic messages. path is a binary google.protobuf.FileDescriptorSet with
-// all that its files import, of 64 MiB at most, as these write it:
+// all imports, of at most 64 MiB, as written by these commands:
 //
 //	buf build -o api.binpb
 //	protoc --include_imports --descriptor_set_out=api.binpb …
 //
-// From it come the methods' idempotency_level and the policies that APIs bring along, as they do unasked
-// from generated code (policy.Set.WithDescriptors). What it says of a service holds before what generated
-// code says. The option may be given more than once; the first set that knows a service wins.
+// The set supplies the methods' idempotency_level and the policies of APIs, as generated code does
+// by itself (policy.Set.WithDescriptors). For services in both, the set overrides generated
+// code. The option may be given more than once; the first set that has a service wins.
 // The file is read once, by [New] or [Load].
 func WithDescriptors(path string) Option {
 	return func(r *Retrier) error {
@@ -35,7 +35,7 @@ func WithDescriptors(path string) Option {
 	}
 }
 
-// described reports whether generated code or a descriptor set knows a service.
+// described reports whether generated code or a descriptor set has a service.
 func (r *Retrier) described(service string) bool {
 	return slices.ContainsFunc(append(slices.Clip(r.descriptors), protoregistry.GlobalFiles), func(files *protoregistry.Files) bool {
 		found, err := files.FindDescriptorByName(protoreflect.FullName(service))

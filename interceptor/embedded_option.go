@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// promoted returns the option of gRPC that a call option acts as. Only gRPC can declare the methods of a
-// [grpc.CallOption], so every other type has them from a field that it embeds: an option of gRPC, or an
-// interface that holds one. It returns nil if that field cannot be read and replaced.
+// promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
+// [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an
+// interface that holds one. It returns nil if the field cannot be read and replaced.
 func promoted(option grpc.CallOption) grpc.CallOption {
 	switch option.(type) {
 	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
@@ -41,8 +41,8 @@ func promoted(option grpc.CallOption) grpc.CallOption {
 	return option
 }
 
-// unwrapped returns the option that an option of the user's type holds, where that embeds an interface: it may be one of
-// this package. Every other option is itself.
+// unwrapped returns the option that an option of a user's type holds in an embedded interface: it may be one of
+// this package. It returns every other option itself.
 func unwrapped(option grpc.CallOption) grpc.CallOption {
 	switch option.(type) {
 	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
@@ -63,7 +63,7 @@ func unwrapped(option grpc.CallOption) grpc.CallOption {
 	return option
 }
 
-// withTarget returns a copy of an option that acts as target, which has the type of promoted(option).
+// withTarget returns a copy of an option that acts as target. target has the type of promoted(option).
 func withTarget(option, target grpc.CallOption) grpc.CallOption {
 	v := reflect.ValueOf(option)
 	e := embeddingOf(v.Type())
@@ -86,14 +86,14 @@ func withTarget(option, target grpc.CallOption) grpc.CallOption {
 	return made
 }
 
-// embedding says where a type of call options has its methods from.
+// embedding describes the source of the methods of a call option type.
 type embedding struct {
 	pointer bool  // the options are pointers
-	field   []int // that is embedded, as for [reflect.Value.FieldByIndex]; nil for gRPC's own types
+	field   []int // the embedded one, as for [reflect.Value.FieldByIndex]; nil for gRPC's own types
 	hidden  bool  // it cannot be read and replaced from outside its package
 }
 
-// embeddings keeps what is known of types: reflect.Type → *embedding.
+// embeddings caches the embedding of each type: reflect.Type → *embedding.
 var embeddings sync.Map
 
 func embeddingOf(t reflect.Type) *embedding {
@@ -128,7 +128,7 @@ func newEmbedding(t reflect.Type) *embedding {
 	return e
 }
 
-// ofGRPC reports whether a type is one of gRPC's own, which declare the methods of a call option.
+// ofGRPC reports whether a type is one of gRPC's, which declare the methods of a call option.
 func ofGRPC(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[grpc.CallOption]().PkgPath() }
 
 // behindPointer reports whether a copy of a struct would share the field with the original.

@@ -18,43 +18,43 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Error is the error of a call, with what stagger knows of it. Its text and its status are those
-// of the last attempt, unchanged: status.FromError, status.Code and errors.As see what they would
-// see without stagger. Only where the call's own end hides what a server has said before, as when the
-// deadline passes in the second attempt, the server's error is added to the text. Ask for the rest:
+// Error is the error of a call, with details from stagger. Its text and its status are those
+// of the last attempt, unchanged: status.FromError, status.Code and errors.As return the same
+// as without stagger. If the call's own end hides an earlier error of a server, as when the
+// deadline passes in the second attempt, the text has the server's error too. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
 //	}
 //
-// Logged with log/slog as the value of an attribute, it tells that by itself.
+// Logged with log/slog as the value of an attribute, it includes the details.
 type Error struct {
 	Attempts int           // sent; 0 if admission or a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
-	Reason   policy.Reason // why no other attempt followed
-	// Commit says, with the reason committed, what has made an attempt the only one: "message" or "headers" that the application
-	// has received (or headers that the policy's commitOn waits for), "context", which it has asked for, "buffer_full", a message
-	// that did not fit into the replay buffer, "prepared_message", a grpc.PreparedMsg, or "unsendable", a message that no attempt
-	// could send.
+	Reason   policy.Reason // why the call was not retried again
+	// Commit is what has committed the call to an attempt, if Reason is committed: "message" or "headers" that the application
+	// has received (or headers with the policy's commitOn), "context" after a call of Context, "buffer_full" for a message
+	// that didn't fit into the replay buffer, "prepared_message" for a grpc.PreparedMsg, or "unsendable" for a message that no
+	// attempt could send.
 	Commit string
-	// RetryAfter is how long to wait before you make the call again, from when it has returned. It is the server's delay, if the
-	// server has named one, else half to all of the policy's maxBackoff; and no less than a ratio budget needs, by estimate, to
-	// pay for a retry again. All this has jitter, so that many loops don't come back together.
+	// RetryAfter is how long to wait, after the call has returned, before you make it again. It is the server's pushback, if
+	// there is one, else half to all of the policy's maxBackoff. It is at least the estimated time until a ratio budget can
+	// pay for a retry. It has jitter, so that many loops don't come back together.
 	//
 	// It is 0 if a loop must not make the call again: the call may have taken effect and isn't declared idempotent, the server
-	// forbids it, the policy doesn't list the code, the caller has cancelled it, retries are switched off or belong to a
-	// caller further up. docs/loops.md has it for each Reason.
+	// forbids it, the policy doesn't list the code, the caller has cancelled it, retries are switched off or belong to an
+	// upstream caller. docs/loops.md lists it for each Reason.
 	RetryAfter time.Duration
 
-	err  error // what the caller gets
-	last error // the last that a server said, if that is another one; nil: there is none
+	err  error // the one that the caller gets
+	last error // the last one of a server, if that is another one; else nil
 }
 
-// Error is the text of the last attempt's error, with the last error of a server if that is hidden by it.
+// Error returns the text of the last attempt's error, with a server's last error if the first hides it.
 func (e *Error) Error() string { return e.withLast(e.err.Error()) }
 
-// GRPCStatus is the last attempt's status. Like gRPC's own errors, it is nil for an error that
-// carries none, which status.FromError then reports as UNKNOWN.
+// GRPCStatus returns the last attempt's status. As with gRPC's own errors, it is nil for an error
+// without a status, which status.FromError then reports as UNKNOWN.
 func (e *Error) GRPCStatus() *status.Status {
 	st, ok := status.FromError(e.err)
 	switch {
@@ -89,8 +89,8 @@ func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.Duration("elapsed", e.Elapsed))...)
 }
 
-// Unwrap returns the errors behind this one: what the caller gets, and the last error of a server that is
-// hidden by it.
+// Unwrap returns the errors behind this one: the caller's, and a server's last error that it
+// hides.
 func (e *Error) Unwrap() []error {
 	if e.last == nil {
 		return []error{e.err}
@@ -98,8 +98,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.err, e.last}
 }
 
-// failure is the error that the caller gets; nil after success, and for a reply that means "not yet" when no
-// attempt follows it.
+// failure returns the error for the caller. It is nil after success, and for a reply that means "not yet" but is not
+// retried.
 func (c *call) failure(end attempts.End) *Error {
 	err := end.Err
 	if end.Answer == 0 && err == nil {
@@ -114,12 +114,12 @@ func (c *call) failure(end attempts.End) *Error {
 	}
 }
 
-// connClosing is how gRPC words that the connection was closed.
+// connClosing is gRPC's text for a closed connection.
 const connClosing = "grpc: the client connection is closing"
 
 var errConnClosing = status.Error(codes.Canceled, connClosing)
 
-// unanswered is the error of a call that ended while it waited for its next attempt.
+// unanswered returns the error of a call that ended while it waited for its next attempt.
 func (c *call) unanswered(end attempts.End) error {
 	if end.Reason == policy.ReasonClosed {
 		return errConnClosing

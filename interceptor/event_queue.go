@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// eventQueue is what observers are still to be told of a call. It is filled under the call's lock, and told without, one
-// event after the other, by whichever goroutine comes first.
+// eventQueue has the events of a call that observers have yet to receive. It is filled under the call's lock. The first
+// goroutine that comes delivers the events without the lock, one after the other.
 type eventQueue struct {
-	filled  atomic.Bool // there are events
+	filled  atomic.Bool // the queue has events
 	mu      *sync.Mutex // the call's, which guards all below
 	events  []func()
-	telling bool      // a goroutine tells them
-	space   [2]func() // of events, for most calls
+	telling bool      // a goroutine delivers them
+	space   [2]func() // enough for most calls
 }
 
-// push has observers told by event, after those before it; nil: of nothing. q.mu must be held.
+// push appends event, which notifies observers; nil has no effect. q.mu must be held.
 func (q *eventQueue) push(event func()) {
 	if event == nil {
 		return
@@ -30,7 +30,7 @@ func (q *eventQueue) push(event func()) {
 	q.filled.Store(true)
 }
 
-// pop returns the event to tell; nil if there is none, or another goroutine tells one.
+// pop returns the next event, or nil if there is none or another goroutine delivers one.
 func (q *eventQueue) pop() (event func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -42,14 +42,14 @@ func (q *eventQueue) pop() (event func()) {
 	return event
 }
 
-// told lets the next event be told.
+// told ends the delivery of an event, and allows the next one.
 func (q *eventQueue) told() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.telling = false
 }
 
-// tell tells observers what has happened, unless another goroutine does. If that panics, the next event can still be told.
+// tell delivers the events, unless another goroutine does. After a panic, later events can still be delivered.
 func (q *eventQueue) tell(run func(event func())) {
 	for q.filled.Load() {
 		event := q.pop()

@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Retries of other libraries on the same connection multiply with ours. Those of an inner interceptor are seen as attempts that
-// end twice (attemptOptions.end), those of an outer one by what it passes in (outerRetries).
+// Retries of other libraries on the same connection multiply with ours. We detect those of an inner interceptor by attempts that
+// end twice (attemptOptions.end), and those of an outer one by repeated requests (outerRetries).
 
-// middleware is the library whose retries stand on most connections.
+// middleware is the most common library with retries.
 const middleware = "github.com/grpc-ecosystem/go-grpc-middleware"
 
-// ofForeignRetries reports whether a call option is one of go-grpc-middleware's retries, of any version.
+// ofForeignRetries reports whether a call option belongs to the retries of go-grpc-middleware, in any version.
 func ofForeignRetries(option grpc.CallOption) bool {
 	t := reflect.TypeOf(option)
 	if t == nil {

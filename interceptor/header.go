@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// attemptsHeader tells the server how many attempts went before; the first carries none (gRFC A6).
+// attemptsHeader has the number of previous attempts; the first attempt doesn't send it (gRFC A6).
 const attemptsHeader = "grpc-previous-rpc-attempts"
 
 // numberKey holds the number of an attempt in its context, from the second on.
 type numberKey struct{}
 
-// AttemptFromContext returns which attempt of its call a context belongs to: 1 is the first, and what every context
-// has that comes from no Retrier. Hedges and attempts of streams count alike; a hedge was sent beside others, which had not
-// answered in time. It is for what runs once an attempt: inner interceptors, credentials (grpc.WithPerRPCCredentials), stats
-// handlers.
+// AttemptFromContext returns the number of the attempt that a context belongs to: 1 for the first, and for every context
+// that doesn't come from a Retrier. Hedges and attempts of streams count too. A hedge was sent in parallel with attempts that had
+// not answered in time. Use it in code that runs once per attempt: inner interceptors, credentials
+// (grpc.WithPerRPCCredentials), stats handlers.
 func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
 	switch n := ctx.Value(numberKey{}).(type) {
 	case int:
@@ -34,9 +34,9 @@ func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
 // hedgeNumber is the number of an attempt that is a hedge.
 type hedgeNumber int
 
-// firstAttempt removes a count that is about other attempts: one that a proxy has passed on from the
-// call it serves, or that of an attempt inside of which the call is made. Looking for those first
-// spares every other call a copy of its outgoing metadata.
+// firstAttempt removes the count of other attempts: one that a proxy has passed on from the
+// call it serves, or that of an attempt inside of which the call is made. It looks for those first, so that
+// all other calls need no copy of their outgoing metadata.
 func firstAttempt(ctx context.Context) context.Context {
 	inside := ctx.Value(numberKey{}) != nil
 	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 && !inside {
@@ -53,8 +53,8 @@ func firstAttempt(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// laterAttempt sets the number of attempts that went before, and marks a hedge. It begins from the caller's metadata
-// each time, so that numbers do not pile up.
+// laterAttempt sets the number of previous attempts, and marks a hedge. It starts from the caller's metadata
+// each time, so that numbers don't accumulate.
 func laterAttempt(ctx context.Context, previous int, hedge bool) context.Context {
 	if md, ok := metadata.FromOutgoingContext(ctx); ok && len(md.Get(attemptsHeader)) > 0 {
 		md.Delete(attemptsHeader)

@@ -7,25 +7,25 @@
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml")
 //	conn, err := grpc.NewClient(target, retrier.DialOptions()...)
 //
-// What is retried, when and how often stands in policies (package policy). Extra attempts are paid
-// from budgets (package budget) that all calls of a Retrier share. A call that may have taken
-// effect is repeated only if somebody declared its method safe to repeat.
+// Policies (package policy) define which calls are retried, when and how often. Budgets (package
+// budget), which all calls of a Retrier share, pay for extra attempts. A call that may have taken
+// effect is retried only if it is declared idempotent.
 //
 // # Order
 //
-// Interceptors that are given to grpc.NewClient before a Retrier's run once for each call, those
-// after it once for each attempt:
+// Interceptors given to grpc.NewClient before a Retrier's run once per call, those
+// after it once per attempt:
 //
 //	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
 //	                                           └ attempt 2 → auth, tracing of attempts → server
 //
-// Those after it must not use the options of an attempt when it has returned: another call may be
+// Those after it must not use the options of an attempt that has returned: another call may be
 // using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
-// retried; from then on, a Retrier gives each attempt a reply of its own, where it can make one.
+// retried. From then on, the Retrier gives each attempt its own reply, if it can make one.
 //
-// Retries of another library on the same connection multiply with a Retrier's, before it or after it: switch them
-// off. A Retrier warns of those that it can see when calls fail (docs/loops.md), and of go-grpc-middleware's call options, which
-// mean nothing to it.
+// Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
+// off. A Retrier warns of those that it detects when calls fail (docs/loops.md), and of go-grpc-middleware's call options, which
+// it ignores.
 package interceptor
 
 import (
@@ -47,9 +47,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Retrier retries calls as its policies say. One Retrier serves any number of connections, which
-// then share its budgets. It starts no goroutine but for connections that cannot connect, one each until they can or are
-// closed; it needs no closing ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
+// Retrier retries calls by its policies. One Retrier serves any number of connections, which
+// then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
+// closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
 	rules          atomic.Pointer[rules]
 	reloading      sync.Mutex // held by a reload, and to add a balance
@@ -61,27 +61,27 @@ type Retrier struct {
 	stats          []stats.Handler
 	random         func() float64
 	warned         once
-	outer          *outerRetries // a timer of its own keeps it, and not the Retrier
-	maxReplayed    int64         // bytes that all streams may keep for replay
-	replayed       atomic.Int64  // bytes that they keep now
+	outer          *outerRetries // separate, so that its timers don't keep the Retrier alive
+	maxReplayed    int64         // the limit of replayed, in bytes
+	replayed       atomic.Int64  // bytes that all streams keep for replay
 	waitLimit      waitLimit
 	methods        methods.Table
 	breaker        func(target, method string) attempts.Breaker                           // nil: none
 	classifier     func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
-	descriptors    []*protoregistry.Files                                                 // given, beside those that are linked in
+	descriptors    []*protoregistry.Files                                                 // given, in addition to linked ones
 	newReply       func(method string, reply any) func() any                              // nil: none
-	serviceConfigs *serviceConfigs                                                        // nil unless service configs are followed
+	serviceConfigs *serviceConfigs                                                        // nil without [WithServiceConfig]
 	switches       atomic.Pointer[switches]
 	closed         atomic.Bool
-	leftRunning    atomic.Bool // an inner interceptor has returned from an attempt that gRPC had not ended
+	leftRunning    atomic.Bool // an inner interceptor has returned before gRPC had ended the attempt
 	waits          waits
 	outages        outages
 	keepalive      bool // DialOptions set it
 }
 
-// New makes a Retrier that follows the policies of a set, and those that come with APIs where the set has
-// none ([policy.Set.WithDescriptors]). The error says which option is wrong; what is wrong with a policy
-// that comes with an API is a [*policy.Error].
+// New returns a Retrier with the policies of a set. Methods without one use the policies of their
+// APIs ([policy.Set.WithDescriptors]). The error names the wrong option; for a policy
+// of an API, it is a [*policy.Error].
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		single:      decision.New(policy.Spec{}),
@@ -117,7 +117,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	return r, nil
 }
 
-// given is the set that New was given, or an empty one in place of nil if service configs are followed.
+// given returns the argument of New, or an empty set instead of nil if service configs are followed.
 func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
 	switch {
 	case set == nil && r.serviceConfigs != nil:
@@ -128,8 +128,8 @@ func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
 	return set, nil
 }
 
-// Load makes a Retrier that follows a policy file in JSON or YAML as it is now; a note says so ([Observer]). [Watch]
-// follows the file as it changes. What is wrong with the file is
+// Load returns a Retrier with the policies of a file in JSON or YAML, and notifies the [Observer] of it. Unlike [Watch], it
+// reads the file only once. For an invalid file, the error is
 // a [*policy.Error] with file, line, field and value of each mistake.
 func Load(path string, options ...Option) (*Retrier, error) {
 	set, err := policy.Load(path)
@@ -145,14 +145,14 @@ func Load(path string, options ...Option) (*Retrier, error) {
 	return r, nil
 }
 
-// DialOptions returns what grpc.NewClient needs: the interceptors, grpc.WithDisableRetry so
-// that gRPC does not retry each attempt by a policy of its own, and what [WithStatsHandler] and [WithKeepalive] add. Chained interceptors
-// whose options stand before these see each call once, those after them every attempt.
+// DialOptions returns the options for grpc.NewClient: the interceptors, grpc.WithDisableRetry so
+// that gRPC does not retry each attempt by its own policy, and those of [WithStatsHandler] and [WithKeepalive]. Chained
+// interceptors given before these options see each call once, those after them every attempt.
 //
-// If the policy file's loadBalancingConfig names a policy of package balancer, it comes as the connection's default
-// service config, which carries nothing else (grpc.WithDefaultServiceConfig). gRPC takes the last default that it is
-// given, whole: one that stands before these options is replaced, one behind them replaces it. A service config that
-// the resolver delivers replaces either, unless grpc.WithDisableServiceConfig is given.
+// If the policy file's loadBalancingConfig names a policy of package balancer, the options include a default
+// service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
+// given. So this one replaces a default before these options, and one after them replaces it. A service config from
+// the resolver replaces either, unless grpc.WithDisableServiceConfig is given.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	options := append(
 		make([]grpc.DialOption, 0, 5+len(r.stats)),
@@ -172,10 +172,10 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 	return options
 }
 
-// Close lets no attempt follow another from now on, for a service that stops: calls that wait for their next attempt
-// end at once, with the error of the last one and [policy.ReasonClosed], and so do calls whose attempt fails later.
-// Attempts that run go on, and so do calls that begin later; budgets keep their balances. It does not wait for calls,
-// and may be called more than once. A Retrier with a fleet ([WithFleet]) asks its pools nothing more:
+// Close ends all retries, for a service that stops. Calls that wait for their next attempt
+// end at once, with their last error and [policy.ReasonClosed]. So do calls whose attempt fails later.
+// Running attempts and later calls go on, and budgets keep their balances. Close does not wait for calls,
+// and may be called more than once. A Retrier with a fleet ([WithFleet]) stops asking its pools. Call it before GracefulStop:
 //
 //	<-sigterm
 //	retrier.Close()
@@ -188,13 +188,13 @@ func (r *Retrier) Close() {
 	r.waits.recheck()
 }
 
-// Unary returns the interceptor for unary calls alone, for use with grpc.WithUnaryInterceptor or in
+// Unary returns only the interceptor for unary calls, for use with grpc.WithUnaryInterceptor or in
 // a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,
-// attempts multiply; the Retrier warns of it once for each method. So they may at the targets of an xDS server
-// (xds:, google-c2p:), whose policies nobody sees; the Retrier warns of that once. Where gRPC may retry, no attempt
+// attempts multiply; the Retrier warns once per method. They may also multiply at the targets of an xDS server
+// (xds:, google-c2p:), whose policies are hidden; the Retrier warns once. If gRPC may retry, no attempt
 // counts as unsent.
 func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRPC) }
 
-// Stream returns the interceptor for streams of all kinds alone, as [Retrier.Unary] does for unary
+// Stream returns only the interceptor for streams of all kinds, as [Retrier.Unary] does for unary
 // calls.
 func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(besideGRPC) }

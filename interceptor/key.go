@@ -23,27 +23,27 @@ type keyOption struct {
 	key string
 }
 
-// IdempotencyKey sends key with every attempt of one call, in the header that the policy names, else in
-// "idempotency-key", and so declares the call safe to repeat, unless its policy says idempotency NONE: the server must
-// know by the key that two attempts are one call. Make it for each thing that is to happen once, and keep it when the
-// application itself tries again. If key is "", a random one is made.
+// IdempotencyKey sends key with every attempt of one call, in the header that the policy names or, by default, in
+// "idempotency-key". It declares the call idempotent, unless its policy has idempotency NONE. The server must
+// recognize by the key that two attempts are one call. Use one key for each operation that must happen once, and the same key
+// when the application itself retries. If key is "", a random one is used.
 func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 
-// keyCounts reports whether a key makes the calls of a policy safe to repeat. What an entry declares unsafe is so with a
-// key that the caller sends, too: nobody has said that the server heeds it.
+// keyCounts reports whether a key makes the calls of a policy idempotent. A key of the caller's doesn't override an entry
+// that declares its methods unsafe: the server may ignore the key.
 func keyCounts(p *decision.Policy) bool {
 	return p.IdempotencyKey() != "" || p.Spec().Idempotency != policy.IdempotencyNone
 }
 
-// carries reports whether attempts made in a context carry the key in the header.
+// carries reports whether attempts in a context send the key in the header.
 func carries(ctx context.Context, header, key string) bool {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	return slices.Contains(md.Get(header), key)
 }
 
-// withKey returns the context of a call that sends an idempotency key in the given header, or, if that is "", in
-// the default one when the caller has asked for a key; and the key, "" if the call sends none. The key is the
-// option's, else one that the caller has put into the metadata, else a new one.
+// withKey returns the context of a call that sends an idempotency key, and the key, "" if the call sends none. If
+// header is "", it uses the default header, provided that the caller has asked for a key. The key is the
+// option's, else the one in the caller's metadata, else a new one.
 func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ context.Context, key string) {
 	asked := false
 	for _, o := range caller {

@@ -18,8 +18,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// withBackends gives a call that may have more than one attempt the context in which package balancer notes the
-// backends of its attempts, if its connection has a policy of that package.
+// withBackends returns the context in which package balancer records the backends of a call's attempts. It is for calls
+// that may have more than one attempt, on connections with a policy of that package.
 func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *decision.Policy, maxAttempts int, flags callFlags) context.Context {
 	if cc == nil || flags&configPending == 0 && min(p.MaxAttempts(), maxAttempts) < 2 {
 		return ctx
@@ -31,7 +31,7 @@ func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *deci
 	return ctx
 }
 
-// balancingOption brings the file's load balancing policy to a connection; nil if that names none of package balancer.
+// balancingOption returns the option that sets the file's load balancing policy, or nil if it names none of package balancer.
 func (r *Retrier) balancingOption() grpc.DialOption {
 	config := r.rules.Load().balancing
 	if config == "" {
@@ -40,7 +40,7 @@ func (r *Retrier) balancingOption() grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + config + `}`)
 }
 
-// checkBalancing refuses what gRPC would refuse when a connection is made.
+// checkBalancing returns the error that gRPC would return when a connection is made.
 func checkBalancing(set *decision.Set) error {
 	config, at := set.LoadBalancing()
 	if config == "" {
@@ -53,7 +53,7 @@ func checkBalancing(set *decision.Set) error {
 	return nil
 }
 
-// parseBalancing reads a list of policies as gRPC does: the first that the program knows counts.
+// parseBalancing reads a list of policies as gRPC does: the first one that is registered counts.
 func parseBalancing(config []byte) error {
 	var list []map[string]json.RawMessage
 	if err := json.Unmarshal(config, &list); err != nil {
@@ -61,7 +61,7 @@ func parseBalancing(config []byte) error {
 	}
 	var unknown []string
 	for _, entry := range list {
-		for name, text := range entry { // one, says the check of the file
+		for name, text := range entry { // exactly one, by the check of the file
 			b := lb.Get(name)
 			if b == nil {
 				unknown = append(unknown, name)
@@ -80,7 +80,7 @@ func parseBalancing(config []byte) error {
 	return fmt.Errorf("the program has no policy %s; import the package that registers it", strings.Join(unknown, ", "))
 }
 
-// warnBalancingChanged reports a reload that changes what only new connections get.
+// warnBalancingChanged warns of a reload that changes load balancing, since only new connections apply it.
 func (r *Retrier) warnBalancingChanged(before, after *rules) {
 	if before.balancing != after.balancing {
 		_, at := after.set.LoadBalancing()
@@ -89,8 +89,8 @@ func (r *Retrier) warnBalancingChanged(before, after *rules) {
 	}
 }
 
-// warnNotBalanced reports, once for each target, that a connection does not have the file's load balancing policy.
-// The call asks only when an attempt has failed.
+// warnNotBalanced warns, once per target, that a connection does not have the file's load balancing policy.
+// Calls use it only after a failed attempt.
 func (r *Retrier) warnNotBalanced(cc *grpc.ClientConn) {
 	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready || balancer.InUse(cc.Target()) {
 		return

@@ -14,28 +14,28 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file answers one question: may stagger make a message that a codec is to take? docs/hedging.md has the answers
+// This file answers one question: may stagger make a message for a codec? docs/hedging.md has the answers
 // as a table, and TestMessage iterates over it.
 //
-//   - A message is made only of the type of one that the application itself has given for the same purpose. No
-//     descriptor says of what type it is, and none is made to be thrown away.
-//   - Protobuf makes its own messages, which every codec takes that takes the application's.
-//   - Of other types, stagger makes a zero value if the application's own message is one: a codec cannot tell the two
-//     apart. A reply that the application has prepared says that a zero value is not enough.
-//   - Attempts of streams run in parallel only with gRPC's own codec: nothing says of what type the replies are before
-//     the application asks for one.
+//   - A new message always has the type of one that the application itself has passed for the same purpose. The type never
+//     comes from a descriptor, and no message is made only to be discarded.
+//   - Protobuf makes its own messages. Every codec that accepts the application's message accepts these.
+//   - For other types, stagger makes a zero value if the application's own message is one: a codec cannot tell them
+//     apart. If the application has prepared its reply, a zero value may not be enough.
+//   - Attempts of streams run in parallel only with gRPC's own codec: the type of replies is unknown until
+//     the application calls RecvMsg.
 //
-// WithNewReply declares what these rules cannot know.
+// WithNewReply covers all other cases.
 
-// messageType is of what type messages are made. The zero value makes none.
+// messageType is a type of new messages. The zero value makes none.
 type messageType struct {
 	message  protoreflect.MessageType // of protobuf's own messages
-	other    reflect.Type             // of others; made are pointers to it
+	other    reflect.Type             // of other messages, which are pointers to it
 	declared func() any               // by [WithNewReply]
 }
 
-// typeOfMessage returns the type of m if protobuf makes messages of that type. It does not for a type that embeds a
-// message: what that adds is lost, and a codec that looks at types does not take the embedded one.
+// typeOfMessage returns the type of m if protobuf makes messages of that type. That excludes types that embed a
+// message: their other fields would be lost, and a codec that checks types would refuse the embedded message.
 func typeOfMessage(m any) messageType {
 	if t := protobufType(m); t != nil {
 		return messageType{message: t}
@@ -46,7 +46,7 @@ func typeOfMessage(m any) messageType {
 	return messageType{}
 }
 
-// typeOfReply returns the type of m, which an application waits to receive into. It must be called before any attempt
+// typeOfReply returns the type of m, into which the application receives. It must be called before any attempt
 // receives into m.
 func typeOfReply(m any) messageType {
 	t := typeOfMessage(m)
@@ -59,7 +59,7 @@ func typeOfReply(m any) messageType {
 	return messageType{}
 }
 
-// replyType is typeOfReply for a call of a method, as [WithNewReply] declares it, if it is given.
+// replyType is typeOfReply for calls of a method; [WithNewReply] overrides it.
 func (r *Retrier) replyType(method string, m any) messageType {
 	if r.newReply != nil {
 		if made := r.newReply(method, m); made != nil {
@@ -69,7 +69,7 @@ func (r *Retrier) replyType(method string, m any) messageType {
 	return typeOfReply(m)
 }
 
-// streamsInParallel reports whether attempts of a stream may run in parallel, as far as that can be known before the
+// streamsInParallel reports whether attempts of a stream may run in parallel, as far as is known before the
 // application receives.
 func (r *Retrier) streamsInParallel(codec encoding.CodecV2) bool {
 	return r.newReply != nil || isGRPCs(codec)
@@ -78,7 +78,7 @@ func (r *Retrier) streamsInParallel(codec encoding.CodecV2) bool {
 // makes reports whether a message can be made.
 func (t messageType) makes() bool { return t.message != nil || t.other != nil || t.declared != nil }
 
-// newMessage makes an empty message; nil if that is not allowed.
+// newMessage returns an empty message, or nil if none may be made.
 func (t messageType) newMessage() any {
 	switch {
 	case t.declared != nil:
@@ -92,14 +92,14 @@ func (t messageType) newMessage() any {
 	}
 }
 
-// protobufType returns the type of a message of protobuf's API v2; nil if m is none, or embeds one.
+// protobufType returns the type of a message of protobuf's API v2, or nil if m is not one or embeds one.
 func protobufType(m any) (t protoreflect.MessageType) {
 	message, ok := m.(proto.Message)
 	if !ok {
 		return nil
 	}
 	defer func() {
-		if recover() != nil { // of a method that a nil pointer or interface has promoted
+		if recover() != nil { // in a method promoted from a nil pointer or interface
 			t = nil
 		}
 	}()
@@ -129,17 +129,17 @@ func isLegacyMessage(m any, t reflect.Type) bool {
 	return true
 }
 
-// isGRPCs reports whether a codec is gRPC's own of protobuf, whatever is registered under its name.
+// isGRPCs reports whether a codec is gRPC's own for protobuf, rather than another one registered under its name.
 func isGRPCs(codec encoding.CodecV2) bool {
 	t := reflect.TypeOf(codec)
 	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc/encoding/proto"
 }
 
-// buffered says of types whether their values may hold buffers of gRPC's: reflect.Type → bool.
+// buffered caches whether values of a type may hold gRPC's buffers: reflect.Type → bool.
 var buffered sync.Map
 
-// mayHoldBuffers reports whether m may hold reference-counted buffers. A codec may give these away when it encodes m:
-// who frees what it has returned frees them under m.
+// mayHoldBuffers reports whether m may hold reference-counted buffers. A codec may return these when it encodes m:
+// freeing the result then frees buffers that m still uses.
 func mayHoldBuffers(m any) bool {
 	t := reflect.TypeOf(m)
 	known, ok := buffered.Load(t)
@@ -150,7 +150,7 @@ func mayHoldBuffers(m any) bool {
 	return may
 }
 
-// reachesInterface reports whether a value of type t can lead to a value of any type, such as a mem.Buffer, by way of
+// reachesInterface reports whether a value of type t can contain a value of any type, such as a mem.Buffer, through
 // types that are not in seen.
 func reachesInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {

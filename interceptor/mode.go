@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// modeOf is the mode of a call that begins with a policy, which may belong to rules.
+// modeOf returns the mode of a call that begins with policy p, which may belong to rules.
 func (r *Retrier) modeOf(of *rules, p *decision.Policy, method string, d *draw) policy.Mode {
 	mode, percent := p.Mode(), p.Percent()
 	if of.delivered() || !of.own(p) {
@@ -26,7 +26,7 @@ func (r *Retrier) modeOf(of *rules, p *decision.Policy, method string, d *draw) 
 	return max(mode, set)
 }
 
-// modeOf is what the policy file says of a method, whatever policy a call has; without an entry, what it says of all.
+// modeOf returns a method's mode and percentage in the policy file, whatever policy a call has; without an entry, the file's own.
 func (r *rules) modeOf(unnamed bool, method string) (policy.Mode, float64) {
 	if !unnamed {
 		if p := r.set.Lookup(method); p != nil {
@@ -36,13 +36,13 @@ func (r *rules) modeOf(unnamed bool, method string) (policy.Mode, float64) {
 	return r.set.Mode(), r.set.Percent()
 }
 
-// restricts reports whether any mode of the policy file lets nothing be sent.
+// restricts reports whether any mode of the policy file prevents extra attempts.
 func (r *rules) restricts() bool {
 	return r.set.Mode() > policy.ModeEnforce ||
 		slices.ContainsFunc(r.set.Policies(), func(p *decision.Policy) bool { return p.Mode() > policy.ModeEnforce })
 }
 
-// forbids is why no extra attempt may be sent now of a call that began in the given mode; "" if one may.
+// forbids returns why a call that began in the given mode may not have an extra attempt now, or "".
 func (r *Retrier) forbids(began policy.Mode, method string) policy.Reason {
 	if r.closed.Load() {
 		return policy.ReasonClosed
@@ -55,13 +55,13 @@ func (r *Retrier) forbids(began policy.Mode, method string) policy.Reason {
 	return ""
 }
 
-// draw is the place of a call among 100 %, which is drawn once, and only if a percentage asks for it.
+// draw is the random position of a call within 100 %. It is drawn once, and only if there is a percentage.
 type draw struct {
 	place float64
 	drawn bool
 }
 
-// within reports whether the call is among so many percent.
+// within reports whether the call belongs to the first percent %.
 func (d *draw) within(percent float64, random func() float64) bool {
 	if percent >= 100 {
 		return true
@@ -75,7 +75,7 @@ func (d *draw) within(percent float64, random func() float64) bool {
 // waits are the waits of calls for their next attempt.
 type waits struct{ current atomic.Pointer[interruption] }
 
-// interruption ends waits.
+// interruption ends the waits of one generation.
 type interruption struct {
 	ctx       context.Context
 	interrupt context.CancelFunc
@@ -83,12 +83,12 @@ type interruption struct {
 
 func newInterruption() *interruption {
 	ctx, cancel := context.WithCancel(context.Background())
-	_ = ctx.Done() // makes the channel here and not in a call, which may run in a synctest bubble of its own
+	_ = ctx.Done() // makes the channel here, not in a call, which may run in its own synctest bubble
 	return &interruption{ctx, cancel}
 }
 
-// interruption is over as soon as calls are to look again whether an attempt may be sent.
+// interruption returns a context that ends when waiting calls must check again whether they may send an attempt.
 func (w *waits) interruption() context.Context { return w.current.Load().ctx }
 
-// recheck has calls that wait look again whether an attempt may be sent.
+// recheck makes waiting calls check again whether they may send an attempt.
 func (w *waits) recheck() { w.current.Swap(newInterruption()).interrupt() }

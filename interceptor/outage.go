@@ -16,20 +16,20 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// outages are the connections that cannot connect, and since when. An outage begins when a call first sees the channel
-// in TRANSIENT_FAILURE, and is over when the channel is usable, idle or closed: a goroutine follows it until then. So a
-// connection that works costs nothing, and none is kept that is gone.
+// outages has the connections that cannot connect, and since when. An outage begins when a call first sees the channel
+// in TRANSIENT_FAILURE. It is over when the channel is usable, idle or closed; a goroutine watches it until then. So working
+// connections cost nothing, and closed ones are not kept.
 type outages struct {
 	since sync.Map      // time.Duration by *grpc.ClientConn
-	bound time.Duration // in tests, in place of attempts.MaxOutage
-	share float64       // in tests, in place of inboundShare
+	bound time.Duration // in tests, instead of attempts.MaxOutage
+	share float64       // in tests, instead of inboundShare
 }
 
-// inboundShare is the part of the time to the deadline of an incoming call that the calls made in it wait for a connection.
-// The rest is for the caller above, who may do without, or ask elsewhere. TestOutage_Inbound has the table that it was chosen by.
+// inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
+// The rest is for the upstream caller, which may do without the result or ask another server. TestOutage_Inbound has the table behind it.
 const inboundShare = 0.75
 
-// longestWait is how long a call waits for a connection.
+// longestWait returns how long a call waits for a connection.
 func (o *outages) longestWait(ctx context.Context, p *decision.Policy) time.Duration {
 	wait := p.MaxConnectionWait()
 	deadline, limited := ctx.Deadline()
@@ -39,12 +39,12 @@ func (o *outages) longestWait(ctx context.Context, p *decision.Policy) time.Dura
 	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(time.Until(deadline))))
 }
 
-// maxOutage is how long a connection has not been usable when the calls of a policy stop waiting for it.
+// maxOutage returns the length of an outage after which the calls of a policy stop waiting.
 func (o *outages) maxOutage(p *decision.Policy) time.Duration {
 	return cmp.Or(o.bound, attempts.MaxOutage(p.MaxConnectionWait()))
 }
 
-// look reports whether a connection cannot connect, and for how long that has been so. The time is on the budgets' clock.
+// look reports whether a connection cannot connect, and for how long. at is on the budgets' clock.
 func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age time.Duration) {
 	if cc == nil || cc.GetState() != connectivity.TransientFailure {
 		return false, 0
@@ -59,7 +59,7 @@ func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age ti
 	return true, max(at-began, 0)
 }
 
-// follow forgets the outage of a connection when it is over.
+// follow waits for the end of a connection's outage, and removes it.
 func (o *outages) follow(cc *grpc.ClientConn) {
 	defer o.since.Delete(cc)
 	for {

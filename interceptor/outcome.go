@@ -16,24 +16,24 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// result is how attempt a, which has returned, has ended.
+// result returns the result of attempt a, which has returned.
 func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attempts.Result {
 	return c.judge(a, reply, err, c.local(a, err, now), now)
 }
 
-// local reports whether err is no answer, but what gRPC makes of the context of a, which is over.
+// local reports whether err isn't an answer, but gRPC's error for the expired or cancelled context of a.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.gone(now) != "")
 }
 
-// judge is result for an attempt of which it is known whether its end is local. It may have been cancelled since.
+// judge is result for an attempt that may have been cancelled since; the caller has called local before.
 func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) attempts.Result {
 	a.done, a.took = a.ended.Load(), now.At-a.began
 	r := attempts.Result{Err: err, Outcome: decision.Outcome{Status: ok}, Local: local}
 	verdict := VerdictByCode
-	judged := err != nil || reply != nil // of a stream, failures alone
+	judged := err != nil || reply != nil // for streams, only failures
 	if err != nil && !a.done && c.cc != nil {
-		reply = nil // an inner interceptor may have left the attempt running, which still writes into it
+		reply = nil // an inner interceptor may have left the attempt running, and it still writes into reply
 	}
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
@@ -63,15 +63,15 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 
 var ok = status.New(codes.OK, "")
 
-// answered reports whether err is an answer, and not what becomes of a context that was cancelled:
-// gRPC makes a status of that, and an inner interceptor may return it as it is.
+// answered reports whether err is an answer, and not the result of a cancelled context:
+// gRPC converts that error to a status, and an inner interceptor may return it unchanged.
 func answered(err error) bool {
 	st, ok := status.FromError(err)
 	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
 }
 
-// multiplied reports, with a warning, that gRPC may have retried an attempt by itself. Then the
-// lack of a stream says nothing of the attempts before. Where neither gRPC retries nor we do, it warns of that.
+// multiplied reports whether gRPC may have retried an attempt by itself, and warns of it. Then the
+// lack of a stream proves nothing about previous attempts. It also warns if neither gRPC nor we retry.
 func (c *call) multiplied() bool {
 	r, enforced := c.retrier, c.options.mode == policy.ModeEnforce
 	switch {
@@ -101,8 +101,8 @@ func (c *call) multiplied() bool {
 	return true
 }
 
-// dropped reports whether a picker has dropped an RPC that has no stream, on purpose: xDS and grpclb balancers do, to
-// shed load. gRPC itself does not retry that either. The texts are gRPC's own for Go; err may wrap it.
+// dropped reports whether a picker has dropped an RPC without a stream, as xDS and grpclb balancers do to
+// shed load. gRPC itself does not retry it either. The texts are grpc-go's own; err may wrap the status.
 func dropped(code codes.Code, err error) bool {
 	if code != codes.Unavailable {
 		return false
@@ -116,9 +116,9 @@ var drops = []string{
 	"request dropped by grpclb",
 }
 
-// deterministic reports errors that gRPC makes of a message as such, on either side: the same
-// message fails again. Neither code nor trailers tell them from a server's refusal, so the text
-// must; it is gRPC's own for Go. err may wrap it.
+// deterministic reports whether err is gRPC's error for a message as such, on either side: the same
+// message fails again. Only the text distinguishes it from a server's refusal, not the code or
+// trailers; the texts are grpc-go's own. err may wrap the status.
 func deterministic(code codes.Code, err error) bool {
 	var texts []string
 	switch code {
@@ -133,7 +133,7 @@ func deterministic(code codes.Code, err error) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(message, text) })
 }
 
-// messageOf is the message of the status that err is or wraps, as gRPC has made it; "" without one.
+// messageOf returns the message of the status that err is or wraps, as gRPC made it, or "".
 func messageOf(err error) string {
 	var inner interface{ GRPCStatus() *status.Status }
 	if !errors.As(err, &inner) {

@@ -17,62 +17,62 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// outerRetries finds retries around a Retrier: a loop, an interceptor or a client library that makes a call again which has
-// failed. A Retrier sees only what they pass in, so it counts calls in a row that have failed, each of them
+// outerRetries detects retries around a Retrier: a loop, an interceptor or a client library that retries failed
+// calls. A Retrier sees only their arguments, so it counts consecutive failed calls, each of them
 //
 //   - with the same request, by its address,
 //   - to the same target and method,
 //   - with the same deadline as the first or an earlier one, or in the same incoming call; without deadlines, with the same
 //     context, and within a second,
-//   - begun after the one before has failed, and not when that one's [Error.RetryAfter] was over.
+//   - begun after the previous one has failed, but not at the end of its [Error.RetryAfter].
 //
-// From the third on, they are outer retries. A call that succeeds with the request ends the count. A request that two calls have
-// at the same time is shared by calls that know nothing of each other.
+// The third and later ones are outer retries. A successful call with the request ends the count. If two calls use a request
+// at the same time, independent callers share it.
 //
-// One request of a method is watched at a time, for [watchedFor] since its last failure, so that outer retries are found in
-// an outage of some seconds whatever else is called. No goroutine owns the state: goroutines whose calls end change it under mu, and
-// so do timers that forget a request. A call that succeeds loads one number; while that is not 0, it looks its method up, and takes
-// mu only if the request that is watched is its own.
+// One request per method is watched at a time, for [watchedFor] after its last failure. So outer retries are detected within
+// some seconds of an outage, whatever other calls there are. No goroutine owns the state: goroutines whose calls end change it under
+// mu, as do timers that drop a request. A successful call loads one number. If it is not 0, the call looks up its method, and takes
+// mu only if the watched request is its own.
 type outerRetries struct {
-	watched atomic.Int32 // how many requests are in the table; changed under mu
+	watched atomic.Int32 // the number of requests in the table; changed under mu
 	table   sync.Map     // method → *watchedRequest; changed under mu
 	mu      sync.Mutex
 	number  uint64 // of the newest request; guarded by mu
 }
 
-// watchedRequest is a request whose call has failed.
+// watchedRequest is the request of a failed call.
 type watchedRequest struct {
-	number  uint64 // these do not change
+	number  uint64 // immutable, like request
 	target  string
 	request any // a pointer
 
 	// Guarded by outerRetries.mu.
-	origin          origin        // of the first of the calls
-	calls, attempts int           // in a row
-	ended           time.Duration // the last of them, on the budgets' clock
-	retryAfter      time.Duration // what that one said
-	shared          bool          // calls had it at the same time
-	timer           *time.Timer   // has it forgotten
+	origin          origin        // of the first call
+	calls, attempts int           // consecutive
+	ended           time.Duration // the last call's end, on the budgets' clock
+	retryAfter      time.Duration // of the last call
+	shared          bool          // concurrent calls used it
+	timer           *time.Timer   // drops it
 }
 
 const (
-	// watchedFor is how long a request is kept after its call has failed, if it does not come again.
+	// watchedFor is how long a request is kept after its last failure.
 	watchedFor = 5 * time.Second
-	// mostWatched bounds the requests that are kept: names of methods may come from users.
+	// mostWatched bounds the watched requests: users may choose the names of methods.
 	mostWatched = 100
-	// fewestCalls in a row have failed when the last of them are outer retries.
+	// fewestCalls is the number of consecutive failures from which on they are outer retries.
 	fewestCalls = 3
 )
 
-// outside is what a caller has passed to the Retrier.
+// outside has the properties of a call by which outer retries are recognized.
 type outside struct {
 	ctx     context.Context
-	request any // nil if there is none, or the application has seen part of the answer
+	request any // nil if there is none, or after the application has seen part of the answer
 }
 
-// origin is what tells contexts of one caller from those of others.
+// origin identifies the caller, by its context.
 type origin struct {
-	in       *inboundCall // nil: in none, or in one without a server interceptor
+	in       *inboundCall // nil: none, or one without a server interceptor
 	deadline time.Time    // zero: none
 	done     <-chan struct{}
 }
@@ -82,7 +82,7 @@ func originOf(ctx context.Context) origin {
 	return origin{inbound(ctx), deadline, ctx.Done()}
 }
 
-// leadsTo reports whether a later call is the same caller's, by its context. gap is the time between them.
+// leadsTo reports whether a later call has the same caller, by its context. gap is the time between the calls.
 func (o origin) leadsTo(next origin, gap time.Duration) bool {
 	switch {
 	case o.in != next.in:
@@ -112,7 +112,7 @@ func (o *outerRetries) of(method string) *watchedRequest {
 	return w
 }
 
-// forget forgets a request, unless another is watched by now.
+// forget drops a request, unless the method's request is another one by now.
 func (o *outerRetries) forget(method string, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,7 +123,7 @@ func (o *outerRetries) forget(method string, number uint64) {
 	}
 }
 
-// failedCall is one that has failed with a retryable code.
+// failedCall is a call that has failed with a retryable code.
 type failedCall struct {
 	outside
 
@@ -133,8 +133,8 @@ type failedCall struct {
 	retryAfter     time.Duration
 }
 
-// failed counts a call, and returns how many in a row have failed with its request, and with how many attempts: 1 call if
-// nothing tells.
+// failed counts a call. It returns the number of consecutive failures with its request, 1 if unknown, and their
+// attempts.
 func (o *outerRetries) failed(f failedCall) (calls, sent int) {
 	if !identifies(f.request) {
 		return 1, f.attempts
@@ -146,14 +146,14 @@ func (o *outerRetries) failed(f failedCall) (calls, sent int) {
 	switch {
 	case w == nil && o.watched.Load() < mostWatched:
 		o.number++
-		number := o.number // a timer that is stopped may hold its function for some time, and must not hold the request
+		number := o.number // a stopped timer may keep its function for some time, which must not keep the request
 		w = &watchedRequest{number: number, target: f.target, request: f.request, origin: from}
 		method := f.method
 		w.timer = time.AfterFunc(watchedFor, func() { o.forget(method, number) })
 		o.table.Store(f.method, w)
 		o.watched.Add(1)
 	case w == nil, w.request != f.request, w.target != f.target:
-		return 1, f.attempts // another is watched
+		return 1, f.attempts // another request is watched
 	case w.shared, f.began < w.ended:
 		w.shared = true
 		return 1, f.attempts
@@ -168,20 +168,20 @@ func (o *outerRetries) failed(f failedCall) (calls, sent int) {
 	return w.calls, w.attempts
 }
 
-// obeyed reports whether a call begins when RetryAfter says, as far as timers are exact.
+// obeyed reports whether a call begins at the end of RetryAfter, within the precision of timers.
 func (w *watchedRequest) obeyed(began time.Duration) bool {
 	const late = 5 * time.Millisecond
 	waited := began - w.ended
 	return w.retryAfter > 0 && waited >= w.retryAfter && waited-w.retryAfter <= w.retryAfter/4+late
 }
 
-// identifies reports whether a request is told from others by its address. Values without size may share theirs.
+// identifies reports whether a request's address is unique. Values of size 0 may share theirs.
 func identifies(request any) bool {
 	v := reflect.ValueOf(request)
 	return v.Kind() == reflect.Pointer && !v.IsNil() && v.Type().Elem().Size() > 0
 }
 
-// noteOuter notes a call that has ended, and warns once a method if it is an outer retry.
+// noteOuter records the end of a call, and warns once per method if the call is an outer retry.
 func (c *call) noteOuter(end attempts.End, err error) {
 	r := c.retrier
 	if err == nil {
@@ -202,15 +202,15 @@ func (c *call) noteOuter(end attempts.End, err error) {
 	}
 }
 
-// noteRequest keeps the request of a stream. s.mu must be held.
+// noteRequest records the request of a stream. s.mu must be held.
 func (s *stream) noteRequest(m any) {
 	if !s.desc.ClientStreams {
 		s.call.outside.request = m
 	}
 }
 
-// leaveRequest lets go of the request of a stream that is committed: what follows is no outer retry, since the application has
-// seen part of the answer. s.mu must be held.
+// leaveRequest drops the request of a committed stream: the application has seen part of the answer, so a later call isn't
+// an outer retry. s.mu must be held.
 func (s *stream) leaveRequest() {
 	if request := s.call.outside.request; request != nil && !s.machine.Over() {
 		s.call.outside.request = nil
@@ -218,8 +218,8 @@ func (s *stream) leaveRequest() {
 	}
 }
 
-// multiplies reports whether attempts multiply if a call that has ended for a reason is made again: its code is retryable, and
-// its caller still waits.
+// multiplies reports whether attempts multiply if a call that ended for a reason is made again: its code is retryable, and
+// its caller is still waiting.
 func multiplies(reason policy.Reason) bool {
 	switch reason {
 	case policy.ReasonNonRetryable, policy.ReasonCommitted, policy.ReasonDeadlineExceeded, policy.ReasonCancelled, policy.ReasonClosed, policy.ReasonModeOff:
@@ -229,7 +229,7 @@ func multiplies(reason policy.Reason) bool {
 	}
 }
 
-// outerRetry reports whether a call is a retry of go-grpc-middleware's, version 2 or 1.
+// outerRetry reports whether a call is a retry by go-grpc-middleware, version 2 or 1.
 func outerRetry(ctx context.Context) bool {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	return len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0

@@ -5,8 +5,8 @@ package interceptor
 
 import "runtime"
 
-// caught is a panic of an inner interceptor, or that it has called Goexit, in a goroutine of ours. It comes up in the
-// application's goroutine, as it would have without us.
+// caught is a panic or Goexit of an inner interceptor in one of our goroutines. We repeat it in the
+// application's goroutine, where it would have happened without us.
 type caught struct {
 	happened bool
 	value    any // nil for Goexit
@@ -19,7 +19,7 @@ func (c *caught) note(value any) {
 	}
 }
 
-// rethrow panics, or calls Goexit, if that has happened.
+// rethrow repeats the panic or Goexit, if there was one.
 func (c *caught) rethrow() {
 	switch {
 	case !c.happened:

@@ -10,19 +10,19 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// PoolState is a reading of a pool, as one Retrier sees it. What it counts are extra attempts of the usual cost.
+// PoolState is a reading of a pool, as one Retrier sees it. It counts extra attempts of the usual cost.
 type PoolState struct {
 	Name     string
-	Clients  float64 // that share it, as it last said; 0: not known
-	Balance  float64 // leased by this Retrier and not spent
-	Asked    float64 // for, so far
-	Leased   float64 // so far
-	Denied   uint64  // withdrawals that the pool did not pay for, so far
-	Requests uint64  // that were made, so far
-	Err      error   // why the last one has failed: the pool is away; nil: it is not
+	Clients  float64 // that share it, by its last answer; 0: unknown
+	Balance  float64 // leased by this Retrier and unspent
+	Asked    float64 // total requested
+	Leased   float64 // total granted
+	Denied   uint64  // withdrawals that the pool did not pay
+	Requests uint64  // to the pool
+	Err      error   // of the last request: the pool is unavailable; else nil
 }
 
-// pools reads the pools that the Retrier's budgets lease from, by name.
+// pools returns readings of the pools that the Retrier's budgets lease from, ordered by name.
 func (r *Retrier) pools() (list []PoolState) {
 	if r.budgets.pools != nil {
 		for _, s := range r.budgets.pools.States() {
@@ -32,7 +32,7 @@ func (r *Retrier) pools() (list []PoolState) {
 	return list
 }
 
-// notePool says that a pool cannot be used any more, or that it can again.
+// notePool notifies observers that a pool has become unavailable, or is back.
 func (r *Retrier) notePool(s lease.State) {
 	d := policy.Diagnostic{Field: "pool", Value: s.Name, Message: "is back"}
 	if s.Err == nil {

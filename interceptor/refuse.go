@@ -12,28 +12,28 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// refusedTrailer is the trailer by which a server says that it did not process a call ([Refuse]). Its value is the number
-// of attempts that the request says went before it, a space, and the full method. So it holds for one attempt and one hop: a
-// handler that copies the trailers of a call of its own names another method, and a proxy that has retried another number.
+// refusedTrailer is the trailer of a call that the server did not process ([Refuse]). Its value is the request's number of
+// previous attempts, a space, and the full method. So it is valid for one attempt and one hop: a
+// handler that copies the trailers of its own call names another method, and a proxy that has retried names another number.
 const refusedTrailer = "stagger-not-processed"
 
-// ranHandler is the value for a call that was processed. Beside another value, it spoils that.
+// ranHandler is the value for a processed call. It invalidates any other value with it.
 const ranHandler = "no"
 
-// Refuse has take decide on each call before its handler runs, and on each stream before its first message: a server that
-// sheds load. take gets the handler's context and the full method ("/service/method"); [CriticalityFromContext] says which
-// calls to refuse first. It may wait, and must be safe for concurrent use.
+// Refuse lets a server shed load: take runs before the handler of each call, and before the first message of each stream.
+// take gets the handler's context and the full method ("/service/method"). It may wait, and must be safe for concurrent
+// use. Use [CriticalityFromContext] to decide which calls to refuse first.
 //
-// If take returns an error, the caller gets that, with the trailer stagger-not-processed: the client then knows that the call was not processed,
-// and may retry it, whatever the method, if its policy lists the code. So nothing of the call may have been done by then, by
-// take or by interceptors that run before this one. If take returns no error, the handler runs, and then release; release may
+// If take returns an error, the caller gets it with the trailer stagger-not-processed. The client then knows that the call was not processed,
+// and may retry it, idempotent or not, if its policy lists the code. So neither take nor the interceptors that run before it
+// may have processed any part of the call. If take returns no error, the handler runs, and then release. release may
 // be nil.
 func Refuse(take func(ctx context.Context, method string) (release func(), err error)) ServerOption {
 	return func(s *server) { s.take = take }
 }
 
-// refusal is the trailer of a call that was not processed; nil if a proxy says that it has sent the request before: nobody
-// knows what became of that.
+// refusal returns the trailer of a call that was not processed. It is nil if a proxy has sent the request before: the result
+// of that is unknown.
 func refusal(ctx context.Context, method string) metadata.MD {
 	sent := metadata.ValueFromIncomingContext(ctx, "x-envoy-attempt-count")
 	if len(sent) > 0 && !slices.Equal(sent, []string{"1"}) {
@@ -46,8 +46,8 @@ func refusal(ctx context.Context, method string) metadata.MD {
 	return metadata.Pairs(refusedTrailer, previous+" "+method)
 }
 
-// refused reports whether a server says of attempt a that it did not process it. That it says so of any call is noted: the
-// handler that made this one may pass it on.
+// refused reports whether the server did not process attempt a, by its trailer. It records any such trailer, because the
+// handler that made this call may pass it on.
 func (c *call) refused(a *attempt, trailer metadata.MD) bool {
 	said := trailer[refusedTrailer]
 	if len(said) == 0 || len(said) == 1 && said[0] == ranHandler {
@@ -60,8 +60,8 @@ func (c *call) refused(a *attempt, trailer metadata.MD) bool {
 		!c.retrier.rules.Load().set.DeniesRefusedRetry(c.policy)
 }
 
-// bare reports whether gRPC has brought nothing of an attempt but a status, and has made one request for it, as far as it
-// tells. In a response without headers, what stands in their place is in the trailer.
+// bare reports whether gRPC has received only a status for an attempt, and has made, as far as is known, only one request
+// for it. In a response without headers, the trailer contains their fields.
 func (a *attemptOptions) bare() bool {
 	return !a.repeated.Load() && a.header == nil && len(a.trailer["content-type"]) > 0
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Reload puts the policies of a set in the place of those that the Retrier follows. Calls that have begun
+// Reload replaces the policies of the Retrier with those of a set. Running calls
 // keep theirs. A budget that keeps its name, kind and scope keeps its balance, scaled to the new settings.
-// Where it changes kind or scope, what takes the place of a balance in the next minute begins with nothing, and earns
-// from there: a reload never refills a budget, so it can be used in the middle of an outage. A loadBalancingConfig that [Retrier.DialOptions] brings holds for
-// connections that are made after the reload, with a warning. Whatever is wrong is refused, and changes nothing. It is
+// If its kind or scope changes, balances that replace the old ones within a minute start empty.
+// So a reload never refills a budget, and is safe during an outage. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to
+// connections made after the reload, with a warning. On an error, nothing changes. Reload is
 // safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
@@ -26,7 +26,7 @@ func (r *Retrier) Reload(set *policy.Set) error {
 	return err
 }
 
-// announce tells of a change from one rules to others, and of what is surprising in the policies that hold now.
+// announce notifies observers of new rules or an error, and of the new policies' warnings.
 func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 	if err != nil {
 		r.notifyReload(set, nil, err)
@@ -37,7 +37,7 @@ func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 	r.warnBalancingChanged(before, after)
 }
 
-// replace does what Reload says, but tells nobody. It returns the rules that held, and those that hold now.
+// replace is Reload without notifications. It returns the old and the new rules.
 func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
 		return nil, nil, err
@@ -50,8 +50,8 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 	return before, after, nil
 }
 
-// follow puts rules in the place of those that the Retrier follows, which it returns, and gives the balances their
-// settings.
+// follow replaces the Retrier's rules, gives the balances their settings, and returns the old
+// rules.
 func (r *Retrier) follow(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()

@@ -19,29 +19,29 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// defaultMaxReplayBytes is how much all streams of a Retrier together may keep for replay, in bytes,
-// unless [WithMaxReplayBytes] says otherwise: what grpc-java allows a client.
+// defaultMaxReplayBytes bounds the bytes that all streams of a Retrier together keep for replay,
+// without [WithMaxReplayBytes]: the limit of a client in grpc-java.
 const defaultMaxReplayBytes = 16 << 20
 
 // maxReplayBytesPerCall is gRPC's own default for grpc.MaxRetryRPCBufferSize.
 const maxReplayBytesPerCall = 256 << 10
 
-// chunkSize is how much memory messages share at most, in bytes.
+// chunkSize is the size of the memory blocks that messages share, in bytes.
 const chunkSize = 4 << 10
 
-// messageHeader is what gRPC sends before each message, in bytes.
+// messageHeader is the size of gRPC's prefix of each message, in bytes.
 const messageHeader = 5
 
-// replayBuffer keeps what a stream has sent, for attempts that may follow: bytes, since applications use their
-// messages again, made before any interceptor sees the message. An attempt is sent copies, decoded from them: real
-// messages of the same type. Protobuf's messages are kept in protobuf's encoding, whatever the call's codec makes of
-// them; what others are, only that codec knows.
+// replayBuffer keeps the messages that a stream has sent, for later attempts. It keeps bytes, because applications reuse
+// messages, and encodes them before any interceptor sees the message. Later attempts send copies decoded from the bytes: real
+// messages of the same type. Protobuf messages are kept in protobuf's encoding, even if the call's codec is another
+// one; all others in the codec's encoding.
 //
-// Its stream's lock guards it, but for encode, which reads only what does not change, and decode.
+// The stream's lock guards it, except decode, and encode, which reads only immutable fields.
 type replayBuffer struct {
-	codec    encoding.CodecV2 // of messages that are not protobuf's
+	codec    encoding.CodecV2 // of messages other than protobuf's
 	messages []replayed
-	chunk    []byte // the bytes of the last messages, one after the other
+	chunk    []byte // the bytes of the last messages, concatenated
 	over     bool   // the call is over, and nothing is kept any more
 
 	used     int           // of limit: the bytes and a header for each message
@@ -51,19 +51,19 @@ type replayBuffer struct {
 	sum      int64         // the limit of total
 }
 
-// encoded is a message as it was when it was encoded.
+// encoded is a message in encoded form.
 type encoded struct {
 	data []byte
 	kind messageKind
 }
 
-// replayed is a message that is kept.
+// replayed is a kept message.
 type replayed struct {
 	data []byte // never changed
 	of   *messageKind
 }
 
-// messageKind is what a kept message is made of again.
+// messageKind is the type to decode a kept message into.
 type messageKind struct {
 	message protoreflect.MessageType // protobuf's own
 	other   reflect.Type             // of the codec's
@@ -76,11 +76,11 @@ func kindOf(m any) messageKind {
 	return messageKind{other: reflect.TypeOf(m)}
 }
 
-// encode encodes a message, in the memory of buffer if it fits; or says what commits the call, since the message
-// cannot be kept.
+// encode encodes a message, in the memory of buffer if it fits. If the message can't be kept, it returns
+// why, the cause that commits the call.
 func (r *replayBuffer) encode(m any, buffer []byte) (e encoded, why decision.Commit) {
 	if _, prepared := m.(*grpc.PreparedMsg); prepared {
-		return encoded{}, decision.CommitPreparedMessage // its bytes are not known
+		return encoded{}, decision.CommitPreparedMessage // its bytes are unknown
 	}
 	var err error
 	e.kind = kindOf(m)
@@ -103,12 +103,12 @@ func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {
 	buffer = slices.Grow(buffer[:0], data.Len())[:data.Len()]
 	data.CopyTo(buffer)
 	if !mayHoldBuffers(m) {
-		data.Free() // else it may be what m holds, which gRPC needs when it encodes m itself
+		data.Free() // else m may hold data, which gRPC needs when it encodes m itself
 	}
 	return buffer, nil
 }
 
-// appendMessage keeps a message. It reports false if that does not fit.
+// appendMessage keeps a message, and reports whether it fits.
 func (r *replayBuffer) appendMessage(e encoded) bool {
 	data, size := e.data, len(e.data)+messageHeader
 	if r.over || r.used+size > r.limit || r.used+size > r.reserved && !r.reserve(size) {
@@ -124,7 +124,7 @@ func (r *replayBuffer) appendMessage(e encoded) bool {
 	return true
 }
 
-// kept returns k where it is kept; most streams send one kind of messages.
+// kept returns the kept instance of k; most streams send only one kind of messages.
 func (r *replayBuffer) kept(k messageKind) *messageKind {
 	if n := len(r.messages); n > 0 && *r.messages[n-1].of == k {
 		return r.messages[n-1].of
@@ -132,7 +132,7 @@ func (r *replayBuffer) kept(k messageKind) *messageKind {
 	return new(k)
 }
 
-// decode makes a copy of a message. Some codecs cannot do that with what a client sends.
+// decode returns a copy of a message. Some codecs can't decode the messages of a client.
 func (r *replayBuffer) decode(kept replayed) (m any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -151,13 +151,13 @@ func (r *replayBuffer) decode(kept replayed) (m any, err error) {
 		m = reflect.New(t.Elem()).Interface()
 		return m, r.codec.Unmarshal(bytes, m)
 	default:
-		value := reflect.New(t) // codecs decode into a pointer what they may encode without
+		value := reflect.New(t) // codecs decode only into pointers
 		err = r.codec.Unmarshal(bytes, value.Interface())
 		return value.Elem().Interface(), err
 	}
 }
 
-// reserve takes size bytes more of the Retrier's, and some of those that may follow, if there are.
+// reserve takes size bytes from the total, and some in advance if available. It reports false if the total is used up.
 func (r *replayBuffer) reserve(size int) bool {
 	need := r.used + size - r.reserved
 	ahead := min(r.used/8, r.limit-r.used-size)
@@ -173,7 +173,7 @@ func (r *replayBuffer) take(n int) bool {
 	return true
 }
 
-// release forgets the messages.
+// release drops the messages.
 func (r *replayBuffer) release() {
 	if r.reserved > 0 {
 		r.total.Add(-int64(r.reserved))
@@ -181,19 +181,19 @@ func (r *replayBuffer) release() {
 	r.messages, r.chunk, r.used, r.reserved = nil, nil, 0, 0
 }
 
-// replace keeps this message alone. It reports false if that does not fit.
+// replace drops all messages except e, and reports whether e fits.
 func (r *replayBuffer) replace(e encoded) bool {
 	r.release()
 	return r.appendMessage(e)
 }
 
-// close forgets the messages, and keeps none from now on.
+// close drops the messages, and keeps none from now on.
 func (r *replayBuffer) close() {
 	r.release()
 	r.over = true
 }
 
-// replayLimit is what the call's options allow to keep, in bytes.
+// replayLimit returns the bytes that the call's options allow to keep.
 func replayLimit(opts []grpc.CallOption) int {
 	limit := maxReplayBytesPerCall
 	for _, o := range opts {

@@ -9,10 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// copyReply puts src, which nobody else has, in place of what is in dst, of the same type.
+// copyReply overwrites dst with src, of the same type. src must not be used again.
 func copyReply(dst, src any) {
 	if to, ok := dst.(proto.Message); ok && protobufType(dst) != nil {
-		from, _ := src.(proto.Message) // the same type
+		from, _ := src.(proto.Message) // of the same type
 		proto.Reset(to)
 		proto.Merge(to, from)
 		return
@@ -20,10 +20,10 @@ func copyReply(dst, src any) {
 	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem())
 }
 
-// clearReply empties what a failed attempt may have left in the reply: gRPC decodes a message
-// before it reads the status, and codecs other than protobuf's may add to what they find.
+// clearReply clears a reply after a failed attempt: gRPC decodes a message
+// before it reads the status, and codecs other than protobuf's may merge into existing contents.
 //
-// It sets a reply that is no message to its zero value: what the caller had put there is gone.
+// It sets a reply that isn't a message to its zero value, and so drops the caller's own contents.
 func clearReply(reply any) {
 	v := reflect.ValueOf(reply)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -40,8 +40,8 @@ func clearReply(reply any) {
 	v.Elem().SetZero()
 }
 
-// resetMessage calls Reset. Of a type that embeds a message by a pointer or an interface, that panics while the message
-// is nil, and then there is nothing to clear.
+// resetMessage calls Reset. For a type that embeds a message by pointer or interface, Reset panics if the message
+// is nil; then there is nothing to clear.
 func resetMessage(m interface{ Reset() }) {
 	defer func() {
 		if protobufType(m) == nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// keepBuffers returns an invoker for all attempts of a unary call in place of invoke. A CodecV2 may give its message's
-// buffers away when it encodes that, and gRPC frees what it gets. So the request is encoded once before the first attempt,
-// and each attempt gets a reference that gRPC may free. References that are left over keep buffers from their pool, not
+// keepBuffers returns an invoker that replaces invoke for all attempts of a unary call. A CodecV2 may return the message's
+// own buffers when it encodes it, and gRPC frees them. So keepBuffers encodes the request once, before the first attempt,
+// and each attempt gets a reference that gRPC may free. Unused references keep buffers from their pool, not
 // from the garbage collector.
 //
-// It returns invoke itself if nothing can be sent again, or the request holds no buffers of gRPC's.
+// It returns invoke itself if the request can't be retried, or holds no buffers of gRPC's.
 func (r *Retrier) keepBuffers(p *decision.Policy, o *callOptions, flags callFlags, req any, invoke grpc.UnaryInvoker) grpc.UnaryInvoker {
 	if min(p.MaxAttempts(), o.maxAttempts) < 2 && flags&configPending == 0 || o.mode != policy.ModeEnforce {
 		return invoke
@@ -40,7 +40,7 @@ func (r *Retrier) keepBuffers(p *decision.Policy, o *callOptions, flags callFlag
 	}
 }
 
-// refCounted reports whether freeing a buffer of data means anything.
+// refCounted reports whether freeing a buffer of data has an effect.
 func refCounted(data mem.BufferSlice) bool {
 	for _, b := range data {
 		if _, plain := b.(mem.SliceBuffer); !plain {

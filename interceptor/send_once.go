@@ -13,13 +13,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// sendOnce has gRPC keep no message, so that it cannot send one again after a server has refused the stream. It stands
-// behind the caller's own option, which bounds what stagger keeps.
+// sendOnce prevents gRPC from keeping messages, so that it cannot send them again after a server has refused the stream. It
+// follows the caller's own option, which limits stagger's replay buffer.
 var sendOnce = grpc.MaxRetryRPCBufferSize(0)
 
-// onceCredentials are the caller's credentials, if there are any, for an attempt of a stream that gRPC must not send
+// onceCredentials wraps the caller's credentials, if any, for an attempt of a stream that gRPC must not send
 // again by itself: gRPC asks for them each time that it makes a stream for the attempt, and they refuse the second time.
-// Unlike a call of the stream's own methods, no inner interceptor that wraps the stream stands between.
+// Unlike the stream's own methods, inner interceptors can't wrap them.
 type onceCredentials struct {
 	callers credentials.PerRPCCredentials // nil: none
 	asked   atomic.Bool
@@ -27,10 +27,10 @@ type onceCredentials struct {
 
 var _ credentials.PerRPCCredentials = (*onceCredentials)(nil)
 
-// errSentOnce is how an attempt ends that gRPC would have sent again.
+// errSentOnce is the error of an attempt that gRPC would have sent again.
 var errSentOnce = status.Error(codes.Unavailable, "the server has refused the stream, and transparentRetry is DENY")
 
-// withSendOnce adds to the options of an attempt of a stream that gRPC must not send it again.
+// withSendOnce returns the options of a stream's attempt, with those that prevent gRPC from sending it again.
 func (o *callOptions) withSendOnce(opts []grpc.CallOption) []grpc.CallOption {
 	c := new(onceCredentials)
 	for _, option := range o.caller {

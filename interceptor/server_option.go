@@ -15,10 +15,10 @@ import (
 // ServerOption configures the server interceptors of a [Retrier].
 type ServerOption func(*server)
 
-// server is what its options say of a server interceptor.
+// server has the settings of a server interceptor.
 type server struct {
-	take    func(ctx context.Context, method string) (release func(), err error) // nil: all calls are handled
-	highest policy.Criticality                                                   // that callers are believed; "": nothing is read
+	take    func(ctx context.Context, method string) (release func(), err error) // nil: no call is refused
+	highest policy.Criticality                                                   // that callers can claim; "": not read
 }
 
 func newServer(options []ServerOption) *server {

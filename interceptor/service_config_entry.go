@@ -18,16 +18,16 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// entries are the policies made of what gRPC shows of service configs: *configSet by entry.
+// entries are the policies of service configs as read by gRPC: *configSet by entry.
 type entries struct {
 	sets  sync.Map
 	count atomic.Int64
 }
 
-// maxEntries bounds what is kept of entries that no connection has any more.
+// maxEntries bounds the entries, since those that no connection uses any more are kept.
 const maxEntries = 10_000
 
-// entry is a retryPolicy with its timeout and waitForReady, as gRPC has read them, and where it was received.
+// entry is a retryPolicy with its timeout and waitForReady, as read by gRPC, and its source.
 type entry struct {
 	target         string
 	maxAttempts    int
@@ -37,7 +37,7 @@ type entry struct {
 	codes          uint32        // one bit each
 	timeout        time.Duration // 0: none
 	waits          bool          // waitForReady
-	saysWaits      bool          // waitForReady is there
+	saysWaits      bool          // waitForReady is set
 }
 
 func entryOf(cc *grpc.ClientConn, mc *grpc.MethodConfig) entry {
@@ -76,7 +76,7 @@ func (r *Retrier) entrySet(cc *grpc.ClientConn, method string, mc *grpc.MethodCo
 	return c
 }
 
-// readEntry makes a policy of an entry. gRPC has checked it, by rules that are laxer than ours.
+// readEntry converts an entry to a policy. gRPC has checked it, by rules that are laxer than ours.
 func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 	spec := policy.Spec{Timeout: e.timeout, Retry: &policy.RetrySpec{
 		MaxAttempts: e.maxAttempts,
@@ -107,26 +107,26 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 	set, err := policy.NewSet(policy.Config{
 		Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: spec}},
 	})
-	if err != nil { // nothing that gRPC accepts is known to come here
+	if err != nil { // no known config that gRPC accepts
 		warn("", "is not followed: "+err.Error())
 		set, _ = policy.NewSet(policy.Config{})
 	}
 	return set
 }
 
-// diagnostics are what is to be said of service configs that were received.
+// diagnostics are the problems of received service configs.
 type diagnostics struct {
 	mu   sync.Mutex // guards all
 	list []policy.Diagnostic
 	seen map[string]bool
 }
 
-// maxDiagnostics bounds what hostile configs can make a Retrier keep.
+// maxDiagnostics bounds the memory that hostile configs can use.
 const maxDiagnostics = 1000
 
-// report warns of a service config that was received, once for each key.
+// report warns of a received service config, once per key.
 func (r *Retrier) report(key string, d policy.Diagnostic) {
-	d.Severity = policy.SeverityWarning // what is wrong with it stops nobody
+	d.Severity = policy.SeverityWarning // its errors don't fail calls
 	if r.serviceConfigs.diagnostics.noteOnce(key, d) {
 		r.warn(d)
 	}

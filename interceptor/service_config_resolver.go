@@ -13,16 +13,16 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Resolver wraps a resolver, so that a Retrier with [WithServiceConfig] sees all of the service configs that
-// it delivers: hedgingPolicy, retryThrottling, and stagger's own keys, as in a policy file.
+// Resolver wraps a resolver, so that a Retrier with [WithServiceConfig] sees its complete service
+// configs: hedgingPolicy, retryThrottling, and stagger's own keys, as in a policy file.
 //
 //	grpc.WithResolvers(retrier.Resolver(resolver.Get("dns")))
 //
-// It changes nothing that gRPC does: a config holds for a connection only if gRPC follows it there, too. What it
-// adds is kept for each target ([grpc.ClientConn.CanonicalTarget]), until its last resolver closes. While the
-// connections of one target have received different configs, which is warned of once, each follows only the retry
-// policies and timeouts of its own, as gRPC has read them. So does the connection whose config has problems that
-// gRPC does not mind.
+// It does not change gRPC's behavior: a config applies to a connection only if gRPC follows it too. The Retrier
+// keeps configs per target ([grpc.ClientConn.CanonicalTarget]), until the target's last resolver closes. If the
+// connections of one target have received different configs, the Retrier warns once, and each connection uses only its own retry
+// policies and timeouts, as read by gRPC. The same applies to a connection whose config has problems that
+// gRPC ignores.
 func (r *Retrier) Resolver(b resolver.Builder) resolver.Builder {
 	if r.serviceConfigs != nil {
 		r.serviceConfigs.whole.Store(true)
@@ -34,14 +34,14 @@ func (r *Retrier) Resolver(b resolver.Builder) resolver.Builder {
 	return w
 }
 
-// configBuilder builds resolvers whose service configs a Retrier reads too.
+// configBuilder builds resolvers that pass their service configs to a Retrier too.
 type configBuilder struct {
 	resolver.Builder
 
 	retrier *Retrier
 }
 
-// authorityBuilder is a configBuilder for a resolver that names the authority.
+// authorityBuilder is a configBuilder for a resolver with its own authority.
 type authorityBuilder struct {
 	configBuilder
 	resolver.AuthorityOverrider
@@ -62,7 +62,7 @@ func (b configBuilder) Build(to resolver.Target, cc resolver.ClientConn, opts re
 	return configResolver{r, c}, nil
 }
 
-// configResolver is a resolver that was wrapped.
+// configResolver is a wrapped resolver.
 type configResolver struct {
 	resolver.Resolver
 
@@ -75,25 +75,25 @@ func (r configResolver) Close() {
 	r.conn.targets().removeConn(r.conn)
 }
 
-// configConn is a connection as its wrapped resolver sees it.
+// configConn is a connection of a wrapped resolver.
 type configConn struct {
 	resolver.ClientConn
 
 	retrier *Retrier
 	target  string // canonical
-	ignores bool   // the connection ignores what its resolver delivers (grpc.WithDisableServiceConfig)
+	ignores bool   // the connection ignores delivered configs (grpc.WithDisableServiceConfig)
 
-	// targets.mu guards what follows.
+	// targets.mu guards the fields below.
 	closed   bool
-	answered bool        // the resolver has said anything at all
-	received bool        // the connection has received config, or none
-	config   *configText // nil: none, or none that was parsed for this connection
+	answered bool        // the resolver has answered
+	received bool        // the connection has its config, or none
+	config   *configText // nil: none, or none parsed for this connection
 }
 
 func (c *configConn) targets() *targets { return &c.retrier.serviceConfigs.targets }
 
-// ParseServiceConfig implements [resolver.ClientConn]. What gRPC has parsed counts as received: for calls it
-// holds as soon as gRPC follows it ([targetConfig.governs]).
+// ParseServiceConfig implements [resolver.ClientConn]. A parsed config counts as received. It applies to
+// calls as soon as gRPC follows it ([targetConfig.governs]).
 func (c *configConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	parsed := c.ClientConn.ParseServiceConfig(text)
 	config, ok := parsed.Config.(*grpc.ServiceConfig)
@@ -124,7 +124,7 @@ func (c *configConn) UpdateState(s resolver.State) error {
 	return c.ClientConn.UpdateState(s)
 }
 
-// NewAddress implements [resolver.ClientConn], for resolvers of old.
+// NewAddress implements [resolver.ClientConn], for old resolvers.
 func (c *configConn) NewAddress(addresses []resolver.Address) {
 	_, agree := c.targets().answer(c, true)
 	c.reportAgree(agree)
@@ -137,7 +137,7 @@ func (c *configConn) ReportError(err error) {
 	c.ClientConn.ReportError(err)
 }
 
-// reportText warns of what is to be said of a config.
+// reportText warns of the problems of a config.
 func (c *configConn) reportText(t *configText) {
 	if t == nil {
 		return
@@ -154,7 +154,7 @@ func (c *configConn) reportText(t *configText) {
 	}
 }
 
-// reportAgree warns, once, of a target whose connections have received different configs.
+// reportAgree warns once of a target whose connections have received different configs.
 func (c *configConn) reportAgree(agree bool) {
 	if !agree {
 		c.report("", policy.Diagnostic{Message: "is not the same for all connections of this target; " +
@@ -162,7 +162,7 @@ func (c *configConn) reportAgree(agree bool) {
 	}
 }
 
-// report warns of a config, once for each text.
+// report warns of a config, once per text.
 func (c *configConn) report(text string, d policy.Diagnostic) {
 	d.File = "service config of " + c.target
 	c.retrier.report(digest(text)+d.String(), d)

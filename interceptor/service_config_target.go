@@ -20,36 +20,36 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// targets are what wrapped resolvers have delivered, for as long as they are open. Calls read it without a lock.
+// targets has the configs that open wrapped resolvers have delivered. Calls read it without a lock.
 type targets struct {
-	wrapped atomic.Bool // there has been a wrapped resolver
+	wrapped atomic.Bool // a wrapped resolver exists or existed
 	byName  sync.Map    // *targetConfig by canonical target
 	names   targetNames
 
-	mu    sync.Mutex // guards what follows, and changes of byName
+	mu    sync.Mutex // guards the fields below, and changes of byName
 	conns map[string][]*configConn
 	texts map[string]*configText // those that connections have received
 }
 
-// targetConfig is what the connections of a target have received. It does not change.
+// targetConfig is the config of a target's connections. It is immutable.
 type targetConfig struct {
-	answered bool          // by a resolver at least
-	agree    bool          // all that have received anything have received config
-	config   *configText   // nil: they do not agree, or have received none
-	changed  time.Duration // when config did, on the budgets' clock
+	answered bool          // by at least one resolver
+	agree    bool          // all connections that have received a config have this one
+	config   *configText   // nil: they don't agree, or have none
+	changed  time.Duration // when config changed, on the budgets' clock
 }
 
-// configText is a service config as its text says, beside what gRPC makes of it.
+// configText is a service config as text, with gRPC's reading of it.
 type configText struct {
 	configSet
 
 	text  string
-	err   error // why it is not followed
+	err   error // why it is not used
 	grpcs *grpc.ServiceConfig
 	users int // connections; targets.mu guards it
 }
 
-// find returns what the connections have received that lead where cc leads; nil if there are none with a wrapped
+// find returns the config of the target of cc, or nil if none of its connections has a wrapped
 // resolver.
 func (t *targets) find(cc *grpc.ClientConn) *targetConfig {
 	if !t.wrapped.Load() {
@@ -64,7 +64,7 @@ func (t *targets) load(target string) *targetConfig {
 	return c
 }
 
-// changed is when what the connections of a target have received has changed last; not ok if there are none with a
+// changed returns the time of a target's last change of config; not ok if none of its connections has a
 // wrapped resolver.
 func (t *targets) changed(target string) (at time.Duration, ok bool) {
 	if c := t.load(target); c != nil {
@@ -73,8 +73,8 @@ func (t *targets) changed(target string) (at time.Duration, ok bool) {
 	return 0, false
 }
 
-// governs reports whether a connection follows the config, for a method that gRPC reads as mc there. Connections
-// whose resolver is not wrapped, or which have a config of their own, may not.
+// governs reports whether a connection follows the config for a method, whose entry gRPC reads as mc. Connections
+// with another config, or whose resolver is not wrapped, may not.
 func (c *targetConfig) governs(method string, mc *grpc.MethodConfig) bool {
 	if c == nil || c.config == nil || c.config.err != nil {
 		return false
@@ -100,7 +100,7 @@ func same[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// methodConfig is what gRPC makes of the config for a method, found as gRPC finds it.
+// methodConfig returns gRPC's reading of the config for a method, by gRPC's rules.
 func (t *configText) methodConfig(method string) grpc.MethodConfig {
 	service := method[:strings.LastIndex(method, "/")+1]
 	for _, name := range []string{method, service} {
@@ -124,7 +124,7 @@ func (t *targets) join(c *configConn) {
 	t.update(c.target)
 }
 
-// removeConn takes out a connection whose resolver is closed.
+// removeConn removes a connection whose resolver is closed.
 func (t *targets) removeConn(c *configConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +134,7 @@ func (t *targets) removeConn(c *configConn) {
 	t.update(c.target)
 }
 
-// receive notes that a connection has received a config. It returns that config, and whether the target's
+// receive records that a connection has received a config. It returns the config, and whether the target's
 // connections agree.
 func (t *targets) receive(c *configConn, text string, grpcs *grpc.ServiceConfig) (read *configText, agree bool) {
 	t.mu.Lock()
@@ -158,8 +158,8 @@ func (t *targets) receive(c *configConn, text string, grpcs *grpc.ServiceConfig)
 	return read, t.update(c.target).agree
 }
 
-// answer notes that a resolver has delivered something other than a config that it has just had parsed; with
-// received, the connection now has the config that it had before, or none. It reports whether there is one, and
+// answer records that a resolver has delivered anything but a config that it has just had parsed. If received,
+// the connection keeps its last config, or has none. It reports whether there is one, and
 // whether the target's connections agree.
 func (t *targets) answer(c *configConn, received bool) (read, agree bool) {
 	t.mu.Lock()
@@ -172,7 +172,7 @@ func (t *targets) answer(c *configConn, received bool) (read, agree bool) {
 	return c.config != nil, t.update(c.target).agree
 }
 
-// releaseText forgets a text that no connection has any more. It requires mu.
+// releaseText drops a text that no connection has any more. t.mu must be held.
 func (t *targets) releaseText(c *configText) {
 	if c == nil {
 		return
@@ -182,7 +182,7 @@ func (t *targets) releaseText(c *configText) {
 	}
 }
 
-// update lets calls see what the connections of a target have received. It requires mu.
+// update publishes the config of a target's connections to calls. t.mu must be held.
 func (t *targets) update(target string) *targetConfig {
 	now := &targetConfig{agree: true}
 	if len(t.conns[target]) == 0 {
@@ -212,7 +212,7 @@ func (t *targets) update(target string) *targetConfig {
 	return now
 }
 
-// digest stands for a text, which may be long.
+// digest returns a short key for a text, which may be long.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return string(sum[:])
