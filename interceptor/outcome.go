@@ -26,7 +26,7 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.gone(now) != "")
 }
 
-// judge is result for an attempt that may have been cancelled since; the caller has called local before.
+// judge is result for an attempt whose locality is known. It may have been cancelled since.
 func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) attempts.Result {
 	a.done, a.took = a.ended.Load(), now.At-a.began
 	r := attempts.Result{Err: err, Outcome: decision.Outcome{Status: ok}, Local: local}

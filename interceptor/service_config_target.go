@@ -34,7 +34,7 @@ type targets struct {
 // targetConfig is the config of a target's connections. It is immutable.
 type targetConfig struct {
 	answered bool          // by at least one resolver
-	agree    bool          // all connections that have received a config have this one
+	agree    bool          // all connections with an answer have the same config
 	config   *configText   // nil: they don't agree, or have none
 	changed  time.Duration // when config changed, on the budgets' clock
 }
