@@ -159,7 +159,7 @@ func entryOf(method string, spec policy.Spec) policy.MethodConfig {
 // retrier is a client with these policies. As many calls may wait as are ever measured.
 func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setup, error) {
 	config := policy.Config{MaxWaiting: 2 * mostWaiting, Methods: methods} // one target has half of them
-	if r := methods[0].Spec.Retry; r == nil || r.Budget == budgetName {
+	if r := methods[0].Retry; r == nil || r.Budget == budgetName {
 		ratio := budget.DefaultRatio()
 		ratio.Percent, ratio.MinPerSecond = 100, 1e6
 		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: ratio}}
@@ -178,12 +178,10 @@ func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setu
 // manyMethods is stagger with a policy for each of n methods, the first of which are called in turn.
 func manyMethods(n, called int) client {
 	return client{fmt.Sprintf("stagger, %d methods, %d called", n, called), func(p peers.Plan) (setup, error) {
-		var names []string
-		var entries []policy.MethodConfig
+		names, entries := make([]string, n), make([]policy.MethodConfig, n)
 		for i := range n {
 			name := fmt.Sprintf("%s%d", callName, i)
-			names = append(names, "/"+service+"/"+name)
-			entries = append(entries, entryOf(name, retrySpec(p, budgetName)))
+			names[i], entries[i] = "/"+service+"/"+name, entryOf(name, retrySpec(p, budgetName))
 		}
 		made, err := retrier(entries)
 		made.methods = names[:called]

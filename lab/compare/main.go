@@ -89,11 +89,10 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 
 // tables are all that match.
 func tables(o options) []table {
-	var all []table
-	for _, c := range comparisons() {
-		all = append(all, c.table())
+	all := memories(o)
+	for i, c := range comparisons() {
+		all = slices.Insert(all, i, c.table())
 	}
-	all = append(all, memories(o)...)
 	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) })
 }
 

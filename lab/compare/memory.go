@@ -198,7 +198,8 @@ func replaying(o options) ([]row, error) {
 func replayers(streams int) []client {
 	room := interceptor.WithMaxReplayBytes(int64(streams) << 17)
 	return []client{
-		bare, builtIn, {"stagger, up to 16 MiB (default)", staggerRetries(budgetName)},
+		bare, builtIn,
+		{"stagger, up to 16 MiB (default)", staggerRetries(budgetName)},
 		{fmt.Sprintf("stagger, up to %d MiB", streams>>3), staggerRetries(budgetName, room)},
 	}
 }

@@ -45,7 +45,7 @@ func (t table) found(processes [][]row) report.Table {
 	}
 	off := 0.0 // how far the medians of the first column may be off
 	for i, r := range processes[0] {
-		cells := []string{r.Name}
+		cells := append(make([]string, 0, 1+len(t.columns)), r.Name)
 		for k, c := range t.columns {
 			values := make([]float64, len(processes))
 			for p, rows := range processes {
@@ -126,7 +126,7 @@ func (f figures) quote(text string) string {
 // write writes tables into the page of the repository at root, and their figures into all pages that quote them.
 func write(root string, names []string, tables []report.Table) error {
 	quotes := figures{"host": host()}
-	var errs []error
+	errs := make([]error, 0, len(tables))
 	for i, t := range tables {
 		errs = append(errs, terminal.WriteInto(filepath.Join(root, "docs", "evidence", "costs.md"), names[i], []report.Table{t}))
 		quotes.add(names[i], t)

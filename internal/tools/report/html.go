@@ -113,7 +113,7 @@ func (p *Plot) pointLabel(s Series, i int) string {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
 
-// and must not change while one of its methods runs.
+// Report is a page, or the tables of a text. It must not change while one of its methods runs.
 type Report struct {
 	Title    string
 	Text     string // paragraphs, parted by empty lines; plain text

@@ -20,21 +20,29 @@ func TestMigrate_Mesh(t *testing.T) {
 		budget   string
 		comments []string
 	}{
-		"Istio": {`{apiVersion: networking.istio.io/v1, kind: VirtualService, spec: {http: [
+		"Istio": {
+			`{apiVersion: networking.istio.io/v1, kind: VirtualService, spec: {http: [
   {match: [{uri: {exact: /a.B/C}}, {uri: {prefix: /a.D/}}], timeout: 5s, retries: {attempts: 3, perTryTimeout: 500ms, retryOn: "unavailable,reset,retriable-4xx", backoff: 50ms, retryRemoteLocalities: true}},
   {match: [{uri: {exact: /a.B/Never}}], retries: {attempts: 0}}]}}
 ---
 {kind: DestinationRule, spec: {trafficPolicy: {retryBudget: {percent: 25, minRetryConcurrency: 4}, outlierDetection: {}}}}`,
 			"/a.B/C 4 [Unavailable] 50ms 500ms 500ms true 5s mesh; /a.D/ 4 [Unavailable] 50ms 500ms 500ms true 5s mesh", "{25 4}",
-			[]string{"retriable-4xx: not mapped", "retryRemoteLocalities: not mapped", "outlierDetection: not mapped", "reset: gRPC reports it"}},
+			[]string{"retriable-4xx: not mapped", "retryRemoteLocalities: not mapped", "outlierDetection: not mapped", "reset: gRPC reports it"},
+		},
 		"Istio's defaults": {`{kind: VirtualService, spec: {http: [{retries: {}}]}}`, "/ 3 [Canceled Unavailable] 25ms 250ms 0s false 0s ", "", []string{"For all methods"}},
 		"Istio's limit":    {`{kind: DestinationRule, spec: {trafficPolicy: {connectionPool: {http: {maxRetries: 7}}}}}`, "", "{0.0001 7}", []string{"maxRetries bounds"}},
-		"Envoy": {`{"virtual_hosts": [{"routes": [{"match": {"path": "/a.B/C"}, "route": {"timeout": "2s", "retry_policy":
+		"Envoy": {
+			`{"virtual_hosts": [{"routes": [{"match": {"path": "/a.B/C"}, "route": {"timeout": "2s", "retry_policy":
   {"retry_on": "resource-exhausted, 5xx", "num_retries": 9, "per_try_timeout": "0.2s", "retry_back_off": {"base_interval": "0.1s", "max_interval": "3s"}, "retriable_status_codes": [503]}}}]}],
   "clusters": [{"circuit_breakers": {"thresholds": [{"retry_budget": {}}]}}]}`,
-			"/a.B/C 10 [ResourceExhausted Unavailable] 100ms 3s 200ms true 2s mesh", "{20 3}", []string{"9 retries: at most 4", "retriable_status_codes: not mapped", "5xx: gRPC reports"}},
-		"Envoy's prefix": {`{"routes": [{"match": {"prefix": "/a.B/Get"}, "route": {"retry_policy": {"retry_on": "internal"}}}]}`,
-			"/ 2 [Internal] 25ms 250ms 0s false 0s ", "", []string{`cannot name methods that begin with "/a.B/Get"`, "15s when absent"}},
+			"/a.B/C 10 [ResourceExhausted Unavailable] 100ms 3s 200ms true 2s mesh", "{20 3}",
+			[]string{"9 retries: at most 4", "retriable_status_codes: not mapped", "5xx: gRPC reports"},
+		},
+		"Envoy's prefix": {
+			`{"routes": [{"match": {"prefix": "/a.B/Get"}, "route": {"retry_policy": {"retry_on": "internal"}}}]}`,
+			"/ 2 [Internal] 25ms 250ms 0s false 0s ", "",
+			[]string{`cannot name methods that begin with "/a.B/Get"`, "15s when absent"},
+		},
 		"Gateway API":            {`{kind: XBackendTrafficPolicy, spec: {retryConstraint: {budget: {percent: 15, interval: 20s}, minRetryRate: {count: 6, interval: 2s}}}}`, "", "{15 3 20s 4 3 0 }", []string{"give their cost back"}},
 		"Gateway API's defaults": {`{kind: BackendTrafficPolicy, spec: {retryConstraint: {budget: {interval: 5m}}}}`, "", "{20 10 1m0s 4 3 0 }", []string{"The interval 5m0s doesn't fit"}},
 		"ServiceProfile": {`{kind: ServiceProfile, spec: {routes: [{condition: {method: POST, pathRegex: /a\.B/C}, isRetryable: true, timeout: 300ms}, {condition: {pathRegex: /a\.B/D}}],
