@@ -15,4 +15,8 @@ func init() {
 		s.before = do
 		return s
 	}
+	steps.Err = func(step any) error {
+		s, _ := step.(Step)
+		return s.err
+	}
 }

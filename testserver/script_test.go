@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -178,10 +179,10 @@ func TestAddAfterTheLastStep(t *testing.T) {
 
 func TestStepErr(t *testing.T) {
 	t.Parallel()
-	if err := testserver.OK().Err(); err != nil {
+	if err := steps.Err(testserver.OK()); err != nil {
 		t.Error(err)
 	}
-	if err := testserver.Fail(codes.OK).Delay(-1).Err(); err == nil || strings.Count(err.Error(), "want") != 2 {
+	if err := steps.Err(testserver.Fail(codes.OK).Delay(-1)); err == nil || strings.Count(err.Error(), "want") != 2 {
 		t.Errorf("got %v; want both errs", err)
 	}
 }

@@ -91,9 +91,6 @@ func (s Step) invalid(err error) Step {
 	return s
 }
 
-// Err says what is impossible in the step, as [Server.On] would report it, or nil.
-func (s Step) Err() error { return s.err }
-
 // Times repeats the step for n attempts, n ≥ 1. The last step of a script repeats forever, whatever
 // its Times.
 func (s Step) Times(n int) Step {

@@ -7,7 +7,11 @@ package steps
 
 import "context"
 
-// Before returns step, a testserver.Step, with a function that is called after its first message has been received and
-// before its headers are sent. The function blocks for as long as it likes, until its context is done; with its error the
-// attempt ends.
-var Before func(step any, do func(context.Context) error) any
+var (
+	// Before returns step, a testserver.Step, with a function that is called after its first message has been received and
+	// before its headers are sent. The function blocks for as long as it likes, until its context is done; with its error the
+	// attempt ends.
+	Before func(step any, do func(context.Context) error) any
+	// Err says what is impossible in a testserver.Step, as Server.On would report it, or nil.
+	Err func(step any) error
+)

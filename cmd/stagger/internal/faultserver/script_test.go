@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/steps"
 )
 
 // step is a script with one step, which begins at 3:9.
@@ -112,10 +113,10 @@ func FuzzScript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := parse("faults.yaml", data, known, script{}, false)
 		if err == nil {
-			for method, steps := range got.steps {
-				for _, step := range steps {
-					if !patternForm.MatchString(method) || step.Err() != nil {
-						t.Errorf("%s: taken, and then: %v", method, step.Err())
+			for method, list := range got.steps {
+				for _, step := range list {
+					if !patternForm.MatchString(method) || steps.Err(step) != nil {
+						t.Errorf("%s: taken, and then: %v", method, steps.Err(step))
 					}
 				}
 			}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/steps"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -103,7 +104,7 @@ func (b *builder) step(path string, s *faultserverv1.Step, depth int) testserver
 	case times > 0:
 		step = step.Times(int(times))
 	}
-	if err := step.Err(); err != nil && b.report.ErrorCount() == before {
+	if err := steps.Err(step); err != nil && b.report.ErrorCount() == before {
 		b.report.Errorf(path, nil, "%v", err)
 	}
 	return step
