@@ -5,12 +5,14 @@ package interceptor
 
 import (
 	"context"
+	"hash/maphash"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
@@ -20,7 +22,8 @@ import (
 // outerRetries detects retries around a Retrier: a loop, an interceptor or a client library that retries failed
 // calls. A Retrier sees only their arguments, so it counts consecutive failed calls, each of them
 //
-//   - with the same request, by its address,
+//   - with the same request: by its address, and, of a unary call's protobuf message, by its content, since loops
+//     set a field of one message for each of many requests,
 //   - to the same target and method,
 //   - with the same deadline as the first or an earlier one, or in the same incoming call; without deadlines, with the same
 //     context, and within a second,
@@ -48,6 +51,7 @@ type watchedRequest struct {
 
 	// Guarded by outerRetries.mu.
 	origin          origin        // of the first call
+	content         uint64        // a hash of the request's content
 	calls, attempts int           // consecutive
 	ended           time.Duration // the last call's end, on the budgets' clock
 	retryAfter      time.Duration // of the last call
@@ -67,7 +71,8 @@ const (
 // outside has the properties of a call by which outer retries are recognized.
 type outside struct {
 	ctx     context.Context
-	request any // nil if there is none, or after the application has seen part of the answer
+	request any  // nil if there is none, or after the application has seen part of the answer
+	lent    bool // the application does not change the request before the call is over
 }
 
 // origin identifies the caller, by its context.
@@ -139,7 +144,10 @@ func (o *outerRetries) failed(f failedCall) (calls, sent int) {
 	if !identifies(f.request) {
 		return 1, f.attempts
 	}
-	now, from := clock.Now(), originOf(f.ctx)
+	if w := o.of(f.method); w != nil && w.request != f.request {
+		return 1, f.attempts // another is watched
+	}
+	now, from, content := clock.Now(), originOf(f.ctx), f.content()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := o.of(f.method)
@@ -147,7 +155,7 @@ func (o *outerRetries) failed(f failedCall) (calls, sent int) {
 	case w == nil && o.watched.Load() < mostWatched:
 		o.number++
 		number := o.number // a stopped timer may keep its function for some time, which must not keep the request
-		w = &watchedRequest{number: number, target: f.target, request: f.request, origin: from}
+		w = &watchedRequest{number: number, target: f.target, request: f.request, origin: from, content: content}
 		method := f.method
 		w.timer = time.AfterFunc(watchedFor, func() { o.forget(method, number) })
 		o.table.Store(f.method, w)
@@ -157,8 +165,8 @@ func (o *outerRetries) failed(f failedCall) (calls, sent int) {
 	case w.shared, f.began < w.ended:
 		w.shared = true
 		return 1, f.attempts
-	case w.obeyed(f.began), !w.origin.leadsTo(from, f.began-w.ended):
-		w.origin, w.calls, w.attempts = from, 0, 0
+	case w.content != content, w.obeyed(f.began), !w.origin.leadsTo(from, f.began-w.ended):
+		w.origin, w.content, w.calls, w.attempts = from, content, 0, 0
 	default:
 		w.timer.Reset(watchedFor)
 	}
@@ -173,6 +181,21 @@ func (w *watchedRequest) obeyed(began time.Duration) bool {
 	const late = 5 * time.Millisecond
 	waited := began - w.ended
 	return w.retryAfter > 0 && waited >= w.retryAfter && waited-w.retryAfter <= w.retryAfter/4+late
+}
+
+var seed = maphash.MakeSeed()
+
+// content returns a hash of what a request says; 0 if it must not be read, as after a stream's SendMsg.
+func (o outside) content() uint64 {
+	if !o.lent || protobufType(o.request) == nil {
+		return 0
+	}
+	m, _ := o.request.(proto.Message)
+	text, err := proto.MarshalOptions{AllowPartial: true, Deterministic: true}.Marshal(m)
+	if err != nil {
+		return 0
+	}
+	return maphash.Bytes(seed, text)
 }
 
 // identifies reports whether a request's address is unique. Values of size 0 may share theirs.

@@ -134,6 +134,10 @@ func TestOuterRetry(t *testing.T) {
 		"new requests": {func(t *testing.T, s scene) {
 			tries(9, ms, func() error { return s.with(limited(t, time.Minute), fresh()) })
 		}, false},
+		"one message for other requests": {func(t *testing.T, s scene) {
+			ctx, m, n := limited(t, time.Minute), fresh(), 0
+			tries(9, ms, func() error { n++; m.Value = fmt.Sprint("order ", n); return s.with(ctx, m) })
+		}, false},
 		"independent calls, each in its time": {func(t *testing.T, s scene) { tries(9, ms, request(s, each(t, t.Context()))) }, false},
 		"a poll each second":                  {func(t *testing.T, s scene) { tries(9, 1001*ms, request(s, same(t.Context()))) }, false},
 		"an outer pause that is long":         {func(t *testing.T, s scene) { tries(9, 5001*ms, request(s, same(limited(t, time.Hour)))) }, false},
