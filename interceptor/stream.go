@@ -17,38 +17,38 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// stream is a call of any streaming kind that may have more than one attempt. The machine says who does what next: each
-// call of the application, and the goroutine of each attempt, is a task of it. The stream does that without the lock,
-// tells the machine what has come of it, and does what the machine asks for beside (see package streams).
+// stream is a call of any streaming kind that may have more than one attempt. Each call of the application, and the goroutine
+// of each attempt, is a task of the machine (package streams), which decides the next step. The stream takes the step without
+// the lock, reports the result to the machine, and carries out the machine's other requests.
 //
-// Nothing of gRPC's, of inner interceptors', codecs' or observers' runs under the lock. Who reports the end of an attempt
-// also runs what observers are to be told, before it returns.
+// gRPC, inner interceptors, codecs and observers never run under the lock. The goroutine that reports the end of an attempt
+// also notifies the observers, before it returns.
 type stream struct {
-	sends    atomic.Pointer[streamAttempt] // the application sends to it without asking
-	receives atomic.Pointer[streamAttempt] // and receives from it
-	keeps    atomic.Bool                   // what the application sends is kept
+	sends    atomic.Pointer[streamAttempt] // the application sends to it directly, if set
+	receives atomic.Pointer[streamAttempt] // the application receives from it directly, if set
+	keeps    atomic.Bool                   // sent messages are kept
 
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer
 	resume  resumption
 	scratch []byte // of the sender
-	racing  bool   // RecvMsg is to say what messages are made of
+	racing  bool   // the type of replies comes from RecvMsg
 
 	mu       sync.Mutex // guards all below, and the engine
-	changed  sync.Cond  // is told of every new version
-	version  int        // changes when those who wait are to ask again
+	changed  sync.Cond  // broadcasts each new version
+	version  int        // changes when waiting tasks must ask again
 	machine  streams.Call
 	call     call
 	attempts []*streamAttempt // by number
 	replay   replayBuffer
-	replies  messageType   // of the message that RecvMsg waits with
-	begun    bool          // the engine has
-	unwatch  func() bool   // ends the watch over the call's context; nil: there is none
+	replies  messageType   // of RecvMsg's message
+	begun    bool          // the engine has started
+	unwatch  func() bool   // stops watching the call's context; may be nil
 	timer    *time.Timer   // wakes the engine; nil until it is needed
-	armed    time.Duration // for when the timer is set; attempts.Never: it is not
+	armed    time.Duration // the timer's time, or attempts.Never
 	nap      *nap          // of the goroutine that waits while nothing runs
 	overdue  *time.Timer
-	final    error  // what RecvMsg returns when the call is over: io.EOF after success
+	final    error  // the result of RecvMsg after the call's end: io.EOF after success
 	caught   caught // of inner interceptors and callbacks
 	events   eventQueue
 	array    [2]*streamAttempt
@@ -81,7 +81,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	}
 }
 
-// begin starts the engine, and waits until the stream can be used.
+// begin starts the engine, and waits until the stream is usable.
 func (s *stream) begin() (grpc.ClientStream, error) {
 	s.machine.Start(&s.call.engine, s.settings(), attempts.Now{}, attempts.Step{Wake: attempts.Never})
 	s.enter(s.start)
@@ -104,14 +104,14 @@ func (s *stream) start() {
 	}
 }
 
-// watch has the stream learn that the call's context is over, if it can be. s.mu must be held.
+// watch makes the stream notice the end of the call's context, if it has one. s.mu must be held.
 func (s *stream) watch() {
 	if s.call.ctx.Done() != nil {
 		s.unwatch = context.AfterFunc(s.call.ctx, s.gone)
 	}
 }
 
-// settings are what the machine is to know. s.mu must be held, but in begin.
+// settings returns the machine's settings. s.mu must be held, except in begin.
 func (s *stream) settings() streams.Settings {
 	o := &s.call.options
 	one := min(s.call.policy.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff
@@ -122,8 +122,8 @@ func (s *stream) settings() streams.Settings {
 	}
 }
 
-// adapt takes the policy of a call that began before its connection had received any: opening its first attempt
-// has waited for that. s.mu must be held.
+// adapt applies the policy of a call that began before its connection had received one. Opening the first attempt
+// has waited for it. s.mu must be held.
 func (s *stream) adapt() {
 	if s.machine.Over() || !s.call.catchUp() {
 		return
@@ -137,8 +137,8 @@ func (s *stream) adapt() {
 	s.machine.Adapt(s.settings(), step)
 }
 
-// enter locks s.mu, lets f tell and ask the machine, and does what the machine asks for. Then observers are told, without
-// the lock. If a callback panics that the engine calls (budget, breaker), the call is over.
+// enter locks s.mu, calls f, which uses the machine, and carries out the machine's requests. Then it notifies observers, without
+// the lock. If a callback of the engine (budget, breaker) panics, the call is over.
 func (s *stream) enter(f func()) {
 	func() {
 		s.mu.Lock()
@@ -157,7 +157,7 @@ func (s *stream) enter(f func()) {
 	s.notify()
 }
 
-// look takes one reading of the clock, the channel's state and the call's context. s.mu must be held.
+// look reads the clock, the channel's state and the call's context once. s.mu must be held.
 func (s *stream) look() {
 	if s.begun {
 		now := s.call.now()
@@ -165,14 +165,14 @@ func (s *stream) look() {
 	}
 }
 
-// abort ends the call since a callback, or an inner interceptor, has panicked with p. s.mu must be held.
+// abort ends the call after a callback or an inner interceptor has panicked with p. s.mu must be held.
 func (s *stream) abort(p any) {
 	s.caught.note(p)
 	s.machine.Abort()
 	s.act(s.machine.Exit())
 }
 
-// act does what the machine asks for. s.mu must be held.
+// act carries out the machine's requests. s.mu must be held.
 func (s *stream) act(a streams.Acts) {
 	for _, n := range a.Cancel {
 		s.attempts[n-1].cancel()
@@ -203,7 +203,7 @@ func (s *stream) act(a streams.Acts) {
 	}
 }
 
-// direct makes attempt n the one in p, none for 0.
+// direct stores attempt n in p, or nil for 0.
 func direct(p *atomic.Pointer[streamAttempt], all []*streamAttempt, n int) {
 	var t *streamAttempt
 	if n > 0 {
@@ -214,7 +214,7 @@ func direct(p *atomic.Pointer[streamAttempt], all []*streamAttempt, n int) {
 	}
 }
 
-// finish fixes the answer of a call that is over, and has everybody told. s.mu must be held.
+// finish sets the answer of a call that is over, and queues the notification of its end. s.mu must be held.
 func (s *stream) finish() {
 	s.replay.close()
 	if s.unwatch != nil {
@@ -239,6 +239,6 @@ func (s *stream) finish() {
 	})
 }
 
-// notify tells observers what has happened. If one panics, the call is over, and the panic comes up in the application's
-// next call.
+// notify delivers queued events to observers. If one panics, the call is over, and the application's next call repeats the
+// panic.
 func (s *stream) notify() { s.events.tell(func(event func()) { s.outside(event) }) }

@@ -18,19 +18,19 @@ import (
 	"github.com/stagger-go/stagger/internal/streams"
 )
 
-// streamAttempt is one attempt of a stream. Its stream's lock guards all but the attempt; what is there once does not
+// streamAttempt is one attempt of a stream. The stream's lock guards all fields except attempt. Once set, they don't
 // change.
 type streamAttempt struct {
 	attempt
 
 	of      *stream
-	options []grpc.CallOption // that gRPC gets
-	stream  grpc.ClientStream // nil if it is not open yet, or could not be opened
-	headers metadata.MD       // that it has brought
-	message any               // that its goroutine has received, until the application has it
+	options []grpc.CallOption // passed to gRPC
+	stream  grpc.ClientStream // nil if it isn't open yet, or opening failed
+	headers metadata.MD       // received
+	message any               // received by its goroutine, until the application has it
 }
 
-// attempt is the attempt with the number n, which is prepared if it is new. s.mu must be held.
+// attempt returns attempt n, and prepares it if it is new. s.mu must be held.
 func (s *stream) attempt(n int) *streamAttempt {
 	if n > len(s.attempts) {
 		t := new(streamAttempt)
@@ -41,7 +41,7 @@ func (s *stream) attempt(n int) *streamAttempt {
 	return s.attempts[n-1]
 }
 
-// prepare makes t the attempt with the number n, which is about to be opened. s.mu must be held.
+// prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
 func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
 	t.options = s.call.assign(&t.attempt, n, now)
 	if s.call.flags&sentOnce != 0 {
@@ -58,10 +58,10 @@ func (a *streamAttempt) onFinish(err error) {
 	a.of.report(end)
 }
 
-// errGivenUp is how an attempt ends that has made way for another, or that nobody waits for any more.
+// errGivenUp is the error of an attempt that was replaced by another, or is no longer needed.
 var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")
 
-// givenUp is how an attempt ends that is given up: by the call's own end, if that is the cause.
+// givenUp returns the error of an abandoned attempt: the call's own end, if that is the cause.
 func (s *stream) givenUp() error {
 	switch over := s.call.ctx.Err(); {
 	case over != nil:
@@ -73,11 +73,11 @@ func (s *stream) givenUp() error {
 	}
 }
 
-// errPanicked is how an attempt has ended that has panicked, and a call whose observer has.
+// errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
 var errPanicked = status.Error(codes.Unknown, "a panic has ended the call")
 
-// report has the engine take in how an attempt has ended, and observers be told. Nobody else reports that end. The
-// classifier, and the function of Resume, may panic: then the call is over.
+// report reports the end of an attempt to the engine, and queues its events. It is called once per end. If the
+// classifier or the function of Resume panics, the call is over.
 func (s *stream) report(e streams.End) {
 	if e.Attempt == 0 {
 		return
@@ -108,7 +108,7 @@ func (s *stream) report(e streams.End) {
 	})
 }
 
-// judge is how an attempt has ended. Until gRPC has said so, too, it may write the attempt's trailer and peer.
+// judge returns the result of an attempt. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
 func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Result {
 	now := s.call.now()
 	if e.Panicked {
@@ -121,16 +121,16 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Re
 		err = s.givenUp()
 	}
 	if closed(s.call.cc) && strings.HasSuffix(messageOf(err), connClosing) {
-		err = errConnClosing // inside of Header, gRPC wraps it
+		err = errConnClosing // Header wraps it
 	}
 	local, over := s.call.local(&t.attempt, err, now), t.ctx.Err() != nil
-	if t.cancel(); opened && (over || err != nil && !answered(err)) { // else gRPC has ended it in the goroutine that has found that
+	if t.cancel(); opened && (over || err != nil && !answered(err)) { // else gRPC has ended it in the goroutine that noticed the end
 		t.awaitEnd()
 	}
 	return s.call.judge(&t.attempt, nil, err, local, now)
 }
 
-// queueEnd has observers told of an attempt that has ended, and of what was decided. s.mu must be held.
+// queueEnd queues the events for the end of an attempt and for the decision after it. s.mu must be held.
 func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
 	if r := s.call.retrier; r.observers.Load().attempts {
 		e := s.call.attemptEvent(&t.attempt, err, step.Place)
@@ -139,7 +139,7 @@ func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
 	s.events.push(s.call.eventsOf(step, &t.attempt, err))
 }
 
-// outside runs a function of the user's without the lock. It reports false if that has panicked, so that the call is
+// outside runs a user's function without the lock. It returns false if the function has panicked; then the call is
 // over.
 func (s *stream) outside(f func()) (returned bool) {
 	defer func() {
@@ -158,8 +158,8 @@ type nap struct {
 	watch bool
 }
 
-// schedule has the engine look again when it asks for that. While nothing runs, gRPC does not look after the
-// context and the connection. s.mu must be held.
+// schedule wakes the engine at the time that it has requested. While no attempt runs, gRPC does not watch the
+// context and the connection, so a goroutine does. s.mu must be held.
 func (s *stream) schedule(a *streams.Acts) {
 	switch {
 	case a.Wake == attempts.Never:
@@ -182,7 +182,7 @@ func (s *stream) arm(at time.Duration) {
 	s.armed = at
 	switch in := at - clock.Now(); {
 	case in <= 0:
-		go s.wake() // a timer of nothing adds nothing, and two at once crash the race detector in a synctest bubble
+		go s.wake() // a timer would be useless, and two at once crash the race detector in a synctest bubble
 	case s.timer == nil:
 		s.timer = time.AfterFunc(in, s.wake)
 	default:
@@ -207,24 +207,24 @@ func (s *stream) wake() {
 	})
 }
 
-// wakeEngine has the engine look at the time and the channel again. s.mu must be held.
+// wakeEngine makes the engine check the time and the channel again. s.mu must be held.
 func (s *stream) wakeEngine() {
 	s.events.push(s.call.eventsOf(s.call.remember(s.machine.Wake()), nil, nil))
 }
 
-// overdueEnd reports the end of an attempt that an inner interceptor has found ahead of the application, which has left.
+// overdueEnd reports the end of an attempt that only an inner interceptor has noticed, because the application stopped receiving.
 func (s *stream) overdueEnd(a *streamAttempt) {
 	var end streams.End
 	s.enter(func() { end = s.machine.Overdue(a.number) })
 	s.report(end)
 }
 
-// gone runs when the call's context is over. OnFinish says so of each attempt, unless an inner interceptor does not pass
-// its options on.
+// gone runs when the call's context is over. OnFinish reports it for each attempt, unless an inner interceptor doesn't pass
+// on its options.
 func (s *stream) gone() {
 	s.enter(func() {
 		for _, t := range s.attempts {
-			t.cancel() // the first may have begun before the policy's timeout was known
+			t.cancel() // the first attempt may have begun before the policy's timeout was known
 		}
 		if !s.machine.Over() {
 			time.AfterFunc(longestEnd, func() { s.enter(func() { s.machine.Gone() }) })

@@ -13,15 +13,15 @@ import (
 	"github.com/stagger-go/stagger/internal/streams"
 )
 
-// RecvMsg receives a message. The first one commits the call to its attempt; until then, an attempt
-// that fails may be followed by another one, and the application does not notice.
+// RecvMsg receives a message. The first one commits the call to its attempt. Until then, failed attempts
+// may be retried without the application noticing.
 func (s *stream) RecvMsg(m any) error {
 	t := task{Task: streams.Task{Kind: streams.RecvMsg}, message: m}
 	switch a := s.receives.Load(); {
 	case a != nil:
 		t.order.Do, t.on, t.Attempt = streams.Receive, a, a.number
 		if s.do(&t); t.err == nil {
-			return nil // fast path: the call is committed, and nothing is to be told
+			return nil // fast path: the call is committed, and there is nothing to report
 		}
 	case s.racing:
 		t.replies = s.call.retrier.replyType(s.call.method, m)
@@ -38,7 +38,7 @@ func (s *stream) RecvMsg(m any) error {
 	return err
 }
 
-// returns is the error that the application gets.
+// returns returns the error for the application.
 func (t *task) returns() error {
 	switch t.order.Returns {
 	case streams.EOF:
@@ -52,8 +52,8 @@ func (t *task) returns() error {
 	}
 }
 
-// SendMsg sends a message, and keeps it as long as another attempt may need it. An attempt is sent the message itself;
-// those that follow are sent copies.
+// SendMsg sends a message, and keeps it as long as another attempt may need it. The first attempt sends the message itself;
+// later ones send copies.
 func (s *stream) SendMsg(m any) error {
 	t := task{Task: streams.Task{Kind: streams.SendMsg}, message: m}
 	if a := s.sends.Load(); a != nil {
@@ -72,7 +72,7 @@ func (s *stream) SendMsg(m any) error {
 	return t.returns()
 }
 
-// CloseSend closes the application's side, of this attempt and of those that follow. It does not wait
+// CloseSend closes the application's side of this attempt and of later ones. It does not wait
 // for a replay, which may itself wait for the application to receive.
 func (s *stream) CloseSend() error {
 	t := task{Task: streams.Task{Kind: streams.CloseSend}}
@@ -80,7 +80,7 @@ func (s *stream) CloseSend() error {
 	return t.returns()
 }
 
-// Header returns the headers of the attempt, to which it commits the call; nil if it ended without.
+// Header returns the headers of the attempt, and commits the call to it. They are nil if the attempt ended without.
 func (s *stream) Header() (metadata.MD, error) {
 	t := task{Task: streams.Task{Kind: streams.Header}}
 	if a := s.receives.Load(); a != nil {
@@ -91,15 +91,15 @@ func (s *stream) Header() (metadata.MD, error) {
 	}
 	s.run(&t)
 	if t.on != nil && t.headers == nil && t.stream != nil && t.final != nil {
-		return t.stream.Header() // it was received from, and not asked
+		return t.stream.Header() // the application receives directly
 	}
 	if t.order.Returns == streams.Own {
 		return nil, t.err
 	}
-	return t.headers, nil // nil as in gRPC: RecvMsg says why
+	return t.headers, nil // nil as in gRPC: RecvMsg returns the error
 }
 
-// Context commits the call, as gRPC's own does, and is then the context of the attempt.
+// Context commits the call, as in gRPC, and returns the context of the attempt.
 func (s *stream) Context() context.Context {
 	t := task{Task: streams.Task{Kind: streams.Context}}
 	s.run(&t)
@@ -109,7 +109,7 @@ func (s *stream) Context() context.Context {
 	return t.stream.Context()
 }
 
-// Trailer returns the trailer of the attempt that was the answer; nil before the end.
+// Trailer returns the trailer of the call's answer; nil before the end.
 func (s *stream) Trailer() metadata.MD {
 	if stream := s.shown(); stream != nil {
 		return stream.Trailer()

@@ -16,25 +16,25 @@ type resumeOption struct {
 	next func(last proto.Message) (next proto.Message, ok bool)
 }
 
-// Resume lets a server stream that is cut after messages were delivered go on where it was: next is
-// given the last message that the application received and returns the request that asks for those
+// Resume lets a server stream that breaks after messages were delivered continue where it was. next
+// gets the last message that the application received. It returns the request for the messages
 // after it, or false to let the stream end with its error. The application sees one unbroken stream.
 //
-// Every resumption is an attempt like any other: the policy decides about it and the budget pays for
-// it, and the method must be safe to repeat. A resumption that has brought a message is progress: the policy's
-// attempts are counted anew from it. last is a copy, taken of every message that is received;
+// Every resumption is an attempt: the policy and the budget must allow it,
+// and the method must be idempotent. A resumption that has delivered a message is progress: the policy's
+// attempts are counted from it again. last is a copy, made of every received message;
 // next runs in RecvMsg. For streams of other kinds, and for messages other than protobuf's, the option
-// does nothing.
+// has no effect.
 func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.CallOption {
 	return resumeOption{next: next}
 }
 
-// resumption is what a stream with the Resume option needs.
+// resumption is the state of a stream with the Resume option.
 type resumption struct {
 	next func(last proto.Message) (next proto.Message, ok bool) // nil without the option
 	last proto.Message                                          // belongs to the receiver, as progress does
 
-	progress bool // a message has come since the stream was last cut
+	progress bool // a message has arrived since the stream last broke
 }
 
 func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) {
@@ -49,7 +49,7 @@ func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) 
 	return r
 }
 
-// delivered remembers a message that the application is about to see.
+// delivered records a message that the application is about to see.
 func (r *resumption) delivered(m any) {
 	if r.next == nil {
 		return
@@ -59,8 +59,8 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// rest is the request for what comes after the last message that the application has received; false if there is no
-// such message, or the application does not want the rest.
+// rest returns the request for the messages after the last one that the application received; false if there is no
+// such message, or next returns false.
 func (s *stream) rest() (request encoded, resumes bool) {
 	if s.resume.last == nil {
 		return encoded{}, false

@@ -21,39 +21,39 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// singleStream is a stream that has one attempt at most, by its policy, its mode or its options. It is gRPC's own
-// stream, with the caller's own options: gRPC fills the caller's targets and calls OnFinish. It returns what gRPC
-// returns, also after the call's accounts are settled: at a deadline, gRPC still holds the messages that it has received.
+// singleStream is a stream with at most one attempt, by its policy, its mode or its options. It is gRPC's own
+// stream, with the caller's own options: gRPC fills the caller's targets and calls OnFinish. It returns gRPC's results,
+// even after the end was reported: at a deadline, gRPC still holds received messages.
 //
-// The attempt's end is reported once. A call of the application that is inside of gRPC reports it when it returns: what
-// it has found itself, else what OnFinish has said. If no call is inside, OnFinish reports the end of a context or of the
-// connection at once. Any other end that no call has found was found by an inner interceptor that receives ahead; the
-// application has a second to find it, too.
+// The attempt's end is reported once. A call of the application that is inside gRPC reports it when it returns: its own
+// result, or else OnFinish's error. If no call is inside, OnFinish reports the end of a context or of the
+// connection at once. Any other end without a call inside comes from an inner interceptor that receives ahead; the
+// application has a second to notice it too.
 type singleStream struct {
 	grpc.ClientStream
 
 	desc    *grpc.StreamDesc
 	call    call
 	attempt *attempt
-	heard   bool         // the first message has come; RecvMsg alone uses it
-	inside  atomic.Int32 // calls that report the end when they return; opening the stream is one of them
-	timed   atomic.Bool  // somebody learns from how long the first message takes, which has not come
+	heard   bool         // the first message has arrived; used only by RecvMsg
+	inside  atomic.Int32 // calls that report the end when they return, including the opening of the stream
+	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
 
 	mu       sync.Mutex  // guards the engine and all below
-	changed  sync.Cond   // is told when the answer is known
-	unwatch  func() bool // ends the watch over the call's context
-	recorded bool        // OnFinish has come
-	last     error       // with this
-	claimed  bool        // somebody reports the end
-	known    bool        // the answer, and final with it
+	changed  sync.Cond   // broadcasts when the answer is known
+	unwatch  func() bool // stops watching the call's context
+	recorded bool        // OnFinish was called
+	last     error       // with this error
+	claimed  bool        // a goroutine reports the end
+	known    bool        // the answer is known, and final is set
 	final    error
-	shown    error         // the same, or what gRPC has said to the application since
+	shown    error         // final, or gRPC's later error for the application
 	caught   caught        // of a callback
-	waiting  int           // calls that wait; only while timed
-	idle     time.Duration // since when none does
+	waiting  int           // waiting calls; only while timed
+	idle     time.Duration // since when no call waits
 }
 
-// single reports whether a call whose policy is known has one attempt at most.
+// single reports whether a call whose policy is known has at most one attempt.
 func single(p *decision.Policy, o *callOptions, flags callFlags) bool {
 	return flags&configPending == 0 && (min(p.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff)
 }
@@ -83,7 +83,7 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 	return nil, s.outcome(err)
 }
 
-// start starts the engine. It reports whether the call is refused, and how it has ended then.
+// start starts the engine. It reports whether the call is refused, with its error.
 func (s *singleStream) start() (refused bool, err error) {
 	now := s.call.now()
 	var step attempts.Step
@@ -123,7 +123,7 @@ func (s *singleStream) RecvMsg(m any) error {
 	}
 }
 
-// hear tells the engine of the first message.
+// hear reports the first message to the engine.
 func (s *singleStream) hear() {
 	if s.heard {
 		return
@@ -139,13 +139,13 @@ func (s *singleStream) hear() {
 	s.timed.Store(false)
 }
 
-// enterCall begins a call that reports the end of the attempt when it returns.
+// enterCall begins a call of the application, which reports the end of the attempt when it returns.
 func (s *singleStream) enterCall() {
 	s.inside.Add(1)
 	s.count(1)
 }
 
-// count counts the calls that wait: the time in which none does is not the server's.
+// count adds n waiting calls: time without waiting calls doesn't count as the server's.
 func (s *singleStream) count(n int) {
 	if !s.timed.Load() {
 		return
@@ -157,7 +157,7 @@ func (s *singleStream) count(n int) {
 	s.waiting += n
 }
 
-// pause tells the engine for how long no call has waited. s.mu must be held.
+// pause reports to the engine how long no call has waited. s.mu must be held.
 func (s *singleStream) pause(now attempts.Now) {
 	if s.timed.Load() && s.waiting == 0 {
 		s.call.engine.Paused(now.At-s.idle, now)
@@ -191,7 +191,7 @@ func (s *singleStream) CloseSend() error {
 	return err
 }
 
-// Header returns the headers; nil if the stream has ended without.
+// Header returns the headers, or nil if the stream ended without.
 func (s *singleStream) Header() (metadata.MD, error) {
 	returned := false
 	s.enterCall()
@@ -205,14 +205,14 @@ func (s *singleStream) Header() (metadata.MD, error) {
 		s.mu.Lock()
 		recorded, last := s.recorded, s.last
 		s.mu.Unlock()
-		if recorded && last != nil { // else RecvMsg says what it was: gRPC has not sent every stream that ends like that
+		if recorded && last != nil { // else RecvMsg returns the error: gRPC may not have sent such a stream
 			_ = s.report(last)
 		}
 	}
 	return header, nil
 }
 
-// leaveCall ends a call that was inside. If that has not returned, an inner interceptor has panicked, or called Goexit.
+// leaveCall ends a call of the application. If it has not returned, an inner interceptor has panicked, or called Goexit.
 func (s *singleStream) leaveCall(returned *bool) {
 	if !*returned && s.claim() {
 		s.settle(errPanicked, true)
@@ -235,18 +235,18 @@ func (s *singleStream) onFinish(err error) {
 	}
 }
 
-// gone runs when the call's context is over: OnFinish says so a moment later, unless an inner interceptor does not pass
-// its options on.
+// gone runs when the call's context is over. OnFinish reports it a moment later, unless an inner interceptor doesn't pass
+// on its options.
 func (s *singleStream) gone() {
 	if !s.attempt.ended.Load() {
 		time.AfterFunc(longestEnd, func() { s.onFinish(status.FromContextError(s.call.ctx.Err()).Err()) })
 	}
 }
 
-// leftTime is how long an application may take to find what an inner interceptor has found before it.
+// leftTime is how long the application has to notice an end that an inner interceptor has noticed before it.
 const leftTime = time.Second
 
-// reportRecorded reports what OnFinish has said, since no call is inside.
+// reportRecorded reports OnFinish's error when no call is inside.
 func (s *singleStream) reportRecorded() {
 	s.mu.Lock()
 	recorded, last, claimed := s.recorded, s.last, s.claimed
@@ -266,8 +266,8 @@ func (s *singleStream) settleRecorded(last error) {
 	}
 }
 
-// report reports the end of the attempt for a call of the application, and returns what that is to return instead of
-// err: the same, with what is known of the call.
+// report reports the end of the attempt for a call of the application. It returns err with the details of the call, for the
+// application.
 func (s *singleStream) report(err error) error {
 	if s.claim() {
 		if code := status.Code(err); s.attempt.ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded {
@@ -278,7 +278,7 @@ func (s *singleStream) report(err error) error {
 	return s.outcome(err)
 }
 
-// outcome waits for the answer, and returns what a call of the application returns that gRPC has ended with err.
+// outcome waits for the answer, and returns the result of an application's call that gRPC has ended with err.
 func (s *singleStream) outcome(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +290,7 @@ func (s *singleStream) outcome(err error) error {
 	switch {
 	case err == nil, !failed:
 		return err
-	case status.Code(known.err) != status.Code(err): // what gRPC still holds may say more than the call's end
+	case status.Code(known.err) != status.Code(err): // gRPC's own error may say more than the call's end
 		again := *known
 		again.err = err
 		s.shown = &again
@@ -298,7 +298,7 @@ func (s *singleStream) outcome(err error) error {
 	return s.shown
 }
 
-// claim makes the caller the one who reports the end of the attempt; false if somebody has done so.
+// claim returns true for the first caller, which must report the end of the attempt.
 func (s *singleStream) claim() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,9 +307,9 @@ func (s *singleStream) claim() bool {
 	return first
 }
 
-// settle has the engine take in that the attempt has ended with err, nil after success, or has panicked, and then
-// everybody be told. Who calls it has claimed the end. What a callback panics with comes up in the application's next
-// call, since nobody can recover it in a goroutine of gRPC's.
+// settle reports to the engine, and then to observers, that the attempt has ended with err, nil after success, or has
+// panicked. The caller must have claimed the end. If a callback panics, the application's next call repeats the panic,
+// because nothing can recover it in gRPC's goroutines.
 func (s *singleStream) settle(err error, panicked bool) {
 	var step attempts.Step
 	s.guard(func() { step = s.conclude(err, panicked) })
@@ -321,7 +321,7 @@ func (s *singleStream) settle(err error, panicked bool) {
 	})
 }
 
-// conclude makes the answer of the call known.
+// conclude reports the end to the engine, and publishes the call's answer.
 func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
 	r := attempts.Result{Err: errPanicked, Panicked: true}
@@ -337,14 +337,14 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	return step
 }
 
-// know makes the answer known. s.mu must be held.
+// know publishes the answer. s.mu must be held.
 func (s *singleStream) know() {
 	s.known, s.final = true, s.call.answer(s.attempt.report())
 	s.shown = s.final
 	s.changed.Broadcast()
 }
 
-// guard runs a function that calls what the user has given. If that panics, or calls Goexit, nothing is held any more.
+// guard runs a function that calls user code. If that panics, or calls Goexit, the call is aborted.
 func (s *singleStream) guard(f func()) {
 	returned := false
 	defer func() {
@@ -356,7 +356,7 @@ func (s *singleStream) guard(f func()) {
 	returned = true
 }
 
-// abort ends the call since a callback has panicked with p.
+// abort ends the call after a callback has panicked with p.
 func (s *singleStream) abort(p any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

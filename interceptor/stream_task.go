@@ -16,35 +16,35 @@ import (
 	"github.com/stagger-go/stagger/internal/streams"
 )
 
-// task is a call of the application, or the goroutine of an attempt, with what its orders need.
+// task is a call of the application, or the goroutine of an attempt, with the data for its orders.
 type task struct {
 	streams.Task
 
-	order   streams.Order // the last
+	order   streams.Order // the last one
 	on      *streamAttempt
 	result  streams.Result // of the last order
-	done    bool           // there is one
-	end     streams.End    // that the task has to report
-	version int            // of the stream, when the task was told to wait
+	done    bool           // result is set
+	end     streams.End    // to be reported by the task
+	version int            // the stream's, when the task had to wait
 
 	message any         // SendMsg sends it, RecvMsg receives into it
 	used    bool        // RecvMsg has received into it before
-	bytes   encoded     // the message that SendMsg sends
-	encoded bool        // it is to be kept
-	kept    replayed    // what is sent in place of it
-	replies messageType // of message, if attempts race
-	reply   any         // that a goroutine receives into, or that it has brought
+	bytes   encoded     // SendMsg's message
+	encoded bool        // bytes are set, to be kept
+	kept    replayed    // sent instead of message
+	replies messageType // the type of message, if attempts race
+	reply   any         // a goroutine's, to receive into or received
 	headers metadata.MD
-	stream  grpc.ClientStream // that was opened
+	stream  grpc.ClientStream // just opened
 
 	err    error // of gRPC's last call
-	final  error // how the call has ended
+	final  error // the call's result
 	caught caught
 }
 
-// run does what the machine says until the task is over. A call that went to an attempt
-// without asking begins with what has come of that. What an inner interceptor, or a callback, has panicked with in a
-// goroutine of ours comes up here, in a call of the application's.
+// run carries out the machine's orders until the task is over. A call that has used an attempt
+// directly starts with the result of that. If an inner interceptor or a callback has panicked in one of our
+// goroutines, run repeats the panic in a call of the application.
 func (s *stream) run(t *task) {
 	for {
 		s.turn(t)
@@ -67,7 +67,7 @@ func (s *stream) run(t *task) {
 	}
 }
 
-// turn is an entrance of the lock, as enter is one: it tells the machine what has come of the last order, and takes the
+// turn locks s.mu, as enter does, reports the result of the last order to the machine, and takes the
 // next.
 func (s *stream) turn(t *task) {
 	s.mu.Lock()
@@ -77,8 +77,8 @@ func (s *stream) turn(t *task) {
 		t.version = s.version
 		if !returned {
 			s.abort(recover())
-			t.end, t.order = streams.End{}, streams.Order{Do: streams.Wait} // it asks again,
-			t.version = s.version - 1                                       // at once: nothing else may ever move
+			t.end, t.order = streams.End{}, streams.Order{Do: streams.Wait} // asks again
+			t.version = s.version - 1                                       // at once: nothing else may ever wake it
 		}
 	}()
 	s.look()
@@ -89,8 +89,8 @@ func (s *stream) turn(t *task) {
 	returned = true
 }
 
-// next tells the machine what has come of the last order, and takes the next. It reports false if the task has the end of
-// an attempt to report before. s.mu must be held.
+// next reports the result of the last order to the machine, and takes the next. It returns false if the task must first
+// report the end of an attempt. s.mu must be held.
 func (s *stream) next(t *task) bool {
 	t.end = streams.End{}
 	if t.encoded {
@@ -110,7 +110,7 @@ func (s *stream) next(t *task) bool {
 	return true
 }
 
-// equip gives a task what its order needs. s.mu must be held.
+// equip sets the task's data for its order. s.mu must be held.
 func (s *stream) equip(t *task) {
 	if t.on = nil; t.order.Attempt > 0 {
 		t.on = s.attempts[t.order.Attempt-1]
@@ -125,7 +125,7 @@ func (s *stream) equip(t *task) {
 	}
 }
 
-// keep adds the message of SendMsg to what is kept, once; if it cannot be kept, it says why. s.mu must be held.
+// keep adds SendMsg's message to the replay buffer, once. If it can't be kept, t.Commit says why. s.mu must be held.
 func (s *stream) keep(t *task) {
 	if t.encoded = false; !s.machine.Keeps() {
 		t.Commit = decision.CommitNone
@@ -141,7 +141,7 @@ func (s *stream) keep(t *task) {
 	}
 }
 
-// store keeps what an order has brought with its attempt. s.mu must be held.
+// store stores the result of an order in its attempt. s.mu must be held.
 func (s *stream) store(t *task) {
 	switch a := t.on; {
 	case t.err != nil:
@@ -157,7 +157,7 @@ func (s *stream) store(t *task) {
 	}
 }
 
-// returns takes what a task needs to return. s.mu must be held.
+// returns sets the data that the task needs to return. s.mu must be held.
 func (s *stream) returns(t *task) {
 	if s.machine.Over() {
 		t.final, t.caught = s.final, s.caught
@@ -170,7 +170,7 @@ func (s *stream) returns(t *task) {
 	}
 }
 
-// wait returns when the stream has another version.
+// wait waits until the stream has another version.
 func (s *stream) wait(version int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *stream) wait(version int) {
 	}
 }
 
-// do calls gRPC as the task's order says.
+// do makes the gRPC call of the task's order.
 func (s *stream) do(t *task) {
 	t.result, t.done = streams.Result{Panicked: true}, true
 	returned := false
@@ -212,8 +212,8 @@ func (s *stream) do(t *task) {
 	r.Err, r.Panicked, returned = t.err, false, true
 }
 
-// statusWithoutHeaders is the error of an attempt that has ended without headers; nil if it has succeeded. gRPC's Header may
-// return before gRPC knows the status, and then tells OnFinish of a success. No message can come any more.
+// statusWithoutHeaders returns the error of an attempt that ended without headers, or nil after success. gRPC's Header may
+// return before gRPC knows the status, and then reports success to OnFinish. No more messages can arrive.
 func (a *streamAttempt) statusWithoutHeaders() error {
 	if err := a.stream.RecvMsg(new(emptypb.Empty)); err != io.EOF {
 		return err
@@ -221,7 +221,7 @@ func (a *streamAttempt) statusWithoutHeaders() error {
 	return nil
 }
 
-// send sends a message. That gRPC was not let send the stream again is for RecvMsg to say.
+// send sends a message. It leaves errSentOnce for RecvMsg to report.
 func (a *streamAttempt) send(m any) error {
 	err := a.stream.SendMsg(m)
 	if errors.Is(err, errSentOnce) {
@@ -230,7 +230,7 @@ func (a *streamAttempt) send(m any) error {
 	return err
 }
 
-// copyOf is the message that is sent: the application's the first time, and then copies of it.
+// copyOf returns the message to send: the application's the first time, then copies.
 func (s *stream) copyOf(t *task) (any, error) {
 	switch {
 	case t.Kind == streams.Goroutine:
@@ -254,11 +254,11 @@ func (s *stream) receiveInto(t *task) error {
 	return t.on.stream.RecvMsg(t.message)
 }
 
-// panicked ends the call since an inner interceptor has panicked with p, or called Goexit, in what the task did. In a call
-// of the application's, that goes on; in a goroutine of ours, it comes up in the application's next call.
+// panicked ends the call after an inner interceptor has panicked with p, or called Goexit, in the task. In a call
+// of the application, the panic continues. From one of our goroutines, the application's next call repeats it.
 func (s *stream) panicked(t *task, p any) {
 	var end streams.End
-	again := t.Task // t itself stays in its goroutine's memory
+	again := t.Task // a copy, so that t itself doesn't escape
 	s.enter(func() {
 		s.caught.note(p)
 		end = s.machine.Done(&again, streams.Result{Panicked: true})

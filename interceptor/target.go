@@ -10,17 +10,17 @@ import (
 	"google.golang.org/grpc"
 )
 
-// targetNames remembers canonical targets, which gRPC puts together anew each time.
+// targetNames caches canonical targets, which gRPC builds anew for each caller.
 type targetNames struct {
 	known sync.Map // canonical target by target
 	n     atomic.Int64
 }
 
-// maxNames bounds what is kept of targets that are gone.
+// maxNames bounds the cache, which keeps former targets.
 const maxNames = 10_000
 
-// canonical returns [grpc.ClientConn.CanonicalTarget]; "" without a connection. Connections with the same target but
-// another default scheme are taken for one.
+// canonical returns [grpc.ClientConn.CanonicalTarget], or "" without a connection. It does not distinguish connections with
+// the same target and different default schemes.
 func (t *targetNames) canonical(cc *grpc.ClientConn) string {
 	if cc == nil {
 		return ""
@@ -38,8 +38,8 @@ func (t *targetNames) canonical(cc *grpc.ClientConn) string {
 	return name
 }
 
-// target is what a connection was made for, as it was given; "" without one. Nobody else sees it: all that is shown or
-// shared goes by the canonical target.
+// target returns a connection's target as given by the caller, or "" without one. It is for internal lookups only: users
+// see, and budgets are shared by, the canonical target.
 func target(cc *grpc.ClientConn) string {
 	if cc == nil {
 		return ""

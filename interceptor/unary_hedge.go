@@ -9,16 +9,16 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 )
 
-// hedging is what a unary call has that sends attempts beside others. The call's lock guards it.
+// hedging is the state of a unary call with parallel attempts. The call's lock guards it.
 type hedging struct {
-	replies    messageType // of attempts beside others
+	replies    messageType // of parallel attempts
 	timer      *time.Timer // wakes the engine while attempts run; nil while it is not set
-	seen       bool        // a goroutine of the timer's may see the call
-	goroutines int         // of the timer, that look after the call
+	seen       bool        // timer goroutines may see the call
+	goroutines int         // of the timer, for this call
 	caught     caught      // by one of them
 }
 
-// prepareHedging lets attempts run beside each other if there can be a reply for each.
+// prepareHedging allows parallel attempts if each can have its own reply.
 func (u *unary) prepareHedging() {
 	if u.policy.Parallel() || u.retrier.leftRunning.Load() {
 		u.hedging.replies = u.retrier.replyType(u.method, u.reply)
@@ -26,7 +26,7 @@ func (u *unary) prepareHedging() {
 	u.alone = !u.hedging.replies.makes()
 }
 
-// setTimer lets the timer wake the engine when that is due, as long as attempts run. u.mu must be held.
+// setTimer sets the timer to the engine's next time, as long as attempts run. u.mu must be held.
 func (u *unary) setTimer(now attempts.Now) {
 	h, in := &u.hedging, u.due-now.At
 	switch {
@@ -45,7 +45,7 @@ func (u *unary) setTimer(now attempts.Now) {
 	}
 }
 
-// share notes that other goroutines may see the call. The first time is in the caller's, which then reads it without the lock.
+// share records that other goroutines may see the call. The caller's goroutine sets it first, and so reads it without the lock.
 func (u *unary) share() {
 	if !u.shared {
 		u.shared = true
@@ -59,14 +59,14 @@ func (h *hedging) stopTimer() {
 	h.timer = nil
 }
 
-// fire runs in the timer's goroutine. It makes the attempt that is due, and those that are to follow it at once.
+// fire runs in the timer's goroutine. It makes the attempt that is due, and its immediate retries.
 func (u *unary) fire() {
 	var (
 		a        *unaryAttempt
 		returned bool
 	)
 	defer func() {
-		// A panic comes up in the caller's goroutine, as it would have without hedging.
+		// The caller's goroutine repeats a panic, as it would have happened without hedging.
 		u.leaveBeside(a, !returned, recover())
 	}()
 	for a = u.fired(); a != nil; {
@@ -75,19 +75,19 @@ func (u *unary) fire() {
 	returned = true
 }
 
-// fired returns the attempt that is due; nil: none.
+// fired returns the attempt that is due, or nil.
 func (u *unary) fired() *unaryAttempt {
 	return u.locked(func() *unaryAttempt {
 		u.hedging.goroutines++
 		u.hedging.seen = true
-		if u.engine.Running() == 0 { // the caller's goroutine waits
+		if u.engine.Running() == 0 { // the caller's goroutine is waiting
 			return nil
 		}
 		return u.woken(false)
 	})
 }
 
-// leaveBeside ends the timer's goroutine. If that panics, so does the caller's when all attempts have ended.
+// leaveBeside ends the timer's goroutine. If it has panicked, the caller's panics too after all attempts have ended.
 func (u *unary) leaveBeside(a *unaryAttempt, panicked bool, with any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// loadReport is the trailer in which a server reports its load with each answer (ORCA, gRFC A51): an OrcaLoadReport of
+// loadReport is the trailer with a server's load (ORCA, gRFC A51): an OrcaLoadReport of
 // xds.data.orca.v3.
 const loadReport = "endpoint-load-metrics-bin"
 
-// applicationUtilization is the field of it that the application sets: the CPU's says nothing of what else a service
-// may lack.
+// applicationUtilization is the report's field that the application sets: the bottleneck of a service may not be the
+// CPU.
 const applicationUtilization protowire.Number = 9
 
-// utilization is what a server has reported in a trailer; 0 if it has not, or what nobody can read.
+// utilization returns the utilization that a server has reported in a trailer, or 0 if there is none or it is invalid.
 func utilization(trailer metadata.MD) float64 {
 	reports := trailer[loadReport]
 	if len(reports) == 0 {

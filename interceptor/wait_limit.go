@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// waitLimit bounds how many calls of a Retrier wait between two attempts. Each waiting call holds a slot. One target
-// has at most half of them, so that a dead one leaves some to the others.
+// waitLimit bounds the calls of a Retrier that wait between two attempts. Each waiting call holds a slot. One target
+// has at most half of the slots, so that a dead one leaves some to the others.
 type waitLimit struct {
 	slots atomic.Int64
 
 	mu      sync.Mutex // guards all below
 	waiting int64
-	targets map[string]int64 // the calls that wait, for each target that has some
+	targets map[string]int64 // waiting calls by target
 }
 
 func (l *waitLimit) enter(target string) bool {

@@ -18,14 +18,14 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// surprise is a warning about calls, which is given once for each key that it has.
+// surprise is a warning about calls. It is given once per key.
 type surprise struct {
 	field string
-	text  string // a format, for what is known only then
+	text  string // a format
 }
 
-// once remembers which warnings have been given, [maxDiagnostics] of them: names of methods and targets may come from
-// users.
+// once has the warnings given so far, at most [maxDiagnostics]: users may choose the names of methods and
+// targets.
 type once struct {
 	seen  sync.Map // of givenWarning
 	count atomic.Int64
@@ -47,40 +47,40 @@ func (o *once) first(what *surprise, key string) bool {
 	return o.count.Add(1) <= maxDiagnostics
 }
 
-// warnOnce gives a warning, if it has not been given with this key.
+// warnOnce gives a warning, unless it was given with this key before.
 func (r *Retrier) warnOnce(what *surprise, key, value string, args ...any) {
 	if r.warned.first(what, key) {
 		r.warn(policy.Diagnostic{Field: what.field, Value: value, Message: fmt.Sprintf(what.text, args...)})
 	}
 }
 
-// The warnings about calls, and what their keys are: nothing for a warning that is given once in all.
+// The warnings about calls, and their keys. Without a key, a warning is given only once.
 var (
 	nestedRetriers = surprise{"", "two Retriers are installed on one connection; " +
 		"the inner one lets calls pass, since their attempts would multiply"}
-	// By its name: the policy of a single call names a budget that the Retrier does not have.
+	// By the budget's name: the policy of a single call names a budget that the Retrier does not have.
 	unknownBudget = surprise{"budget", "the policy of a call names a budget " +
 		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or give it with interceptor.WithBudget"}
-	// By its name: a service config has delivered it.
+	// By the budget's name: a service config has delivered it.
 	unusableBudget = surprise{"budgets", "cannot be used, so its calls get no other attempt: %v"}
-	// By its type: the target of a call option cannot be found.
+	// By the option's type: the target of a call option cannot be found.
 	opaqueOption = surprise{"call option", "embeds gRPC's option where it cannot be copied; " +
 		"calls with it have one attempt, since others would write to the caller too. Embed grpc.HeaderCallOption and the like by value"}
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
-	// By the number: the policy of a single call wants more attempts than the Retrier allows.
+	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts      = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " + allowsMore}
 	noAttempts       = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	wrongCriticality = surprise{"interceptor.Criticality", "counts as if the call did not say it: " +
 		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
-	// A server interceptor could not say upstream that a call has given up.
+	// A server interceptor could not send pushback upstream after a call gave up.
 	lostTrailer = surprise{decision.PushbackTrailer, "could not be sent to the caller above, which may retry: %v"}
 	// By the method: gRPC retries every attempt by itself.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has a retry policy of its own for this method, " +
 		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
 		"instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
-	// By the method: gRPC's own retries are switched off, and nothing stands in for them.
+	// By the method: gRPC's own retries are switched off, and nothing replaces them.
 	unretriedMethod = surprise{"mode", "gRPC has a retry policy of its own for %s" +
 		", which Retrier.DialOptions switches off, so these calls are not retried in this mode; install Retrier.Unary and Retrier.Stream " +
 		"instead to keep gRPC's"}
@@ -101,7 +101,7 @@ var (
 	outerCalls = surprise{"outer retry", "%s makes calls again outside of the Retrier: %d in a row with one request have failed, with %d attempts. " +
 		"So attempts multiply, and neither budget nor safety holds. Switch one of the two off: if the outer one can't be, as in " +
 		"Temporal's SDK, remove the method's retryPolicy. A loop of your own can wait for Error.RetryAfter (docs/loops.md)"}
-	// By the method: a call has options of go-grpc-middleware's retries.
+	// By the method: a call has retry options of go-grpc-middleware.
 	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which mean nothing to " +
 		"a Retrier: with Disable() or WithMax(1) too, a call is repeated as its policy says; interceptor.MaxAttempts(1) forbids that, " +
 		"interceptor.Policy changes it"}
@@ -114,12 +114,12 @@ const (
 	allowsMore = "maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"
 )
 
-// warnings are those of a set that the Retrier follows.
+// warnings returns the warnings and notes about a set.
 func (r *Retrier) warnings(set *decision.Set) []policy.Diagnostic {
 	return append(set.Warnings(), r.cuts(set)...)
 }
 
-// cuts are the warnings about policies that want more attempts than the Retrier allows.
+// cuts returns the warnings about policies with more attempts than the Retrier allows.
 func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 	for _, p := range set.Policies() {
 		if most := set.Config().MaxAttemptsLimit; p.MaxAttempts() > most {
@@ -135,16 +135,16 @@ func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 	return warnings
 }
 
-// warn tells of what may surprise. What is wrong with a service config is a warning too, since it stops no call.
+// warn reports a warning. So are errors of a service config, because no call fails by them.
 func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(policy.SeverityWarning, d) }
 
-// refuse tells of what is wrong with the file that the Retrier follows.
+// refuse reports an error of the file that the Retrier follows.
 func (r *Retrier) refuse(d policy.Diagnostic) { r.diagnose(policy.SeverityError, d) }
 
-// note tells of what is worth knowing.
+// note reports a note.
 func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(policy.SeverityNote, d) }
 
-// reportWarnings gives the observers the warnings and notes of the set.
+// reportWarnings reports the warnings and notes about the set to observers.
 func (r *Retrier) reportWarnings() {
 	for _, d := range r.warnings(r.rules.Load().set) {
 		if d.Severity == policy.SeverityNote {
@@ -155,8 +155,8 @@ func (r *Retrier) reportWarnings() {
 	}
 }
 
-// diagnose gives a diagnostic to the observers, or to the default logger if none of them listens: a warning that no
-// observer asks for must still be seen.
+// diagnose reports a diagnostic to the observers, or to the default logger if none of them handles diagnostics: warnings
+// must never be lost.
 func (r *Retrier) diagnose(severity policy.Severity, d policy.Diagnostic) {
 	d.Severity = severity
 	heard := false
@@ -174,7 +174,7 @@ func (r *Retrier) diagnose(severity policy.Severity, d policy.Diagnostic) {
 	}
 }
 
-// warnInSequence warns of a policy whose attempts cannot run in parallel.
+// warnInSequence warns that a policy's attempts can't run in parallel.
 func (c *call) warnInSequence() {
 	what := &timeoutInSequence
 	switch {
@@ -186,15 +186,15 @@ func (c *call) warnInSequence() {
 	c.retrier.warnOnce(what, c.method, c.method)
 }
 
-// hidesRetries reports whether an xDS server configures the connection: gRPC does not show its retry policies
+// hidesRetries reports whether an xDS server configures the connection: gRPC hides its retry policies
 // (gRFC A44).
 func hidesRetries(cc *grpc.ClientConn) bool {
 	scheme, _, _ := strings.Cut(cc.CanonicalTarget(), ":")
 	return scheme == "xds" || scheme == "google-c2p"
 }
 
-// retriesItself reports whether the service config that gRPC has received holds a retry policy for
-// the method. The call asks only when an attempt has failed: gRPC takes a lock to answer.
+// retriesItself reports whether gRPC's service config has a retry policy for
+// the method. Calls use it only after a failed attempt, because gRPC takes a lock.
 func retriesItself(cc *grpc.ClientConn, method string) bool {
 	return cc.GetMethodConfig(method).RetryPolicy != nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Watch makes a Retrier as [Load] does, and has it follow the file until ctx ends, within five seconds of a change
-// ([Retrier.Reload]). It does not matter how the file changes: it may be written in place or slowly, be replaced with or
-// without its folder, or stand behind links, as where Kubernetes mounts a ConfigMap. Only a ConfigMap that is mounted by
-// subPath never changes, says Kubernetes. A file that is bad is refused: the last good one holds, the observers are told, and
-// [Retrier.State] says why. The error is that the file is bad now; then there is no Retrier.
+// Watch returns a Retrier as [Load] does, and reloads the file within five seconds of each change until ctx ends
+// ([Retrier.Reload]). The file may be written in place or slowly, be replaced with or
+// without its folder, or be behind links, as in a ConfigMap of Kubernetes; only a ConfigMap mounted by
+// subPath never changes. If a changed file is invalid, the last valid one stays in use, observers are notified, and
+// [Retrier.State] has the error. If the file is invalid now, Watch returns an error and no Retrier.
 func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
 	set, err := policy.Load(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 	return r, nil
 }
 
-// followFile follows a change of the file, which err says is refused, or may be refused here.
+// followFile applies a change of the file, unless it is invalid, by err or by Reload.
 func (r *Retrier) followFile(path string, set *policy.Set, err error) {
 	var before, after *rules
 	if err == nil {
