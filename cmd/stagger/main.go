@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command stagger shows and checks what retries do.
+// Command stagger checks and explains retry policies.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 )
 
 func main() {
-	// A signal ends the process, whatever it does: who has something to do before catches it, as faultserver does.
-	os.Exit(cli.ExitCode(command().Execute())) // cobra has printed the error
+	// A signal ends the process at once; commands with something left to do, such as faultserver, catch it.
+	os.Exit(cli.ExitCode(command().Execute())) // cobra has already printed
 }
 
 func command() *cobra.Command {

@@ -13,10 +13,10 @@ import (
 	"github.com/stagger-go/stagger/examples/orders"
 )
 
-const about = `stagger gives gRPC clients retries that are made not to make an outage worse. This command is for
-the policy files that say what is retried: it checks them (lint), shows what they do
-(explain), turns them into what other gRPC implementations take (export), and plays
-failures to try them against (simulate, faultserver, demo).
+const about = `stagger gives gRPC clients retries that don't make an outage worse. This command is for
+its policy files: it checks them (lint), shows what they do
+(explain), converts them for other gRPC implementations (export), and simulates
+failures to test them (simulate, faultserver, demo).
 
 "stagger help policy" shows such a file.`
 
@@ -27,15 +27,15 @@ const examples = `  stagger lint retry.yaml
 
 const exitCodes = `
 Exit codes:
-  0  done, and nothing is wrong
-  1  something is wrong, or cannot be read or written
-  2  the command was not understood
+  0  success
+  1  an error was found, or a file cannot be read or written
+  2  usage error
 `
 
 func root() *cobra.Command {
 	return &cobra.Command{
 		Use:          "stagger",
-		Short:        "Retries for gRPC clients, made not to make an outage worse",
+		Short:        "Retries for gRPC clients that don't make an outage worse",
 		Long:         about,
 		Example:      examples,
 		Version:      version.Read().Version,
@@ -58,7 +58,7 @@ func unknown(root *cobra.Command, name string) error {
 	return cli.UsageErrorf("unknown command %q%s", name, hint)
 }
 
-// finished adds what concerns all commands: topics, exit codes, and what a usage error is.
+// finished adds what concerns all commands: topics, exit codes, and the marking of usage errors.
 func finished(root *cobra.Command) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate(version.Read().String())
@@ -79,7 +79,7 @@ func finished(root *cobra.Command) *cobra.Command {
 	return root
 }
 
-// helpOn refuses what there is no help on.
+// helpOn returns an error for unknown help topics.
 func helpOn(run func(*cobra.Command, []string)) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if _, rest, err := c.Root().Find(args); err != nil || len(rest) > 0 {
@@ -90,15 +90,15 @@ func helpOn(run func(*cobra.Command, []string)) func(*cobra.Command, []string) e
 	}
 }
 
-// topic is "stagger help policy".
+// topic returns "stagger help policy".
 func topic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "policy",
 		Short: "What a policy file looks like",
-		Long: `A policy file is a gRPC service config, in YAML or JSON, with stagger's keys beside
-gRPC's own. A method takes the entry that names it, else the one for its service, else
+		Long: `A policy file is a gRPC service config, in YAML or JSON, with stagger's keys next to
+gRPC's own. A method uses the entry that names it, else the one for its service, else
 the one for everything ({}); entries are not merged. All keys, with their ranges and
-defaults, are described in proto/stagger/policy/v1/policy.proto.
+defaults, are in proto/stagger/policy/v1/policy.proto.
 
 An example:
 

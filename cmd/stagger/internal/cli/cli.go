@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is what the subcommands have in common: exit codes, flags, and how they read policy files.
+// Package cli has the parts that subcommands share: exit codes, flags, and reading policy files.
 package cli
 
 import (
@@ -18,20 +18,20 @@ import (
 
 // Exit codes of every command.
 const (
-	ExitFailure = 1 // something is wrong, or cannot be read
-	ExitUsage   = 2 // the command was not understood
+	ExitFailure = 1 // an error was found, or a file cannot be read
+	ExitUsage   = 2 // usage error
 )
 
 // UsageError is an error in how the command was called.
 type UsageError struct{ error }
 
-// UsageErrorf returns a [UsageError] with the text that fmt.Errorf makes.
+// UsageErrorf returns a [UsageError] with the text of fmt.Errorf.
 func UsageErrorf(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// Unwrap returns what was not understood.
+// Unwrap returns the cause.
 func (e UsageError) Unwrap() error { return e.error }
 
-// ExitCode is 0 without error, [ExitUsage] for a [UsageError], else [ExitFailure].
+// ExitCode returns 0 without error, [ExitUsage] for a [UsageError], else [ExitFailure].
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -42,7 +42,7 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// MarkUsageErrors makes each error that cobra finds in the arguments and flags of c, and of all commands under it, a
+// MarkUsageErrors turns each error of cobra in the arguments and flags of c, and of all commands under it, into a
 // [UsageError] that points to the help.
 func MarkUsageErrors(c *cobra.Command) {
 	hinted := func(c *cobra.Command, err error) error {
@@ -75,13 +75,13 @@ type enumValue struct {
 	names []string
 }
 
-// String is the value, which help shows as the default.
+// String returns the value, which help shows as the default.
 func (v enumValue) String() string { return *v.to }
 
 // Type is what help shows for the value.
 func (v enumValue) Type() string { return strings.Join(v.names, "|") }
 
-// Set refuses what is none of the names.
+// Set returns an error if name is not among the names.
 func (v enumValue) Set(name string) error {
 	if !slices.Contains(v.names, name) {
 		last := len(v.names) - 1
@@ -100,13 +100,13 @@ func CodeFlag(c *cobra.Command, to *codes.Code, flag, usage string) {
 // codeValue implements pflag.Value.
 type codeValue struct{ to *codes.Code }
 
-// String is the code's name, which help shows as the default.
+// String returns the code's name, which help shows as the default.
 func (v codeValue) String() string { return codename.Of(*v.to) }
 
 // Type is what help shows for the value.
 func (codeValue) Type() string { return "code" }
 
-// Set takes a code's name or number, as a policy file does.
+// Set accepts a code's name or number, like a policy file.
 func (v codeValue) Set(name string) error {
 	c, ok := codename.Parse(name)
 	if !ok {

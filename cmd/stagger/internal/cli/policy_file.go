@@ -20,7 +20,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// ReadFile reads a file, or for "-" what stands on the command's input: at most one byte more than a file may have.
+// ReadFile reads a file, or for "-" the command's input: at most one byte more than the largest valid file.
 func ReadFile(c *cobra.Command, file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(c.InOrStdin(), document.MaxBytes+1))
@@ -28,7 +28,8 @@ func ReadFile(c *cobra.Command, file string) ([]byte, error) {
 	return document.ReadFile(file)
 }
 
-// Load reads descriptor sets and a policy file, or for "-" the command's input. The set then knows the API.
+// Load reads descriptor sets and a policy file, or for "-" the command's input. The set includes the descriptor sets'
+// policies.
 func Load(c *cobra.Command, file string, images []string) (known API, set *policy.Set, data []byte, err error) {
 	if known, err = LoadAPI(images); err != nil {
 		return known, nil, nil, err
@@ -43,7 +44,7 @@ func Load(c *cobra.Command, file string, images []string) (known API, set *polic
 	return known, set, data, err
 }
 
-// WriteJSON writes a value as JSON that people can read.
+// WriteJSON writes a value as indented JSON.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -60,7 +61,7 @@ func WriteFile(c *cobra.Command, file string, data []byte) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// FileName is what messages call a file.
+// FileName returns the name of a file in messages.
 func FileName(file string) string {
 	if file == "-" {
 		return "<stdin>"
@@ -73,7 +74,7 @@ func CompleteFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// CompleteFile completes one policy file, and nothing after it.
+// CompleteFile completes one policy file, and no further arguments.
 func CompleteFile(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -81,7 +82,7 @@ func CompleteFile(c *cobra.Command, args []string, word string) ([]string, cobra
 	return CompleteFiles(c, args, word)
 }
 
-// API is what some descriptor sets describe; the zero API is none.
+// API holds descriptor sets; the zero API has none.
 type API struct{ files []*protoregistry.Files }
 
 // DescriptorsFlag adds --descriptors to c.
@@ -104,13 +105,13 @@ func LoadAPI(images []string) (API, error) {
 	return a, nil
 }
 
-// Known reports whether there is any descriptor set.
+// Known reports whether there are descriptor sets.
 func (a API) Known() bool { return len(a.files) > 0 }
 
-// Files are the descriptor sets.
+// Files returns the descriptor sets.
 func (a API) Files() []*protoregistry.Files { return slices.Clone(a.files) }
 
-// Join returns the set with what the API brings along ([policy.Set.WithDescriptors]).
+// Join returns the set with the policies of the API ([policy.Set.WithDescriptors]).
 func (a API) Join(set *policy.Set) (*policy.Set, error) {
 	if !a.Known() {
 		return set, nil
@@ -118,7 +119,7 @@ func (a API) Join(set *policy.Set) (*policy.Set, error) {
 	return set.WithDescriptors(a.files...)
 }
 
-// Services are the services, by name, each from the set that comes first.
+// Services returns the services by name, each from the first set that has it.
 func (a API) Services() []protoreflect.ServiceDescriptor {
 	var list []protoreflect.ServiceDescriptor
 	seen := map[protoreflect.FullName]bool{}
@@ -139,7 +140,7 @@ func (a API) Services() []protoreflect.ServiceDescriptor {
 	return list
 }
 
-// Methods are the names of a service's methods, in the order of its file.
+// Methods returns the names of a service's methods, in the order of its file.
 func Methods(s protoreflect.ServiceDescriptor) []string {
 	list := make([]string, 0, s.Methods().Len())
 	for i := range s.Methods().Len() {
@@ -148,7 +149,7 @@ func Methods(s protoreflect.ServiceDescriptor) []string {
 	return list
 }
 
-// Level is the idempotency_level of "/service/method", such as IDEMPOTENT; "" if nobody knows the method.
+// Level returns the idempotency_level of "/service/method", such as IDEMPOTENT, or "" if the method is unknown.
 func (a API) Level(method string) string {
 	return explain.Level(method, append(slices.Clip(a.files), protoregistry.GlobalFiles)...)
 }

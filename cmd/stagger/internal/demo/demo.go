@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo shows what retries do to a service in trouble: real clients and servers in one
-// process, a scripted day, and what was measured.
+// Package demo shows the effect of retries on a service in trouble: real clients and servers in one process, a scripted day,
+// and measurements.
 package demo
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Command is "stagger demo".
+// Command returns "stagger demo".
 func Command() *cobra.Command {
 	var (
 		file string
@@ -32,8 +32,8 @@ func Command() *cobra.Command {
 		Short: "Play a bad day against four clients: no retries, two usual kinds of retries, stagger",
 		Long: `Play a bad day against four clients: no retries, two usual kinds of retries, stagger.
 
-The clients make the same calls at the same times, each to four backends of its own, all in
-this process. It takes about 20 seconds. Then it prints what was measured, and how stagger
+The clients make the same calls at the same times, each to its own four backends, all in
+this process. It takes about 20 seconds. Then it prints the measurements, and how stagger
 decided about single calls.`,
 		Example: `  stagger demo
   stagger demo --seed 7                the calls come at other times
@@ -49,7 +49,7 @@ decided about single calls.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "policy", "", "`file` with the policies that stagger follows (default: examples/orders/retry.yaml, built in)")
-	cmd.Flags().Uint64Var(&seed, "seed", 1, "`number` that the times of the calls are drawn from")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "`number` that seeds the times of the calls")
 	return cmd
 }
 
@@ -60,7 +60,7 @@ func load(file string) (*policy.Set, error) {
 	return policy.Load(file)
 }
 
-// run is the whole demo.
+// run runs the whole demo.
 func run(ctx context.Context, set *policy.Set, seed uint64, out screen) error {
 	if _, err := showDay(ctx, newDay(workers), set, seed, out); err != nil {
 		return err
@@ -68,7 +68,7 @@ func run(ctx context.Context, set *policy.Set, seed uint64, out screen) error {
 	return showStories(ctx, set, out)
 }
 
-// showDay plays the day and shows what was measured.
+// showDay plays the day and shows the measurements.
 func showDay(ctx context.Context, d day, set *policy.Set, seed uint64, out screen) ([]result, error) {
 	var why reasons
 	clients, err := newClients(set, why.observer())
@@ -110,17 +110,17 @@ func introduce(out screen, d day, calls int, clients []client, seed uint64) {
 	out.printf("\n")
 }
 
-// warnLate says so if the machine could not keep up.
+// warnLate prints a warning if the machine could not keep up.
 func warnLate(out screen, results []result) {
 	worst := slices.MaxFunc(results, func(a, b result) int { return int(a.Late - b.Late) }).Late
 	if worst > outage.TooLate {
 		out.printf("\nThis machine could not keep up: 1 %% of the calls began %v or more after their time.\n"+
-			"The numbers above are partly about the machine; close other programs and try again.\n", worst.Round(time.Millisecond))
+			"The numbers above partly measure the machine; close other programs and try again.\n", worst.Round(time.Millisecond))
 	}
 }
 
-// day is what happens to every client alike. The name of a phase is what the tables call it, a colon, and what
-// happens; a phase without a colon is not in the tables.
+// day is the same script for every client. A phase's name is its name in the tables, a colon, and a description; a phase
+// without a colon is not in the tables.
 type day struct{ *sim.Scenario }
 
 const (
@@ -128,8 +128,8 @@ const (
 	callTimeout = time.Second
 )
 
-// newDay is the scripted day, at 200 requests per second of capacity for each worker of a backend.
-// The queue of a backend holds 1.5 s of work, more than any call waits there.
+// newDay returns the scripted day, with a capacity of 200 requests per second for each worker of a backend. A backend's
+// queue holds 1.5 s of work, more than any call waits.
 func newDay(workers int) day {
 	const calm, normal = "calm", 0.55
 	service := sim.Service{
@@ -161,7 +161,7 @@ func newDay(workers int) day {
 	}}
 }
 
-// span is when a phase that is in the tables begins and ends, from the day's start.
+// span returns when a phase in the tables begins and ends, from the day's start.
 func (d day) span(label string) (from, to time.Duration) {
 	for _, p := range d.Phases {
 		to = from + p.Length
@@ -173,7 +173,7 @@ func (d day) span(label string) (from, to time.Duration) {
 	return 0, 0
 }
 
-// labels are the phases that are in the tables.
+// labels returns the phases in the tables.
 func (d day) labels() []string {
 	var list []string
 	for _, p := range d.Phases {
@@ -184,7 +184,7 @@ func (d day) labels() []string {
 	return list
 }
 
-// orderShare is the part of the calls that creates an order, which nobody has declared safe.
+// orderShare is the part of the calls that create an order, which is not idempotent.
 const orderShare = 0.02
 
 // calls draws the calls of the day. The same seed gives the same calls.

@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// screen is where the demo is shown.
+// screen is the output of the demo.
 type screen struct {
 	io.Writer
 
@@ -26,10 +26,10 @@ type screen struct {
 
 func newScreen(w io.Writer) screen { return screen{w, terminal.StyleOf(w)} }
 
-// printf prints; that nobody reads any more is no error of the demo.
+// printf prints; a closed output is not an error.
 func (s screen) printf(format string, values ...any) { _, _ = fmt.Fprintf(s, format, values...) }
 
-// printResults shows what was measured: first what tells the clients apart in each trouble, then all numbers.
+// printResults shows the measurements: first those that distinguish the clients in each trouble, then all numbers.
 func printResults(out screen, results []result) {
 	troubles := report.Table{Title: "Four troubles, four clients", Columns: []string{
 		"client", "blip:\nsuccess %", "one of four fails:\nsuccess %", "outage: requests\nfor each call",
@@ -52,17 +52,16 @@ func printResults(out screen, results []result) {
 	out.printf("\n%s\n%s\n", terminal.Table(whole, out.style, stagger), wholeNote)
 }
 
-const troublesNote = `requests: what arrived at the servers. pulse: 1.5 times the capacity, until 99 % of the calls of
-250 ms succeed again. made twice: CreateOrder was sent again though the servers did, or still do, what
-they were sent first; stagger does not repeat it, since nobody has declared it safe.`
+const troublesNote = `requests: arrivals at the servers. pulse: 1.5 times the capacity, until 99 % of the calls of
+250 ms succeed again. made twice: CreateOrder was retried although the servers carried out, or still
+carry out, the first request; stagger doesn't retry it, since it isn't declared idempotent.`
 
 const wholeNote = `Success of all calls, and of those that began in the outage, in the pulse, in the 2.5 s after it.
-peak: in 200 ms. p99: of all calls, failed ones too.`
+peak: in 200 ms. p99: of all calls, failed ones included.`
 
 func percent(part float64) string { return fmt.Sprintf("%.1f", 100*part) }
 
-// printCharts shows the arrivals at the servers over the day, one chart for each client, one below
-// the other so that their times are in line.
+// printCharts shows the arrivals at the servers over the day, one chart per client, with their times aligned.
 func printCharts(out screen, d day, clients []client, records []outage.Record) {
 	capacity := d.Services[0].Capacity()
 	out.printf("\nRequests/s at the servers over the %g s; dotted: their capacity; cut off at %.0f\n", d.Length().Seconds(), terminal.ChartCut*capacity)
@@ -72,7 +71,7 @@ func printCharts(out screen, d day, clients []client, records []outage.Record) {
 	out.printf("%s\n", timeline(d))
 }
 
-// timeline names the phases below the charts, each where it begins.
+// timeline names the phases below the charts, each at its beginning.
 func timeline(d day) string {
 	var line strings.Builder
 	for _, label := range d.labels() {
@@ -84,10 +83,10 @@ func timeline(d day) string {
 	return line.String()
 }
 
-// progress shows how the day goes: a bar on a terminal, else a line for each phase.
+// progress shows the progress of the day: a bar on a terminal, else a line for each phase.
 type progress struct {
 	out   screen
-	bar   *terminal.Progress // nil if out is no terminal
+	bar   *terminal.Progress // nil if out is not a
 	calls int                // of all clients
 	ended atomic.Int64
 }

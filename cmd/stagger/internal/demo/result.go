@@ -22,14 +22,14 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// client is a client with its own idea of retries.
+// client is a client with its kind of retries.
 type client struct {
 	name    string
-	what    string // in a few words
+	what    string // short description
 	options []grpc.DialOption
 }
 
-// What the clients that retry have in common.
+// Settings that the retrying clients share.
 const (
 	attempts       = 4
 	attemptTimeout = 200 * time.Millisecond
@@ -37,7 +37,7 @@ const (
 
 const stagger = "stagger"
 
-// newClients are the four clients of the demo, the last of which follows the policies.
+// newClients returns the four clients of the demo; the last one follows the policies.
 func newClients(set *policy.Set, observer interceptor.Observer) ([]client, error) {
 	retrier, err := interceptor.New(set, interceptor.WithObserver(observer))
 	if err != nil {
@@ -47,19 +47,18 @@ func newClients(set *policy.Set, observer interceptor.Observer) ([]client, error
 		{"no retries", "one attempt a call", []grpc.DialOption{grpc.WithDisableRetry()}},
 		{"retry loop", "4 attempts of 200 ms, one right after the other", loop{}.options()},
 		{"exponential", "4 attempts of 200 ms, after 100, 200 and 400 ms, no jitter, no budget", loop{initial: 100 * time.Millisecond}.options()},
-		{stagger, "retry.yaml: jitter, a budget, a slow attempt goes on beside the next one", retrier.DialOptions()},
+		{stagger, "retry.yaml: jitter, a budget, a slow attempt goes on in parallel with the next one", retrier.DialOptions()},
 	}, nil
 }
 
-// played is the client as it goes through the day.
+// played returns the client as it is played.
 func (c client) played() outage.Client {
 	return outage.Client{Name: c.name, Options: func() (outage.Options, error) { return outage.Options{Dial: c.options}, nil }}
 }
 
-// loop is how retries are often written: every attempt has its own timeout, whatever fails is sent
-// again, and nobody counts.
+// loop is a typical retry loop: every attempt has its own timeout, every error is retried, and nothing limits the total.
 type loop struct {
-	initial time.Duration // wait before the first retry, which doubles; 0: none
+	initial time.Duration // wait before the first retry; it
 }
 
 func (l loop) options() []grpc.DialOption {
@@ -103,12 +102,12 @@ func retryable(err error) bool {
 	}
 }
 
-// result is what the tables say of a client.
+// result has a client's figures for the tables.
 type result struct {
 	outage.Result
 
 	name      string
-	phases    map[string]float64 // success of the calls that began in a phase, by its label
+	phases    map[string]float64 // success of the calls begun in a phase, by its label
 	perOutage float64            // requests for each call in the total outage
 	twice     int                // orders that the servers carried out more than once
 }
@@ -142,8 +141,8 @@ func twice(requests []outage.Request) int {
 	return n
 }
 
-// carriedOut reports whether the server did the work of a request. One whose client went away
-// kept its place in the queue, and was served all the same; one that never came had nothing to be done.
+// carriedOut reports whether the server did the work of a request. An abandoned request keeps its place in the queue and is
+// served. A request without a message has no work.
 func carriedOut(r *outage.Request) bool {
 	return r.Received > 0 && (r.Code == codes.OK || r.Cancelled)
 }
@@ -161,7 +160,7 @@ func (r *reasons) observer() interceptor.Observer {
 				r.add(e.Reason)
 			}
 		},
-		// The policy's warnings have their place in "stagger lint"; here they would break the screen.
+		// "stagger lint" shows the policy's warnings; here they would clutter the screen.
 		Diagnostic: func(policy.Diagnostic) {},
 	}
 }
@@ -175,7 +174,7 @@ func (r *reasons) add(reason policy.Reason) {
 	r.count[reason]++
 }
 
-// String lists the reasons, one a line, the most frequent first.
+// String returns the reasons, one a line, the most frequent first.
 func (r *reasons) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,15 +24,15 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// story is one call through stagger, told attempt by attempt.
+// story is one call through stagger, shown attempt by attempt.
 type story struct {
 	title  string
 	method string
 	script []testserver.Step
-	spent  bool // the budget is
+	spent  bool // the budget is spent
 }
 
-// down is a server that fails at once.
+// down returns the step of a server that fails at once.
 func down() testserver.Step { return testserver.Fail(codes.Unavailable, "the backend is down") }
 
 func stories() []story {
@@ -47,12 +47,12 @@ func stories() []story {
 				testserver.OK(),
 			},
 		},
-		{title: "CreateOrder, which nobody has declared safe: the server is down", method: orders.CreateOrder, script: []testserver.Step{down()}},
+		{title: "CreateOrder, which isn't declared idempotent: the server is down", method: orders.CreateOrder, script: []testserver.Step{down()}},
 		{title: "GetOrder in a long outage: the budget is spent", method: orders.GetOrder, script: []testserver.Step{down()}, spent: true},
 	}
 }
 
-// showStories makes the calls of the stories and shows what happened.
+// showStories makes the calls of the stories and shows their attempts.
 func showStories(ctx context.Context, set *policy.Set, out screen) error {
 	out.printf("\nSingle calls through stagger, attempt by attempt\n")
 	for _, s := range stories() {
@@ -65,7 +65,7 @@ func showStories(ctx context.Context, set *policy.Set, out screen) error {
 	return nil
 }
 
-// play makes the call, to a server of its own, and returns what the Retrier says of it.
+// play makes the call, to a server of its own, and returns the Retrier's events.
 func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {
 	var t trace
 	options := []interceptor.Option{interceptor.WithObserver(t.observer())}
@@ -92,15 +92,14 @@ func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storyTimeout)
 	defer cancel()
-	_ = conn.Invoke(ctx, s.method, &emptypb.Empty{}, &emptypb.Empty{}) // the trace says how it ended
+	_ = conn.Invoke(ctx, s.method, &emptypb.Empty{}, &emptypb.Empty{}) // the trace has the result
 	return &t, nil
 }
 
-// storyTimeout is that of the policy file: longer than that of the day's calls, to show all.
+// storyTimeout is the policy file's timeout. The day's calls have a shorter one.
 const storyTimeout = 2 * time.Second
 
-// connect makes the connection, so that the story does not begin with it. No script stands for the
-// method.
+// connect connects first, so that the story does not begin with it. The method has no script.
 func connect(ctx context.Context, conn *grpc.ClientConn) error {
 	return conn.Invoke(ctx, "/demo.Demo/Connect", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true), interceptor.Disable())
 }
@@ -114,13 +113,13 @@ type traceLine struct {
 	reason  string
 }
 
-// trace is what the Retrier says of one call.
+// trace has the Retrier's events for one call.
 type trace struct {
 	begin time.Time // of the call
 	lines []traceLine
 }
 
-// observer needs no lock: the Retrier says one thing at a time of a call.
+// observer needs no lock: the Retrier reports a call's events one at a time.
 func (t *trace) observer() interceptor.Observer {
 	return interceptor.Observer{
 		Attempt:    t.attempt,
@@ -138,7 +137,7 @@ func (t *trace) attempt(_ context.Context, e interceptor.Event) {
 	t.lines = append(t.lines, l)
 }
 
-// decision completes the line of its attempt, unless that still runs.
+// decision completes the line of its attempt, unless the attempt is still running.
 func (t *trace) decision(_ context.Context, e interceptor.Event) {
 	if e.Code == codes.DeadlineExceeded && e.Err == nil {
 		t.lines = append(t.lines, traceLine{at: time.Now(), attempt: e.Attempt, outcome: "slow"})

@@ -20,17 +20,17 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// row is one method of a service, or what holds for the methods that have no row.
+// row is one method of a service, or stands for all methods without a row.
 type row struct {
 	explain.Effect
 
 	service, method string // both or the second may be others
 }
 
-// others stands for what the file does not name.
+// others stands for services or methods that the file does not name.
 const others = "(others)"
 
-// rowsOfAPI are the methods of an API.
+// rowsOfAPI returns the methods of an API.
 func rowsOfAPI(set *decision.Set, known cli.API) []row {
 	var rows []row
 	for _, s := range known.Services() {
@@ -42,7 +42,7 @@ func rowsOfAPI(set *decision.Set, known cli.API) []row {
 	return rows
 }
 
-// rowsOfFile are the methods that a file names, by service in the order of the file.
+// rowsOfFile returns the methods that a file names, by service in the order of the file.
 func rowsOfFile(set *decision.Set) []row {
 	policies := set.Policies()
 	rows := make([]row, 0, len(policies))
@@ -53,13 +53,13 @@ func rowsOfFile(set *decision.Set) []row {
 		service, method := lookup.Split(name)
 		switch {
 		case lookup.Package(name) != "":
-			path = "/" + lookup.Package(name) + "." + others + "/" + others // which no entry names
+			path = "/" + lookup.Package(name) + "." + others + "/" + others // not named by any entry
 		case service == "":
-			path = "/" + others + "/" + others // which only an entry for everything is for
+			path = "/" + others + "/" + others // matched only by an entry for everything
 		}
 		r := row{effectOf(set, cli.API{}, path), cmp.Or(service, others), cmp.Or(method, others)}
 		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
-			r.Because = "unless its idempotency_level says that it is safe"
+			r.Because = "unless its idempotency_level declares it idempotent"
 		}
 		rows = append(rows, r)
 		if service != "" && !slices.Contains(services, r.service) {
@@ -76,7 +76,7 @@ func rowsOfFile(set *decision.Set) []row {
 	return rows
 }
 
-// rank puts the others behind what has a name.
+// rank returns the order of a method: others come after names.
 func rank(method string) int {
 	if method == others {
 		return 1
@@ -84,7 +84,7 @@ func rank(method string) int {
 	return 0
 }
 
-// effectOf is the effect for a Retrier with the file's cap of attempts.
+// effectOf returns the effect for a Retrier with the file's cap on attempts.
 func effectOf(set *decision.Set, known cli.API, path string) explain.Effect {
 	return explain.EffectOf(set, known.Level, path, set.Config().MaxAttemptsLimit)
 }
@@ -120,7 +120,7 @@ func (a overview) text(w io.Writer) error {
 	return err
 }
 
-// service is the table of one.
+// service returns the table of one service.
 func service(rows []row, p terminal.Style) string {
 	t := report.Table{Columns: []string{"method", "retried or hedged", "attempts", "because", "budget", "entry"}}
 	for _, r := range rows {
@@ -140,7 +140,7 @@ func colour(p terminal.Style, s explain.Strategy) string {
 	}
 }
 
-// shortEntry names an entry beside its service.
+// shortEntry returns an entry's name without its service.
 func shortEntry(r row) string {
 	if r.Policy == nil {
 		return ""

@@ -190,9 +190,9 @@ func TestAllWithoutDescriptors(t *testing.T) {
 	}
 	want := []string{
 		"/a.B/Y only if never sent: idempotency is NONE",
-		"/a.B/(others) only if never sent: unless its idempotency_level says that it is safe",
+		"/a.B/(others) only if never sent: unless its idempotency_level declares it idempotent",
 		"/a.C/X retried: the entry names the method",
-		"/(others)/(others) only if never sent: unless its idempotency_level says that it is safe",
+		"/(others)/(others) only if never sent: unless its idempotency_level declares it idempotent",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain is "stagger explain": which policy a method has, and what it does, attempt by attempt; and
-// what a policy file does for every method of an API.
+// Package explain is "stagger explain": it shows which policy a method has, and what that does, attempt by attempt; or what
+// a policy file does for every method of an API.
 package explain
 
 import (
@@ -20,41 +20,38 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
-const help = `Show which entry of a policy file holds for a method, what it says, and what follows if
-every attempt fails in the same way: how long each wait may be, how long it is for one
-draw of random numbers (--seed), and at which question of the pipeline the call ends.
+const help = `Show which entry of a policy file applies to a method, its settings, and what happens if
+every attempt fails in the same way: how long each wait can be, how long it is for one
+draw of random numbers (--seed), and which check ends the call.
 
-It runs the code that the interceptor runs. Attempts fail at once, unless --latency says
-after how long, or --hang that they are never answered: that shows what a per-attempt
-timeout and hedging do. With --down, nothing listens at the address: that shows how long
-calls wait for a connection, beside the time that they have. The budget, the circuit
-breaker and the limit of waiting calls say yes, unless --budget-empty or --breaker-open
-makes them say no. Others are answered in time, unless --slow-everywhere says that they
-are not, or --overloaded that admission expects no other answer in time. The latency of
-the method is known, unless --latency-unknown says that it is not. --succeed, --committed,
- --crowded, --mode-off, --cancel and --close play the other ends that a call
-may have: together they show every reason that there is.
+It runs the interceptor's own code. By default attempts fail at once, and all checks pass.
+--latency makes attempts take time before they fail. With --hang they are never answered,
+which shows the effect of attempt timeouts and hedging. With --down, nothing listens at
+the address, which shows how long calls wait for a connection. --budget-empty and
+--breaker-open make those checks fail. With --slow-everywhere, the method's other calls
+are slow, too. With --overloaded, admission expects no other answer in time. With
+--latency-unknown, the method's latency isn't known yet. --succeed, --committed,
+--crowded, --mode-off, --cancel and --close show the other ways in which a call can end.
+Together these flags can produce every reason.
 
-With --reason, say what the name of a reason means, as errors, logs and metrics have it,
-and what to do.
+With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
 
-METHOD is a full name, with or without the slash that gRPC puts before it. Whether it
-is safe to repeat may stand in its .proto: --descriptors reads that, and the policies
-that an API brings along. For "-", the policy file is read from the standard input.
+METHOD is a full name, with or without gRPC's leading slash. If its .proto declares it
+idempotent, or contains policies, pass the API's descriptor sets with --descriptors. For
+"-", the policy file is read from the standard input.
 
 With --all, show what the file does for every method of the API: whether its calls
-are retried, hedged or neither, how many attempts they may have, who declares the
-method safe to repeat, which budget pays, and which entry of the file says so.
+are retried, hedged or neither, how many attempts they may have, what declares the
+method idempotent, which budget pays, and which entry of the file applies.
 
-A method that nobody declares safe is retried only if the attempt provably never
-left the client. "because" names the declaration that holds: the entry that names
-the method, idempotency: ASSUME, an idempotency key, or the idempotency_level of the
-method in its .proto.
+A method that isn't declared idempotent is retried only if the attempt provably never
+left the client. "because" names the declaration: the entry that names the method,
+idempotency: ASSUME, an idempotency key, or the idempotency_level of the method in its
+.proto.
 
-The API comes from descriptor sets. With them, --all warns of names in the file that
-match no method of the API, since most are typing errors; with --strict they make the
-command fail. Without them, it shows the methods that the file names; (others) is what
-the file does not name.`
+With descriptor sets, --all warns of names in the file that match no method of the API,
+since most are typing errors; with --strict, they make the command fail. Without them, it
+shows the methods that the file names; (others) stands for all other methods.`
 
 const examples = `  stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder
   stagger explain retry.yaml acme.orders.v1.OrderService/GetOrder --code RESOURCE_EXHAUSTED --pushback 500
@@ -68,7 +65,7 @@ const examples = `  stagger explain retry.yaml /acme.orders.v1.OrderService/GetO
   stagger explain retry.yaml --all --descriptors image.binpb --strict      # in a workflow: fails for typing errors
   stagger explain retry.yaml --all --descriptors image.binpb --format json # for programs`
 
-// options are what the command line says.
+// options are the command line's arguments and flags.
 type options struct {
 	explain.Question
 
@@ -82,7 +79,7 @@ type options struct {
 
 const formatJSON = "json"
 
-// flagsOfOne ask about one method.
+// flagsOfOne returns the flags for questions about one method.
 func (o *options) flagsOfOne() []string {
 	var list []string
 	for _, is := range o.Conditions() {
@@ -91,7 +88,7 @@ func (o *options) flagsOfOne() []string {
 	return append(list, "code", "pushback", "deadline", "latency", "seed", "succeed", "cancel", "close")
 }
 
-// Command is "stagger explain".
+// Command returns "stagger explain".
 func Command() *cobra.Command {
 	o := options{Question: explain.Question{Code: codes.Unavailable}}
 	c := &cobra.Command{
@@ -112,18 +109,18 @@ func Command() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	cli.CodeFlag(c, &o.Code, "code", "`code` that every attempt fails with, its name or number")
+	cli.CodeFlag(c, &o.Code, "code", "status `code`, by name or number, with which every attempt fails")
 	for _, is := range o.Conditions() {
 		flags.BoolVar(is.Holds, is.Name, false, is.Says)
 	}
-	flags.StringVar(&o.Pushback, "pushback", "", "what the server says in grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
+	flags.StringVar(&o.Pushback, "pushback", "", "the server's grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
 	flags.DurationVar(&o.Deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
 	flags.DurationVar(&o.Latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
-	flags.IntVar(&o.Succeed, "succeed", 0, "the `number` of the first attempt that is answered with OK; 0: none is")
-	flags.DurationVar(&o.Cancel, "cancel", 0, "the caller cancels the call after that time, such as 50ms")
-	flags.DurationVar(&o.Close, "close", 0, "the connection is closed after that time, such as 50ms")
-	flags.StringVar(&o.reason, "reason", "", "say what the `name` of a reason means, and what to do")
-	flags.Uint64Var(&o.seed, "seed", 1, "`number` that the waits are drawn from")
+	flags.IntVar(&o.Succeed, "succeed", 0, "the `number` of the first attempt that succeeds; 0: none does")
+	flags.DurationVar(&o.Cancel, "cancel", 0, "the caller cancels the call after this time, such as 50ms")
+	flags.DurationVar(&o.Close, "close", 0, "the connection is closed after this time, such as 50ms")
+	flags.StringVar(&o.reason, "reason", "", "explain the reason with this `name`, and what to do")
+	flags.Uint64Var(&o.seed, "seed", 1, "`number` that seeds the waits")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
 	cli.EnumFlag(c, &o.format, "format", "how the answer is written", "text", formatJSON)
@@ -135,14 +132,14 @@ func Command() *cobra.Command {
 	return c
 }
 
-// check refuses arguments and flags that do not go together.
+// check returns an error if arguments and flags do not go together.
 func (o *options) check(c *cobra.Command, args []string) error {
 	want, foreign, remedy := 2, []string{"strict"}, "needs --all"
 	switch {
 	case o.reason != "":
 		want, foreign, remedy = 0, append(o.flagsOfOne(), "strict", "all", "descriptors"), "does not go with --reason"
 	case o.all:
-		want, foreign, remedy = 1, o.flagsOfOne(), "asks about one method, and --all about every one"
+		want, foreign, remedy = 1, o.flagsOfOne(), "is for one method, and --all for every method"
 	}
 	for _, flag := range foreign {
 		if c.Flags().Changed(flag) {
@@ -157,7 +154,7 @@ func (o *options) check(c *cobra.Command, args []string) error {
 	case o.all && len(args) == 2:
 		return fmt.Errorf("%s: --all takes no METHOD", args[1])
 	case !o.all && len(args) == 1:
-		return errors.New("name a METHOD, or ask for --all")
+		return errors.New("name a METHOD, or use --all")
 	default:
 		return cobra.ExactArgs(want)(c, args)
 	}
@@ -239,8 +236,8 @@ func (o *options) load(c *cobra.Command, file string) (known cli.API, set *decis
 	return known, decision.Compile(said), data, nil
 }
 
-// complete completes a policy file, then the methods that it or its API names. What cannot be read completes
-// nothing: the command itself says why.
+// complete completes a policy file, then the methods that it or its API names. If a file cannot be read, it completes
+// nothing: the command itself reports the error.
 func (o *options) complete(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if o.all || len(args) != 1 {
 		return cli.CompleteFile(c, args, word)

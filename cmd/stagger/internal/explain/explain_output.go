@@ -39,7 +39,7 @@ func text(a explain.Answer, p terminal.Style) string {
 	return b.String()
 }
 
-// timeline has the time of sending apart if attempts take time.
+// timeline returns the table of attempts, with the time of sending if attempts take time.
 func timeline(a explain.Answer, p terminal.Style) string {
 	timed := slices.ContainsFunc(a.Events, func(e explain.Event) bool { return e.At != e.Sent })
 	t := report.Table{Columns: []string{"attempt", "at", "then", "wait", "between", "reason"}}
@@ -63,7 +63,7 @@ func timeline(a explain.Answer, p terminal.Style) string {
 	return terminal.Table(t, p, "")
 }
 
-// then is what follows an event.
+// then returns the consequence of an event.
 func then(e explain.Event, p terminal.Style) string {
 	if e.Decision.Retry {
 		return p.Success(e.Then())
@@ -74,7 +74,7 @@ func then(e explain.Event, p terminal.Style) string {
 	return p.Error(e.Then())
 }
 
-// questions are those of the pipeline, and the answers after the last attempt.
+// questions returns the checks, and their results after the last attempt.
 func questions(d decision.Decision, p terminal.Style) string {
 	var b strings.Builder
 	said := "yes"

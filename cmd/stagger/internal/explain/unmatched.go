@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// unmatched are the names of a file that match no method of the API: for a client of that API they are typing errors.
+// unmatched returns warnings about names of a file that match no method of the API, most of which are typing errors.
 func unmatched(file string, data []byte, set *decision.Set, known cli.API) []policy.Diagnostic {
 	methods := map[string][]string{}
 	for _, s := range known.Services() {
@@ -27,7 +27,7 @@ func unmatched(file string, data []byte, set *decision.Set, known cli.API) []pol
 	var list []policy.Diagnostic
 	for i, p := range set.Policies() {
 		if !set.Configured(p) {
-			break // those that come with the API follow
+			break // the API's own policies
 		}
 		message := mismatch(p.Name(), services, methods)
 		if message == "" {
@@ -43,7 +43,7 @@ func unmatched(file string, data []byte, set *decision.Set, known cli.API) []pol
 	return list
 }
 
-// mismatch says why a name matches nothing; "" if it does match.
+// mismatch returns why a name matches nothing, or "" if it matches.
 func mismatch(name string, services []string, methods map[string][]string) string {
 	service, method := lookup.Split(name)
 	if service == "" {
@@ -68,7 +68,7 @@ func mismatch(name string, services []string, methods map[string][]string) strin
 	return "the service has no such method" + suggestion(method, list)
 }
 
-// suggestion is the name that is nearest, if one is near.
+// suggestion returns a hint at a similar name, if there is one.
 func suggestion(name string, names []string) string {
 	if near := document.Nearest(name, names); near != "" {
 		return "; did you mean " + near + "?"
@@ -76,15 +76,14 @@ func suggestion(name string, names []string) string {
 	return ""
 }
 
-// place is where a name stands in a policy file, and its field.
+// place is the position of a name in a policy file, and its field.
 type place struct {
 	document.Position
 
 	entry, name int // methodConfig[entry].name[name]
 }
 
-// places finds the names of a file that is known to be a policy file, in its order: that of
-// [policy.Set.Policies].
+// places returns the positions of the names in a valid policy file, in the order of [policy.Set.Policies].
 func places(file string, data []byte) []place {
 	root := document.Parse(document.NewReport(file), data, document.Format{Name: "policy file", Key: "methodConfig"})
 	if root == nil || root.Get("methodConfig") == nil {

@@ -17,25 +17,25 @@ import (
 
 const help = `Write a policy file as a plain gRPC service config: JSON with the keys of gRPC's own
 service_config.proto and no others, for clients that load it strictly, for a DNS TXT
-record (--txt) or an xDS control plane. A policy file itself is a service config already, but
-some readers refuse keys that they do not know.
+record (--txt) or an xDS control plane. A policy file is already a service config, but
+some readers refuse unknown keys.
 
-Plain gRPC does not ask whether a method is safe to repeat. So the policies of methods
-that stagger would repeat only if they never left the client are left out, and so are
-those of methods that an idempotency key makes safe, since gRPC sends none. With
---assume-idempotent all methods keep their policies.
+Plain gRPC does not check whether a method is idempotent. So the command leaves out the
+policies of methods that stagger would retry only if they never left the client, and of
+those that are idempotent because of an idempotency key, since gRPC sends none. With
+--assume-idempotent, all methods keep their policies.
 
-The JSON goes to the standard output, or to a file (--output). What is left out, and
-what plain gRPC will not do of the policy, or do otherwise, is listed on the standard
-error: no budget, another jitter. --descriptors reads which methods the API declares
-safe, and the policies that it brings along.`
+The JSON goes to the standard output, or to a file (--output). The command lists on the
+standard error what it leaves out, and what plain gRPC does differently: no budget, another
+jitter. With --descriptors, it knows which methods the API declares idempotent, and the
+policies in the API.`
 
 const examples = `  stagger export retry.yaml
   stagger export retry.yaml --output service-config.json
-  stagger export retry.yaml --descriptors image.binpb  # with what the API declares safe
+  stagger export retry.yaml --descriptors image.binpb  # with the API's idempotent methods
   stagger export retry.yaml --txt                      # for _grpc_config.orders.example.com`
 
-// Command is "stagger export".
+// Command returns "stagger export".
 func Command() *cobra.Command {
 	var (
 		output string
@@ -78,11 +78,11 @@ func Command() *cobra.Command {
 	return c
 }
 
-// record is a service config as the text of a TXT record (gRFC A2), for all clients.
+// record returns a service config as the text of a TXT record (gRFC A2), for all clients.
 func record(config []byte) []byte {
 	var text bytes.Buffer
 	text.WriteString(`grpc_config=[{"serviceConfig":`)
-	_ = json.Compact(&text, config) // it is JSON
+	_ = json.Compact(&text, config) // config is valid JSON
 	text.WriteString("}]\n")
 	return text.Bytes()
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/encoding/gzip" // clients compress as they like
+	_ "google.golang.org/grpc/encoding/gzip" // for clients that compress
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -30,13 +30,13 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const help = `Run a gRPC server that answers every method of every service as a script says: with
-errors, pushback, delays, silence, half a stream, a cut connection, an overload. Clients
-in any language can be tested against it.
+const help = `Run a gRPC server that answers every method of every service by a script: with errors,
+pushback, delays, silence, half a stream, a cut connection, an overload. Use it to test
+clients in any language.
 
-The script is a file (--script), or comes from the test itself, over HTTP (--control).
-Without any, everything is answered OK with an empty message. Messages are bytes, or JSON
-for an API that the server knows (--descriptors).
+The script is a file (--script), or the test sends it over HTTP (--control). Without a
+script, the server answers OK with an empty message. Messages are bytes, or JSON for an
+API that the server knows (--descriptors).
 
     scripts:
       - method: /acme.orders.v1.OrderService/GetOrder   # or /acme.orders.v1.OrderService/*, or "*"
@@ -44,23 +44,23 @@ for an API that the server knows (--descriptors).
           - {fail: {code: UNAVAILABLE}, times: 2}       # the first two attempts
           - {replies: [{json: {id: "7"}}]}              # from then on
 
-All that a script can say is described in proto/stagger/faultserver/v1/script.proto. The
-server has gRPC's reflection and health services.
+proto/stagger/faultserver/v1/script.proto describes all keys of a script. The server has
+gRPC's reflection and health services.
 
-A test controls the server over HTTP, on an address of its own, which the first line of
-the output names:
+A test controls the server over HTTP, at a separate address in the first line of the
+output:
 
-    PUT    /scripts   the body is a script file that gives methods new scripts
-    POST   /scripts   the body is one that appends steps to the scripts of methods
-    DELETE /scripts   takes the script of ?method= away
-    GET    /attempts  what the server has seen, in JSON: ?method=, ?after= (a serial),
-                      ?requests=true, ?wait=10s&events=7 (until there are other than
-                      the 7 events of the list before)
-    DELETE /attempts  forgets them; scripts begin anew
-    POST   /reset     also goes back to the script file, for the next test
+    PUT    /scripts   replaces scripts of methods; the body is a script file
+    POST   /scripts   appends steps to scripts of methods; the body is a script file
+    DELETE /scripts   removes the script of ?method=
+    GET    /attempts  lists attempts, in JSON: ?method=, ?after= (a serial),
+                      ?requests=true, ?wait=10s&events=7 (until the number of events
+                      differs from the 7 of the earlier list)
+    DELETE /attempts  clears the list and restarts scripts
+    POST   /reset     also restores the script file, for the next test
 
 The output has a line for each attempt that ends, and at the end (Ctrl-C, SIGTERM) a
-table of all. Port 0 takes a free port, which the first line names.
+table of all. Port 0 chooses a free port, which is in the first line.
 
 Every client that can reach the server can control it. Without --allow-remote, it listens
 on a loopback address only.`
@@ -81,7 +81,7 @@ type settings struct {
 	images  []string
 }
 
-// Command is "stagger faultserver".
+// Command returns "stagger faultserver".
 func Command() *cobra.Command {
 	var s settings
 	c := &cobra.Command{
@@ -93,9 +93,9 @@ func Command() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return run(c, s) },
 	}
-	c.Flags().StringVar(&s.listen, "listen", "127.0.0.1:50051", "the `address` to listen on; port 0 is any that is free")
+	c.Flags().StringVar(&s.listen, "listen", "127.0.0.1:50051", "the `address` to listen on; port 0 chooses a free one")
 	c.Flags().BoolVar(&s.remote, "allow-remote", false, "listen on an address that other machines can reach")
-	c.Flags().StringVar(&s.script, "script", "", "what to answer, in YAML or JSON; - is the standard input: `faults.yaml`")
+	c.Flags().StringVar(&s.script, "script", "", "the answers, in YAML or JSON; - is the standard input: `faults.yaml`")
 	c.Flags().StringVar(&s.control, "control", "127.0.0.1:0", "the `address` at which tests change the script and list attempts; empty: none")
 	c.Flags().IntVar(&s.keep, "keep", 1000, "how many `attempts` can be listed, at least 1")
 	cli.EnumFlag(c, &s.format, "format", "how attempts are written", "text", "json")
@@ -125,13 +125,13 @@ func run(c *cobra.Command, s settings) error {
 			return err
 		}
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // from here on: the table comes first
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // from here on, a signal prints the table first
 	context.AfterFunc(ctx, stop)                                                  // a second signal ends the process at once
 	defer stop()
 	return s.serve(ctx, controller, c.OutOrStdout())
 }
 
-// start starts a test server that a control tells what to do, with gRPC's health and reflection services.
+// start starts a test server under a control, with gRPC's health and reflection services.
 func (c *control) start(opts ...testserver.Option) (*testserver.Server, error) {
 	return testserver.New(append(opts,
 		testserver.Register(c.register),
@@ -147,10 +147,10 @@ func (c *control) register(to grpc.ServiceRegistrar) {
 	shown := names(slices.Concat(own, c.known.services))
 	options := reflection.ServerOptions{Services: shown, DescriptorResolver: c.known}
 	reflectionv1.RegisterServerReflectionServer(to, reflection.NewServerV1(options))
-	reflectionv1alpha.RegisterServerReflectionServer(to, reflection.NewServer(options)) // for clients that know no other
+	reflectionv1alpha.RegisterServerReflectionServer(to, reflection.NewServer(options)) // for older clients
 }
 
-// names are services of which no more is known than what they are called.
+// names are services of which only the names are known.
 type names []string
 
 // GetServiceInfo implements reflection.ServiceInfoProvider.
@@ -168,7 +168,7 @@ func (s settings) serve(ctx context.Context, c *control, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = calls.Close() }() // the second time if it was served on
+	defer func() { _ = calls.Close() }() // already closed after serving
 	where := addresses{Listening: calls.Addr().String()}
 	var requests net.Listener
 	if s.control != "" {
@@ -189,14 +189,14 @@ func (s settings) serve(ctx context.Context, c *control, out io.Writer) error {
 	if requests != nil {
 		web := &http.Server{Handler: c.handler(), ReadHeaderTimeout: time.Minute}
 		context.AfterFunc(ctx, func() { _ = web.Close() })
-		_ = web.Serve(requests) // ends when it is closed
+		_ = web.Serve(requests) // until it is closed
 	}
 	<-ctx.Done()
 	server.Close()
 	return log.end()
 }
 
-// listen listens on an address that only this machine reaches, or with remote on any.
+// listen listens on a loopback address, or with remote on any.
 func listen(ctx context.Context, flag, address string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -215,10 +215,10 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 	return config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 }
 
-// loopback is the first address of a host that has no others than of this machine alone; "" for all others.
+// loopback returns the first address of a host whose addresses are all loopback, else "".
 func loopback(ctx context.Context, host string) (string, error) {
 	if host == "" {
-		return "", nil // every address of the machine
+		return "", nil // all addresses of
 	}
 	addresses, err := new(net.Resolver).LookupNetIP(ctx, "ip", host)
 	if err != nil {

@@ -21,25 +21,25 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// control tells a server what to do and shows what it has seen, over HTTP:
+// control controls a server, and lists its attempts, over HTTP:
 //
-//	PUT    /scripts   gives methods their scripts, in place of those that they have; the body is a script file
+//	PUT    /scripts   replaces scripts of methods; the body is a script file
 //	POST   /scripts   appends steps to scripts, whose last step then no longer repeats
-//	DELETE /scripts   takes the script of ?method= away
-//	GET    /attempts  lists the attempts since the start or the last reset, as [query] says
-//	DELETE /attempts  forgets them; scripts begin anew
-//	POST   /reset     forgets them; scripts are those of the script file, and begin anew
+//	DELETE /scripts   removes the script of ?method=
+//	GET    /attempts  lists the attempts since the start or the last reset; see [query]
+//	DELETE /attempts  clears the list and restarts the scripts
+//	POST   /reset     clears the list, and restores and restarts the scripts of the script file
 //
 // A request with an error changes nothing.
 type control struct {
 	server *testserver.Server
 	known  *registry
-	file   string // the script file, to which reset goes back; empty is none
+	file   string // the script file, which reset restores; "": none
 	data   []byte
 
 	mu      sync.Mutex
 	now     script
-	events  int           // how many attempts have begun or ended
+	events  int           // number of begins and ends of attempts
 	changed chan struct{} // closed at the next event
 }
 
@@ -47,14 +47,14 @@ func newControl(known *registry) *control {
 	return &control{known: known, changed: make(chan struct{})}
 }
 
-// load takes a script file, if nothing is wrong with it.
+// load sets the script file, if it is valid.
 func (c *control) load(file string, data []byte) error {
 	c.file, c.data = file, data
 	_, err := parse(file, data, c.known, script{}, false)
 	return err
 }
 
-// handler has the routes. Pages of other sites that a browser on this machine shows cannot change anything.
+// handler returns the routes. It protects against requests by other sites in a browser on this machine.
 func (c *control) handler() http.Handler {
 	mux := http.NewServeMux()
 	for route, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
@@ -74,7 +74,7 @@ func (c *control) handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// restore gives the server the scripts of the script file.
+// restore sets the scripts of the script file.
 func (c *control) restore() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *control) restore() error {
 	return errors.Join(failed...)
 }
 
-// change sets scripts, or appends to them.
+// change replaces scripts, or appends to them.
 func (c *control) change(r *http.Request, how func(string, ...testserver.Step) error, appending bool) error {
 	data, err := io.ReadAll(io.LimitReader(r.Body, document.MaxBytes+1))
 	if err != nil {
@@ -120,12 +120,12 @@ func (c *control) change(r *http.Request, how func(string, ...testserver.Step) e
 	return errors.Join(failed...)
 }
 
-// remove takes a script away.
+// remove removes a script.
 func (c *control) remove(pattern string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.now.steps[pattern]; !ok {
-		return fmt.Errorf("method: %q: has no script: must be as the script has it", pattern)
+		return fmt.Errorf("method: %q: has no script: must be a method as given in a script", pattern)
 	}
 	delete(c.now.steps, pattern)
 	return c.server.Set(pattern)
@@ -139,26 +139,26 @@ func (c *control) forget() {
 	c.countEvent()
 }
 
-// observe counts the beginning or the end of an attempt.
+// observe counts the begin or the end of an attempt.
 func (c *control) observe(testserver.Attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.countEvent()
 }
 
-// countEvent requires mu.
+// countEvent counts an event. c.mu must be held.
 func (c *control) countEvent() {
 	c.events++
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// query says which attempts to list, and when.
+// query selects the attempts to list, and when.
 type query struct {
 	method   string        // one method, the methods of a service, or all, as in a script; all if absent
 	after    int           // attempts with a greater serial
-	requests bool          // with the messages that clients sent
-	wait     time.Duration // for at most this time, until the number of events is another one than this:
+	requests bool          // include the messages that
+	wait     time.Duration // at most this time,
 	events   int
 }
 
@@ -185,7 +185,7 @@ func readQuery(values url.Values) (q query, err error) {
 			}
 		case "events":
 			if q.events, err = strconv.Atoi(value); err != nil {
-				want = "must be the number of events of a list before"
+				want = "must be the number of events of an earlier list"
 			}
 		default:
 			want = "unknown; must be method, after, requests, wait or events"
@@ -197,15 +197,15 @@ func readQuery(values url.Values) (q query, err error) {
 	return q, nil
 }
 
-// attemptList is what GET /attempts answers.
+// attemptList is the answer to GET /attempts.
 type attemptList struct {
 	Attempts []attempt `json:"attempts"`
-	Count    int       `json:"count"`  // how many of these methods have arrived, whether they are still kept or not
-	Events   int       `json:"events"` // how many attempts of any method have begun or ended
+	Count    int       `json:"count"`  // attempts of these methods so far, including those no longer kept
+	Events   int       `json:"events"` // begins and ends of attempts of any method
 }
 
-// list writes the attempts. One whose client has its answer is ended in the list; one that its client has given up may
-// run a moment longer.
+// list writes the attempts. An answered attempt has ended in the list; one that its client has given up may run a moment
+// longer.
 func (c *control) list(w http.ResponseWriter, r *http.Request) error {
 	q, err := readQuery(r.URL.Query())
 	if err != nil {
@@ -228,11 +228,11 @@ func (c *control) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // an error: the client has gone away
+	_, _ = w.Write(append(text, '\n')) // an error means that the client has
 	return nil
 }
 
-// await waits as the query says, and returns the number of events.
+// await waits as the query demands, and returns the number of events.
 func (c *control) await(ctx context.Context, q query) int {
 	ctx, cancel := context.WithTimeout(ctx, q.wait)
 	defer cancel()

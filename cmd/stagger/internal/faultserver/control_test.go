@@ -178,14 +178,14 @@ func TestControlErrorsChangeNothing(t *testing.T) {
 			},
 			{"PUT /scripts", "", "1:1: is empty; a script file has keys such as scripts"},
 			{"PUT /scripts", scriptOf(get, ""), "1:75: scripts[0].steps: must have at least one step, such as {ok: {}}"},
-			{"PUT /scripts", scriptOf(get, many+","+many), "1:75: scripts[0].steps: 12000: must be at most 10000 steps, with the 0 that are there"},
-			{"POST /scripts", scriptOf(list, many), "1:77: scripts[0].steps: 6000: must be at most 10000 steps, with the 6000 that are there"},
-			{"DELETE /scripts?method=" + other, "", `method: "/acme.other.orders.v1.OrderService/GetOrder": has no script: must be as the script has it`},
+			{"PUT /scripts", scriptOf(get, many+","+many), "1:75: scripts[0].steps: 12000: must be at most 10000 steps, including the existing 0"},
+			{"POST /scripts", scriptOf(list, many), "1:77: scripts[0].steps: 6000: must be at most 10000 steps, including the existing 6000"},
+			{"DELETE /scripts?method=" + other, "", `method: "/acme.other.orders.v1.OrderService/GetOrder": has no script: must be a method as given in a script`},
 			{"GET /attempts?method=GetOrder", "", `method: "GetOrder": must be "/package.Service/Method", "/package.Service/*" or "*"`},
 			{"GET /attempts?after=x", "", `after: "x": must be an attempt's serial`},
 			{"GET /attempts?requests=7", "", `requests: "7": must be true or false`},
 			{"GET /attempts?wait=5", "", `wait: "5": must be a duration: 5s`},
-			{"GET /attempts?events=all", "", `events: "all": must be the number of events of a list before`},
+			{"GET /attempts?events=all", "", `events: "all": must be the number of events of an earlier list`},
 			{"GET /attempts?limit=7", "", `limit: "7": unknown; must be method, after, requests, wait or events`},
 		} {
 			wantText(t, row.route, s.request(t, row.route, row.body), row.want)

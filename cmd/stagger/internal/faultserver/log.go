@@ -33,13 +33,13 @@ type attemptLog struct {
 	summary summary
 }
 
-// addresses are those of a server.
+// addresses are a server's addresses.
 type addresses struct {
 	Listening string `json:"listening"`
 	Control   string `json:"control,omitempty"` // as a URL
 }
 
-// newAttemptLog begins with the addresses of the server.
+// newAttemptLog returns a log that begins with the server's addresses.
 func newAttemptLog(to io.Writer, format string, of addresses) (*attemptLog, error) {
 	l := &attemptLog{json: format == "json", style: terminal.StyleOf(to), summary: summary{}}
 	first := "listening on " + of.Listening
@@ -55,7 +55,7 @@ func newAttemptLog(to io.Writer, format string, of addresses) (*attemptLog, erro
 	return l, err
 }
 
-// add writes an attempt that has ended.
+// add writes an ended attempt.
 func (l *attemptLog) add(a testserver.Attempt) {
 	if a.End.IsZero() {
 		return
@@ -71,7 +71,7 @@ func (l *attemptLog) add(a testserver.Attempt) {
 	}
 }
 
-// end writes the summary, and returns the error of writing. Nothing may be added after it.
+// end writes the summary, and returns the first write error. add must not be called afterwards.
 func (l *attemptLog) end() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *attemptLog) end() error {
 	}
 	dropped := ""
 	if l.out.dropped > 0 {
-		dropped = fmt.Sprintf("%d lines were left out: nobody read them\n", l.out.dropped)
+		dropped = fmt.Sprintf("%d lines were left out: the output was not read\n", l.out.dropped)
 	}
 	return l.out.end(dropped + l.summary.table())
 }
@@ -105,7 +105,7 @@ func (l *attemptLog) inText(a testserver.Attempt, retry int) string {
 	return b.String()
 }
 
-// length is short where nobody needs the digits.
+// length returns a duration without needless digits.
 func length(d time.Duration) string {
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond).String()
@@ -113,7 +113,7 @@ func length(d time.Duration) string {
 	return d.Round(100 * time.Microsecond).String()
 }
 
-// printable is a method's name, in quotes if it is a strange one.
+// printable returns a method's name, quoted if it has unusual characters.
 func printable(method string) string {
 	if strings.ContainsFunc(method, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(method)
@@ -121,11 +121,11 @@ func printable(method string) string {
 	return method
 }
 
-// object is a line of JSON.
+// object returns a line of JSON.
 func object(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprintf("{\"error\":%q}\n", err) // cannot be: there are texts and numbers in it
+		return fmt.Sprintf("{\"error\":%q}\n", err) // impossible: v has only texts and numbers
 	}
 	return string(text) + "\n"
 }
@@ -133,11 +133,11 @@ func object(v any) string {
 // summary counts attempts by method.
 type summary map[string]*count
 
-// count is what was seen of a method.
+// count has the counts of one method.
 type count struct {
 	Method    string         `json:"method"`
 	Attempts  int            `json:"attempts"`
-	Retries   int            `json:"retries"`   // attempts that say that they are some
+	Retries   int            `json:"retries"`   // attempts marked as retries
 	Cancelled int            `json:"cancelled"` // given up by the client
 	Codes     map[string]int `json:"codes"`
 }
@@ -158,7 +158,7 @@ func (s summary) add(method string, code codes.Code, retry, cancelled bool) {
 	c.Codes[codename.Of(code)]++
 }
 
-// sorted are the counts by method.
+// sorted returns the counts by method.
 func (s summary) sorted() []*count {
 	list := make([]*count, 0, len(s))
 	for _, c := range s {
@@ -181,7 +181,7 @@ func (s summary) table() string {
 	return terminal.Table(shown, terminal.Style{}, "") + "\n"
 }
 
-// codes are the most frequent first.
+// codes returns the codes, the most frequent first.
 func (c *count) codes() string {
 	names := report.MostFrequent(c.Codes)
 	for i, name := range names {
@@ -192,13 +192,13 @@ func (c *count) codes() string {
 
 const (
 	maxUnread  = 4096            // lines
-	endTimeout = 2 * time.Second // for what is still unread
+	endTimeout = 2 * time.Second // for what is still
 )
 
-// lineWriter writes lines in a goroutine of its own, so that a program that does not read them holds up nothing.
+// lineWriter writes lines in its own goroutine, so that a slow reader blocks nothing.
 type lineWriter struct {
 	lines   chan string
-	dropped int // lines that found no room
+	dropped int // lines without room in the queue
 	done    chan error
 }
 
@@ -224,11 +224,11 @@ func (w *lineWriter) write(line string) {
 	}
 }
 
-// end writes a last line, and waits a while until all have been written.
+// end writes a last line, and waits some time until all lines are written.
 func (w *lineWriter) end(last string) error {
 	timer := time.NewTimer(endTimeout)
 	defer timer.Stop()
-	late := errors.New("the output is not read: what was seen is lost")
+	late := errors.New("the output is not read: the records are lost")
 	select {
 	case w.lines <- last:
 	case <-timer.C:

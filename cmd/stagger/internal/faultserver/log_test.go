@@ -107,7 +107,7 @@ func TestLogIsNotRead(t *testing.T) {
 		}
 		w.Close()
 		synctest.Wait()
-		if n := strings.Count(string(all), "attempt 3"); read != nil || n != maxUnread+1 || !strings.Contains(string(all), "10 lines were left out: nobody read them\n") {
+		if n := strings.Count(string(all), "attempt 3"); read != nil || n != maxUnread+1 || !strings.Contains(string(all), "10 lines were left out: the output was not read\n") {
 			t.Errorf("%v: got %d lines and then %s; want %d, and that %d were left out", read, n, all[len(all)-900:], maxUnread+1, more)
 		}
 	})

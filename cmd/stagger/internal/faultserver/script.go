@@ -30,8 +30,8 @@ type script struct {
 	queues map[string]namedQueue        // by name
 }
 
-// parse reads a script file in YAML or JSON, or a request with the same content. The error is a [document.Error] with
-// all that is wrong. The steps are for a server with the queues of before; with appending, they follow those of before.
+// parse reads a script file in YAML or JSON, or a request with the same content. The error is a [document.Error] with all
+// errors. The steps are for a server with the queues of before; with appending, they follow those of before.
 func parse(file string, data []byte, known *registry, before script, appending bool) (script, error) {
 	report := document.NewReport(file)
 	root := document.Parse(report, data, document.Format{Name: "script file", Key: "scripts"})
@@ -63,7 +63,7 @@ func parse(file string, data []byte, known *registry, before script, appending b
 	return script{steps, b.queues}, report.Err()
 }
 
-// readAny reads a message of a type that the file names, and the API knows.
+// readAny reads a message of a type that the file names and the API has.
 func readAny(report *document.Report, known *registry, field string, n *document.Node) protoreflect.Value {
 	const form = `must be a message with its "@type"`
 	if n.Kind != document.Object {
@@ -82,8 +82,8 @@ func readAny(report *document.Report, known *registry, field string, n *document
 	return protoreflect.ValueOfMessage(message.ProtoReflect())
 }
 
-// registry knows the messages and methods of the services that a fault server stands for: those of its
-// descriptor sets, the first first, and those that are linked into the program.
+// registry has the messages and methods of the services that a fault server simulates: those of its descriptor sets in
+// order, then those linked into the program.
 type registry struct {
 	*protoregistry.Files
 	*dynamicpb.Types
@@ -91,12 +91,12 @@ type registry struct {
 	services []string // of the descriptor sets
 }
 
-// newRegistry makes a registry of descriptor sets, of which there may be none.
+// newRegistry returns a registry of descriptor sets, possibly none.
 func newRegistry(sets ...*protoregistry.Files) *registry {
 	a := &registry{Files: new(protoregistry.Files)}
 	for _, set := range append(slices.Clip(sets), protoregistry.GlobalFiles) {
 		set.RangeFiles(func(f protoreflect.FileDescriptor) bool {
-			if a.RegisterFile(f) != nil || set == protoregistry.GlobalFiles { // an error: a set before has it
+			if a.RegisterFile(f) != nil || set == protoregistry.GlobalFiles { // an error: an earlier set has it
 				return true
 			}
 			for i := range f.Services().Len() {
@@ -109,7 +109,7 @@ func newRegistry(sets ...*protoregistry.Files) *registry {
 	return a
 }
 
-// reply is the message that "/package.Service/Method" answers with, or nil.
+// reply returns the response type of "/package.Service/Method", or nil.
 func (a *registry) reply(method string) protoreflect.MessageDescriptor {
 	name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
 	d, _ := a.FindDescriptorByName(protoreflect.FullName(name))
@@ -119,7 +119,7 @@ func (a *registry) reply(method string) protoreflect.MessageDescriptor {
 	return nil
 }
 
-// attempt is one request as the server saw it, in JSON.
+// attempt is one request as the server received it, in JSON.
 type attempt struct {
 	Serial           int                 `json:"serial"` // among all that have arrived, from 1
 	Method           string              `json:"method"`
@@ -128,7 +128,7 @@ type attempt struct {
 	StartTime        time.Time           `json:"startTime"`
 	EndTime          *time.Time          `json:"endTime"`          // null while it runs
 	TimeoutSeconds   float64             `json:"timeoutSeconds"`   // at its start, until the client's deadline; 0 without one
-	PreviousAttempts int                 `json:"previousAttempts"` // what the client says (gRFC A6)
+	PreviousAttempts int                 `json:"previousAttempts"` // as sent by the client (gRFC
 	Metadata         map[string][]string `json:"metadata"`         // values of keys that end in -bin in base64
 	MessagesReceived int                 `json:"messagesReceived"`
 	BytesReceived    int                 `json:"bytesReceived"` // without gRPC's framing, after decompression
@@ -139,7 +139,7 @@ type attempt struct {
 	Requests         [][]byte            `json:"requests,omitempty"`
 }
 
-// toJSON is an attempt without requests.
+// toJSON returns an attempt without requests.
 func toJSON(a testserver.Attempt) attempt {
 	j := attempt{
 		Serial: a.Serial, Method: a.Method, Number: a.Number, Connection: a.Conn,
@@ -163,7 +163,7 @@ func toJSON(a testserver.Attempt) attempt {
 	return j
 }
 
-// previous is what the client says of itself in grpc-previous-rpc-attempts (gRFC A6); 0 for what cannot be read.
+// previous returns the client's grpc-previous-rpc-attempts (gRFC A6), or 0 if it is invalid.
 func previous(md metadata.MD) int {
 	values := md.Get("grpc-previous-rpc-attempts")
 	if len(values) != 1 {

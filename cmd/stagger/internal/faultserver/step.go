@@ -33,12 +33,12 @@ const (
 	maxDepth = 8 // of random steps
 )
 
-// builder makes the test server's steps of those in a script file.
+// builder turns a script file's steps into the test server's steps.
 type builder struct {
 	report   *document.Report
 	known    *registry
-	queues   map[string]namedQueue // by name: those that the server has, and those of the file
-	method   string                // whose script it is
+	queues   map[string]namedQueue // by name: those of the server and of the file
+	method   string                // method of the current script
 	messages int                   // so far
 	bytes    int                   // of them
 }
@@ -46,19 +46,19 @@ type builder struct {
 // everything is the pattern for all methods without a script of their own.
 const everything = "*"
 
-// patternForm is what [testserver.Server.On] takes, or everything.
+// patternForm matches the patterns of [testserver.Server.On], and everything.
 var patternForm = regexp.MustCompile(`^(\*|/[^/*]+/([^/*]+|\*))$`)
 
 const patternWant = `must be "/package.Service/Method", "/package.Service/*" or "*"`
 
-// own are the services that cannot be scripted.
+// own are the server's own services, which cannot be scripted.
 var own = []string{
 	healthv1.Health_ServiceDesc.ServiceName,
 	reflectionv1.ServerReflection_ServiceDesc.ServiceName,
 	reflectionv1alpha.ServerReflection_ServiceDesc.ServiceName,
 }
 
-// build makes the scripts of a file, which follow the steps of before.
+// build returns the scripts of a file, which follow the steps of before.
 func (b *builder) build(file *faultserverv1.ScriptFile, before map[string][]testserver.Step) map[string][]testserver.Step {
 	for i, s := range file.GetScripts() {
 		b.define(document.Item("scripts", i)+".steps", s.GetSteps())
@@ -74,14 +74,14 @@ func (b *builder) build(file *faultserverv1.ScriptFile, before map[string][]test
 		case slices.Contains(own, service):
 			b.report.Errorf(path+".method", b.method, "is answered by the fault server itself: must be a method of another service")
 		case all[b.method] != nil:
-			b.report.Errorf(path+".method", b.method, "has a script before: must be one script")
+			b.report.Errorf(path+".method", b.method, "already has a script: must have only one")
 		}
 		path += ".steps"
 		switch n := len(s.GetSteps()); {
 		case n == 0:
 			b.report.Errorf(path, nil, "must have at least one step, such as {ok: {}}")
 		case n+len(before[b.method]) > maxSteps:
-			b.report.Errorf(path, n, "must be at most %d steps, with the %d that are there", maxSteps, len(before[b.method]))
+			b.report.Errorf(path, n, "must be at most %d steps, including the existing %d", maxSteps, len(before[b.method]))
 		default:
 			for i, step := range s.GetSteps() {
 				all[b.method] = append(all[b.method], b.step(document.Item(path, i), step, 0))
@@ -91,8 +91,7 @@ func (b *builder) build(file *faultserverv1.ScriptFile, before map[string][]test
 	return all
 }
 
-// step makes one step, depth deep in random ones. What only the test server finds impossible is an error
-// of the whole step.
+// step builds one step, depth deep in random ones. Errors that only the test server finds are reported for the whole step.
 func (b *builder) step(path string, s *faultserverv1.Step, depth int) testserver.Step {
 	before := b.report.ErrorCount()
 	step := b.refined(path, s, b.ended(path, s, depth))
@@ -100,7 +99,7 @@ func (b *builder) step(path string, s *faultserverv1.Step, depth int) testserver
 	case times > math.MaxInt32:
 		b.report.Errorf(path+".times", times, "must be at most %d", math.MaxInt32)
 	case times > 0 && depth > 0:
-		b.report.Errorf(path+".times", times, "must stand at the step around random")
+		b.report.Errorf(path+".times", times, "must be set at the step around random")
 	case times > 0:
 		step = step.Times(int(times))
 	}
@@ -110,7 +109,7 @@ func (b *builder) step(path string, s *faultserverv1.Step, depth int) testserver
 	return step
 }
 
-// ended makes a step of how it ends, and of its moves.
+// ended builds a step from its end and its moves.
 func (b *builder) ended(path string, s *faultserverv1.Step, depth int) testserver.Step {
 	var end testserver.Step
 	switch e := s.GetEnd().(type) {
@@ -133,7 +132,7 @@ func (b *builder) ended(path string, s *faultserverv1.Step, depth int) testserve
 	return play
 }
 
-// refined adds what comes before the end, and the trailer.
+// refined adds delays, headers and the trailer.
 func (b *builder) refined(path string, s *faultserverv1.Step, step testserver.Step) testserver.Step {
 	if s.GetQueue() != nil {
 		if q := b.queue(path+".queue", s.GetQueue()); q != nil {
@@ -165,7 +164,7 @@ func (b *builder) refined(path string, s *faultserverv1.Step, step testserver.St
 	return step
 }
 
-// wait is a duration that a test server can wait.
+// wait returns a duration that a test server can wait.
 func (b *builder) wait(path string, d *durationpb.Duration) time.Duration {
 	t := d.AsDuration()
 	if t < 0 {
@@ -187,7 +186,7 @@ func (b *builder) random(path string, r *faultserverv1.Random, depth int) testse
 	return testserver.Random(r.GetSeed(), p, b.step(path+".step", r.GetStep(), depth+1))
 }
 
-// fail makes the step that ends with an error.
+// fail returns the step that ends with an error.
 func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 	c, ok := b.code(path+".code", f.GetCode())
 	if !ok {
@@ -198,7 +197,7 @@ func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 		text = f.GetMessage()
 	}
 	details := slices.Clone(f.GetDetails())
-	if d := f.GetRetryInfo(); d != nil { // as it is: no time.Duration holds all of them
+	if d := f.GetRetryInfo(); d != nil { // unchanged: a time.Duration cannot
 		info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: d})
 		if err != nil {
 			b.report.Errorf(path+".retryInfo", d, "%v", err)
@@ -208,7 +207,7 @@ func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 	return testserver.FailStatus(status.FromProto(&spb.Status{Code: int32(c), Message: text, Details: details}))
 }
 
-// code reads the code of a failure.
+// code returns the code of a failure.
 func (b *builder) code(path, name string) (codes.Code, bool) {
 	const want = "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"
 	c, ok := codename.Parse(name)

@@ -20,13 +20,13 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// What all messages of a request or file may have together, so that a typing error does not fill the memory.
+// Limits on all messages of a request or file together, so that a typing error does not fill the memory.
 const (
 	maxMessages     = 100_000
 	maxMessageBytes = 64 << 20
 )
 
-// replies are the messages of a step.
+// replies returns the messages of a step.
 func (b *builder) replies(path string, messages []*faultserverv1.Message) [][]byte {
 	list := make([][]byte, 0, len(messages))
 	for i, m := range messages {
@@ -35,7 +35,7 @@ func (b *builder) replies(path string, messages []*faultserverv1.Message) [][]by
 	return list
 }
 
-// message is what a message puts on the wire, as often as it is sent.
+// message returns the encoded message, once for each time that it is sent.
 func (b *builder) message(path string, m *faultserverv1.Message) [][]byte {
 	raw := m.GetRaw()
 	if v, ok := m.GetForm().(*faultserverv1.Message_Json); ok {
@@ -59,10 +59,10 @@ func (b *builder) message(path string, m *faultserverv1.Message) [][]byte {
 	return list
 }
 
-// json is a response of the script's method.
+// json returns a response of the script's method.
 func (b *builder) json(path string, v *structpb.Value) []byte {
 	if strings.HasSuffix(b.method, "*") {
-		b.report.Errorf(path, nil, "must be raw: only the script of one method knows what its responses are, and this one is for %s", document.Shorten(b.method))
+		b.report.Errorf(path, nil, "must be raw: only scripts of one method have a response type, and this one is for %s", document.Shorten(b.method))
 		return nil
 	}
 	d := b.known.reply(b.method)
@@ -87,14 +87,14 @@ func (b *builder) json(path string, v *structpb.Value) []byte {
 	return raw
 }
 
-// mark is what protobuf puts before its errors: its name, with a blank that changes, and a place in a text
-// that nobody has seen.
+// mark matches the prefix of protobuf's errors: its name, a blank that varies, and a position in a text that users never
+// see.
 var mark = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(\(line \d+:\d+\): )?`)
 
-// detail is what protobuf says of a message in JSON, without the mark of its errors.
+// detail returns protobuf's error about a message in JSON without that prefix.
 func detail(err error) string { return mark.ReplaceAllString(err.Error(), "") }
 
-// metadata makes headers or trailers.
+// metadata builds headers or trailers.
 func (b *builder) metadata(path string, entries []*faultserverv1.Entry) metadata.MD {
 	md := metadata.MD{}
 	for i, e := range entries {
@@ -117,7 +117,7 @@ func (b *builder) metadata(path string, entries []*faultserverv1.Entry) metadata
 	return md
 }
 
-// What may be in metadata (gRPC over HTTP/2: Header-Name, ASCII-Value).
+// Characters allowed in
 var (
 	keyForm   = regexp.MustCompile(`^[0-9a-z_.-]+$`)
 	valueForm = regexp.MustCompile(`^[ -~]*$`)
@@ -162,25 +162,25 @@ func (b *builder) move(path string, m *faultserverv1.Move) testserver.Move {
 }
 
 func (b *builder) atLeastOne(path string, n uint32) int {
-	if n < 1 || n > math.MaxInt32 { // an int on every machine
+	if n < 1 || n > math.MaxInt32 { // fits an int on every
 		b.report.Errorf(path, n, "must be 1 to %d", math.MaxInt32)
 		return 1
 	}
 	return int(n)
 }
 
-// namedQueue is one that has a name.
+// namedQueue is a queue with a name.
 type namedQueue struct {
 	settings *faultserverv1.Queue
 	it       *queue.Queue
 }
 
-// onlyName says whether q names a queue and says no more.
+// onlyName reports whether q has only a name.
 func onlyName(q *faultserverv1.Queue) bool {
 	return q.GetName() != "" && proto.Equal(q, &faultserverv1.Queue{Name: q.GetName()})
 }
 
-// define makes the queues that steps name and describe, so that others may name them, before or after.
+// define creates the queues that steps name and describe, so that other steps may refer to them, before or after.
 func (b *builder) define(path string, steps []*faultserverv1.Step) {
 	for i, s := range steps {
 		here := document.Item(path, i)
@@ -198,14 +198,14 @@ func (b *builder) defineQueue(path string, q *faultserverv1.Queue) {
 	if known, ok := b.queues[q.GetName()]; ok {
 		if !proto.Equal(known.settings, q) {
 			b.report.Errorf(path+".name", q.GetName(),
-				"there is a queue of this name with other settings: must have the same, or the name alone, or another name")
+				"there is a queue of this name with other settings: give the same settings, only the name, or another name")
 		}
 		return
 	}
 	b.queues[q.GetName()] = namedQueue{q, b.newQueue(path, q)}
 }
 
-// queue is the queue that a step goes through; nil for one with errors.
+// queue returns the queue of a step, or nil after an error.
 func (b *builder) queue(path string, q *faultserverv1.Queue) *queue.Queue {
 	if q.GetName() == "" {
 		return b.newQueue(path, q)

@@ -148,7 +148,7 @@ func TestStepQueue(t *testing.T) {
 			t.Errorf("served after %v and %v; want 1s and 1.999s", first.elapsed, second.elapsed)
 		}
 		wantText(t, "error", s.request(t, "PUT /scripts", scriptOf(get, `{"queue": {"name": "db", "workers": 2, "serviceTime": "1s"}}, {"queue": {"name": "cache"}}`)),
-			`1:95: scripts[0].steps[0].queue.name: "db": there is a queue of this name with other settings: must have the same, or the name alone, or another name`+"\n"+
+			`1:95: scripts[0].steps[0].queue.name: "db": there is a queue of this name with other settings: give the same settings, only the name, or another name`+"\n"+
 				`1:157: scripts[0].steps[1].queue.name: "cache": there is no queue of this name: some step must give its workers and serviceTime`)
 	})
 }
@@ -161,7 +161,7 @@ func TestStepErrors(t *testing.T) {
 		{`{"fail": {"code": "17"}}`, `fail.code: "17": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
 		{`{"fail": {"code": "014"}}`, `fail.code: "014": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
 		{`{"random": {"probability": 1.5}}`, "random.probability: 1.5: must be 0 to 1"},
-		{`{"random": {"probability": 1, "step": {"times": 2}}}`, "random.step.times: 2: must stand at the step around random"},
+		{`{"random": {"probability": 1, "step": {"times": 2}}}`, "random.step.times: 2: must be set at the step around random"},
 		{strings.Repeat(`{"random": {"step": `, 9) + `{}` + strings.Repeat(`}}`, 9), strings.Repeat("random.step.", 8) + "random.step: must not be more than 8 deep"},
 		{`{"queue": {"serviceTime": "1s"}}`, "queue.workers: is required; must be at least 1"},
 		{`{"queue": {"workers": 1}}`, `queue.serviceTime: is required; must be more than 0, such as "0.05s"`},

@@ -20,15 +20,15 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// oldFile is the file that --against has for one of the files: itself, or in a folder the one of the same path. Whether it
-// must be there is the second result.
+// oldFile returns the file to compare with: the one that --against names or, if that is a folder, the one in it with the
+// same path. The second result is whether that file must exist.
 func oldFile(old, file string, files int) (path string, required bool, err error) {
 	info, err := os.Stat(old)
 	switch folder := err == nil && info.IsDir(); {
 	case folder && file != "-" && filepath.IsLocal(file):
 		return filepath.Join(old, file), false, nil
 	case folder:
-		return "", false, cli.UsageErrorf("--against %s: is a folder, and has no place for %s: write a path below this folder", old, cli.FileName(file))
+		return "", false, cli.UsageErrorf("--against %s: is a folder, and %s is not below this one: write a path below this folder", old, cli.FileName(file))
 	case files > 1:
 		return "", false, cli.UsageErrorf("--against %s: is one file, and %d are compared with it: name a folder that has the old ones by the same paths", old, files)
 	default:
@@ -36,7 +36,7 @@ func oldFile(old, file string, files int) (path string, required bool, err error
 	}
 }
 
-// against adds what the file allows and an older one does not. The error is one of usage.
+// against adds warnings about what the file allows and an older one does not. The error is a usage error.
 func (r *report) against(c *cobra.Command, old, file string, files int, known cli.API) error {
 	path, required, err := oldFile(old, file, files)
 	if err != nil || r.set == nil {
@@ -64,7 +64,7 @@ func (r *report) against(c *cobra.Command, old, file string, files int, known cl
 	return nil
 }
 
-// methods are the names of both files, and the methods of the API.
+// methods returns the names of both files, and the methods of the API.
 func methods(known cli.API, sets ...*policy.Set) (list []string) {
 	add := func(method string) {
 		if !slices.Contains(list, method) {
@@ -84,7 +84,7 @@ func methods(known cli.API, sets ...*policy.Set) (list []string) {
 	return list
 }
 
-// loosened are warnings about what has become laxer, one for all methods of which the same is to be said.
+// loosened returns warnings about what became laxer, with methods of the same change in one warning.
 func (r *report) loosened(old *policy.Set, methods []string) (list []policy.Diagnostic) {
 	was, now := decision.Compile(old), decision.Compile(r.set)
 	type change struct{ field, now, was string }
@@ -121,7 +121,7 @@ func (r *report) loosened(old *policy.Set, methods []string) (list []policy.Diag
 	return list
 }
 
-// field is where a key stands: in the entry that holds for the method, or in the API, or nowhere.
+// field returns the position of a key: in the method's entry, in the API, or none.
 func field(t terms, key string) string {
 	if key, ok := strings.CutPrefix(key, inFile); ok {
 		return key
@@ -134,14 +134,15 @@ func field(t terms, key string) string {
 	return key
 }
 
-// document is the tree of a file that could be read.
+// document returns the tree of a readable file.
 func (r *report) document() *document.Report {
 	d := document.NewReport(r.file)
 	document.Parse(d, r.data, document.Format{Name: "policy file", Key: "methodConfig", MayLack: true})
 	return d
 }
 
-// place is where a field stands, or else what it would stand in. What an entry takes from a named policy stands there.
+// place returns the position of a field or, if it is absent, of what would contain it. Settings from a named policy have
+// their position there.
 func place(d *document.Report, field string) (line, column int) {
 	entry, key, _ := strings.Cut(field, "].")
 	if ref := d.Node(entry + "].policy"); ref != nil && !strings.HasPrefix(key, "policy") {

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint is "stagger lint": what is wrong with policy files, and what experience says of them.
+// Package lint is "stagger lint": it reports errors in policy files, and gives advice.
 package lint
 
 import (
@@ -14,42 +14,41 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-const help = `Check policy files: all errors at once, with line, column and what would be right,
-and advice about what experience has shown to go wrong. A file with errors is
-refused by every client.
+const help = `Check policy files: all errors at once, with line, column and remedy, and advice about
+common mistakes. Every client refuses a file with errors.
 
-There is advice about: too many attempts; backoffs longer than a minute, shorter than
-timers resolve, or without jitter; codes that do not pass by themselves, or are listed
-twice; no budget, or one whose reserve never pays for an attempt after a timeout;
-waits that do not fit into the timeout; names with "*", and of packages, which match
-nothing. Notes name the methods that have retries and are not declared idempotent;
-with --descriptors, lint knows the methods of the API. With --other-clients there is
-advice about methods that gRPC clients without stagger would retry, and stagger would
-not. With --depth lint also shows how often a chain of so many services, each with this
-policy, may call the last of them.
+There is advice about: too many attempts; backoffs longer than a minute, too short for
+timers, or without jitter; codes of permanent errors, or codes listed twice; no budget,
+or one whose reserve never pays for an attempt after a timeout; waits that do not fit
+into the timeout; names with "*", and of packages, which match nothing. Notes name the
+methods that have retries and are not declared idempotent; with --descriptors, lint
+knows the methods of the API. With --other-clients there is advice about methods that
+gRPC clients without stagger would retry, and stagger would not. With --depth, lint also
+shows how often a chain of that many services, each with this policy, may call the last
+of them.
 
-With --against OLD, lint also warns of what became laxer than in an older file: more
-attempts, more codes, shorter waits, hedges, methods declared safe, a budget that is
-larger or gone. OLD is that file, or a folder that has the old files by the same paths,
-such as a checkout of the main branch. What became stricter is not listed.
+With --against OLD, lint also warns of everything that is laxer than in an older file:
+more attempts, more codes, shorter waits, hedges, more idempotent methods, a larger
+budget or none. OLD is that file, or a folder with the old files at the same paths, such
+as a checkout of the main branch. Stricter settings are not listed.
 
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.
 
-A file that cannot be read is one more error, and does not hide those of the others.
+A file that cannot be read does not hide the errors of the others.
 
-The exit code is 0 if all files can be used, 1 if one has errors or cannot be read (or,
-with --strict, if there is advice; with --against, if something became laxer), 2 if the
-command itself was not understood.`
+The exit code is 0 if all files are valid, 1 if one has errors or cannot be read (or,
+with --strict, if there is advice; with --against, if anything became laxer), 2 for a
+usage error.`
 
 const examples = `  stagger lint retry.yaml
   stagger lint --strict --format github deploy/*.yaml   # in a workflow: marks the lines
   stagger lint --depth 3 retry.yaml                     # worst case of three layers
-  stagger lint --descriptors image.binpb retry.yaml     # names the methods that are not safe
+  stagger lint --descriptors image.binpb retry.yaml     # names methods that aren't idempotent
   stagger lint --against main/retry.yaml retry.yaml     # what this change makes laxer
   kubectl get configmap retry -o jsonpath='{.data.retry\.yaml}' | stagger lint -`
 
-// Command is "stagger lint".
+// Command returns "stagger lint".
 func Command() *cobra.Command {
 	var (
 		format string
@@ -93,9 +92,9 @@ func Command() *cobra.Command {
 	}
 	cli.EnumFlag(c, &format, "format", "how problems are written", "text", "json", "github")
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
-	c.Flags().BoolVar(&others, "other-clients", false, "advise on gRPC clients without stagger that are given the file as it is")
-	c.Flags().IntVar(&depth, "depth", 0, "show what a chain of so many `layers` with this policy may do, 1 to 10")
-	c.Flags().StringVar(&old, "against", "", "fail if something is laxer than in this older `file`, or in the file of the same path in this folder")
+	c.Flags().BoolVar(&others, "other-clients", false, "give advice for gRPC clients without stagger that use the same file")
+	c.Flags().IntVar(&depth, "depth", 0, "show the requests of a chain of this many `layers`, 1 to 10, that all have this policy")
+	c.Flags().StringVar(&old, "against", "", "fail if anything is laxer than in this older `file`, or in the file with the same path in this folder")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.NoFileCompletions) // the flag is there
 	cli.DescriptorsFlag(c, &images)
 	return c

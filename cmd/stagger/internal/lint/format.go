@@ -15,7 +15,7 @@ import (
 
 var formats = map[string]func(io.Writer, []report) error{"text": asText, "json": asJSON, "github": asGitHub}
 
-// all are the diagnostics in the order of the files; never nil, so that JSON has a list.
+// all returns the diagnostics in the order of the files; never nil, so that JSON has a list.
 func all(reports []report) []policy.Diagnostic {
 	list := []policy.Diagnostic{}
 	for _, r := range reports {
@@ -54,7 +54,7 @@ func count(policies int) string {
 
 func asJSON(w io.Writer, reports []report) error { return cli.WriteJSON(w, all(reports)) }
 
-// asGitHub writes workflow commands, which mark the lines in a pull request.
+// asGitHub writes workflow commands, which mark lines in a pull request.
 func asGitHub(w io.Writer, reports []report) error {
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")

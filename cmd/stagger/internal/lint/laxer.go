@@ -19,11 +19,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// terms is what a file allows the calls of a method.
+// terms is what a file allows for the calls of a method.
 type terms struct {
 	set    *decision.Set
 	method string           // "/service/method", or a name of the file such as "/service/"
-	policy *decision.Policy // one attempt, if the file says nothing of the method
+	policy *decision.Policy // one attempt if
 }
 
 func termsOf(set *decision.Set, method string) terms {
@@ -36,7 +36,7 @@ func termsOf(set *decision.Set, method string) terms {
 
 func (t terms) attempts() int { return min(t.policy.MaxAttempts(), t.set.Config().MaxAttemptsLimit) }
 
-// enforced is of how many calls the extra attempts are sent, in percent.
+// enforced returns the percentage of calls whose extra attempts are sent.
 func (t terms) enforced() float64 { return enforced(t.policy) }
 
 type moded interface {
@@ -53,7 +53,7 @@ func enforced(of moded) float64 {
 
 const idempotency = "idempotency" // the key
 
-// safety ranks who may declare a call safe to repeat: the key that says so, and what it says.
+// safety ranks how calls are declared idempotent. It returns the key, and its meaning.
 func (t terms) safety() (rank int, key, text string) {
 	spec := t.policy.Spec()
 	switch {
@@ -70,13 +70,13 @@ func (t terms) safety() (rank int, key, text string) {
 	}
 }
 
-// loosening is something that a policy allows now and did not before.
+// loosening is something that a policy newly allows.
 type loosening struct {
 	key      string // under the entry: "retryPolicy.maxAttempts"
 	now, was string
 }
 
-// comparison collects what has become laxer for a method. What became stricter is passed over.
+// comparison collects what became laxer for a method. It ignores what became stricter.
 type comparison struct {
 	was, now terms
 	found    []loosening
@@ -86,28 +86,28 @@ func (c *comparison) add(key string, now, was any) {
 	c.found = append(c.found, loosening{key, fmt.Sprint(now), fmt.Sprint(was)})
 }
 
-// more finds a number that has grown.
+// more adds a number that has grown.
 func more[T cmp.Ordered](c *comparison, key string, was, now T) {
 	if now > was {
 		c.add(key, now, was)
 	}
 }
 
-// less finds a number that has shrunk.
+// less adds a number that has shrunk.
 func less[T cmp.Ordered](c *comparison, key string, was, now T) {
 	if now < was {
 		c.add(key, now, was)
 	}
 }
 
-// longer finds a limit of time that has grown; 0 is none.
+// longer adds a time limit that has grown; 0 is none.
 func (c *comparison) longer(key string, was, now time.Duration) {
 	if was != 0 && (now == 0 || now > was) {
 		c.add(key, limit(now), limit(was))
 	}
 }
 
-// sooner finds a time after which attempts follow, and that has shrunk; 0 is never.
+// sooner adds a time before further attempts that has shrunk; 0 is never.
 func (c *comparison) sooner(key string, was, now time.Duration) {
 	if now != 0 && (was == 0 || now < was) {
 		c.add(key, limit(now), limit(was))
@@ -121,7 +121,7 @@ func limit(d time.Duration) string {
 	return d.String()
 }
 
-// laxer compares what two files allow the calls of a method.
+// laxer compares what two files allow for the calls of a method.
 func laxer(was, now terms) []loosening {
 	c := &comparison{was: was, now: now}
 	c.calls()
@@ -154,7 +154,7 @@ func percent(p float64) string {
 	return "sent for " + strconv.FormatFloat(p, 'f', -1, 64) + " % of the calls"
 }
 
-// strategy is the key of the policy that sends attempts.
+// strategy returns the key of the policy that sends attempts.
 func (c *comparison) strategy() string {
 	if c.now.policy.Hedge() != nil {
 		return "hedgingPolicy"
@@ -162,7 +162,7 @@ func (c *comparison) strategy() string {
 	return "retryPolicy"
 }
 
-// calls compares what holds with and without retries.
+// calls compares settings for calls with and without retries.
 func (c *comparison) calls() {
 	was, now := c.was.policy, c.now.policy
 	c.longer("timeout", was.Spec().Timeout, now.Spec().Timeout)
@@ -179,7 +179,7 @@ func (c *comparison) calls() {
 	}
 }
 
-// attempts compares what retries and hedges have in common.
+// attempts compares settings that retries and hedges share.
 func (c *comparison) attempts() {
 	key, was, now := c.strategy()+".", c.was.policy, c.now.policy
 	more(c, key+"maxAttempts", c.was.attempts(), c.now.attempts())
@@ -258,7 +258,7 @@ func (c *comparison) backoff(key string, was, now policy.Backoff) {
 	}
 }
 
-// perCode compares what holds after a code, whether the files name it in perCode or not.
+// perCode compares the settings for each code, whether the files name it in perCode or not.
 func (c *comparison) perCode(was, now policy.RetrySpec) {
 	type failure struct {
 		code codes.Code
@@ -295,7 +295,7 @@ func (c *comparison) perCode(was, now policy.RetrySpec) {
 	}
 }
 
-// after is what a policy does after a failure, with all that it leaves to the policy filled in.
+// after returns a policy's settings for a failure, with its defaults filled in.
 func after(r policy.RetrySpec, code codes.Code, info policy.ErrorInfo) policy.CodeSpec {
 	spec := policy.CodeSpec{}
 	if i := slices.IndexFunc(r.PerCode, func(own policy.CodeSpec) bool { return own.Info == info && slices.Contains(own.Codes, code) }); i >= 0 {
@@ -306,7 +306,7 @@ func after(r policy.RetrySpec, code codes.Code, info policy.ErrorInfo) policy.Co
 	return spec
 }
 
-// hedges compares policies of which the newer one hedges.
+// hedges compares two policies; the newer one hedges.
 func (c *comparison) hedges() {
 	was, now := c.was.policy.Hedge(), c.now.policy.Hedge()
 	switch {
@@ -319,7 +319,7 @@ func (c *comparison) hedges() {
 	const key = "hedgingPolicy."
 	less(c, key+"hedgingDelay", was.Delay, now.Delay)
 	switch {
-	case was.Quantile == 0: // hedges wait for the slow answers alone now
+	case was.Quantile == 0: // hedges now wait for slow answers only
 	case now.Quantile == 0:
 		c.add(key+"hedgingQuantile", "none", was.Quantile)
 	default:

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	inFile     = "/" // begins the key of what stands at the top of the file, and not in an entry
+	inFile     = "/" // prefix of keys at the top of the file, outside of entries
 	throttling = inFile + "retryThrottling"
 )
 
-// payer is the budget of a method: where it stands in the file, and its settings; nil is no limit.
+// payer is the budget of a method: its position in the file, and its settings; nil is no limit.
 type payer struct {
 	name   string
-	key    string // "" if it stands nowhere
+	key    string // "" if it is
 	scope  policy.Scope
 	config budget.Config
 }
@@ -44,7 +44,7 @@ func (t terms) payer() payer {
 	}
 }
 
-// budgets compares what bounds the extra attempts of all calls together.
+// budgets compares the limits on the extra attempts of all calls together.
 func (c *comparison) budgets() {
 	was, now := c.was.payer(), c.now.payer()
 	key := c.strategy() + ".budget"

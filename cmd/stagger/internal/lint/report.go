@@ -17,16 +17,16 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// report is what is to be said of one file.
+// report has the diagnostics of one file.
 type report struct {
 	file        string
 	diagnostics []policy.Diagnostic
-	set         *policy.Set // nil if it is refused
+	set         *policy.Set // nil if the file is
 	data        []byte
-	laxer       int // how many of the diagnostics say what became laxer
+	laxer       int // number of diagnostics about what became laxer
 }
 
-// check lints a file for the services of known, whatever is linked into this program.
+// check lints a file for the services of known, independent of those linked into this program.
 func check(c *cobra.Command, file string, known cli.API, otherClients bool) report {
 	r := report{file: cli.FileName(file)}
 	data, err := cli.ReadFile(c, file)
@@ -38,12 +38,12 @@ func check(c *cobra.Command, file string, known cli.API, otherClients bool) repo
 	found := inside.Lint(r.file, data, inside.LintOptions{Descriptors: known.Files(), OnlyDescriptors: true, OtherClients: otherClients})
 	r.diagnostics, _ = found.([]policy.Diagnostic)
 	if set, err := policy.Parse(r.file, data); err == nil {
-		r.set, _ = known.Join(set) // the diagnostics say what is wrong
+		r.set, _ = known.Join(set) // errors are in the diagnostics
 	}
 	return r
 }
 
-// unreadable says why a file cannot be read: one error among others, which do not end with it.
+// unreadable returns why a file cannot be read, as one of its errors.
 func unreadable(err error) []policy.Diagnostic {
 	if wrong, ok := errors.AsType[*policy.Error](err); ok {
 		return wrong.Diagnostics
@@ -54,10 +54,10 @@ func unreadable(err error) []policy.Diagnostic {
 	return []policy.Diagnostic{{Severity: policy.SeverityError, Message: "cannot be read: " + err.Error()}}
 }
 
-// maxDepth is more layers than anyone has, one below the other.
+// maxDepth is more layers than real chains have.
 const maxDepth = 10
 
-// amplify notes what layers that each retry by these policies do to the lowest of them.
+// amplify adds a note on how many requests reach the lowest of some layers that all retry by these policies.
 func (r *report) amplify(depth int) {
 	if depth == 0 || r.set == nil {
 		return

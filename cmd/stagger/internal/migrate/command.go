@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate is "stagger migrate": a gRPC service config, or what a proxy is configured with, as a policy file with a comment
-// on each decision.
+// Package migrate is "stagger migrate": it turns a gRPC service config, or a proxy's configuration, into a policy file with
+// a comment on each decision.
 package migrate
 
 import (
@@ -18,25 +18,25 @@ import (
 
 const help = `Write a policy file from a gRPC service config, or from a DNS TXT record that has one
 (grpc_config=[{"serviceConfig": …}], bare or in quotes as dig prints it). The policies
-stay what they are. Comments, above the lines that they are about, say what stagger does
-otherwise than gRPC, and what there is to decide: which methods are safe to repeat,
-which jitter, which budget. Spellings that gRPC for Go alone accepts (keys in another
-case, keys with null, ".5s") become those of a policy file.
+don't change. Comments above the lines explain where stagger differs from gRPC, and what
+to decide: which methods are idempotent, which jitter, which budget. Spellings that only
+gRPC for Go accepts (keys in another case, keys with null, ".5s") become those of a
+policy file.
 
-It also reads what proxies are configured with, in YAML or JSON: Envoy's retry_policy and
+It also reads the configuration of proxies, in YAML or JSON: Envoy's retry_policy and
 retry_budget, Istio's VirtualService and DestinationRule, the Gateway API's
-BackendTrafficPolicy, and Linkerd's ServiceProfile and annotations. Comments say what
-of it a policy file cannot say.
+BackendTrafficPolicy, and Linkerd's ServiceProfile and annotations. Comments name the
+settings that a policy file cannot express.
 
-The file goes to the standard output, or to a file (--output). --descriptors reads which
-methods the API declares safe, and names those that nobody does.`
+The file goes to the standard output, or to a file (--output). With --descriptors,
+comments name the methods that the API doesn't declare idempotent.`
 
 const examples = `  stagger migrate service-config.json > retry.yaml
   dig +short TXT _grpc_config.orders.example.com | stagger migrate -
   kubectl get virtualservice orders -o yaml | stagger migrate -
   stagger migrate service-config.json --descriptors image.binpb --output retry.yaml`
 
-// Command is "stagger migrate".
+// Command returns "stagger migrate".
 func Command() *cobra.Command {
 	var (
 		output string
@@ -64,7 +64,7 @@ func Command() *cobra.Command {
 				return err
 			case file != nil:
 				if _, err := policy.Parse(name, file); err != nil {
-					return fmt.Errorf("what the proxy does is no valid policy file: %w\n%s", err, file)
+					return fmt.Errorf("the proxy's settings do not make a valid policy file: %w\n%s", err, file)
 				}
 				return cli.WriteFile(c, output, file)
 			}
@@ -76,7 +76,7 @@ func Command() *cobra.Command {
 			if data, err = document.RespelledLikeGRPC(name, data, format, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor()); err != nil {
 				return err
 			}
-			set, err := policy.Parse(name, data) // refuses what has mistakes, with their lines
+			set, err := policy.Parse(name, data) // reports errors, with their lines
 			if err != nil {
 				return err
 			}

@@ -72,7 +72,7 @@ func TestMigrate_Comments(t *testing.T) {
 	const hedge = `"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.1s"}`
 	entry := func(name, rest string) string { return `{"methodConfig": [{"name": [` + name + `], ` + rest + `}]}` }
 	const orders, get = `{"service": "acme.orders.v1.OrderService"}`, `{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}`
-	const named, all, undeclared = "declares them idempotent", "gRPC repeats every method", "Not declared idempotent in acme.orders.v1.OrderService: "
+	const named, all, undeclared = "declares them idempotent", "gRPC retries every method", "Not declared idempotent in acme.orders.v1.OrderService: "
 	for name, tc := range map[string]struct {
 		file      string
 		want, not []string

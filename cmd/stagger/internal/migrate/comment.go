@@ -18,8 +18,8 @@ import (
 
 const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json\n"
 
-// commented is a service config that can be used, as YAML with its keys in their order, and with comments: head above
-// all, if it is not "".
+// commented returns a valid service config as YAML with its keys in order, and with comments. head goes above all, unless it
+// is "".
 func commented(data []byte, head string, set *policy.Set, known cli.API) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
@@ -42,7 +42,7 @@ func commented(data []byte, head string, set *policy.Set, known cli.API) ([]byte
 	return text.Bytes(), encoder.Close()
 }
 
-// expand gives the objects of JSON lines of their own, but for lists of words, and names of methods.
+// expand writes JSON objects over several lines, except lists of words and names of methods.
 func expand(n *yaml.Node) {
 	plain := !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Kind != yaml.ScalarNode })
 	n.Style = 0
@@ -95,12 +95,12 @@ func (c commenter) entry(entry *yaml.Node) {
 		cut(retry)
 	}
 	if hedging != nil {
-		keyOf(entry, "hedgingPolicy").HeadComment = `gRPC for Go does not hedge: with stagger, slow calls are sent again from now on.`
+		keyOf(entry, "hedgingPolicy").HeadComment = `gRPC for Go does not hedge: with stagger, slow calls are hedged from now on.`
 		cut(hedging)
 	}
 }
 
-// cut comments on more attempts than are made.
+// cut comments on a maxAttempts above the limit.
 func cut(p *yaml.Node) {
 	attempts := get(p, "maxAttempts")
 	if attempts == nil {
@@ -111,12 +111,12 @@ func cut(p *yaml.Node) {
 	}
 }
 
-// safety comments on which methods of an entry are repeated.
+// safety comments on which methods of an entry are retried.
 func (c commenter) safety(names *yaml.Node) string {
 	if names == nil {
 		return ""
 	}
-	var wide []string // services whose methods are not named
+	var wide []string // services without named methods
 	all := false
 	for _, name := range names.Content {
 		service, method := get(name, "service"), get(name, "method")
@@ -130,7 +130,7 @@ func (c commenter) safety(names *yaml.Node) string {
 	if !all && len(wide) == 0 {
 		return "These methods are named, which declares them idempotent. Is that true of each?"
 	}
-	text := `gRPC repeats every method here. stagger repeats one only if it is declared safe: by an entry that names service and
+	text := `gRPC retries every method here. stagger retries one only if it is declared idempotent: by an entry with service and
 method, by idempotency_level in its .proto, or by an idempotencyKey. "idempotency: ASSUME" in this entry is gRPC's way.`
 	for _, service := range c.known.Services() {
 		if name := string(service.FullName()); all || slices.Contains(wide, name) {
@@ -140,7 +140,7 @@ method, by idempotency_level in its .proto, or by an idempotencyKey. "idempotenc
 	return text
 }
 
-// undeclared names the methods of a service that nobody declares safe.
+// undeclared returns a comment with the methods of a service that aren't declared idempotent.
 func (c commenter) undeclared(service string, methods []string) string {
 	methods = slices.DeleteFunc(methods, func(method string) bool {
 		full := fmt.Sprintf("/%s/%s", service, method)
@@ -161,7 +161,7 @@ func join(a, b string) string {
 	return a + "\n" + b
 }
 
-// get is the value of a key; nil if it is not there.
+// get returns the value of a key, or nil.
 func get(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		if n.Content[i].Value == key {
@@ -171,7 +171,7 @@ func get(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// keyOf is the key itself.
+// keyOf returns the node of the key itself.
 func keyOf(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		if n.Content[i].Value == key {

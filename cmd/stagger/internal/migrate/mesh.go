@@ -19,14 +19,14 @@ import (
 // object is a part of a mesh's configuration.
 type object = map[string]any
 
-// meshPolicy is what the configuration of a mesh says, as far as a policy file can say it.
+// meshPolicy is the part of a mesh's configuration that a policy file can express.
 type meshPolicy struct {
 	budget  string // of kind ratio or concurrent, in YAML; "" if there is none
 	head    []string
 	entries []meshEntry
 }
 
-// meshEntry is a route that is retried.
+// meshEntry is a route with retries.
 type meshEntry struct {
 	comments []string
 	names    []string // in YAML
@@ -42,7 +42,8 @@ func (e *meshEntry) comment(format string, args ...any) {
 	e.comments = append(e.comments, fmt.Sprintf(format, args...))
 }
 
-// fromMesh returns the policy file of a text that configures Envoy, Istio, Linkerd or the Gateway API; nil of any other text.
+// fromMesh returns the policy file for a configuration of Envoy, Istio, Linkerd or the Gateway API, or nil for any other
+// text.
 func fromMesh(name string, data []byte) ([]byte, error) {
 	var p meshPolicy
 	found := false
@@ -59,19 +60,19 @@ func fromMesh(name string, data []byte) ([]byte, error) {
 		known := p.add(resource)
 		found = found || known
 		if known && len(p.entries) == before && p.budget == "" {
-			p.head = append(p.head, fmt.Sprintf("%v %v says nothing about retries.", resource["kind"], at(resource, "metadata", "name")))
+			p.head = append(p.head, fmt.Sprintf("%v %v has no settings for retries.", resource["kind"], at(resource, "metadata", "name")))
 		}
 	}
 	if !found {
 		return nil, nil
 	}
 	if len(p.entries) == 0 && p.budget == "" {
-		return nil, fmt.Errorf("%s: says nothing about retries that a policy file could say", name)
+		return nil, fmt.Errorf("%s: has no settings for retries that a policy file can express", name)
 	}
 	return p.yaml(), nil
 }
 
-// add takes in a resource, and reports whether it is known.
+// add adds a resource. It reports whether the kind is known.
 func (p *meshPolicy) add(r object) bool {
 	switch kind := text(r["kind"]); {
 	case kind == "VirtualService":
@@ -133,12 +134,12 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
 }
 
-// newEntry has Envoy's defaults, which Istio and Linkerd share: one retry, after 0 to 25 ms.
+// newEntry returns an entry with Envoy's defaults, which Istio and Linkerd share: one retry, after 0 to 25 ms.
 func newEntry() meshEntry {
 	return meshEntry{attempts: 2, base: 25 * time.Millisecond, max: 250 * time.Millisecond}
 }
 
-// path names a method or a service from a path of gRPC; prefix says that it begins one.
+// path adds the method or service of a gRPC path; prefix means that the path is only a prefix.
 func (e *meshEntry) path(path string, prefix bool) {
 	service, method, both := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch {
@@ -156,7 +157,7 @@ func (e *meshEntry) path(path string, prefix bool) {
 func (e *meshEntry) named(service, method string) {
 	if method == "" {
 		e.names = append(e.names, "{service: "+quote(service)+"}")
-		e.comment("The proxy retries every method of the service. stagger retries one only if it is declared idempotent; \"idempotency: ASSUME\" says so of all.")
+		e.comment("The proxy retries every method of the service. stagger retries one only if it is declared idempotent; \"idempotency: ASSUME\" declares all of them.")
 		return
 	}
 	e.names = append(e.names, "{service: "+quote(service)+", method: "+quote(method)+"}")
@@ -168,7 +169,7 @@ func (e *meshEntry) everything(why string) {
 	e.comment("For all methods: %s. stagger retries those that are declared idempotent.", why)
 }
 
-// conditions maps what Envoy calls retry_on: gRPC's codes by their names, and what of HTTP gRPC reports as UNAVAILABLE.
+// conditions maps Envoy's retry_on: gRPC's codes by their names, and HTTP conditions that gRPC reports as UNAVAILABLE.
 func (e *meshEntry) conditions(list string) {
 	for _, on := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
 		switch on {
@@ -197,7 +198,7 @@ func (e *meshEntry) code(name string) {
 	e.codes = append(e.codes, name)
 }
 
-// duration reads a duration as Go writes it, which Kubernetes and protobuf share; 0 if there is none.
+// duration reads a duration in Go's form, which Kubernetes and protobuf share; 0 if there is none.
 func (e *meshEntry) duration(key string, v any) time.Duration {
 	if v == nil {
 		return 0
@@ -210,7 +211,7 @@ func (e *meshEntry) duration(key string, v any) time.Duration {
 	return d
 }
 
-// retries sets the number of attempts from one of retries, and returns whether there are any.
+// retries sets the number of attempts from a number of retries. It reports whether there are any.
 func (e *meshEntry) retries(v any) bool {
 	n, ok := number(v)
 	if !ok {
@@ -222,7 +223,7 @@ func (e *meshEntry) retries(v any) bool {
 	return n >= 1
 }
 
-// unmapped comments on keys that the entry loses.
+// unmapped comments on keys that the entry drops.
 func (e *meshEntry) unmapped(from object, why string, keys ...string) {
 	for _, key := range keys {
 		if from[key] != nil {
@@ -260,7 +261,7 @@ func quote(s string) string {
 	return s
 }
 
-// contains reports whether there is one of some keys at any depth.
+// contains reports whether an object has one of some keys at any depth.
 func contains(v any, keys ...string) bool {
 	switch v := v.(type) {
 	case object:

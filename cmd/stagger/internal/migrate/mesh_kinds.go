@@ -81,7 +81,7 @@ func (p *meshPolicy) concurrent(percent, least any) {
 	p.budget = fmt.Sprintf("concurrent: {percent: %v, min: %v}", max(share, 0.0001), floor)
 }
 
-// ratio sets a budget by a share of the calls in a window.
+// ratio sets a budget that is a share of the calls in a window.
 func (p *meshPolicy) ratio(percent, perSecond float64, window time.Duration) {
 	if fits := min(max(window, time.Second), time.Minute); fits != window {
 		p.head = append(p.head, fmt.Sprintf("The interval %v doesn't fit: a window has 1s to 60s.", window))

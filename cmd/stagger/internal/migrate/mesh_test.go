@@ -88,7 +88,7 @@ func TestMigrate_Mesh(t *testing.T) {
 func TestMigrate_MeshWithoutRetries(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{`{kind: VirtualService, spec: {http: [{timeout: 5s}]}}`, `{kind: GRPCRoute}`} {
-		if out, err := run(t, in, "-"); err == nil || !strings.Contains(err.Error(), "says nothing about retries") || out != "" {
+		if out, err := run(t, in, "-"); err == nil || !strings.Contains(err.Error(), "has no settings for retries") || out != "" {
 			t.Errorf("%q, %v", out, err)
 		}
 	}

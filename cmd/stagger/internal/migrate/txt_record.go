@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// choice is an element of the list in a TXT record (gRFC A2). A client takes the first that is for it.
+// choice is an element of the list in a TXT record (gRFC A2). A client uses the first element that applies to it.
 type choice struct {
 	ClientLanguage []string        `json:"clientLanguage"`
 	ClientHostname []string        `json:"clientHostname"`
@@ -20,11 +20,11 @@ type choice struct {
 	ServiceConfig  json.RawMessage `json:"serviceConfig"`
 }
 
-// recordKey is how a TXT record with a service config begins.
+// recordKey is the prefix of a TXT record with a service config.
 const recordKey = "grpc_config="
 
-// fromRecord returns the service config of a TXT record, as a zone file or dig shows it, and a comment on what else the
-// record says; any other text as it is.
+// fromRecord returns the service config of a TXT record, in the form of a zone file or of dig, and a comment on the rest of
+// the record. It returns any other text unchanged.
 func fromRecord(data []byte) (config []byte, comment string, err error) {
 	text := strings.TrimSpace(string(data))
 	if strings.HasPrefix(text, `"`) {
@@ -38,7 +38,7 @@ func fromRecord(data []byte) (config []byte, comment string, err error) {
 	}
 	var choices []choice
 	if err := json.Unmarshal([]byte(list), &choices); err != nil {
-		return nil, "", fmt.Errorf("TXT record: after %s must stand a JSON list of {serviceConfig: …}: %w", recordKey, err)
+		return nil, "", fmt.Errorf("TXT record: %s must be followed by a JSON list of {serviceConfig: …}: %w", recordKey, err)
 	}
 	i := slices.IndexFunc(choices, forGo)
 	if i < 0 {
@@ -52,7 +52,7 @@ func forGo(c choice) bool {
 	return len(c.ServiceConfig) > 0 && (anyLanguage || slices.ContainsFunc(c.ClientLanguage, func(l string) bool { return strings.EqualFold(l, "go") }))
 }
 
-// conditions says what a policy file cannot: for which clients the record has the config.
+// conditions returns which clients the config is for, which a policy file cannot express.
 func (c choice) conditions(i, of int) string {
 	var list []string
 	if c.Percentage != nil && *c.Percentage < 100 {
@@ -71,7 +71,7 @@ func (c choice) conditions(i, of int) string {
 	return comment
 }
 
-// joinStrings joins the character strings of a TXT record, each in quotes, with escapes as in zone files.
+// joinStrings joins the character strings of a TXT record, which are quoted and escaped as in zone files.
 func joinStrings(text string) (string, error) {
 	var (
 		joined strings.Builder
@@ -83,7 +83,7 @@ func joinStrings(text string) (string, error) {
 			inside = !inside
 		case !inside && strings.IndexByte(" \t\r\n()", c) >= 0: // between two strings
 		case !inside:
-			return "", fmt.Errorf("TXT record: %q stands outside of the quotes", c)
+			return "", fmt.Errorf("TXT record: %q is outside of the quotes", c)
 		case c != '\\':
 			joined.WriteByte(c)
 		case i+1 == len(text):

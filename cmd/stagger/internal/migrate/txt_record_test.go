@@ -42,11 +42,11 @@ func TestMigrate_Record(t *testing.T) {
 func TestMigrate_RefusesRecords(t *testing.T) {
 	t.Parallel()
 	for record, want := range map[string]string{
-		`grpc_config={}`:                     "<stdin>: TXT record: after grpc_config= must stand a JSON list",
+		`grpc_config={}`:                     "<stdin>: TXT record: grpc_config= must be followed by a JSON list",
 		`grpc_config=[]`:                     "<stdin>: TXT record: none of its 0 elements has a serviceConfig for Go",
 		`grpc_config=[{"percentage": 5}]`:    "none of its 1 elements",
 		`"grpc_config=[]`:                    "a quote is not closed",
-		`"grpc_config=[]" and more`:          `'a' stands outside of the quotes`,
+		`"grpc_config=[]" and more`:          `'a' is outside of the quotes`,
 		`"grpc_config=[]\`:                   `ends with \`,
 		`grpc_config=[{"serviceConfig": 5}]`: "<stdin>:1:1: ",
 	} {

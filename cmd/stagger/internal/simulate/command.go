@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulate plays scenarios in virtual time, and shows what became of them.
+// Package simulate is "stagger simulate": it plays scenarios in virtual time, and shows the results.
 package simulate
 
 import (
@@ -40,7 +40,7 @@ type options struct {
 	output    string
 }
 
-// Command is "stagger simulate".
+// Command returns "stagger simulate".
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -48,10 +48,9 @@ func Command() *cobra.Command {
 		Short: "Play a fleet of clients through an outage, in virtual time, with your policy",
 		Long: `Play a fleet of clients through an outage, in virtual time, with your policy.
 
-SCENARIO is a file, or the name of one that is built in (--list). It describes clients,
-services, a network and what goes wrong when; docs/simulator.md lists its keys. What is
-retried, when, and who pays for it is decided by the code that the interceptor runs. One
-seed gives one result.`,
+SCENARIO is a file, or the name of a built-in one (--list). It describes clients,
+services, a network and faults over time; docs/simulator.md lists its keys. The
+interceptor's own code decides about retries and budgets. One seed gives one result.`,
 		Example: `  stagger simulate --list
   stagger simulate overload
   stagger simulate overload --policy retry.yaml --method acme.orders.v1.OrderService/GetOrder
@@ -77,24 +76,24 @@ seed gives one result.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Uint64Var(&o.seed, "seed", 0, "`number` that all chance is drawn from (default: the scenario's)")
+	f.Uint64Var(&o.seed, "seed", 0, "`number` that seeds all random draws (default: the scenario's)")
 	f.IntVar(&o.clients, "clients", 0, "`number` of clients of each fleet, which share its calls (default: the scenario's)")
-	f.StringVar(&o.policy, "policy", "", "play it with the policies of this `file`, too")
-	f.StringVar(&o.method, "method", "", "with --policy: SERVICE/METHOD, the `name` under which the file is asked (default: the scenario's)")
-	f.BoolVar(&o.stability, "stability", false, "how much load the scenario bears, and from which load it does not recover from its trouble")
+	f.StringVar(&o.policy, "policy", "", "also play it with the policies of this `file`")
+	f.StringVar(&o.method, "method", "", "with --policy: SERVICE/METHOD, the `name` of the method to look up in the file (default: the scenario's)")
+	f.BoolVar(&o.stability, "stability", false, "show how much load the scenario can take, and from which load on it does not recover from its trouble")
 	f.BoolVar(&o.sketch.is, "new", false, "write a scenario for the file of --policy, from --rate, --latency, --workers and --clients")
 	f.Float64Var(&o.sketch.rate, "rate", 0, "with --new: calls per second of all clients together, a `number`")
 	f.DurationVar(&o.sketch.latency, "latency", 0, "with --new: `time` that the service takes for a call, on average")
-	f.IntVar(&o.sketch.workers, "workers", 0, "with --new: `number` of calls that the service works on at a time")
-	f.StringVar(&o.study, "study", "", "in place of a scenario: `aws`, the study of exponential backoff and jitter")
-	f.IntVar(&o.repeats, "repeats", 0, "with --study: `number` of times that each experiment is made (default: 100)")
-	f.BoolVar(&o.list, "list", false, "list the scenarios that are built in")
+	f.IntVar(&o.sketch.workers, "workers", 0, "with --new: `number` of calls that the service works on in parallel")
+	f.StringVar(&o.study, "study", "", "instead of a scenario: `aws`, the study of exponential backoff and jitter")
+	f.IntVar(&o.repeats, "repeats", 0, "with --study: `number` of runs of each experiment (default: 100)")
+	f.BoolVar(&o.list, "list", false, "list the built-in scenarios")
 	f.StringVarP(&o.output, "output", "o", "", "`file` to write to (default: standard output)")
 	cli.EnumFlag(cmd, &o.format, "format", "form of the result", "text", "json", "csv", "html")
 	return cmd
 }
 
-// check refuses what does not go together.
+// check returns an error if arguments and flags do not go together.
 func (o *options) check() error {
 	asked := 0
 	for _, is := range []bool{o.scenario != "", o.study != "", o.list, o.sketch.is} {
@@ -156,7 +155,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	return o.write(out, func(to io.Writer) { writeResult(to, r) }, func() any { return r }, func() *report.Report { return page(r) })
 }
 
-// load reads the scenario, and the policy that is to be played too.
+// load reads the scenario, and the additional policy.
 func (o *options) load() (*sim.Scenario, error) {
 	s, err := open(o.scenario)
 	if err != nil || o.policy == "" {
@@ -169,7 +168,7 @@ func (o *options) load() (*sim.Scenario, error) {
 	return s.With(filepath.Base(o.policy), set, methodPath(o.method))
 }
 
-// methodPath is a method as gRPC names it.
+// methodPath returns a method's name with a slash, as in gRPC.
 func methodPath(method string) string {
 	if method == "" || method[0] == '/' {
 		return method
@@ -177,25 +176,25 @@ func methodPath(method string) string {
 	return "/" + method
 }
 
-// open reads a scenario from a file, or one that is built in if there is no such file.
+// open reads a scenario from a file or, if that does not exist, a built-in one.
 func open(name string) (*sim.Scenario, error) {
 	s, err := sim.Load(name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
 	if _, missing := os.Stat(name); missing == nil {
-		return nil, err // it is a policy file that is not there
+		return nil, err // a policy file does not exist
 	}
 	data, missing := simulate.Files.ReadFile(name + ".yaml")
 	if missing != nil {
-		return nil, cli.UsageErrorf("%s: is no file, and no scenario that is built in; those are %s", name, strings.Join(builtIn(), ", "))
+		return nil, cli.UsageErrorf("%s: is not a file or a built-in scenario; those are %s", name, strings.Join(builtIn(), ", "))
 	}
 	return sim.Parse(name+".yaml", data, simulate.Files.ReadFile)
 }
 
-// builtIn are the names of the scenarios that are built in.
+// builtIn returns the names of the built-in scenarios.
 func builtIn() []string {
-	files, _ := fs.Glob(simulate.Files, "*.yaml") // the pattern is right
+	files, _ := fs.Glob(simulate.Files, "*.yaml") // the pattern is valid
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(path.Base(f), ".yaml")
 	}
@@ -215,7 +214,7 @@ func list(w io.Writer) error {
 	return err
 }
 
-// write writes what was found in the form that is wished for, to the file or to standard output.
+// write writes the result in the chosen form, to the file or to standard output.
 func (o *options) write(out io.Writer, text func(io.Writer), data func() any, page func() *report.Report) (err error) {
 	if o.output != "" {
 		f, err := os.Create(o.output)

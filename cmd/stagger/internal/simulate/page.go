@@ -18,7 +18,7 @@ const (
 	inSeconds  = "seconds"
 )
 
-// page is the report with plots.
+// page returns the report with plots.
 func page(r *sim.Result) *report.Report {
 	s := r.Scenario
 	about := strings.TrimSpace(s.About)
@@ -27,8 +27,8 @@ func page(r *sim.Result) *report.Report {
 	}
 	p := &report.Report{
 		Title: upper(s.Title),
-		Text: about + fmt.Sprintf("Played in virtual time, with seed %d. What is retried, when, and who pays for it was decided by the code "+
-			"that the interceptor runs; clients, network and services are a model.\n\n%s", r.Seed, phases(s)),
+		Text: about + fmt.Sprintf("Played in virtual time, with seed %d. The interceptor's own code decided "+
+			"about retries and budgets; clients, network and services are a model.\n\n%s", r.Seed, phases(s)),
 		Sections: []report.Section{{
 			Title: callsTitle, Text: oneLine(legend), Tables: []report.Table{fleetTable(r)}, Plots: append(successes(r), delays(r)...),
 		}},
@@ -46,7 +46,7 @@ func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
 
-// phases says what happens when.
+// phases returns the list of phases with their faults.
 func phases(s *sim.Scenario) string {
 	parts := make([]string, 0, len(s.Phases))
 	var at time.Duration
@@ -57,7 +57,7 @@ func phases(s *sim.Scenario) string {
 	return "Phases: " + strings.Join(parts, ", ") + "."
 }
 
-// times are the middles of the buckets, in seconds.
+// times returns the middles of the buckets, in seconds.
 func times(r *sim.Result, n int) []float64 {
 	list := make([]float64, n)
 	for i := range list {
@@ -102,7 +102,7 @@ func inHand(r *sim.Result, service int) report.Plot {
 	return p
 }
 
-// successes has a plot for each fleet.
+// successes returns a plot for each fleet.
 func successes(r *sim.Result) []report.Plot {
 	var plots []report.Plot
 	for f, fleet := range r.Scenario.Fleets {
@@ -130,7 +130,7 @@ func successes(r *sim.Result) []report.Plot {
 	return plots
 }
 
-// amplification has a bar for each service, so that a chain shows how requests multiply from one to the next.
+// amplification returns a plot with a bar for each service, which shows how requests multiply along a chain.
 func amplification(r *sim.Result) report.Plot {
 	p := report.Plot{Title: "Requests per call, by depth", YLabel: "requests for each call of a user", Kind: report.Bars}
 	for i := range r.Scenario.Services {
@@ -148,7 +148,7 @@ func amplification(r *sim.Result) report.Plot {
 
 const delayBins = 40
 
-// delays has the waits before extra attempts of each variant, if there were any.
+// delays returns a plot of the waits before extra attempts in each variant, if there were any.
 func delays(r *sim.Result) []report.Plot {
 	p := report.Plot{Title: "Waits before extra attempts", XLabel: "ms", YLabel: "% of the waits", Kind: report.Histogram}
 	var longest time.Duration

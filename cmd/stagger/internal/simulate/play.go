@@ -21,11 +21,11 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// many clients are played on two processors at most: each budget is spread over as many cache lines as there
-// are processors, up to 8 KiB, and one variant is played by one of them anyway.
+// many is the number of clients from which on only two processors are used: each budget is spread over as many cache lines
+// as there are processors, up to 8 KiB, although only one of them plays a variant.
 const many = 100_000
 
-// play plays a scenario, and shows on errs how far it is.
+// play plays a scenario, and shows its progress on errs.
 func play(ctx context.Context, s *sim.Scenario, o sim.Options, errs io.Writer) (*sim.Result, error) {
 	if clients(s, o) >= many {
 		o.Parallel = 1
@@ -56,7 +56,7 @@ func play(ctx context.Context, s *sim.Scenario, o sim.Options, errs io.Writer) (
 	return r, nil
 }
 
-// clients is how many clients the largest variant has.
+// clients returns the number of clients in the largest variant.
 func clients(s *sim.Scenario, o sim.Options) int {
 	if o.Clients > 0 {
 		return o.Clients * len(s.Fleets)
@@ -71,14 +71,14 @@ func clients(s *sim.Scenario, o sim.Options) int {
 	return max(most, own)
 }
 
-// held is the memory that the runtime has and has not given back, in bytes.
+// held returns the memory in bytes that the runtime has and has not returned.
 func held() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// sketch are the numbers of --new.
+// sketch has the numbers of --new.
 type sketch struct {
 	is      bool
 	rate    float64
@@ -86,7 +86,7 @@ type sketch struct {
 	workers int
 }
 
-// given says which of the numbers are there.
+// given reports whether any of the numbers is set.
 func (k *sketch) given() bool { return k.rate != 0 || k.latency != 0 || k.workers != 0 }
 
 // create writes a scenario for a policy file.
@@ -106,7 +106,7 @@ func (o *options) create(cmd *cobra.Command) error {
 	return cli.WriteFile(cmd, o.output, []byte(text.String()))
 }
 
-// sketched is the scenario. It names the policy file from where the scenario will stand.
+// sketched returns the scenario. Its path to the policy file starts at the scenario's folder.
 func (o *options) sketched(cmd *cobra.Command) (*sim.Scenario, error) {
 	data, err := cli.ReadFile(cmd, o.policy)
 	if err != nil {
@@ -130,7 +130,7 @@ func (o *options) sketched(cmd *cobra.Command) (*sim.Scenario, error) {
 	return s, nil
 }
 
-// beside is the path of a file as seen from another one.
+// beside returns the path of a file relative to another one's folder.
 func beside(from, file string) (string, error) {
 	from, errFrom := filepath.Abs(from)
 	file, errFile := filepath.Abs(file)

@@ -167,16 +167,16 @@ func TestStudyFormats(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want one of: a SCENARIO (see --list), --new, --study or --list":     {},
-		"want one of: a SCENARIO (see --list), --new, --study or --list ":    {"chain", "--list"},
-		`--study "azure": must be aws`:                                       {"--study", "azure"},
-		"--clients -1: must be at least 1":                                   {"chain", "--clients", "-1"},
-		"--repeats 3: must be at least 1, with --study":                      {"chain", "--repeats", "3"},
-		"--clients and --policy are for a scenario: the study has its own":   {"--study", "aws", "--clients", "3"},
-		`--method "a/b": is for the file of --policy`:                        {"chain", "--method", "a/b"},
-		"--rate, --latency and --workers: are for --new":                     {"chain", "--rate", "7"},
-		"--stability: is for a SCENARIO":                                     {"--list", "--stability"},
-		"nothing: is no file, and no scenario that is built in; those are b": {"nothing"},
+		"want one of: a SCENARIO (see --list), --new, --study or --list":   {},
+		"want one of: a SCENARIO (see --list), --new, --study or --list ":  {"chain", "--list"},
+		`--study "azure": must be aws`:                                     {"--study", "azure"},
+		"--clients -1: must be at least 1":                                 {"chain", "--clients", "-1"},
+		"--repeats 3: must be at least 1, with --study":                    {"chain", "--repeats", "3"},
+		"--clients and --policy are for a scenario: the study has its own": {"--study", "aws", "--clients", "3"},
+		`--method "a/b": is for the file of --policy`:                      {"chain", "--method", "a/b"},
+		"--rate, --latency and --workers: are for --new":                   {"chain", "--rate", "7"},
+		"--stability: is for a SCENARIO":                                   {"--list", "--stability"},
+		"nothing: is not a file or a built-in scenario; those are b":       {"nothing"},
 	} {
 		_, _, err := command(t, args...)
 		if _, ok := errors.AsType[cli.UsageError](err); !ok || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
@@ -200,7 +200,7 @@ func TestStability(t *testing.T) {
 	}
 	var text, page, rows strings.Builder
 	writeStability(&text, &r)
-	contains(t, "the text", text.String(), "a gateway that gives up early: how much load it bears\n", "with 200 calls a second, shop has no idle worker", "serves all up to", "│ retries without a budget ", "│ 10 % ", "never")
+	contains(t, "the text", text.String(), "a gateway that gives up early: how much load it can take\n", "with 200 calls a second, shop has no idle worker", "serves all up to", "│ retries without a budget ", "│ 10 % ", "never")
 	if err := errors.Join(stabilityPage(&r).WriteHTML(&page), stabilityPage(&r).WriteCSV(&rows)); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestStability(t *testing.T) {
 	}
 }
 
-// Limits that only one side is known of are said as such, and loads at which no variant recovers have no plot.
+// A limit of which only one side is known is shown as such; loads from which no variant recovers have no plot.
 func TestStabilityLimits(t *testing.T) {
 	t.Parallel()
 	r := &sim.Stability{
@@ -256,7 +256,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A scenario names its policy file from where it stands, however both are named.
+// A scenario has the path of its policy file relative to its own folder, however both are given.
 func TestNewPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("sub", 0o750); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// bears finds how much load a scenario bears.
+// bears finds how much load a scenario can take.
 func (o *options) bears(ctx context.Context, errs io.Writer) (*sim.Stability, error) {
 	s, err := o.load()
 	if err != nil {
@@ -26,11 +26,11 @@ func (o *options) bears(ctx context.Context, errs io.Writer) (*sim.Stability, er
 
 const (
 	limitsTitle = "Limits"
-	timesTitle  = "Time to recover in seconds, by the load before and after the trouble: the middle one of the seeds"
+	timesTitle  = "Time to recover in seconds, by the load before and after the trouble: the median of the seeds"
 )
 
 func writeStability(w io.Writer, r *sim.Stability) {
-	printf(w, "%s: how much load it bears\n%s\n\n%s\n", r.Scenario.Title, stabilityText(r), render(limitsTable(r)))
+	printf(w, "%s: how much load it can take\n%s\n\n%s\n", r.Scenario.Title, stabilityText(r), render(limitsTable(r)))
 	if t := timesTable(r); len(t.Columns) > 1 {
 		printf(w, "\n%s\n%s\n", timesTitle, render(t))
 	}
@@ -38,7 +38,7 @@ func writeStability(w io.Writer, r *sim.Stability) {
 
 func stabilityText(r *sim.Stability) string {
 	s := r.Scenario
-	return fmt.Sprintf(`Loads are parts of the capacity: with %.4g calls a second, %s has no idle worker. The trouble is played as it stands; the
+	return fmt.Sprintf(`Loads are parts of the capacity: with %.4g calls a second, %s has no idle worker. The trouble doesn't change; the
 load before and after it varies. serves all: %v %% of the calls of each fleet succeed while there is no trouble. does not recover:
 they do not succeed again in the %v after the trouble, or not until the end. Each load is played with %d seeds.`,
 		r.Capacity, r.Service, 100*s.Recovery.Success, s.Length()-s.TroubleEnd(), len(r.Seeds))
@@ -63,7 +63,8 @@ func limitsTable(r *sim.Stability) report.Table {
 
 func percent(part float64) string { return fmt.Sprintf("%.4g %%", 100*part) }
 
-// timesTable has a column for each load at which a variant was played. Above the first that it does not recover from, no variant is.
+// timesTable has a column for each load at which a variant was played. A variant is not played above the first load that it
+// does not recover from.
 func timesTable(r *sim.Stability) report.Table {
 	t := report.Table{Title: timesTitle, Columns: []string{variantColumn}}
 	most := 0
@@ -110,5 +111,5 @@ func stabilityPage(r *sim.Stability) *report.Report {
 		section.Plots = []report.Plot{plot}
 		section.Tables = append(section.Tables, timesTable(r))
 	}
-	return &report.Report{Title: upper(r.Scenario.Title) + ": how much load it bears", Text: oneLine(stabilityText(r)), Sections: []report.Section{section}}
+	return &report.Report{Title: upper(r.Scenario.Title) + ": how much load it can take", Text: oneLine(stabilityText(r)), Sections: []report.Section{section}}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// studied makes the experiments of the study.
+// studied runs the experiments of the study.
 func (o *options) studied(ctx context.Context, errs io.Writer) ([]sim.Finding, sim.Study, error) {
 	s := sim.AWS()
 	s.Seed = cmp.Or(o.seed, s.Seed)
@@ -34,7 +34,7 @@ const (
 	writes     = "calls"
 )
 
-const studyText = `Clients that begin at once each want to change one row, under the condition that nobody else has changed it since
+const studyText = `Clients that start together each change one row, on the condition that no other client has changed it since
 they read it. After the experiment of the AWS Architecture Blog (2015). calls: writes of all clients. seconds:
 until the last client had succeeded. Average of %d runs.`
 
@@ -48,7 +48,7 @@ func writeStudy(w io.Writer, s sim.Study, findings []sim.Finding) {
 func calls(f sim.Finding) string   { return fmt.Sprintf("%.0f", f.Calls) }
 func seconds(f sim.Finding) string { return fmt.Sprintf("%.2f", f.Seconds) }
 
-// studyTable has a row for each number of clients, and a column for each kind of backoff.
+// studyTable returns a table with a row for each number of clients, and a column for each kind of backoff.
 func studyTable(what string, findings []sim.Finding, cell func(sim.Finding) string) report.Table {
 	t := report.Table{Title: what, Columns: append([]string{"clients"}, sim.StudyKinds()...)}
 	rows := map[int]int{}
@@ -101,7 +101,7 @@ func studyPlot(title, label string, findings []sim.Finding, value func(sim.Findi
 	return p
 }
 
-// jitterPlot draws how the kinds of jitter spread a wait. Chance goes evenly over all that it can be.
+// jitterPlot plots the waits of each kind of jitter, for evenly distributed random numbers.
 func jitterPlot(s sim.Study) report.Plot {
 	const failures, bins, draws = 6, 40, 20_000
 	p := report.Plot{Title: "Distribution of waits", XLabel: "ms", YLabel: "% of the waits", Kind: report.Histogram}
@@ -127,7 +127,7 @@ func jitterPlot(s sim.Study) report.Plot {
 	return p
 }
 
-// evenly is the i-th of numbers in [0, 1) that lie evenly, in another order for each n: multiples of a root.
+// evenly returns the i-th of evenly distributed numbers in [0, 1), in a different order for each n: multiples of a root.
 func evenly(i, n int) float64 {
 	roots := [...]float64{0.41421356237, 0.73205080757, 0.2360679775, 0.64575131106, 0.31662479036, 0.60555127546}
 	v := float64(i) * roots[(n-1)%len(roots)]

@@ -37,10 +37,10 @@ func writeResult(w io.Writer, r *sim.Result) {
 
 const width = 100
 
-const legend = `requests: attempts of a call, those of services not counted. time to recover: after the trouble. p50, p99, p999: of
-all calls, failed ones too. why: how calls ended that failed, by what kept them from another attempt.`
+const legend = `requests: attempts of a call, without those of services. time to recover: after the trouble. p50, p99, p999: of
+all calls, failed ones included. why: what kept the failed calls from another attempt.`
 
-const serviceLegend = `per call: requests for each call of a user. peak: in 200 ms. wasted: of the work done, for callers who had left.`
+const serviceLegend = `per call: requests for each call of a user. peak: in 200 ms. wasted: part of the work done for callers that had left.`
 
 const chartColumns = 80
 
@@ -49,7 +49,7 @@ func chart(w io.Writer, r *sim.Result, run, service int) {
 	p := &r.Runs[run]
 	s := &p.Services[service]
 	if len(s.Arrivals) < 2 {
-		return // nothing that could be drawn
+		return // nothing to draw
 	}
 	arrivals := make([]float64, len(s.Arrivals))
 	for i, n := range s.Arrivals {
@@ -59,7 +59,7 @@ func chart(w io.Writer, r *sim.Result, run, service int) {
 		terminal.Chart(arrivals, r.Scenario.Services[service].Capacity(), chartColumns, terminal.StyleOf(w), run))
 }
 
-// render is a table without its title.
+// render returns a table without its title.
 func render(t report.Table) string {
 	t.Title = ""
 	return terminal.Table(t, terminal.Style{}, "")
@@ -69,7 +69,7 @@ func printf(w io.Writer, format string, values ...any) { _, _ = fmt.Fprintf(w, f
 
 const variantColumn = "variant"
 
-// fleetTable names the fleets only where there are several.
+// fleetTable names the fleets only if there are several.
 func fleetTable(r *sim.Result) report.Table {
 	t := report.Table{Title: callsTitle, Columns: []string{variantColumn}}
 	several := len(r.Scenario.Fleets) > 1
@@ -91,7 +91,7 @@ func fleetTable(r *sim.Result) report.Table {
 	return t
 }
 
-// why lists the reasons of calls that failed, the most frequent first.
+// why returns the reasons of failed calls, the most frequent first.
 func why(f sim.FleetResult) string {
 	reasons := slices.DeleteFunc(report.MostFrequent(f.Reasons), func(r policy.Reason) bool { return r == policy.ReasonSucceeded })
 	parts := make([]string, 0, len(reasons))

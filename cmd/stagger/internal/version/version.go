@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version is "stagger version": what the command was built from.
+// Package version is "stagger version": it shows the sources of the command.
 package version
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
 
-const help = `Show what this command was built from: its version, the revision of its source, and
-the versions of Go, of the stagger library and of gRPC in it.
+const help = `Show the version of this command, the revision of its source, and the versions of Go,
+the stagger library and gRPC that it was built with.
 
-"(devel)" is a build from a working copy, not from a release. What a build does not
-say is left out.`
+"(devel)" is a build from a working copy, not from a release. Unknown parts are left
+out.`
 
 const examples = `  stagger version
   stagger version --format json | jq -r .grpc
   stagger --version`
 
-// Command is "stagger version".
+// Command returns "stagger version".
 func Command() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:               "version",
-		Short:             "Show what this command was built from",
+		Short:             "Show the versions that this command was built with",
 		Long:              help,
 		Example:           examples,
 		Args:              cobra.NoArgs,
@@ -44,22 +44,22 @@ func Command() *cobra.Command {
 			return err
 		},
 	}
-	cli.EnumFlag(c, &format, "format", "how the answer is written", "text", "json")
+	cli.EnumFlag(c, &format, "format", "output format", "text", "json")
 	return c
 }
 
-// Build is what a program was built from; what it does not know is empty.
+// Build has the versions that a program was built from; unknown ones are empty.
 type Build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
-	Time     string `json:"time,omitempty"`     // of the revision, RFC 3339
-	Modified bool   `json:"modified,omitempty"` // the source was not that of the revision
+	Time     string `json:"time,omitempty"`     // time of the revision, RFC
+	Modified bool   `json:"modified,omitempty"` // the source differed from the revision
 	Library  string `json:"library,omitempty"`
 	GRPC     string `json:"grpc,omitempty"`
 	Go       string `json:"go"`
 }
 
-// Read is this program's build.
+// Read returns this program's build.
 func Read() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -102,7 +102,7 @@ func of(info *debug.BuildInfo) Build {
 	return b
 }
 
-// String is a line for each part.
+// String returns a line for each part.
 func (b Build) String() string {
 	var out strings.Builder
 	line := func(name, value string) {
