@@ -3,37 +3,36 @@
 
 // Package balancer is a gRPC load balancing policy that sends a retry to another backend.
 //
-// With round_robin a retry may go to the backend that has just failed; with least_request it is likely to, since
-// what fails fast looks idle. This policy stands around such a leaf policy. The leaf policy picks the backend of an
-// attempt as before; but for retries and hedges a pick is repeated while it names a backend that the same call went
-// to, whether that attempt has ended or still runs. When the call went to all of them, the attempt goes to the one
-// that it used longest ago.
+// With round_robin a retry may go to the backend that has just failed. With least_request that is likely, because a backend
+// that fails fast looks idle. This policy wraps such a leaf policy, which still picks the backend of each attempt. For retries
+// and hedges, the pick is repeated while it names a backend that the same call has used, even for an attempt that has ended. If
+// the call has used all backends, the attempt goes to the one that it used longest ago.
 //
-// The policy is registered when the package is imported. A service config names it, and the leaf policy inside:
+// Importing the package registers the policy. A service config names it, and the leaf policy inside:
 //
 //	{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]}
 //
-// In a policy file the same loadBalancingConfig stands at the top, and interceptor.Retrier.DialOptions brings it. As
-// everywhere in gRPC, a default service config (grpc.WithDefaultServiceConfig) holds only while the resolver
-// delivers none. Where older clients read the same config, the leaf policy goes behind it, and they take that one:
+// In a policy file, the same loadBalancingConfig is a top-level key, and interceptor.Retrier.DialOptions passes it to gRPC. As
+// always in gRPC, a default service config (grpc.WithDefaultServiceConfig) applies only while the resolver delivers none. If
+// older clients read the same config, list the leaf policy as the second entry, which they use:
 //
 //	[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"round_robin": {}}]
 //
-// # Which attempts belong together
+// # The attempts of a call
 //
-// The policy knows the attempts of a call by their context, see [NewContext]; an interceptor.Retrier makes it. A call
-// without such a context is balanced by the leaf policy alone. A retry that gRPC makes by itself, unseen by interceptors, goes elsewhere too.
+// The attempts of a call share a context, see [NewContext]; an interceptor.Retrier creates it. Without such a context, the leaf
+// policy alone picks. A retry by gRPC itself, which interceptors don't see, also goes to another backend.
 //
-// A backend is a connection of the channel (balancer.SubConn), as picked by the leaf policy. It stays the same when
-// the connection breaks and is made again to the same address; it is another one after a change of policy, or when the
-// resolver leaves it out and brings it back.
+// A backend is a connection of the channel (balancer.SubConn), as picked by the leaf policy. It stays the same when the
+// connection breaks and is reestablished to the same address. It becomes another one after a change of policy, or when the
+// resolver removes it and adds it again.
 //
-// # Which child policies
+// # Child policies
 //
-// round_robin, least_request_experimental, weighted_round_robin, and others that choose among backends themselves. A
-// policy around other policies is refused as a child, outlier detection above all: it would count the picks that a
-// retry passes over as successes, and eject nothing. Put this policy inside of it. It is of no use, and does
-// no harm, where each pick of a call names the same backend: pick_first, a single address, ring_hash by a header.
+// Use round_robin, least_request_experimental, weighted_round_robin, or another policy that itself picks among backends. A
+// policy that wraps other policies is refused as a child. Outlier detection, for example, would count the picks that a retry
+// skips as successes, and eject nothing: put this policy inside it. This policy has no effect if all picks of a call name the
+// same backend: pick_first, a single address, ring_hash by a header.
 package balancer
 
 import (
@@ -49,13 +48,13 @@ const Name = tried.Balancer
 
 func init() { balancer.Register(builder{}) }
 
-// builder makes the policies of channels. Its ParseConfig stands in config.go.
+// builder builds the policies of channels. Its ParseConfig is in config.go.
 type builder struct{}
 
 func (builder) Name() string { return Name }
 
 func (builder) Build(cc balancer.ClientConn, options balancer.BuildOptions) balancer.Balancer {
-	target := cc.Target() // as the application wrote it; that of the options is spelled out
+	target := cc.Target() // as written by the application; the target in options is the parsed one
 	targets.add(target)
 	return &policy{cc: cc, options: options, left: sync.OnceFunc(func() { targets.remove(target) })}
 }

@@ -38,7 +38,7 @@ var (
 	leastRequest = elsewhere("least_request_experimental")
 )
 
-// retrying retries until a call succeeds, at most attempts times in all, with the record that an interceptor makes.
+// retrying retries until a call succeeds, with at most so many attempts and the record that an interceptor makes.
 func retrying(attempts int) grpc.DialOption {
 	return grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		ctx = balancer.NewContext(ctx)
@@ -52,14 +52,14 @@ func retrying(attempts int) grpc.DialOption {
 	})
 }
 
-// attempt has a context of its own, as the attempts of an interceptor that cancels them.
+// attempt gives an attempt its own context, as interceptors do that cancel attempts.
 func attempt(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts []grpc.CallOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return invoker(ctx, method, req, reply, cc, opts...)
 }
 
-// hedging sends all attempts at once, and waits for the first that succeeds.
+// hedging sends all attempts at once, and returns the first success.
 func hedging(attempts int) grpc.DialOption {
 	return grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, _ any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		ctx, cancel := context.WithCancel(balancer.NewContext(ctx))
@@ -84,14 +84,14 @@ func call(ctx context.Context, b *lbtest.Backends) error {
 	return b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
-// play runs a test in virtual time, with n backends that have all served a call.
+// play runs a test in virtual time, with n backends that have each served a call.
 func play(t *testing.T, n int, config string, test func(t *testing.T, b *lbtest.Backends), options ...grpc.DialOption) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := lbtest.Start(t, n, config, options...)
 		b.VisitAll(t, func() error { return call(t.Context(), b) })
-		synctest.Wait() // for hedges that are cancelled on their way
+		synctest.Wait() // for cancelled hedges that are still arriving
 		b.Visits()
 		test(t, b)
 	})
@@ -173,7 +173,7 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 	}
 }
 
-// The calls of TestRetryGoesToAnotherBackend need the policy and the record: without either a retry may go back.
+// Without the policy or the record, the calls of TestRetryGoesToAnotherBackend may retry on the same backend.
 func TestRetryMayGoBackWithoutTheRecordOrThePolicy(t *testing.T) {
 	t.Parallel()
 	noRecord := grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -260,7 +260,7 @@ func TestHangingBackendIsPassedOver(t *testing.T) {
 
 func TestBackendsChangeInMidCall(t *testing.T) {
 	t.Parallel()
-	// begin starts a call that goes to a backend and hangs there until it is cancelled.
+	// begin starts a call that hangs on a backend until it is cancelled.
 	begin := func(ctx context.Context, b *lbtest.Backends) (backend int, end func()) {
 		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
@@ -319,7 +319,7 @@ func TestBackendsChangeInMidCall(t *testing.T) {
 			first, end := begin(ctx, b)
 			b.Servers[first].Down()
 			b.Servers[first].Up()
-			time.Sleep(time.Minute) // it connects again
+			time.Sleep(time.Minute) // it reconnects
 			for range 10 {
 				second, end2 := begin(ctx, b)
 				if second != 1-first {
@@ -350,7 +350,7 @@ func TestBackendsChangeInMidCall(t *testing.T) {
 				synctest.Wait()
 				b.Resolve(configs[1], all...)
 				synctest.Wait()
-				ctx := balancer.NewContext(t.Context()) // begins with the old policy's connections or the new one's
+				ctx := balancer.NewContext(t.Context()) // with connections of the old policy or of the new one
 				for range 8 {
 					_ = b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 				}
@@ -451,7 +451,7 @@ func TestConfigIsRefused(t *testing.T) {
 
 var around = lbtest.Count(balancer.Name)
 
-// A policy around this one, outlier detection for one, sees one pick an attempt, and how that attempt ended.
+// A policy around this one, such as outlier detection, observes one pick per attempt, with the attempt's result.
 func TestPolicyAroundSeesAttemptsOnly(t *testing.T) {
 	config := fmt.Sprintf(`{"loadBalancingConfig": [{"counted_%s": {"childPolicy": [{"least_request_experimental": {}}]}}]}`, balancer.Name)
 	play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// circle picks as round_robin does, without its atomic counter.
+// circle picks like round_robin, without its atomic counter.
 type circle struct {
 	backends []balancer.SubConn
 	next     int
@@ -25,7 +25,7 @@ func (c *circle) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 type otherKey struct{}
 
-// attemptOf makes the context of an attempt as deep as gRPC makes it.
+// attemptOf returns an attempt's context, as deep as gRPC makes it.
 func attemptOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	for range 3 {

@@ -21,8 +21,8 @@ type config struct {
 	childConfig serviceconfig.LoadBalancingConfig // nil if the child has none
 }
 
-// ParseConfig reads {"childPolicy": [{"round_robin": {}}]}. As in gRPC, the first policy of the list that the program
-// knows is taken. Unknown keys are ignored.
+// ParseConfig parses {"childPolicy": [{"round_robin": {}}]}. As in gRPC, it uses the first registered policy of the list, and
+// ignores unknown keys.
 func (builder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	var read struct {
 		ChildPolicy []map[string]json.RawMessage `json:"childPolicy"`
@@ -66,7 +66,7 @@ func parseChild(i int, b balancer.Builder, text json.RawMessage) (*config, error
 	return &config{child: b, childConfig: parsed}, nil
 }
 
-// notLeaf says what would go wrong around policies that are no leaves, or that are and count drops.
+// notLeaf explains why some policies can't be children: they wrap others, or count drops.
 var notLeaf = map[string]string{
 	"outlier_detection_experimental": "it would count the picks that a retry passes over as successes, and eject no backend",
 	"xds_cluster_impl_experimental":  "it would count the picks that a retry passes over as requests, and drop too many",
@@ -77,12 +77,12 @@ var notLeaf = map[string]string{
 
 const otherPolicies = "it is a policy around other policies, which would count the picks that a retry passes over as requests"
 
-// checkLeaf refuses policies around other policies: those of gRPC by name, all others by their key childPolicy.
+// checkLeaf refuses policies that wrap others: gRPC's by name, all others by their key childPolicy.
 func checkLeaf(name string, text json.RawMessage) error {
 	reason := notLeaf[name]
 	if reason == "" {
 		var read any
-		if json.Unmarshal(text, &read) == nil && hasChildPolicy(read) { // the child's own parser reports bad JSON
+		if json.Unmarshal(text, &read) == nil && hasChildPolicy(read) { // the child's own parser reports invalid JSON
 			reason = otherPolicies
 		}
 	}
@@ -92,7 +92,7 @@ func checkLeaf(name string, text json.RawMessage) error {
 	return fmt.Errorf("%s must not be inside of %s: %s; put %[2]s inside of it, around the leaf policy", name, Name, reason)
 }
 
-// hasChildPolicy looks for the key at any depth, and as encoding/json does in any case.
+// hasChildPolicy searches for the key at any depth, ignoring case, as encoding/json does.
 func hasChildPolicy(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

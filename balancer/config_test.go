@@ -13,7 +13,7 @@ import (
 	_ "google.golang.org/grpc/balancer/roundrobin"   // the policy round_robin, which package grpc brings
 )
 
-// The names of policies that the core module cannot import, for which only the name counts here.
+// The names of policies that the core module can't import. Only the names matter here.
 func init() {
 	for _, name := range []string{"outlier_detection_experimental", "cds_experimental", "test_around"} {
 		balancer.Register(stubBuilder{name: name})

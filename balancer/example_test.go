@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// dial connects to three backends, waits until each has served a call, and then lets all of them fail.
+// dial connects to three backends, waits until each has served a call, and then makes all of them fail.
 func dial(options ...grpc.DialOption) (_ *grpc.ClientConn, _ []*testserver.Server, end func()) {
 	servers := make([]*testserver.Server, 3)
 	for i := range servers {
@@ -52,7 +52,7 @@ func Example() {
 		`{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]}`))
 	defer end()
 
-	// An interceptor that retries makes one context for all attempts of a call.
+	// A retrying interceptor creates one context for all attempts of a call.
 	retry := func(ctx context.Context, attempts int) error {
 		ctx = balancer.NewContext(ctx)
 		var err error

@@ -9,10 +9,10 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// picker repeats the child's picks until one is a backend that the call did not go to.
+// picker repeats the child's picks until one is a backend that the call hasn't used.
 type picker struct {
 	child balancer.Picker
-	ready int // the backends that the child picks from, at most
+	ready int // the maximum number of backends that the child picks from
 }
 
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
@@ -27,11 +27,11 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return p.pickOther(info, r, first), nil
 }
 
-// pickOther picks on after a pick of a backend that the call went to. Picks are held to the end: if they were given back
-// one by one, a policy that counts requests (least_request) would find the same backend the least loaded again.
+// pickOther continues after a pick of a backend that the call has used. It holds all picks to the end: if it released them one
+// by one, a policy that counts requests (least_request) would again find the same backend the least loaded.
 //
-// An error of the child ends the search. It is not the call's, which could go to a backend that is held; and
-// ErrNoSubConnAvailable would make the call wait.
+// An error of the child ends the search. It isn't returned, because the call can use a held backend, and ErrNoSubConnAvailable
+// would make the call wait.
 func (p *picker) pickOther(info balancer.PickInfo, r *record, first balancer.PickResult) balancer.PickResult {
 	held := append(make([]balancer.PickResult, 0, tried.MaxPicks), first)
 	chosen := r.tried.Search(first.SubConn, p.ready, func() (balancer.SubConn, bool) {
@@ -44,7 +44,7 @@ func (p *picker) pickOther(info balancer.PickInfo, r *record, first balancer.Pic
 	})
 	for i, pick := range held {
 		if i != chosen && pick.Done != nil {
-			pick.Done(balancer.DoneInfo{}) // as gRPC does with a pick that it does not use
+			pick.Done(balancer.DoneInfo{}) // as gRPC does with an unused pick
 		}
 	}
 	return held[chosen]

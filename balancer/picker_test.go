@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// scriptedPicker picks what its script says, in a circle, and counts.
+// scriptedPicker picks the backends of its script, in a circle, and counts the picks.
 type scriptedPicker struct {
 	mu     sync.Mutex
 	script []any // a balancer.SubConn or an error
@@ -50,7 +50,7 @@ func scripted[T any](script ...T) *scriptedPicker {
 	return p
 }
 
-// visit makes an attempt of the call and returns the index of its backend. The attempt stays open.
+// visit sends an attempt of the call and returns the index of its backend. The attempt stays open.
 func visit(call context.Context, t *testing.T, p *picker, backends []balancer.SubConn) int {
 	t.Helper()
 	result, err := p.Pick(balancer.PickInfo{Ctx: call})
@@ -122,7 +122,7 @@ func TestPicker(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(1)
 		child := scripted(b[0])
-		p := &picker{child: child, ready: 4} // three of which the child never names
+		p := &picker{child: child, ready: 4} // the child never picks three of them
 		call := NewContext(t.Context())
 		visit(call, t, p, b)
 		visit(call, t, p, b)
@@ -209,8 +209,7 @@ func TestPickerErrors(t *testing.T) {
 	}
 }
 
-// leastLoaded picks the backend with the fewest picks that are not done, the first of equals, as least_request would
-// if it looked at all.
+// leastLoaded picks the backend with the fewest open picks, or the first of equals, as least_request would if it compared all.
 type leastLoaded struct {
 	mu       sync.Mutex
 	backends []balancer.SubConn
@@ -255,8 +254,8 @@ func TestPicksAreHeldToTheEnd(t *testing.T) {
 	}
 }
 
-// Whatever the child picks, each of its picks is done once: those passed over by the picker, with an empty DoneInfo
-// as from gRPC, and the one returned by gRPC alone.
+// Whatever the child picks, Done is called once for each pick: by the picker, with an empty DoneInfo as from gRPC, for skipped
+// picks, and by gRPC for the returned one.
 func TestEveryPickIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// policy passes what gRPC says on to its child policy, and puts a [picker] before the child's. When the config names
-// another child, both run until the new one can serve or the old one cannot, as gRPC does for a channel's policy.
+// policy passes gRPC's calls to its child policy, and wraps the child's pickers in a [picker]. When the config names another
+// child, both run until the new one can serve or the old one can't, as gRPC does for a channel's policy.
 //
 //	           config names another child
 //	┌─────────┐ ────────────────────────► ┌───────────────────┐ ──┐ config names a third:
@@ -25,16 +25,16 @@ import (
 //	     pending leaves CONNECTING or current leaves READY:
 //	     pending becomes current, the old current is retired
 //
-// gRPC calls a policy and the listeners of its SubConns one at a time. A child's state may come at any time, even
-// while the child holds locks of its own; so a retired child is closed by the next call of gRPC's.
+// gRPC calls a policy and the listeners of its SubConns one at a time. A child may report its state at any time, even while it
+// holds its own locks. So the next call of gRPC closes a retired child.
 type policy struct {
 	cc      balancer.ClientConn
 	options balancer.BuildOptions
-	left    func() // tells targets, once
+	left    func() // removes the policy from targets, once
 
 	mu      sync.Mutex // held while state is passed on, so that the last is the newest; never while a child is called
 	current *child     // nil before the first config, and after Close
-	pending *child     // nil but for a change of child
+	pending *child     // nil except during a change of child
 	retired []*child
 }
 
@@ -53,7 +53,8 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	return c.balancer.UpdateClientConnState(state)
 }
 
-// start builds a child, current if it is the first and else pending. It may report its state while it is built.
+// start builds a child: the current one if it is the first, else the pending one. The child may report its state while it is
+// built.
 func (p *policy) start(b balancer.Builder) *child {
 	c := &child{ClientConn: p.cc, policy: p, name: b.Name(), subConns: map[balancer.SubConn]connectivity.State{}, state: balancer.State{
 		ConnectivityState: connectivity.Connecting,
@@ -81,7 +82,7 @@ func (p *policy) ResolverError(err error) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: base.NewErrPicker(err)})
 }
 
-// UpdateSubConnState implements balancer.Balancer. gRPC does not call it, as each SubConn has a listener.
+// UpdateSubConnState implements balancer.Balancer. gRPC does not call it, because each SubConn has a listener.
 func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 // ExitIdle implements balancer.Balancer.
@@ -113,7 +114,7 @@ func (p *policy) latest() *child {
 	return p.current
 }
 
-// retire is called with the lock; c may be nil.
+// retire schedules c, which may be nil, for closing. p.mu must be held.
 func (p *policy) retire(c *child) {
 	if c != nil {
 		c.retired = true
@@ -131,7 +132,7 @@ func (p *policy) closeRetired() {
 	}
 }
 
-// child is one child policy, and the ClientConn that it sees.
+// child is a child policy and its ClientConn.
 type child struct {
 	balancer.ClientConn
 
@@ -139,11 +140,11 @@ type child struct {
 	name     string
 	balancer balancer.Balancer
 
-	// With the policy's lock:
+	// Guarded by the policy's lock:
 	state    balancer.State
 	retired  bool
 	subConns map[balancer.SubConn]connectivity.State
-	ready    int // how many of them are READY
+	ready    int // how many backends are READY
 }
 
 // UpdateState implements balancer.ClientConn.
@@ -165,7 +166,7 @@ func (c *child) UpdateState(state balancer.State) {
 	}
 }
 
-// pass passes the child's state on to gRPC. It is called with the lock.
+// pass passes the child's state to gRPC. The policy's lock must be held.
 func (c *child) pass() {
 	state := c.state
 	if state.Picker != nil {
@@ -174,8 +175,8 @@ func (c *child) pass() {
 	c.policy.cc.UpdateState(state)
 }
 
-// NewSubConn implements balancer.ClientConn. It follows the SubConn's state, and shuts it down with the child, as
-// gRPC does with a policy that is its own.
+// NewSubConn implements balancer.ClientConn. It follows the SubConn's state, and shuts the SubConn down with the child, as gRPC
+// does with a policy of its own.
 func (c *child) NewSubConn(addrs []resolver.Address, options balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	var sc balancer.SubConn
 	listener := options.StateListener
@@ -185,7 +186,7 @@ func (c *child) NewSubConn(addrs []resolver.Address, options balancer.NewSubConn
 			return
 		}
 		if listener == nil {
-			c.balancer.UpdateSubConnState(sc, state) // as gRPC does with policies that know no listeners
+			c.balancer.UpdateSubConnState(sc, state) // as gRPC does with policies without listeners
 			return
 		}
 		listener(state)
@@ -201,7 +202,7 @@ func (c *child) NewSubConn(addrs []resolver.Address, options balancer.NewSubConn
 	return sc, nil
 }
 
-// note writes down a SubConn's state. It returns false if the child is retired and must not be told.
+// note records a SubConn's state. It returns false if the child is retired and must not be told.
 func (c *child) note(sc balancer.SubConn, state connectivity.State) bool {
 	c.policy.mu.Lock()
 	defer c.policy.mu.Unlock()
@@ -218,7 +219,7 @@ func (c *child) note(sc balancer.SubConn, state connectivity.State) bool {
 	return !c.retired
 }
 
-// close closes the child and what it has left open.
+// close closes the child and its open SubConns.
 func (c *child) close() {
 	c.balancer.Close()
 	c.policy.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// stubBuilder builds stubs. Each policy under test has builders of its own, so that tests do not share stubs.
+// stubBuilder builds stubs. Each tested policy has its own builders, so that tests don't share stubs.
 type stubBuilder struct {
 	name  string
 	build func(*stub) // called while the stub is built; may be nil
@@ -41,7 +41,7 @@ func (b stubBuilder) ParseConfig(json.RawMessage) (serviceconfig.LoadBalancingCo
 	return stubConfig{}, nil
 }
 
-// stub is a child that writes down what it is told.
+// stub is a child that records the calls it gets.
 type stub struct {
 	cc     balancer.ClientConn
 	name   string
@@ -63,7 +63,7 @@ func (s *stub) UpdateSubConnState(sc balancer.SubConn, state balancer.SubConnSta
 	s.heard = append(s.heard, sc.(*fakeSubConn).name+" "+state.ConnectivityState.String())
 }
 
-// report reports a state whose picker picks b.
+// report reports a state with a picker that picks b.
 func (s *stub) report(state connectivity.State, b balancer.SubConn) {
 	s.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 		return balancer.PickResult{SubConn: b}, nil
@@ -75,7 +75,7 @@ type stubConfig struct {
 	text string
 }
 
-// fakeConn is gRPC in these tests: the channel as the policy sees it.
+// fakeConn stands in for gRPC: the channel, for the policy.
 type fakeConn struct {
 	balancer.ClientConn
 	states    []balancer.State
@@ -128,7 +128,7 @@ func options(target string) balancer.BuildOptions {
 	return balancer.BuildOptions{Target: resolver.Target{URL: url.URL{Scheme: "test", Path: "/" + target}}}
 }
 
-// update names a child and returns the stub that hears of it.
+// update names a child and returns the stub that it reaches.
 func (w *world) update(child, text string) *stub {
 	w.t.Helper()
 	err := w.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &config{
@@ -140,7 +140,7 @@ func (w *world) update(child, text string) *stub {
 	return w.stubs[len(w.stubs)-1]
 }
 
-// serving makes a stub READY with one backend of its name.
+// serving makes a stub READY with one backend, named like the stub.
 func (w *world) serving(s *stub) balancer.SubConn {
 	w.t.Helper()
 	b := w.subConn(s)
@@ -232,7 +232,7 @@ func TestPolicyPassesOn(t *testing.T) {
 		w := newWorld(t)
 		w.build = func(s *stub) { s.report(connectivity.Idle, nil) }
 		w.update("a", "")
-		w.update("b", "") // takes over at once: a is not READY
+		w.update("b", "") // replaces a at once, which isn't READY
 		if len(w.conn.states) != 2 || w.stubs[0].closed != 1 || w.stubs[1].closed != 0 {
 			t.Errorf("%d states, closed %d and %d times; want 2, 1 and 0", len(w.conn.states), w.stubs[0].closed, w.stubs[1].closed)
 		}
@@ -334,7 +334,7 @@ func TestPolicyChangesItsChild(t *testing.T) {
 		w, a, b, served := change(t)
 		b.report(connectivity.Connecting, nil)
 		w.wantPicked(served)
-		a.report(connectivity.Ready, served) // it goes on
+		a.report(connectivity.Ready, served) // it keeps serving
 		w.wantPicked(served)
 		if a.closed != 0 {
 			t.Error("the old child was closed early")
@@ -382,7 +382,7 @@ func TestPolicyChangesItsChild(t *testing.T) {
 				t.Parallel()
 				w, a, b, served := change(t)
 				sc := w.subConn(b)
-				b.report(connectivity.Idle, nil) // takes over
+				b.report(connectivity.Idle, nil) // replaces a
 				if a.closed != 0 {
 					t.Fatal("the old child was closed while the new one reported")
 				}

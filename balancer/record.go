@@ -12,15 +12,15 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// NewContext returns a context for all attempts of one call, or for contexts made from it: each attempt goes to a
-// backend that the others did not go to. Every call needs its own. It is for interceptors that retry or hedge, costs one
-// allocation, and does nothing where the channel does not have the policy.
+// NewContext returns a context for all attempts of one call, or for the parents of their contexts: each attempt goes to a
+// backend that the others haven't used. Every call needs its own. NewContext is for interceptors that retry or hedge. It costs
+// one allocation, and has no effect if the channel doesn't use the policy.
 //
-// A call that an inner interceptor makes with the context counts as an attempt, unless it has a context of its own.
+// A call that an inner interceptor makes with the context counts as an attempt, unless it has its own context from NewContext.
 func NewContext(parent context.Context) context.Context { return &record{Context: parent} }
 
-// record is what a call remembers: the backends that it went to. It is the context itself, so that both are one
-// allocation. It is not used again for another call, since gRPC may keep the context of an attempt that has ended.
+// record is the list of backends that a call has used. It is the context itself, to save an allocation. It is never reused for
+// another call, because gRPC may keep the context of an ended attempt.
 type record struct {
 	context.Context
 
@@ -29,7 +29,7 @@ type record struct {
 
 type recordKey struct{}
 
-// recordOf returns the record of the call that ctx belongs to, or nil.
+// recordOf returns the record of ctx's call, or nil.
 func recordOf(ctx context.Context) *record {
 	if ctx == nil {
 		return nil
@@ -45,5 +45,5 @@ func (r *record) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// String keeps those who print contexts from reading fields without the lock.
+// String prevents printing a context from reading fields without the lock.
 func (r *record) String() string { return fmt.Sprint(r.Context) + ".WithBackends" }

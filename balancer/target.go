@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// InUse reports whether a channel to target, which is its grpc.ClientConn.Target, has the policy now. Without
-// it a call needs no [NewContext]. A channel has its policy from its first call on, when names are resolved, until it
-// is closed or idle: the call that wakes it up is told false. InUse takes no lock, and may be called by any goroutine.
+// InUse reports whether a channel to target, its grpc.ClientConn.Target, uses the policy now. If not, calls need no
+// [NewContext]. A channel uses its policy from the first call, when names are resolved, until it is closed or idle: for the
+// call that wakes it up, InUse returns false. InUse takes no lock, and is safe for concurrent use.
 func InUse(target string) bool {
 	if targets.policies.Load() == 0 {
 		return false
@@ -21,9 +21,9 @@ func InUse(target string) bool {
 
 var targets targetSet
 
-// targetSet counts the policies of each target.
+// targetSet counts the policies per target.
 type targetSet struct {
-	policies atomic.Int64 // of all targets
+	policies atomic.Int64 // for all targets
 	inUse    sync.Map     // the targets in count, for readers
 
 	mu    sync.Mutex
