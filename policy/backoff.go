@@ -12,34 +12,32 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Backoff is how long a call waits before a retry. It is a value without state: what it depends on
-// is given to [Backoff.Delay].
+// Backoff configures the wait before retries. It has no state: [Backoff.Delay] takes the state of the call as arguments.
 type Backoff struct {
-	Initial    time.Duration // first backoff before jitter; more than 0
-	Max        time.Duration // longest backoff before jitter; more than 0
+	Initial    time.Duration // the first backoff before jitter; more than 0
+	Max        time.Duration // the longest backoff before jitter; more than 0
 	Multiplier float64       // growth from one retry to the next; more than 0
-	Linear     bool          // i retries make Initial · (1 + Multiplier·i); false: Initial · Multiplier^i, with 1 always the same
+	Linear     bool          // after i retries Initial · (1 + Multiplier·i); false: Initial · Multiplier^i, constant if Multiplier is 1
 	Jitter     Jitter
 }
 
-// Jitter is how a backoff is spread by chance. "" means [JitterFull].
+// Jitter is the random spread of a backoff. "" means [JitterFull].
 type Jitter string
 
-// The kinds of jitter; b is the backoff after growth and cap, r a chance in [0, 1).
+// The kinds of jitter. b is the backoff after growth and cap, r a random number in [0, 1).
 const (
 	JitterNone         Jitter = "NONE"         // b: clients stay in step; for tests
 	JitterFull         Jitter = "FULL"         // r·b: spreads load best (AWS Architecture Blog, 2015)
-	JitterEqual        Jitter = "EQUAL"        // b/2 + r·b/2: never less than half
+	JitterEqual        Jitter = "EQUAL"        // b/2 + r·b/2: at least half
 	JitterDecorrelated Jitter = "DECORRELATED" // Initial + r·(min(Max, 3·previous) − Initial)
 	JitterProportional Jitter = "PROPORTIONAL" // b·(0.8 + 0.4·r): gRPC's own (gRFC A6)
 )
 
 // Delay returns the wait before a retry.
 //
-// It depends on the number of retries that went before it since the last pushback (0 for the
-// first), the wait before the previous of them (0 if there was none) and r, a chance in [0, 1).
-// The cap is applied first and the jitter last, so that clients which have been failing for long
-// do not line up at the cap. There is no overflow, whatever the input.
+// retry is the number of previous retries since the last pushback, 0 for the first. previous is the wait before the previous
+// one, or 0. r is a random number in [0, 1). The cap is applied before the jitter, so that clients that have failed for a long
+// time don't all wait for exactly the cap. No input causes an overflow.
 func (b Backoff) Delay(retry int, previous time.Duration, r float64) time.Duration {
 	if b.Jitter == JitterDecorrelated {
 		return b.decorrelated(previous, r)
@@ -52,8 +50,8 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-// base is the backoff before jitter, in nanoseconds: capped as a float64, where Multiplier^i may
-// be infinite but never wraps round.
+// base returns the backoff before jitter, in nanoseconds. It is capped as a float64, where Multiplier^i may be infinite but
+// never wraps around.
 func (b Backoff) base(retry int) float64 {
 	i := float64(max(retry, 0))
 	grown := float64(b.Initial)
@@ -65,8 +63,8 @@ func (b Backoff) base(retry int) float64 {
 	return min(float64(b.Max), grown)
 }
 
-// decorrelated caps before it draws. AWS caps what was drawn, and half of all clients then wait
-// for exactly Max, in step again.
+// decorrelated applies the cap before it draws. AWS caps the result, so that half of all clients wait for exactly Max, in step
+// again.
 func (b Backoff) decorrelated(previous time.Duration, r float64) time.Duration {
 	low := float64(min(b.Initial, b.Max))
 	high := min(float64(b.Max), 3*max(float64(previous), low))
@@ -87,19 +85,20 @@ func (j Jitter) spread(b, r float64) float64 {
 	}
 }
 
-// toDuration saturates: the float64 nearest to the longest Duration is already beyond it.
+// toDuration saturates: the float64 nearest to the longest Duration already exceeds it.
 func toDuration(ns float64) time.Duration {
 	switch {
 	case ns >= math.MaxInt64:
 		return math.MaxInt64
 	case ns > 0:
 		return time.Duration(ns)
-	default: // NaN too
+	default: // also NaN
 		return 0
 	}
 }
 
-// reportFixed reports a multiplier beside which growth FIXED, exponential growth by 1, would mean something else to gRPC.
+// reportFixed reports a multiplier together with growth FIXED, which is exponential growth by 1: it would mean something else
+// to gRPC.
 func reportFixed(report *document.Report, prefix string, g policyv1.Growth, multiplier float64) {
 	if g == policyv1.Growth_GROWTH_FIXED && multiplier != 1 && multiplier > 0 {
 		report.Errorf(prefix+"backoffMultiplier", multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
@@ -113,7 +112,7 @@ func checkBackoff(report *document.Report, prefix string, b Backoff) {
 	if b.Max <= 0 {
 		report.Errorf(prefix+"maxBackoff", b.Max, "must be more than 0s")
 	}
-	if !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0) { // NaN too
+	if !(b.Multiplier > 0) || math.IsInf(b.Multiplier, 0) { // also true for NaN
 		report.Errorf(prefix+"backoffMultiplier", b.Multiplier, "must be a number more than 0")
 	}
 	checkWord(report, prefix+"jitter", b.Jitter, policyv1.Jitter(0))

@@ -21,13 +21,13 @@ import (
 type BudgetSpec struct {
 	Name   string
 	Scope  Scope
-	Config budget.Config // of its kind: [budget.RatioConfig], or another
+	Config budget.Config // of one of package budget's kinds: [budget.RatioConfig], or another
 }
 
-// NoBudget is the budget's name that means no limit: "budget: NONE".
+// NoBudget as a budget's name means no limit: "budget: NONE".
 const NoBudget = "NONE"
 
-// Scope is which calls share one balance of a budget. "" means [ScopeTarget].
+// Scope decides which calls share one balance of a budget. "" means [ScopeTarget].
 type Scope string
 
 // The scopes.
@@ -52,7 +52,7 @@ func convertBudget(b *policyv1.Budget) BudgetSpec {
 	return spec
 }
 
-// convertRatio takes the defaults for what the file leaves out.
+// convertRatio converts a ratio budget, with defaults for missing keys.
 func convertRatio(r *policyv1.RatioBudget) budget.RatioConfig {
 	c := budget.DefaultRatio()
 	take(&c.Percent, r.Percent)
@@ -94,7 +94,7 @@ func convertRefund(r *policyv1.RefundBudget) budget.RefundConfig {
 	return c
 }
 
-// take puts what a file says in place of the default.
+// take replaces a default by the file's value, if there is one.
 func take(field, said *float64) {
 	if said != nil {
 		*field = *said
@@ -131,7 +131,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 	}
 }
 
-// checkPool reports a pool that another budget of the file gives another rate: it has one.
+// checkPool reports a pool to which another budget of the file gives another rate. A pool has one rate.
 func checkPool(report *document.Report, path string, b BudgetSpec, pools map[string]float64) {
 	name, perSecond := poolOf(b)
 	if rate, known := pools[name]; known && rate != perSecond {
@@ -143,7 +143,7 @@ func checkPool(report *document.Report, path string, b BudgetSpec, pools map[str
 	}
 }
 
-// checkBudget reports what the budget's own package finds, by the keys of the file.
+// checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c balance.Config) {
 	err := c.Check()
 	if err == nil {
@@ -165,12 +165,12 @@ func checkBudget(report *document.Report, path string, c balance.Config) {
 	}
 }
 
-// keyOf is the key of a config's field: maxTokens of MaxTokens.
+// keyOf returns the key of a config's field: maxTokens for MaxTokens.
 func keyOf(field string) string {
 	runes := []rune(field)
 	runes[0] = unicode.ToLower(runes[0])
 	return string(runes)
 }
 
-// verbatim is a value that is shown as it is.
+// verbatim is a value that messages show unchanged.
 type verbatim string

@@ -18,12 +18,12 @@ import (
 // maxCode is the highest code that gRPC defines.
 const maxCode = codes.Unauthenticated
 
-// sorted returns a copy of codes, lowest first, each once.
+// sorted returns a sorted copy of codes, without duplicates.
 func sorted(list []codes.Code) []codes.Code {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// common are the codes of a list that stand in another one, too; without are those that do not.
+// common are the codes of a list that are also in other; without are the remaining ones.
 func common(list, other []codes.Code) []codes.Code {
 	return slices.DeleteFunc(sorted(list), func(c codes.Code) bool { return !slices.Contains(other, c) })
 }
@@ -84,5 +84,5 @@ func checkCodes(report *document.Report, field string, list []codes.Code) {
 	}
 }
 
-// notFailure is said of OK: gRPC's own clients take it, and then never retry it.
+// notFailure is the message for OK: gRPC's own clients accept it, and then never retry it.
 const notFailure = "is not a failure; list codes such as UNAVAILABLE"

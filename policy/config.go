@@ -19,29 +19,29 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Config is a whole policy file as plain data; its fields stand where the file's keys do. [Set.Config] returns that of a
-// file, and a program may write one by hand for [NewSet]. Entries have taken the policies that they name.
+// Config is a whole policy file as plain data, with a field for each top-level key. [Set.Config] returns that of a file, and a
+// program may write one for [NewSet]. Entries contain the named policies that they refer to.
 type Config struct {
 	Methods     []MethodConfig
 	Budgets     []BudgetSpec
-	Throttling  *budget.ThrottleConfig // the budget of every policy that names none; nil: the default budget
-	Idempotency Idempotency            // for entries that say nothing of it
-	MaxWaiting  int                    // calls that may wait in a backoff at a time; 0: 10,000
-	// MaxAttemptsLimit is the cap over the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
+	Throttling  *budget.ThrottleConfig // the budget of policies without a budget; nil: the default budget
+	Idempotency Idempotency            // for entries without one
+	MaxWaiting  int                    // how many calls may wait in a backoff at a time; 0: 10,000
+	// MaxAttemptsLimit caps the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
 	MaxAttemptsLimit int
 	Mode             Mode     // for all calls; entries may be stricter
-	Percent          *float64 // of all calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
+	Percent          *float64 // the share of all calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
 
-	TransparentRetry *bool // for entries that say nothing of it, and methods without an entry; nil: true
-	RefusedRetry     *bool // for entries that say nothing of it, and methods without an entry; nil: true
+	TransparentRetry *bool // for entries without it, and methods without an entry; nil: true
+	RefusedRetry     *bool // for entries without it, and methods without an entry; nil: true
 
-	// Channel is what gRPC carries out by itself, as a service config has it: a map in JSON of loadBalancingPolicy,
-	// loadBalancingConfig, healthCheckConfig and connectionScaling. A Retrier brings loadBalancingConfig to its connections
-	// if that names the policy of package balancer. "": nothing.
+	// Channel has the features that gRPC itself implements, as in a service config: a JSON map with loadBalancingPolicy,
+	// loadBalancingConfig, healthCheckConfig and connectionScaling. A Retrier passes loadBalancingConfig to its connections if
+	// it names the policy of package balancer. "": none.
 	Channel string
 }
 
-// clone copies what a config points to.
+// clone returns a deep copy.
 func (c Config) clone() Config {
 	c.Methods = slices.Clone(c.Methods)
 	for i, m := range c.Methods {
@@ -53,7 +53,7 @@ func (c Config) clone() Config {
 	return c
 }
 
-// MethodConfig is one entry: what holds for the methods that it names.
+// MethodConfig is one entry: the policy of the methods that it names.
 type MethodConfig struct {
 	// Names are paths as gRPC and its generated code write them: "/acme.orders.v1.OrderService/GetOrder" is a method,
 	// "/acme.orders.v1.OrderService/" all methods of a service, "/acme.orders.v1.*/" all services of a package and its
@@ -62,10 +62,10 @@ type MethodConfig struct {
 	Spec
 }
 
-// namesMethod reports whether a name is that of one method.
+// namesMethod reports whether a name is that of a single method.
 func namesMethod(name string) bool { return !strings.HasSuffix(name, "/") }
 
-// convert turns what a file says into a config, and fills in what it leaves out.
+// convert converts a file to a config, with defaults for missing keys.
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{
 		Idempotency: word[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
@@ -145,10 +145,10 @@ func convertBytes(n *uint32) *int {
 	return new(toInt(*n))
 }
 
-// toInt loses nothing that matters where an int has 32 bits: no message and no call gets so far.
+// toInt clamps n, which only matters if an int has 32 bits: no message and no call gets that far.
 func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
 
-// checkConfig reports everything that is wrong with c.
+// checkConfig reports all errors in c.
 func checkConfig(report *document.Report, c Config) {
 	checkWord(report, "idempotency", c.Idempotency, policyv1.Idempotency(0))
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
@@ -173,7 +173,7 @@ func checkConfig(report *document.Report, c Config) {
 	}
 }
 
-// checkEntry checks a spec, whose budget must be among those declared.
+// checkEntry checks a spec, whose budget must be one of those declared.
 func checkEntry(report *document.Report, prefix string, s Spec, budgets map[string]bool) {
 	checkSpec(report, prefix, s)
 	if s.Retry != nil {
@@ -184,7 +184,7 @@ func checkEntry(report *document.Report, prefix string, s Spec, budgets map[stri
 	}
 }
 
-// convertName makes a path of a name, which checkNames knows from a good one if it is reported here.
+// convertName converts a name to a path. If it reports the name, checkNames can tell the path from a valid one.
 func convertName(report *document.Report, field string, n *policyv1.Name) string {
 	if n.GetService() == "" && n.GetMethod() != "" {
 		report.Errorf(field+".service", "", "must be the full name of the service of method %q", n.GetMethod())
@@ -201,19 +201,19 @@ func convertName(report *document.Report, field string, n *policyv1.Name) string
 	return "/" + n.GetService() + "/" + n.GetMethod()
 }
 
-// checkNames checks the names of one entry; seen maps those before it to where they stand.
+// checkNames checks the names of one entry. seen maps earlier names to their fields.
 func checkNames(report *document.Report, prefix string, names []string, seen map[string]string) {
 	for i, n := range names {
 		field := fmt.Sprintf("%sname[%d]", prefix, i)
 		service, method := lookup.Split(n)
 		if n != "/" && (service == "" || n != "/"+service+"/"+method || strings.Contains(method, "/")) {
-			if !report.Written(field) { // else its keys are reported
+			if !report.Written(field) { // otherwise its keys are reported
 				report.Errorf(field, n, `must be "/service/method", "/service/", "/package.*/" or "/"`)
 			}
 			continue
 		}
 		if !report.Whole(field) {
-			continue // not known which name it is
+			continue // the name is unknown
 		}
 		if first, twice := seen[n]; twice {
 			report.Errorf(field, n, "is named by %s too; only one entry may have it", first)
@@ -223,7 +223,7 @@ func checkNames(report *document.Report, prefix string, names []string, seen map
 	}
 }
 
-// budgetNames are the names that policies may use; nil if one of them is missing.
+// budgetNames returns the names that policies may use, or nil if a budget's name is missing.
 func budgetNames(report *document.Report, budgets []BudgetSpec) map[string]bool {
 	names := map[string]bool{NoBudget: true}
 	for _, b := range budgets {
@@ -235,8 +235,8 @@ func budgetNames(report *document.Report, budgets []BudgetSpec) map[string]bool 
 	return names
 }
 
-// checkBudgetName takes "" for the default budget, unless a file writes "". If not all the names
-// are known that budgets declare, any may be one of them.
+// checkBudgetName accepts "" as the default budget, unless a file writes "". If some budgets have no name, any name may be one
+// of them.
 func checkBudgetName(report *document.Report, field, name string, declared map[string]bool) {
 	if name == "" && !report.Written(field) || name != "" && (declared == nil || declared[name]) {
 		return
@@ -244,19 +244,19 @@ func checkBudgetName(report *document.Report, field, name string, declared map[s
 	report.Errorf(field, name, "no budget has that name; declare it under budgets, or write NONE for no limit")
 }
 
-// checkPositive takes 0 for "not set", unless a file sets it to 0.
+// checkPositive accepts 0 as "not set", unless a file sets it to 0.
 func checkPositive(report *document.Report, field string, d time.Duration) {
 	if d < 0 || d == 0 && report.Written(field) {
 		report.Errorf(field, d, "must be more than 0s")
 	}
 }
 
-// checkNumber wants so many decimals at most: nothing may be rounded in silence.
+// checkNumber checks bounds, and the number of decimals: values are never rounded silently.
 func checkNumber(report *document.Report, field string, v, low, high float64, decimals int) {
 	scale := math.Pow10(decimals)
 	scaled := math.Round(v*scale) / scale
 	switch {
-	case !(v >= low && v <= high): // NaN too
+	case !(v >= low && v <= high): // also true for NaN
 		report.Errorf(field, v, "must be %v to %s", low, strconv.FormatFloat(high, 'f', -1, 64))
 	case scaled != v:
 		report.Errorf(field, v, "must have at most %d decimals, such as %v", decimals, scaled)

@@ -16,19 +16,18 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// WithDescriptors returns a set that also holds the policies which the owners of APIs ship with them, as
-// options of their methods and services (proto/stagger/policy/v1/options.proto), and that reads the
-// methods' idempotency_level from the same descriptors. They come from the files that s was given before, then
-// from these, then from the registry of the generated code that is linked into the program; of these, the
-// first that knows a service wins.
+// WithDescriptors returns a set that also has the policies that API owners ship as options of their methods and services
+// (proto/stagger/policy/v1/options.proto), and that reads the methods' idempotency_level from the same descriptors. Descriptors
+// come from the files of earlier calls, then from these files, then from the registry of generated code in the program. The
+// first of these that has a service wins.
 //
-// Only where [Set.Lookup] finds nothing in the config of s, the option of the method holds, else that of its
-// service. They are not merged. The first counts like an entry that names service and method, the second
-// like one that names a service ([Idempotency]); but if the .proto sets idempotency_level to IDEMPOTENCY_UNKNOWN
-// in so many words, the method is not safe to repeat.
+// An option applies only if [Set.Lookup] finds nothing in the config of s: the option of the method, else that of its service.
+// They are not merged. A method's option counts like an entry that names service and method, a service's option like one that
+// names a service ([Idempotency]). But if the .proto explicitly sets idempotency_level to IDEMPOTENCY_UNKNOWN, the method isn't
+// idempotent.
 //
-// The error is an [*Error] with what is wrong with the options that would hold. To do without one of them,
-// name its method or service in the policy file.
+// The error is an [*Error] with all errors in the options that apply. To override one of them, name its method or service in
+// the policy file.
 func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	next := *s
 	next.policies = slices.Clone(s.configured())
@@ -46,14 +45,13 @@ func (s *Set) WithDescriptors(files ...*protoregistry.Files) (*Set, error) {
 	return &next, nil
 }
 
-// descriptors is where services are looked up: in files, then in the registry of generated code, unless only the files
-// count.
+// descriptors looks up services: in files, then in the registry of generated code, unless only the files count.
 type descriptors struct {
 	files []*protoregistry.Files
 	only  bool
 }
 
-// service finds a service by its full name; nil if no descriptor is known.
+// service returns a service by its full name, or nil if it is unknown.
 func (d descriptors) service(name string) protoreflect.ServiceDescriptor {
 	for _, files := range d.files {
 		if found := serviceIn(files, name); found != nil {
@@ -75,8 +73,8 @@ func serviceIn(files *protoregistry.Files, name string) protoreflect.ServiceDesc
 	return service
 }
 
-// services yields every service once, with the files that it comes from. It touches only names: what else
-// a file of generated code holds is unpacked when somebody asks for it.
+// services yields every service once, with its files. It reads only names: other parts of generated files are unpacked when
+// they are read.
 func (d descriptors) services() iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
 	return func(yield func(protoreflect.ServiceDescriptor, *protoregistry.Files) bool) {
 		seen := map[protoreflect.FullName]bool{}
@@ -98,7 +96,7 @@ func (d descriptors) services() iter.Seq2[protoreflect.ServiceDescriptor, *proto
 	}
 }
 
-// servicesIn collects first: RangeFiles holds a lock, and to read a service takes the same one.
+// servicesIn collects first: RangeFiles holds a lock that reading a service also takes.
 func servicesIn(files *protoregistry.Files) []protoreflect.ServiceDescriptor {
 	var list []protoreflect.ServiceDescriptor
 	files.RangeFiles(func(f protoreflect.FileDescriptor) bool {
@@ -113,19 +111,19 @@ func servicesIn(files *protoregistry.Files) []protoreflect.ServiceDescriptor {
 	return list
 }
 
-// own knows the options of this module. Those of others stay bytes: they are not ours to judge.
+// own has the options of this module. Other modules' options stay bytes.
 var own = typesOf(policyv1.E_Retry, policyv1.E_ServiceRetry)
 
 func typesOf(extensions ...protoreflect.ExtensionType) *protoregistry.Types {
 	types := new(protoregistry.Types)
 	for _, e := range extensions {
-		_ = types.RegisterExtension(e) // refuses only what is there already
+		_ = types.RegisterExtension(e) // fails only if it is already there
 	}
 	return types
 }
 
-// reread turns the options of a descriptor into the generated type with the extensions of this module: a
-// registry that was made from a file has them as bytes, one that was made by hand as it likes.
+// reread converts the options of a descriptor to the generated type with this module's extensions: in a registry from a file
+// they are bytes, in one built by hand they can have any type.
 func reread[O proto.Message](d protoreflect.Descriptor, options O) (O, error) {
 	data, err := proto.MarshalOptions{AllowPartial: true}.Marshal(d.Options())
 	if err == nil {
@@ -134,14 +132,14 @@ func reread[O proto.Message](d protoreflect.Descriptor, options O) (O, error) {
 	return options, err
 }
 
-// knowsOptions reports whether options in these files can be this module's. Others may use the same field
-// numbers, but a file that uses ours imports options.proto.
+// knowsOptions reports whether options in these files can be this module's. Others may use the same field numbers, but only
+// files that import options.proto use ours.
 func knowsOptions(files *protoregistry.Files) bool {
 	_, err := files.FindDescriptorByName(policyv1.E_Retry.TypeDescriptor().FullName())
 	return err == nil
 }
 
-// level is the idempotency_level of a method; nil if its .proto does not say.
+// level returns the idempotency_level of a method, or nil if its .proto doesn't set it.
 func level(m protoreflect.MethodDescriptor) *descriptorpb.MethodOptions_IdempotencyLevel {
 	options, ok := m.Options().(*descriptorpb.MethodOptions)
 	if !ok {

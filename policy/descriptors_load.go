@@ -44,7 +44,7 @@ func parseDescriptors(file string, data []byte) (*protoregistry.Files, error) {
 		return refuse("is larger than %d bytes (64 MiB); leave out what the program does not call, with buf build --path", maxSetBytes)
 	}
 	var set descriptorpb.FileDescriptorSet
-	// Options of any module stay bytes: those of others are not ours to judge, and ours are read later.
+	// Options stay bytes: other modules' options are not checked, and ours are read later.
 	err := proto.UnmarshalOptions{AllowPartial: true, Resolver: new(protoregistry.Types)}.Unmarshal(data, &set)
 	switch {
 	case err != nil:
@@ -62,7 +62,7 @@ func parseDescriptors(file string, data []byte) (*protoregistry.Files, error) {
 	return files, nil
 }
 
-// missingImport finds the first file that imports one which the set lacks.
+// missingImport returns the first file with an import that the set lacks.
 func missingImport(set *descriptorpb.FileDescriptorSet) (importer, missing string) {
 	has := map[string]bool{}
 	for _, f := range set.GetFile() {
@@ -78,7 +78,7 @@ func missingImport(set *descriptorpb.FileDescriptorSet) (importer, missing strin
 	return "", ""
 }
 
-// detail is what protobuf says of an error, without the mark that keeps programs from comparing it.
+// detail returns protobuf's text of an error, without the mark that keeps programs from comparing it.
 func detail(err error) string {
 	return strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
 }

@@ -18,10 +18,9 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// policyOption is a policy that stands in a .proto. It is checked as that of a file is, under the path "retry",
-// which its diagnostics do not show.
+// policyOption is a policy in a .proto. It is checked like that of a file, under the path "retry", which its diagnostics omit.
 type policyOption struct {
-	at     Diagnostic // file and place
+	at     Diagnostic // file and line
 	field  string     // "/acme.v1.Orders/Get: (stagger.policy.v1.retry)"
 	report *document.Report
 	warned bool
@@ -37,7 +36,7 @@ func newPolicyOption(d protoreflect.Descriptor, name string, extension protorefl
 	}
 }
 
-// placeOf is where a descriptor stands, as far as it tells: generated code holds no lines.
+// placeOf returns the place of a descriptor, as far as it is known: generated code has no lines.
 func placeOf(d protoreflect.Descriptor) Diagnostic {
 	at := Diagnostic{File: pathText(d.ParentFile().Path())}
 	if lines := d.ParentFile().SourceLocations(); lines.Len() > 0 {
@@ -48,7 +47,7 @@ func placeOf(d protoreflect.Descriptor) Diagnostic {
 	return at
 }
 
-// pathText is the path of a .proto: descriptors may hold anything.
+// pathText returns the path of a .proto as text: descriptors may contain anything.
 func pathText(path string) string {
 	if !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(path)
@@ -56,7 +55,7 @@ func pathText(path string) string {
 	return path
 }
 
-// refuse reports what is wrong with the option as a whole.
+// refuse reports an error in the option as a whole.
 func (o *policyOption) refuse(format string, args ...any) {
 	o.report.Errorf(optionRoot, nil, format, args...)
 }
@@ -72,7 +71,7 @@ func (o *policyOption) read(r *policyv1.RetryPolicy, budgets map[string]bool) Re
 	return spec
 }
 
-// rename gives diagnostics the option's place and name.
+// rename sets the option's place and name in diagnostics.
 func (o *policyOption) rename(list []Diagnostic) []Diagnostic {
 	for i := range list {
 		d := &list[i]
@@ -82,7 +81,7 @@ func (o *policyOption) rename(list []Diagnostic) []Diagnostic {
 	return list
 }
 
-// object is a message as a file would have it, so that the checks know what was written.
+// object converts a message to its form in a file, so that the checks know which fields were set.
 func (o *policyOption) object(path string, m protoreflect.Message) *document.Node {
 	n := &document.Node{Kind: document.Object}
 	if unknown := m.GetUnknown(); len(unknown) > 0 && !o.warned {
@@ -108,7 +107,7 @@ func (o *policyOption) object(path string, m protoreflect.Message) *document.Nod
 	return n
 }
 
-// value reports what a file could not say: numbers without a name, and times that are none.
+// value converts a field. It reports values that a file can't have: enum numbers without a name, and invalid durations.
 func (o *policyOption) value(field string, fd protoreflect.FieldDescriptor, v protoreflect.Value) *document.Node {
 	n := &document.Node{Kind: document.Text}
 	switch {
@@ -123,7 +122,7 @@ func (o *policyOption) value(field string, fd protoreflect.FieldDescriptor, v pr
 	return n
 }
 
-// anyOf says what an enumeration may be.
+// anyOf returns a text with the values of an enum.
 func anyOf(ed protoreflect.EnumDescriptor) string {
 	if isCode(ed) {
 		return aCode
@@ -131,7 +130,7 @@ func anyOf(ed protoreflect.EnumDescriptor) string {
 	return "must be " + document.OneOf(document.EnumNames(ed))
 }
 
-// duration reports a Duration that is not one, or that Go would cut.
+// duration reports a Duration that is invalid, or that Go would truncate.
 func (o *policyOption) duration(field string, n *document.Node, m protoreflect.Message) {
 	d, ok := m.Interface().(*durationpb.Duration)
 	switch {

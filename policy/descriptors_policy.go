@@ -15,28 +15,28 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// What options are read at most, so that no descriptor set takes a client down.
+// Bounds on the options that are read, so that no descriptor set exhausts a client.
 const (
-	maxOptions  = 10_000 // methods and services that ship a policy
-	maxErrors   = 100    // diagnostics that one error lists, more or less
+	maxOptions  = 10_000 // methods and services with a policy
+	maxErrors   = 100    // diagnostics in one error, approximately
 	maxOptBytes = 1 << 14
 )
 
-// apiPolicies reads the policies that come with APIs.
+// apiPolicies reads the policies of APIs.
 type apiPolicies struct {
 	set      *Set            // its config wins
-	budgets  map[string]bool // that they may name
+	budgets  map[string]bool // whose names they may use
 	policies []*Policy
 	warnings []Diagnostic
 	errors   []Diagnostic
 	count    int
 }
 
-// ship reads the options that hold, in the order of their names.
+// readAPIPolicies reads the options that apply, in the order of their names.
 func readAPIPolicies(s *Set) (*apiPolicies, error) {
 	a := &apiPolicies{set: s}
 	if s.byEntry.Find("/") != nil {
-		return a, nil // it holds for everything
+		return a, nil // it applies to everything
 	}
 	a.budgets = budgetNames(&document.Report{}, s.config.Budgets)
 	for service, files := range s.descriptors.services() {
@@ -60,7 +60,7 @@ func pathOf(m protoreflect.MethodDescriptor) string {
 	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
 }
 
-// service takes the options of a service and of its methods.
+// service reads the options of a service and of its methods.
 func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 	name := nameOfService(s)
 	if s.Options().ProtoReflect().IsValid() {
@@ -76,13 +76,13 @@ func (a *apiPolicies) service(s protoreflect.ServiceDescriptor) {
 		options, err := reread(m, new(descriptorpb.MethodOptions))
 		var said Idempotency
 		if options.IdempotencyLevel != nil && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN {
-			said = IdempotencyDeclared // in so many words: whoever wrote the policy does not call the method safe
+			said = IdempotencyDeclared // explicit, so the author of the policy does not declare the method idempotent
 		}
 		a.take(m, name, options, policyv1.E_Retry, said, err)
 	}
 }
 
-// take makes a policy of an extension, if the options of d have it and could be read.
+// take adds the policy of an extension, if the options of d have it and can be read.
 func (a *apiPolicies) take(d protoreflect.Descriptor, name string, options proto.Message, extension protoreflect.ExtensionType, said Idempotency, unread error) {
 	if len(a.errors) >= maxErrors || unread == nil && !proto.HasExtension(options, extension) {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Diagnostic is one thing that is to be said of a policy file. Parts that are not known are empty: a policy
-// written in Go has no file and no lines.
+// Diagnostic is an error, a warning or a note on a policy file. Unknown parts are empty: a policy written in Go has no file and
+// no lines.
 type Diagnostic struct {
 	Severity Severity `json:"severity"`
 	File     string   `json:"file"`
@@ -16,33 +16,33 @@ type Diagnostic struct {
 	Column   int      `json:"column,omitempty"` // from 1, in characters
 	Field    string   `json:"field,omitempty"`  // "methodConfig[0].retryPolicy.maxAttempts"
 	Value    string   `json:"value,omitempty"`  // as written
-	Message  string   `json:"message"`          // what is wrong, and what would be right
+	Message  string   `json:"message"`          // the problem, and the remedy or the allowed values
 }
 
-// String is one line, without the severity:
+// String returns one line, without the severity, such as
 // retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
 func (d Diagnostic) String() string { return d.forReport().String() }
 
-// Severity says how bad a [Diagnostic] is.
+// Severity is the severity of a [Diagnostic].
 type Severity string
 
 // The severities.
 const (
-	SeverityError   Severity = "error"   // it is wrong, and refused
-	SeverityWarning Severity = "warning" // it is right, and may surprise
-	SeverityNote    Severity = "note"    // it is worth knowing
+	SeverityError   Severity = "error"   // invalid: the file is refused
+	SeverityWarning Severity = "warning" // valid, but possibly surprising
+	SeverityNote    Severity = "note"    // worth knowing
 )
 
-// Error is all that is wrong with a policy, in the order of the file; of more than a thousand mistakes, the first ones
-// and how many there are.
+// Error lists all errors in a policy, in the order of the file. If there are more than a thousand, it has the first ones and
+// the total number.
 type Error struct {
 	Diagnostics []Diagnostic
 }
 
-// Error lists the diagnostics, one a line.
+// Error returns the diagnostics, one per line.
 func (e *Error) Error() string { return document.Lines(e.Diagnostics) }
 
-// refusal is an [*Error] with the errors of a report, or nil.
+// refusal returns an [*Error] with the errors of a report, or nil.
 func refusal(report *document.Report) error {
 	if report.ErrorCount() == 0 {
 		return nil
@@ -50,12 +50,12 @@ func refusal(report *document.Report) error {
 	return &Error{diagnosed(report.Errors())}
 }
 
-// locate returns a diagnostic with the place of its field, and the value as the file writes it.
+// locate returns a diagnostic with the place of its field, and with the value as written in the file.
 func locate(report *document.Report, d Diagnostic) Diagnostic {
 	return fromReport(report.Locate(d.forReport()))
 }
 
-// inOrder is [document.InOrder].
+// inOrder calls [document.InOrder].
 func inOrder(list []Diagnostic) []Diagnostic {
 	plain := make([]document.Diagnostic, len(list))
 	for i, d := range list {

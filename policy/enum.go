@@ -12,10 +12,10 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// The constants of each kind are the words of a policy file; TestWords compares them with the schema. "" leaves the default.
+// The constants have the names of the schema's enum values in a policy file; TestWords compares them. "" means the default.
 
-// word is the word of a policy file for a value of the schema; "" if a file left it out. Descriptors may hold numbers that
-// the schema does not have: the checks refuse them.
+// word returns the name of an enum value in a policy file, or "" if the file omits it. Descriptors may hold numbers that the
+// schema lacks: the checks refuse them.
 func word[T ~string](e protoreflect.Enum) T {
 	if name := document.EnumName(e); name != "" || e.Number() == 0 {
 		return T(name)
@@ -23,7 +23,7 @@ func word[T ~string](e protoreflect.Enum) T {
 	return T(strconv.Itoa(int(e.Number())))
 }
 
-// checkWord refuses a word that the schema does not have. "" is for the default.
+// checkWord refuses a name that the schema lacks. "" means the default.
 func checkWord[T ~string](report *document.Report, field string, said T, of protoreflect.Enum) {
 	if said == "" {
 		return
@@ -33,7 +33,7 @@ func checkWord[T ~string](report *document.Report, field string, said T, of prot
 	}
 }
 
-// permission is what ALLOW or DENY says; nil if a file left it out.
+// permission converts ALLOW and DENY, or returns nil if a file omits it.
 func permission(e protoreflect.Enum) *bool {
 	if e.Number() == 0 {
 		return nil
@@ -45,23 +45,23 @@ const allow, deny = "ALLOW", "DENY"
 
 func denies(permission *bool) bool { return permission != nil && !*permission }
 
-// Admission is what becomes of a call that cannot be answered before its deadline, as far as the last answers tell.
-// "" means [AdmissionNone].
+// Admission decides whether a call is refused that would not be answered before its deadline, judged by the last answers. ""
+// means [AdmissionNone].
 type Admission string
 
 // The kinds of admission.
 const (
-	AdmissionNone   Admission = "NONE"   // it is made
+	AdmissionNone   Admission = "NONE"   // it is sent
 	AdmissionRefuse Admission = "REFUSE" // it is refused before its first attempt, and extra attempts are not sent
-	AdmissionAuto   Admission = "AUTO"   // the same of sheddable calls, and of all where servers report utilization or refuse what they have not worked on
+	AdmissionAuto   Admission = "AUTO"   // like REFUSE for sheddable calls, and for all calls where servers report their utilization or refuse calls before working on them
 )
 
-// Criticality is which calls are refused first when not all can be answered in time. "" means [CriticalityDefault].
+// Criticality decides which calls are refused first when not all can be answered in time. "" means [CriticalityDefault].
 type Criticality string
 
-// The criticalities, those that are refused first before the others.
+// The criticalities, in the order in which calls are refused.
 const (
-	CriticalitySheddable Criticality = "SHEDDABLE" // from half of the attempts on that can be answered in time
-	CriticalityDefault   Criticality = "DEFAULT"   // when as many attempts run as can be answered in time
-	CriticalityCritical  Criticality = "CRITICAL"  // when as many of critical calls run; other calls do not count
+	CriticalitySheddable Criticality = "SHEDDABLE" // refused when half as many attempts run as can be answered in time
+	CriticalityDefault   Criticality = "DEFAULT"   // refused when as many attempts run as can be answered in time
+	CriticalityCritical  Criticality = "CRITICAL"  // refused when as many attempts of critical calls run as can be answered in time
 )

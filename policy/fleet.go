@@ -12,7 +12,7 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// poolOf is the pool that a budget leases its reserve from, and its rate; "" if it has none.
+// poolOf returns the pool from which a budget leases its reserve, and its rate, or "" if it has none.
 func poolOf(b BudgetSpec) (name string, perSecond float64) {
 	if ratio, ok := b.Config.(budget.RatioConfig); ok && ratio.Fleet != "" {
 		return ratio.Fleet, ratio.MinPerSecond
@@ -20,7 +20,7 @@ func poolOf(b BudgetSpec) (name string, perSecond float64) {
 	return "", 0
 }
 
-// reportFleet reports what a config cannot hold of a file's fleet.
+// reportFleet reports those parts of a file's fleet that a config can't hold.
 func reportFleet(report *document.Report, path string, r *policyv1.RatioBudget) {
 	fleet := r.GetFleet()
 	switch {
@@ -39,9 +39,9 @@ func reportFleet(report *document.Report, path string, r *policyv1.RatioBudget) 
 	}
 }
 
-// lintPool says if a pool can never pay for an extra attempt of the method.
+// lintPool warns of a pool that can never pay for an extra attempt of the method.
 func lintPool(report *document.Report, path string, r RetrySpec, b BudgetSpec) {
-	const least = 10 // that any pool holds
+	const least = 10 // the minimum capacity of a pool
 	ratio, _ := b.Config.(budget.RatioConfig)
 	dearest := 1.0
 	for _, own := range r.PerCode {
@@ -57,7 +57,7 @@ func lintPool(report *document.Report, path string, r RetrySpec, b BudgetSpec) {
 	}
 }
 
-// lintFleets says which budgets lease from a pool, and what programs need for that.
+// lintFleets notes which budgets lease from a pool, and the requirements for programs.
 func lintFleets(report *document.Report, c Config) (list []Diagnostic) {
 	for i, b := range c.Budgets {
 		name, perSecond := poolOf(b)

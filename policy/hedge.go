@@ -12,14 +12,14 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// HedgeSpec is what a policy says of hedging (gRFC A6).
+// HedgeSpec configures hedging (gRFC A6).
 type HedgeSpec struct {
-	MaxAttempts    int           // the first included; at least 2
+	MaxAttempts    int           // including the first; at least 2
 	Delay          time.Duration // between one attempt and the next; 0: all at once
-	Quantile       float64       // of the latencies that the method has lately had, in place of Delay once they are known: more than 0, less than 1; 0: Delay alone
+	Quantile       float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
 	MinDelay       time.Duration // with Quantile; 0: 1 ms
 	MaxDelay       time.Duration // with Quantile; 0: none
-	NonFatal       []codes.Code  // codes after which the other attempts go on, and the next is sent at once
+	NonFatal       []codes.Code  // codes after which the other attempts continue, and the next one is sent at once
 	Budget         string        // as in a [RetrySpec]
 	MaxPushback    time.Duration // as in a [RetrySpec]
 	MinAttemptTime time.Duration // as in a [RetrySpec]
@@ -61,7 +61,7 @@ func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 
 func checkQuantile(report *document.Report, prefix string, h HedgeSpec) {
 	switch {
-	case !(h.Quantile > 0 && h.Quantile < 1): // NaN too
+	case !(h.Quantile > 0 && h.Quantile < 1): // also true for NaN
 		report.Errorf(prefix+"quantile", h.Quantile, "must be more than 0 and less than 1, such as 0.95")
 	default:
 		checkNumber(report, prefix+"quantile", h.Quantile, 0, 1, 4)
@@ -73,7 +73,7 @@ func checkQuantile(report *document.Report, prefix string, h HedgeSpec) {
 	}
 }
 
-// hedge notes what is lost of a hedging policy.
+// hedge notes the parts of a hedging policy that plain gRPC lacks.
 func (n *configNotes) hedge(path string, h *HedgeSpec) {
 	n.add(path, "", "gRPC for Go does not hedge: one attempt")
 	n.attempts(path, h.MaxAttempts)

@@ -15,19 +15,19 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Idempotency says whether a method may be repeated when an earlier attempt may have taken effect. "" goes by the entry's
+// Idempotency says whether a method may be retried when an earlier attempt may have taken effect. "" depends on the entry's
 // names: a name with a method means [IdempotencyAssume], any other [IdempotencyDeclared].
 type Idempotency string
 
-// What a policy can say of idempotency.
+// The settings for idempotency.
 const (
-	IdempotencyAssume   Idempotency = "ASSUME"   // safe: what gRPC takes for granted
-	IdempotencyDeclared Idempotency = "DECLARED" // safe if the descriptor's idempotency_level says so
-	IdempotencyNone     Idempotency = "NONE"     // not safe, whatever the descriptor says
+	IdempotencyAssume   Idempotency = "ASSUME"   // idempotent: gRPC's own assumption
+	IdempotencyDeclared Idempotency = "DECLARED" // idempotent if the descriptor's idempotency_level declares it
+	IdempotencyNone     Idempotency = "NONE"     // not idempotent, whatever the descriptor declares
 )
 
-// resolve settles an idempotency that is left to the name. Nobody who names a whole service thinks
-// of each of its methods, so only a name with a method declares it safe.
+// resolve returns the idempotency that applies to a name. Only a name with a method declares it idempotent by itself, because
+// an author who names a whole service doesn't think of each of its methods.
 func resolve(entry, file Idempotency, name string) Idempotency {
 	switch {
 	case cmp.Or(entry, file) != "":
@@ -39,13 +39,13 @@ func resolve(entry, file Idempotency, name string) Idempotency {
 	}
 }
 
-// declaresSafe reports whether an entry of a config declares all its methods safe to repeat; false if it names none.
+// declaresSafe reports whether an entry declares all its methods idempotent; false if it names none.
 func (m *MethodConfig) declaresSafe(file Idempotency) bool {
 	undeclared := func(n string) bool { return resolve(m.Idempotency, file, n) != IdempotencyAssume }
 	return len(m.Names) > 0 && (m.IdempotencyKey != "" || !slices.ContainsFunc(m.Names, undeclared))
 }
 
-// safe reads the idempotency_level of a method's descriptor.
+// safe reports whether a method's descriptor declares it idempotent.
 func (d descriptors) safe(method string) bool {
 	m := d.method(method)
 	return m != nil && safeLevel(m)
@@ -56,8 +56,7 @@ func safeLevel(m protoreflect.MethodDescriptor) bool {
 	return l != nil && *l != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
 }
 
-// checkIdempotencyKey checks the header that carries a key. gRPC would refuse every call that sets one
-// which HTTP/2 does not allow.
+// checkIdempotencyKey checks the header for the key. gRPC would refuse every call with a header that HTTP/2 does not allow.
 func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
 	header, field := s.IdempotencyKey, prefix+"idempotencyKey.header"
 	switch {

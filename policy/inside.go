@@ -34,7 +34,7 @@ func init() {
 	}
 }
 
-// method finds a method ("/service/method"); nil if no descriptor is known.
+// method returns the descriptor of a method ("/service/method"), or nil if it is unknown.
 func (d descriptors) method(path string) protoreflect.MethodDescriptor {
 	service, name, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if !ok {

@@ -24,10 +24,10 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Lint reads a policy file as [Parse] does, and returns all that is to be said of it, in the order of the
-// file: the errors for which Parse refuses it or, if there are none, the warnings of [Set.Warnings], the methods that
-// nothing declares idempotent, by name, and advice from experience. Descriptors are those of the generated code that is
-// linked into the program; the command "stagger lint" takes others, and knows more options.
+// Lint parses a policy file like [Parse], and returns all diagnostics, in the order of the file: the errors for which Parse
+// refuses it or, if there are none, the warnings of [Set.Warnings], the names of the methods that aren't declared idempotent,
+// and advice from experience. Descriptors are those of the generated code in the program. The command "stagger lint" accepts
+// others, and has more options.
 func Lint(file string, data []byte) []Diagnostic { return lint(file, data, inside.LintOptions{}) }
 
 func lint(file string, data []byte, o inside.LintOptions) []Diagnostic {
@@ -69,7 +69,7 @@ func lint(file string, data []byte, o inside.LintOptions) []Diagnostic {
 	return inOrder(list)
 }
 
-// withoutIgnored leaves out the advice that entries ignore, and warns of what they ignore and there is no advice on.
+// withoutIgnored removes the advice that entries ignore, and warns of ignored names that match no advice.
 func withoutIgnored(report *document.Report, f *policyv1.PolicyFile, list []Diagnostic) []Diagnostic {
 	for i, m := range f.GetMethodConfig() {
 		path := document.Item("methodConfig", i)
@@ -87,23 +87,23 @@ func withoutIgnored(report *document.Report, f *policyv1.PolicyFile, list []Diag
 	return list
 }
 
-// What is sane, by experience: of the AWS SDKs, of Google's SRE book, and of gRFC A6.
+// Recommended limits, from the experience of the AWS SDKs, Google's SRE book, and gRFC A6.
 const (
 	saneAttempts = defaults.MaxAttempts
 	saneBackoff  = time.Minute
-	timerLimit   = time.Millisecond // what timers of common systems resolve
+	timerLimit   = time.Millisecond // the resolution of common systems' timers
 )
 
-// permanent codes say that the same call fails again.
+// permanent codes mean that the same call would fail again.
 var permanent = []codes.Code{
 	codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
 	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss,
 }
 
-// versionOfPackage matches names that end as those of packages do.
+// versionOfPackage matches names that end like package names.
 var versionOfPackage = regexp.MustCompile(`^(.*\.)?v[0-9]+((alpha|beta)[0-9]*)?$`)
 
-// lintNames says which names match nothing: packages, and patterns of other forms than "package.*".
+// lintNames warns of names that match nothing: packages, and patterns of other forms than "package.*".
 func lintNames(report *document.Report, path string, names []string) {
 	for i, n := range names {
 		field := document.Item(path+".name", i)
@@ -123,7 +123,7 @@ func lintNames(report *document.Report, path string, names []string) {
 	}
 }
 
-// lintCodes says which codes a list has twice: by name, by number, or in lower case.
+// lintCodes warns of codes that a list has twice: by name, by number, or in lower case.
 func lintCodes(report *document.Report, path string, m *policyv1.MethodConfig) {
 	repeated := func(field string, list []policyv1.StatusCode) {
 		for i, c := range list {
@@ -142,7 +142,7 @@ func lintCodes(report *document.Report, path string, m *policyv1.MethodConfig) {
 	}
 }
 
-// lintReserve says if a client that makes one call now and then can never pay for an attempt after a timeout.
+// lintReserve warns if a client with occasional calls can never pay for an attempt after a timeout.
 func lintReserve(report *document.Report, path string, m MethodConfig, c Config) {
 	if m.Retry == nil || m.Retry.Budget == NoBudget {
 		return
@@ -161,7 +161,7 @@ func lintReserve(report *document.Report, path string, m MethodConfig, c Config)
 		}
 		b, err := balance.New(inside.Config(ratio), nil)
 		if err != nil {
-			return // which is an error of the file
+			return // which is an error in the file
 		}
 		factor := m.Retry.timeoutFactor()
 		b.Start(0)
@@ -183,7 +183,7 @@ func lintMethod(report *document.Report, path string, m MethodConfig) {
 	}
 }
 
-// lintAdmission says where admission is asked for and cannot do what it should.
+// lintAdmission warns of admission that can't work as intended.
 func lintAdmission(report *document.Report, path string, m MethodConfig) {
 	switch refuses := m.refuses(); {
 	case !refuses && !m.SendCriticality && m.Criticality != "":
@@ -213,10 +213,10 @@ func lintRetry(report *document.Report, path string, m MethodConfig) {
 	}
 }
 
-// lintTime says if the last attempt may not begin before the call's timeout ends it.
+// lintTime warns if the last attempt may not start before the call's timeout.
 func lintTime(report *document.Report, path string, m MethodConfig, r RetrySpec) {
 	longest := r.longestWait()
-	slow := float64(r.MaxAttempts-1) * float64(r.PerAttemptTimeout) // which may be more than a Duration holds
+	slow := float64(r.MaxAttempts-1) * float64(r.PerAttemptTimeout) // may be more than a Duration holds
 	switch {
 	case m.Timeout == 0:
 	case longest >= m.Timeout:
@@ -258,7 +258,7 @@ func lintHedge(report *document.Report, path string, h HedgeSpec) {
 	}
 }
 
-// longestWait is what the backoffs of a call may add up to.
+// longestWait returns the maximum sum of a call's backoffs.
 func (r RetrySpec) longestWait() time.Duration {
 	var sum, previous time.Duration
 	retries := r.MaxAttempts - 1
@@ -274,7 +274,7 @@ func (r RetrySpec) longestWait() time.Duration {
 	return sum.Round(time.Millisecond)
 }
 
-// timeoutFactor is what an attempt after a timeout costs, as a multiple of the usual.
+// timeoutFactor returns the cost of an attempt after a timeout, as a multiple of the usual cost.
 func (r RetrySpec) timeoutFactor() float64 {
 	code := codes.DeadlineExceeded
 	for _, o := range r.Overrides {
@@ -291,5 +291,5 @@ func (r RetrySpec) timeoutFactor() float64 {
 	return 1
 }
 
-// almostOne is the largest chance.
+// almostOne is the largest random number.
 const almostOne = 1 - 1.0/(1<<53)

@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// notHedged warns of entries that ask for attempts in parallel, and lead to methods whose client sends a stream.
+// notHedged warns of entries with parallel attempts for methods whose client sends a stream.
 func (s *Set) notHedged(report *document.Report, c Config) []Diagnostic {
 	var list []Diagnostic
 	for i, m := range c.Methods {
@@ -37,7 +37,7 @@ func (s *Set) notHedged(report *document.Report, c Config) []Diagnostic {
 	return list
 }
 
-// clientStreamsOf are the methods that lookups lead to a name, and whose clients send streams.
+// clientStreamsOf returns the methods that use the entry of a name, and whose clients send streams.
 func (s *Set) clientStreamsOf(name string) (list []string) {
 	for service := range s.servicesOf(name) {
 		for i := range service.Methods().Len() {
@@ -51,7 +51,7 @@ func (s *Set) clientStreamsOf(name string) (list []string) {
 	return list
 }
 
-// atMost lists methods, and says how many there are if they are too many.
+// atMost lists methods, or the first ones and the number of the others.
 func atMost(methods []string) string {
 	n := len(methods)
 	which := strings.Join(methods[:min(n, maxNamed)], ", ")

@@ -12,8 +12,8 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// balancing is the loadBalancingConfig of the file as JSON, if it names the policy of package balancer at any depth: a
-// Retrier brings it to the connections that are made with its DialOptions. Else it is "", and the key is for gRPC alone.
+// balancing returns the file's loadBalancingConfig as JSON, if it names the policy of package balancer at any depth: a Retrier
+// passes it to connections with its DialOptions. Otherwise it returns "", and the key is for gRPC alone.
 func (c Config) balancing() string {
 	if !namesElsewhere(c.balancers()) {
 		return ""
@@ -21,7 +21,7 @@ func (c Config) balancing() string {
 	return string(c.channel().LoadBalancingConfig)
 }
 
-// namesElsewhere looks for the policy, which may stand inside of others.
+// namesElsewhere reports whether the policy is named, at any depth.
 func namesElsewhere(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -36,7 +36,7 @@ func namesElsewhere(value any) bool {
 	return false
 }
 
-// checkElsewhere refuses the policy without a child, wherever it stands in value.
+// checkElsewhere refuses the policy without a child, at any depth in value.
 func checkElsewhere(report *document.Report, field string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -54,13 +54,13 @@ func checkElsewhere(report *document.Report, field string, value any) {
 	}
 }
 
-// oneBalancing is what each entry of a list of load balancing policies must be.
+// oneBalancing is the message for an invalid entry in a list of load balancing policies.
 const oneBalancing = "must be a map with one key, a load balancing policy, such as {round_robin: {}}"
 
 func checkChild(report *document.Report, field string, value any) {
 	config, ok := value.(map[string]any)
 	if !ok {
-		return // reported already, or an error of the policy around it
+		return // reported already, or an error of the outer policy
 	}
 	const want = "must list the policy that picks, such as [{round_robin: {}}]; of several, gRPC takes the first that the program knows"
 	list, _ := config["childPolicy"].([]any)
@@ -74,7 +74,7 @@ func checkChild(report *document.Report, field string, value any) {
 	}
 }
 
-// lintElsewhere warns of the policy where gRPC never comes to it.
+// lintElsewhere warns of the policy in a place that gRPC never reaches.
 func lintElsewhere(report *document.Report, c Config) {
 	list := c.balancers()
 	for i, one := range list {
@@ -88,14 +88,14 @@ func lintElsewhere(report *document.Report, c Config) {
 	}
 }
 
-// needsElsewhere reports whether a client that lacks package balancer finds no policy in the list, and so refuses the
-// whole config.
+// needsElsewhere reports whether a client without package balancer finds no policy in the list, and so refuses the whole
+// config.
 func (c Config) needsElsewhere() bool {
 	list := c.balancers()
 	return len(list) > 0 && !slices.ContainsFunc(list, func(entry any) bool { return !namesElsewhere(entry) })
 }
 
-// lintFirstRetry warns of first retries at once that may go back to the backend that has just failed.
+// lintFirstRetry warns of immediate first retries that may go back to the backend that has just failed.
 func lintFirstRetry(report *document.Report, path string, r RetrySpec, c Config) {
 	if r.FirstRetryAtOnce && c.balancing() == "" {
 		report.Warnf(path+".firstRetry", nil, "a retry at once may go to the backend that has just failed; "+
@@ -103,7 +103,7 @@ func lintFirstRetry(report *document.Report, path string, r RetrySpec, c Config)
 	}
 }
 
-// firstRetryAdvice says where a first retry need not wait, as it goes to another backend.
+// firstRetryAdvice notes where a first retry can be immediate, because it goes to another backend.
 func firstRetryAdvice(report *document.Report, c Config) (list []Diagnostic) {
 	if c.balancing() == "" {
 		return nil

@@ -10,15 +10,15 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Mode is what becomes of the extra attempts that policies decide on: retries, hedges and resumptions. "" means
-// [ModeEnforce]. The words are in the order of the alphabet: of two modes the greater is the stricter.
+// Mode says whether extra attempts are sent: retries, hedges and resumptions. "" means [ModeEnforce]. The values are in
+// alphabetical order: the greater of two modes is the stricter.
 type Mode string
 
 // The modes.
 const (
 	ModeEnforce Mode = "ENFORCE" // they are sent
-	ModeObserve Mode = "OBSERVE" // the first one of each call is decided on, and not sent
-	ModeOff     Mode = "OFF"     // none is sent
+	ModeObserve Mode = "OBSERVE" // they aren't sent: the first one of each call is decided on, and observers receive the decision
+	ModeOff     Mode = "OFF"     // they aren't sent
 )
 
 // checkMode checks a mode and its percentage. Fields are named as in a policy file, under the given path.
@@ -29,7 +29,7 @@ func checkMode(report *document.Report, prefix string, m Mode, percent *float64)
 	}
 }
 
-// reach is what calls a mode holds for.
+// reach is a mode and the share of calls to which it applies.
 type reach struct {
 	mode    Mode
 	percent float64 // of the calls; the others are off
@@ -43,12 +43,12 @@ func reachOf(m Mode, percent *float64) reach {
 	return r
 }
 
-// and is what holds for a call that both are about.
+// and returns the reach for a call to which both apply.
 func (r reach) and(other reach) reach {
 	return reach{max(r.mode, other.mode), min(r.percent, other.percent)}
 }
 
-// said is what a spec says of it.
+// said returns the reach as the fields of a spec.
 func (r reach) said() (Mode, *float64) {
 	if r.percent >= 100 {
 		return r.mode, nil
@@ -56,9 +56,8 @@ func (r reach) said() (Mode, *float64) {
 	return r.mode, &r.percent
 }
 
-// enforced returns an entry as clients without modes are to have it: without a policy that stagger does not enforce.
-// It stays even if it says nothing else, since it hides less specific entries from its methods. key names what was left
-// out; "" if nothing was.
+// enforced returns an entry for clients without modes: without a policy that stagger does not enforce. The entry stays even if
+// it is otherwise empty, because it hides less specific entries from its methods. key is the removed key, or "".
 func (s *Set) enforced(m MethodConfig) (left MethodConfig, key, why string) {
 	switch r := reachOf(s.config.Mode, s.config.Percent).and(reachOf(m.Mode, m.Percent)); {
 	case r.mode > ModeEnforce:
@@ -80,7 +79,7 @@ func (s *Set) enforced(m MethodConfig) (left MethodConfig, key, why string) {
 	return m, key, why
 }
 
-// mode notes that a policy was left out, or is followed more often than here.
+// mode notes that a policy was removed, or applies to more calls than here.
 func (n *configNotes) mode(path, key, why string, r reach, m MethodConfig) {
 	switch {
 	case key != "":

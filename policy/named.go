@@ -10,7 +10,7 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// The keys of which an entry, and a named policy, has one at most.
+// The keys of which an entry, or a named policy, may have only one.
 const (
 	retryKey = "retryPolicy"
 	hedgeKey = "hedgingPolicy"
@@ -18,7 +18,7 @@ const (
 
 var strategies = []string{retryKey, hedgeKey}
 
-// shareNamed gives each entry that refers to a named policy that policy's node, as if it stood in the entry.
+// shareNamed copies the node of a named policy to each entry that refers to it.
 func shareNamed(report *document.Report, root *document.Node) {
 	named := map[string]*document.Node{}
 	for _, n := range itemsOf(root, "policies") {
@@ -57,7 +57,7 @@ func itemsOf(n *document.Node, key string) []*document.Node {
 	return nil
 }
 
-// readNamed checks the named policies, used or not, and warns of those that are not.
+// readNamed checks the named policies, and warns of unused ones.
 func readNamed(report *document.Report, f *policyv1.PolicyFile, budgets map[string]bool) {
 	var (
 		used  = map[string]bool{}

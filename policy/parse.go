@@ -15,17 +15,15 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// Parse reads a policy file: a gRPC service config, in JSON or YAML, with stagger's own keys beside
-// gRPC's (proto/stagger/policy/v1 lists them all).
+// Parse parses a policy file: a gRPC service config, in JSON or YAML, with stagger's own keys as well (proto/stagger/policy/v1
+// lists them all).
 //
-// file is the name that diagnostics show; nothing is opened, so that data may be embedded in the program. A name that
-// ends in ".json", or a text that begins with "{", is read as JSON, everything else as YAML. The error is an [*Error]
-// with all that is wrong in the file, each with line and column, what was found and what would be right.
-// Nothing is passed over or rounded in silence: unknown keys, keys that stand twice, and numbers in
-// quotes are errors, as gRFC A6 has it. A file has at most 1 MiB, 50,000 values and 32 levels.
+// file is the name for diagnostics. It is not opened, so data may be embedded in the program. If the name ends in ".json", or
+// the text begins with "{", the format is JSON, otherwise YAML. The error is an [*Error] with all errors in the file, each with
+// line and column, the value, and the allowed values. Parse never skips or rounds anything silently: unknown keys, duplicate
+// keys, and numbers in quotes are errors, as in gRFC A6. A file has at most 1 MiB, 50,000 values and 32 levels.
 //
-// What is not wrong but may surprise is in [Set.Warnings]. Parse is safe for concurrent use, and
-// keeps no reference to data.
+// [Set.Warnings] has warnings on valid settings. Parse is safe for concurrent use, and keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
 	f := read(report, data, nil)
@@ -40,10 +38,9 @@ func Parse(file string, data []byte) (*Set, error) {
 	return set, err
 }
 
-// Load reads the policy file at path; see [Parse] for its form and its errors. If the file cannot
-// be read the error is that of package os, which names the path, and which errors.Is compares with
-// fs.ErrNotExist. No more is read than [Parse] takes, even of a device without end. A pipe is read
-// to its end, so that a shell's <(…) can be loaded; one that nobody writes to is an error.
+// Load reads the policy file at path; see [Parse] for its format and its errors. If the file can't be read, the error is that
+// of package os, with the path, and works with errors.Is and fs.ErrNotExist. Load stops reading at the limit of [Parse], even
+// for an endless device. It reads a pipe to its end, so that a shell's <(…) works. A pipe without a writer is an error.
 func Load(path string) (*Set, error) {
 	data, err := document.ReadFile(path)
 	if err != nil {
@@ -52,7 +49,7 @@ func Load(path string) (*Set, error) {
 	return Parse(path, data)
 }
 
-// parseServiceConfig reads what a resolver has delivered ([inside.ParseServiceConfig]).
+// parseServiceConfig parses a config from a resolver ([inside.ParseServiceConfig]).
 func parseServiceConfig(data []byte) (*Set, error) {
 	report := document.NewReport("service config")
 	f := read(report, data, func(root *document.Node) {
@@ -73,8 +70,8 @@ func parseServiceConfig(data []byte) (*Set, error) {
 
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
 
-// read returns what a file says, as far as it can be read; nil if the report says all there is to say. before, which may
-// be nil, prepares the document.
+// read returns the readable parts of a file, or nil if the report has an error for all of it. before, which may be nil,
+// prepares the document.
 func read(report *document.Report, data []byte, before func(*document.Node)) *policyv1.PolicyFile {
 	root := document.Parse(report, data, fileFormat)
 	if root == nil || isObject(report, root) {
@@ -96,7 +93,7 @@ func read(report *document.Report, data []byte, before func(*document.Node)) *po
 	return &f
 }
 
-// isObject reports a whole Kubernetes object: of all its keys, none is a policy file's.
+// isObject reports a whole Kubernetes object: none of its keys is a policy file's.
 func isObject(report *document.Report, root *document.Node) bool {
 	kind := root.Get("kind")
 	if kind == nil || root.Get("apiVersion") == nil || root.Get("methodConfig") != nil {
@@ -113,7 +110,7 @@ func isObject(report *document.Report, root *document.Node) bool {
 	return true
 }
 
-// readCustom reads what a policy file writes in forms of its own.
+// readCustom reads values with a format of their own.
 func readCustom(report *document.Report, field string, n *document.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	switch {
 	case n.Kind == document.Null && mayBeNull(fd):
@@ -128,7 +125,7 @@ func readCustom(report *document.Report, field string, n *document.Node, fd prot
 		report.Misfit(field, n, "must be a list of policies, such as [{"+cmp.Or(n.Text, "round_robin")+": {}}]")
 		return protoreflect.Value{}, true
 	case n.Kind == document.Number && zeroIsWrong(fd):
-		// The checks say of 0 what is right, and of a negative number, which the field cannot hold, the same.
+		// The checks report 0, and so report a negative number as well, which the field can't hold.
 		if v, err := strconv.Atoi(n.Text); err == nil && v < 0 {
 			return protoreflect.ValueOfUint32(0), true
 		}
@@ -136,8 +133,8 @@ func readCustom(report *document.Report, field string, n *document.Node, fd prot
 	return protoreflect.Value{}, false
 }
 
-// mayBeNull are the fields where gRPC takes null for absent (service_config.proto). Elsewhere a
-// key without value is more likely a slip.
+// mayBeNull reports whether gRPC accepts null for an absent field (service_config.proto). Elsewhere a key without a value is
+// probably a mistake.
 func mayBeNull(fd protoreflect.FieldDescriptor) bool {
 	return fd.FullName() == "stagger.policy.v1.Name.service" || fd.FullName() == "stagger.policy.v1.Name.method"
 }

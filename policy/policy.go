@@ -1,13 +1,13 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy is what retry policies say, as data: types, files, and checks.
+// Package policy has retry policies as data: types, files, and checks.
 //
-// A [Policy] is an immutable value that holds for a method: a checked [Spec]. A [Set] holds the policies of a program and
-// finds the one for a method; [Load] and [Parse] read it from a file in the style of the gRPC service config, [NewSet]
-// makes it from Go values, and [Lint] gives advice on a file. A [Reason] names what ended a call.
+// A [Policy] is an immutable, checked [Spec] for a method. A [Set] has the policies of a program and finds the one for a
+// method. [Load] and [Parse] read it from a file in the format of the gRPC service config, [NewSet] creates it from Go values,
+// and [Lint] gives advice on a file. A [Reason] is the reason why a call ended.
 //
-// Package interceptor carries policies out. How much extra load is allowed is the business of package budget.
+// Package interceptor applies policies. Package budget limits the extra load.
 package policy
 
 import (
@@ -23,11 +23,11 @@ import (
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
 type Policy struct {
 	spec Spec
-	name string // in the config, that leads here; "" for a policy on its own
-	own  reach  // of the entry alone; zero for a policy on its own
+	name string // in the set; "" without one
+	own  reach  // of the entry alone; zero without a set
 }
 
-// New checks a spec and makes a policy of it. The error is an [*Error] with all that is wrong.
+// New checks a spec and returns its policy. The error is an [*Error] with all errors in it.
 func New(s Spec) (*Policy, error) {
 	var report document.Report
 	checkSpec(&report, "", s)
@@ -37,7 +37,7 @@ func New(s Spec) (*Policy, error) {
 	return newPolicy("", s), nil
 }
 
-// newPolicy fills in what a checked spec leaves open.
+// newPolicy returns the policy of a checked spec, with defaults.
 func newPolicy(name string, s Spec) *Policy {
 	s = s.clone()
 	s.Admission, s.Criticality = cmp.Or(s.Admission, AdmissionNone), cmp.Or(s.Criticality, CriticalityDefault)
@@ -50,17 +50,16 @@ func newPolicy(name string, s Spec) *Policy {
 	return &Policy{spec: s, name: name}
 }
 
-// Spec returns a copy of what the policy says. Of a policy of a set, what its entry leaves to its name and to the config is
-// filled in: the idempotency, transparentRetry and refusedRetry, and the stricter mode and smaller percentage of both.
+// Spec returns a copy of the policy's spec. For a policy of a set, settings from its name and the config are filled in:
+// idempotency, transparentRetry and refusedRetry, the stricter mode and the smaller percentage of both.
 func (p *Policy) Spec() Spec { return p.spec.clone() }
 
-// Name is the name that leads to the policy in its set ([MethodConfig]); "" without a set.
+// Name returns the name that leads to the policy in its set ([MethodConfig]), or "" without a set.
 func (p *Policy) Name() string { return p.name }
 
-// Derive makes a policy that says what p says, with changes: change gets a copy of the [Spec] ([Policy.Spec]), but of mode
-// and percentage what the entry alone says, since those of the file hold for all calls of a Retrier as they are then. The
-// error is an [*Error] with all that is wrong. The new policy is in no set, so that a change of the policy file does not
-// change it.
+// Derive returns a changed copy of p. change gets a copy of the [Spec] ([Policy.Spec]), but with the mode and percentage of the
+// entry alone, because those of the file apply to all calls of a Retrier when they are made. The error is an [*Error] with all
+// errors. The new policy is in no set, so later changes of the policy file don't affect it.
 func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
 	s := p.spec.clone()
 	if p.own != (reach{}) {
@@ -70,26 +69,26 @@ func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
 	return New(s)
 }
 
-// Spec is what a policy says of a method. [New] checks it and makes a [Policy].
+// Spec is the specification of a policy. [New] checks it and returns a [Policy].
 type Spec struct {
 	Timeout          time.Duration // of the whole call; 0: only the caller's deadline
-	WaitForReady     *bool         // nil: as the call says
-	MaxRequestBytes  *int          // nil: as the call says
-	MaxResponseBytes *int          // nil: as the call says
+	WaitForReady     *bool         // nil: the call's own setting
+	MaxRequestBytes  *int          // nil: the call's own setting
+	MaxResponseBytes *int          // nil: the call's own setting
 	Idempotency      Idempotency
-	IdempotencyKey   string // the header that carries a key of the call's own; "": none
-	TransparentRetry *bool  // gRPC sends calls of undeclared methods again that a server refused as not processed; nil: as the [Config] says
-	RefusedRetry     *bool  // a server's trailer that says it did not process a call is believed; nil: as the [Config] says
+	IdempotencyKey   string // the header for each call's idempotency key; "": none
+	TransparentRetry *bool  // gRPC itself may retry a non-idempotent call that a server refused as not processed; nil: as in the [Config]
+	RefusedRetry     *bool  // stagger believes a trailer with which a server reports that it did not process a call; nil: as in the [Config]
 	Admission        Admission
-	Criticality      Criticality // of calls that do not say it themselves
-	SendCriticality  bool        // each call's criticality is sent to the server
+	Criticality      Criticality // for calls without their own
+	SendCriticality  bool        // send each call's criticality to the server
 	Mode             Mode
-	Percent          *float64   // of the calls, that the mode is for, 0 to 100 with at most four decimals; nil: 100
-	Retry            *RetrySpec // nil: one attempt, unless Hedge is there
-	Hedge            *HedgeSpec // not beside Retry
+	Percent          *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
+	Retry            *RetrySpec // nil: one attempt, unless Hedge is set
+	Hedge            *HedgeSpec // not together with Retry
 }
 
-// clone copies what a spec points to, and sorts its codes, so that who wrote it cannot change a policy afterwards.
+// clone returns a deep copy with sorted codes, so that the author's values can't change a policy afterwards.
 func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
@@ -115,10 +114,10 @@ func (s Spec) clone() Spec {
 	return s
 }
 
-// refuses reports whether calls are refused that cannot be answered in time.
+// refuses reports whether calls may be refused that can't be answered in time.
 func (s Spec) refuses() bool { return s.Admission == AdmissionRefuse || s.Admission == AdmissionAuto }
 
-// budget is the name of the budget that pays; "" is the default one.
+// budget returns the name of the budget that pays, or "" for the default one.
 func (s Spec) budget() string {
 	switch {
 	case s.Retry != nil:
@@ -137,8 +136,7 @@ func cloned[T any](p *T) *T {
 	return new(*p)
 }
 
-// checkSpec reports everything that is wrong with s. Fields are named as in a policy file, under
-// the given path.
+// checkSpec reports all errors in s. Fields are named as in a policy file, under the given path.
 func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkPositive(report, prefix+"timeout", s.Timeout)
 	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestBytes)

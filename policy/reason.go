@@ -7,41 +7,40 @@ import (
 	"slices"
 )
 
-// Reason names what ended a call, or let it go on. The names are the vocabulary of the whole
-// project: metric labels, log fields and explanations print them as they stand here.
+// Reason is the reason why a call ended, or was retried. Metric labels, log fields and explanations use these names unchanged.
 type Reason string
 
-// What a decision says, in the order of its questions.
+// The reasons of decisions, in the order of the checks.
 const (
 	ReasonNonRetryable      Reason = "non_retryable"      // another attempt would not help
 	ReasonCommitted         Reason = "committed"          // the application has seen part of this attempt
 	ReasonAttemptsExhausted Reason = "attempts_exhausted" // no attempt is left
-	ReasonNotIdempotent     Reason = "not_idempotent"     // nobody declared the method safe to repeat
-	ReasonPushbackStop      Reason = "pushback_stop"      // the server forbids it, or asks for too long a delay
-	ReasonFollowed          Reason = "followed"           // slow as it was, another attempt was sent before it failed, and still runs
-	ReasonChainStop         Reason = "chain_stop"         // the caller further up, whose retry this call is part of, owns it
+	ReasonNotIdempotent     Reason = "not_idempotent"     // the method isn't idempotent
+	ReasonPushbackStop      Reason = "pushback_stop"      // the server forbids it, or its delay is too long
+	ReasonFollowed          Reason = "followed"           // after this slow attempt another one was sent, which still runs
+	ReasonChainStop         Reason = "chain_stop"         // this call is part of an upstream caller's retry, and that caller is responsible for retrying
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
-	ReasonLatencyUnknown    Reason = "latency_unknown"    // too few answers of the method are known to tell that the attempt is slow
-	ReasonSlowEverywhere    Reason = "slow_everywhere"    // the last answers were slow, too: there is a queue
+	ReasonLatencyUnknown    Reason = "latency_unknown"    // too few answers of the method are known to judge that the attempt is slow
+	ReasonSlowEverywhere    Reason = "slow_everywhere"    // the last answers were slow as well: there is a queue
 	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
-	ReasonTooManyWaiting    Reason = "too_many_waiting"   // as many calls wait as may
+	ReasonTooManyWaiting    Reason = "too_many_waiting"   // the maximum number of calls is waiting
 	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
-	ReasonRetry             Reason = "retry"              // every answer was yes
-	ReasonHedge             Reason = "hedge"              // every answer was yes, and others may still be running
+	ReasonRetry             Reason = "retry"              // all checks passed
+	ReasonHedge             Reason = "hedge"              // all checks passed, and other attempts may still be running
 )
 
-// What ends a call without a decision.
+// The reasons without a decision.
 const (
 	ReasonSucceeded        Reason = "succeeded"         // the last attempt was answered with OK
 	ReasonDeadlineExceeded Reason = "deadline_exceeded" // the caller's own deadline has passed
-	ReasonCancelled        Reason = "cancelled"         // the caller gave up
+	ReasonCancelled        Reason = "cancelled"         // the caller cancelled the call
 	ReasonClosed           Reason = "closed"            // the ClientConn was closed, or the Retrier before another attempt
-	ReasonNotConnected     Reason = "not_connected"     // the wait for a connection was as long as it may be
-	ReasonModeOff          Reason = "mode_off"          // the mode lets no other attempt be sent
+	ReasonNotConnected     Reason = "not_connected"     // the maximum wait for a connection is over
+	ReasonModeOff          Reason = "mode_off"          // the mode prevents further attempts
 )
 
-// reasons are all of them, in the order in which they stand above.
+// reasons has all reasons, in the order above.
 var reasons = []Reason{
 	ReasonNonRetryable, ReasonCommitted, ReasonAttemptsExhausted, ReasonNotIdempotent, ReasonPushbackStop, ReasonFollowed,
 	ReasonChainStop, ReasonBreakerOpen, ReasonLatencyUnknown, ReasonSlowEverywhere, ReasonOverloaded, ReasonDeadlineTooClose,
@@ -50,5 +49,5 @@ var reasons = []Reason{
 	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected, ReasonModeOff,
 }
 
-// Reasons returns all reasons: first those of decisions, in the order of their questions, then those that need none.
+// Reasons returns all reasons: first those of decisions, in the order of the checks, then the others.
 func Reasons() []Reason { return slices.Clone(reasons) }

@@ -10,16 +10,16 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. What is "" fits any; the zero value fits
-// statuses without one, too.
+// ErrorInfo matches a google.rpc.ErrorInfo in the details of a status. An empty field matches any value. The zero value also
+// matches statuses without an ErrorInfo.
 type ErrorInfo struct{ Domain, Reason string }
 
-// covers reports whether e fits all that other fits.
+// covers reports whether e matches everything that other matches.
 func (e ErrorInfo) covers(other ErrorInfo) bool {
 	return (e.Domain == "" || e.Domain == other.Domain) && (e.Reason == "" || e.Reason == other.Reason)
 }
 
-// convertInfo reads the errorInfo of a list's item.
+// convertInfo converts the errorInfo of a list's item.
 func convertInfo(report *document.Report, list string, i int, e *policyv1.ErrorInfo) ErrorInfo {
 	if e == nil {
 		return ErrorInfo{}
@@ -40,8 +40,8 @@ func convertInfo(report *document.Report, list string, i int, e *policyv1.ErrorI
 	return info
 }
 
-// checkProcessed checks what the settings of some codes say of processing. A lie makes calls run twice, so it takes more
-// than a code, which handlers return, too.
+// checkProcessed checks a code's setting for processing. If it is wrong, calls run twice, so it requires more than a code,
+// which handlers also return.
 func checkProcessed(report *document.Report, prefix string, c CodeSpec) {
 	if c.NotProcessed && (c.Info.Domain == "" || c.Info.Reason == "") {
 		report.Errorf(prefix+"processed", verbatim("NO"), "needs errorInfo with domain and reason: handlers that have done work return the same codes; "+
@@ -49,7 +49,7 @@ func checkProcessed(report *document.Report, prefix string, c CodeSpec) {
 	}
 }
 
-// checkProcessedNames refuses an entry that says of methods which it does not name that they have not been processed.
+// checkProcessedNames refuses that setting in an entry with names that don't give a method.
 func checkProcessedNames(report *document.Report, path string, r *RetrySpec, names ...string) {
 	if r == nil || !slices.ContainsFunc(names, func(n string) bool { return !namesMethod(n) }) {
 		return
@@ -62,7 +62,7 @@ func checkProcessedNames(report *document.Report, path string, r *RetrySpec, nam
 	}
 }
 
-// lintProcessed says what it costs if the policy is wrong about a server, and where it has no effect.
+// lintProcessed notes the cost if the policy is wrong about a server, and warns if the setting has no effect.
 func lintProcessed(report *document.Report, path string, m MethodConfig, c Config) {
 	safe := m.declaresSafe(c.Idempotency)
 	for i, own := range m.Retry.PerCode {
@@ -78,14 +78,14 @@ func lintProcessed(report *document.Report, path string, m MethodConfig, c Confi
 	}
 }
 
-// lintRefusedRetry says if an entry has the trailer ignored for methods that it declares safe, all of them.
+// lintRefusedRetry warns if an entry ignores the trailer although it declares all its methods idempotent.
 func lintRefusedRetry(report *document.Report, path string, m MethodConfig, c Config) {
 	if denies(m.RefusedRetry) && m.declaresSafe(c.Idempotency) {
 		report.Warnf(path+".refusedRetry", verbatim(deny), forUndeclared)
 	}
 }
 
-// lintTransparentRetry says if an entry denies transparent retries to methods that it declares safe, all of them.
+// lintTransparentRetry warns if an entry denies transparent retries although it declares all its methods idempotent.
 func lintTransparentRetry(report *document.Report, path string, m MethodConfig, c Config) {
 	if denies(m.TransparentRetry) && m.declaresSafe(c.Idempotency) {
 		report.Warnf(path+".transparentRetry", verbatim(deny), forUndeclared)

@@ -16,27 +16,27 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// RetrySpec is what a policy says of retries.
+// RetrySpec configures retries.
 type RetrySpec struct {
-	MaxAttempts         int // the first included; at least 2
+	MaxAttempts         int // including the first; at least 2
 	Backoff             Backoff
-	Codes               []codes.Code // retryable codes; at least one. UNAVAILABLE stands for streams that were cut, too, which gRPC calls INTERNAL
+	Codes               []codes.Code // retryable codes; at least one. UNAVAILABLE includes streams that were cut, which gRPC reports as INTERNAL
 	PerCode             []CodeSpec
 	PerAttemptTimeout   time.Duration // 0: none
-	CancelOnTimeout     bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first good answer wins
+	CancelOnTimeout     bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first success wins
 	FirstRetryAtOnce    bool          // within a millisecond, for channels whose retries go to another backend (package balancer)
 	Budget              string        // a name of Config.Budgets; "" is the default budget, [NoBudget] none
-	CommitOnHeaders     bool          // no retry once response headers have arrived, gRFC A6's rule; false: once the application has seen part of the attempt
+	CommitOnHeaders     bool          // no retry once response headers have arrived, as in gRFC A6; false: once the application has seen part of the attempt
 	MaxPushback         time.Duration // 0: 300 s
 	MinAttemptTime      time.Duration // 0: 1 ms
 	Chain               Chain
 	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
-	WaitForReadyOnRetry *bool         // such attempts wait in gRPC until the deadline, or do not wait; nil: see MaxConnectionWait
+	WaitForReadyOnRetry *bool         // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see MaxConnectionWait
 	Overrides           []CodeOverride
 }
 
-// DefaultRetry is where a policy written in Go starts: 3 attempts, full jitter between 0 and 50 ms,
-// then 100 ms, after UNAVAILABLE only, the code that every peer retries.
+// DefaultRetry returns the usual start of a policy in Go: 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after
+// UNAVAILABLE, the code that all clients retry.
 func DefaultRetry() RetrySpec {
 	return RetrySpec{
 		MaxAttempts: 3,
@@ -45,7 +45,7 @@ func DefaultRetry() RetrySpec {
 	}
 }
 
-// withDefaults names the kinds that are left at zero, so that policies which mean the same are the same.
+// withDefaults names the kinds that are left at zero, so that equivalent policies are equal.
 func (r RetrySpec) withDefaults() RetrySpec {
 	r.Backoff = r.Backoff.withDefaults()
 	r.PerCode = slices.Clone(r.PerCode)
@@ -58,12 +58,12 @@ func (r RetrySpec) withDefaults() RetrySpec {
 	return r
 }
 
-// Chain is what a call may do that is made inside of a retried one. "" means [ChainAllow].
+// Chain says whether a call may be retried that is part of an upstream caller's retry. "" means [ChainAllow].
 type Chain string
 
 // The rules for chains of services.
 const (
-	ChainAllow    Chain = "ALLOW"    // retries as always
+	ChainAllow    Chain = "ALLOW"    // retries as usual
 	ChainOnce     Chain = "ONCE"     // one retry
 	ChainSuppress Chain = "SUPPRESS" // no retry
 )
@@ -88,7 +88,7 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
 		Chain:               word[Chain](r.GetChain()),
 		MaxConnectionWait:   r.GetMaxConnectionWait().AsDuration(),
-		WaitForReadyOnRetry: r.WaitForReadyOnRetry, // absent is not false
+		WaitForReadyOnRetry: r.WaitForReadyOnRetry, // absent isn't false
 	}
 	if r.GetPerAttemptRecvTimeout() != nil {
 		if report.Written(path + ".perAttemptTimeout") {
@@ -130,14 +130,14 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	}
 }
 
-// checkAttempts holds for retries and for hedges.
+// checkAttempts checks the attempts of retries and hedges.
 func checkAttempts(report *document.Report, field string, n int) {
 	if n < 2 {
 		report.Errorf(field, n, "must be at least 2, since it counts the first attempt; for one attempt leave the policy out")
 	}
 }
 
-// retry notes what is lost of a retry policy.
+// retry notes the parts of a retry policy that plain gRPC lacks.
 func (n *configNotes) retry(path string, r *RetrySpec) {
 	b := r.Backoff
 	n.attempts(path, r.MaxAttempts)

@@ -15,25 +15,23 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// CodeSpec is what a policy does differently after some of its retryable codes.
-// The first of a policy that fits is taken.
+// CodeSpec has separate settings for some of the retryable codes. The first match of a policy wins.
 type CodeSpec struct {
 	Codes       []codes.Code
-	Info        ErrorInfo // only if the status has such an ErrorInfo; the zero value: with or without
+	Info        ErrorInfo // only if the status has this ErrorInfo; the zero value: with or without
 	MaxAttempts int       // 1 to the policy's; 0: the policy's
 	Backoff     *Backoff  // nil: the policy's
 	CostFactor  float64   // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
 
 	NotProcessed        bool // the server has not worked on the attempt; needs Info with domain and reason
-	OnlyWithServerDelay bool // retried only if the server names a delay
+	OnlyWithServerDelay bool // retried only if the server gives a delay
 }
 
-// CodeOverride lets failures count as if they had another code. The first of a policy that fits is
-// taken.
+// CodeOverride makes failures count as if they had another code. The first match of a policy wins.
 type CodeOverride struct {
 	Codes    []codes.Code
 	Contains string    // only if the status message contains it; "": any message
-	Info     ErrorInfo // only if the status has such an ErrorInfo; the zero value: with or without
+	Info     ErrorInfo // only if the status has this ErrorInfo; the zero value: with or without
 	As       codes.Code
 }
 
@@ -44,7 +42,7 @@ func convertOverride(report *document.Report, list string, i int, o *policyv1.Co
 	}
 }
 
-// convertCode takes from the policy's backoff what the codes' own settings leave out.
+// convertCode converts a code's settings, with missing backoff settings from the policy's backoff.
 func convertCode(report *document.Report, policy string, i int, c *policyv1.CodePolicy, growth policyv1.Growth, b Backoff) CodeSpec {
 	path := document.Item(policy+".perCode", i)
 	spec := CodeSpec{
@@ -82,7 +80,7 @@ func convertCode(report *document.Report, policy string, i int, c *policyv1.Code
 
 var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
-// checkCode checks settings of some codes, those with the number i.
+// checkCode checks the settings with the index i.
 func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i int) {
 	c := r.PerCode[i]
 	checkCodes(report, prefix+"codes", c.Codes)

@@ -18,18 +18,17 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// ServiceConfig returns the set as a plain gRPC service config, in JSON with only the keys that gRPC
-// defines, and notes on what plain gRPC will not do of it, or do otherwise: each names the entry's key,
-// has its value if there is one, and says what follows. Entries stand in the order of the config;
-// policies that come with APIs follow as entries of their own ([Set.WithDescriptors]).
+// ServiceConfig returns the set as a plain gRPC service config in JSON, with only gRPC's keys, and notes on everything that
+// plain gRPC will not do, or do differently: each has the entry's key, its value if there is one, and the effect. Entries are
+// in the order of the config. The policies of APIs follow as separate entries ([Set.WithDescriptors]).
 //
-// Plain gRPC does not ask whether a method is safe to repeat. So methods that nobody declares safe, or only an
-// idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note of
-// that. With assumeIdempotent they keep their policies. Nor does plain gRPC know modes: an entry that stagger does not
-// enforce ([ModeObserve], [ModeOff], percent 0) gets no policy.
+// Plain gRPC does not check whether a method is idempotent. So methods that aren't declared idempotent, or only send an
+// idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note. With
+// assumeIdempotent they keep their policies. Plain gRPC has no modes: an entry that stagger does not enforce ([ModeObserve],
+// [ModeOff], percent 0) gets no policy.
 //
-// gRPC for Go takes it ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a
-// loadBalancingConfig that lists no policy which is linked into the program.
+// gRPC for Go accepts the result ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a loadBalancingConfig with
+// no policy that is linked into the program.
 //
 // [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
 func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagnostic) {
@@ -68,14 +67,14 @@ func (s *Set) ServiceConfig(assumeIdempotent bool) (config []byte, notes []Diagn
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(plain); err != nil { // a checked set holds nothing that JSON cannot
+	if err := e.Encode(plain); err != nil { // a checked set always encodes
 		return nil, []Diagnostic{{Severity: SeverityError, Message: "cannot be written as JSON: " + err.Error()}}
 	}
 	return b.Bytes(), n
 }
 
-// entries are those of the config, then one for each policy that comes with an API. What an entry leaves to
-// its names is settled.
+// entries returns those of the config, then one for each policy of an API. Settings that depend on an entry's names are filled
+// in.
 func (s *Set) entries() []MethodConfig {
 	list := make([]MethodConfig, 0, len(s.config.Methods))
 	next := 0
@@ -94,7 +93,7 @@ func (s *Set) entries() []MethodConfig {
 	return list
 }
 
-// channel is [Config.Channel], read.
+// channel is the parsed [Config.Channel].
 type channel struct {
 	LoadBalancingPolicy string          `json:"loadBalancingPolicy,omitempty"`
 	LoadBalancingConfig json.RawMessage `json:"loadBalancingConfig,omitempty"`
@@ -107,7 +106,7 @@ func (c Config) channel() (said channel) {
 	return said
 }
 
-// read reads the channel. Nothing is passed over in silence.
+// read parses the channel. Unknown keys are errors.
 func (c Config) read(said *channel) error {
 	if c.Channel == "" {
 		return nil
@@ -123,7 +122,7 @@ func (c Config) read(said *channel) error {
 	return nil
 }
 
-// text is the channel in JSON; "" if it says nothing.
+// text returns the channel in JSON, or "" if it is empty.
 func (c channel) text() string {
 	if text := string(jsonText(c)); text != "{}" {
 		return text
@@ -131,7 +130,7 @@ func (c channel) text() string {
 	return ""
 }
 
-// jsonText is a value in JSON; nil if it is an empty list or map.
+// jsonText returns a value in JSON, or nil for an empty list or map.
 func jsonText(v any) json.RawMessage {
 	switch v := v.(type) {
 	case []any:
@@ -146,19 +145,19 @@ func jsonText(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // a file holds nothing that JSON cannot
+	if err := e.Encode(v); err != nil { // a file's values always encode
 		return nil
 	}
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// balancers is the loadBalancingConfig; nil if it is no list.
+// balancers returns the loadBalancingConfig, or nil if it isn't a list.
 func (c Config) balancers() (list []any) {
-	_ = json.Unmarshal(c.channel().LoadBalancingConfig, &list) // which checkChannel reports
+	_ = json.Unmarshal(c.channel().LoadBalancingConfig, &list) // checkChannel reports errors
 	return list
 }
 
-// checkChannel refuses what gRPC refuses of the keys that only it carries out: the file is for it too.
+// checkChannel refuses what gRPC refuses in its own keys: the file is also for gRPC.
 func checkChannel(report *document.Report, c Config) {
 	var said channel
 	if err := c.read(&said); err != nil {
@@ -199,7 +198,7 @@ func checkMap(report *document.Report, key string, text json.RawMessage) (config
 // balancingKey is the key of a policy file.
 const balancingKey = "loadBalancingConfig"
 
-// warnNotDone says what of a config has no effect here.
+// warnNotDone warns of parts of a config that have no effect here.
 func warnNotDone(report *document.Report, c Config) {
 	channel := c.channel()
 	for _, said := range [][2]string{
@@ -215,7 +214,7 @@ func warnNotDone(report *document.Report, c Config) {
 	}
 }
 
-// plainConfig is gRPC's service config, with the keys in the order in which people write them.
+// plainConfig is gRPC's service config, with the keys in the usual order.
 type plainConfig struct {
 	channel
 

@@ -12,14 +12,14 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// configNotes collects what plain gRPC will not do.
+// configNotes collects notes on what plain gRPC will not do.
 type configNotes []Diagnostic
 
 func (n *configNotes) add(field, value, message string) {
 	*n = append(*n, Diagnostic{Severity: SeverityNote, Field: field, Value: value, Message: message})
 }
 
-// entry notes what is lost of an entry.
+// entry notes the parts of an entry that plain gRPC lacks.
 func (n *configNotes) entry(path string, m MethodConfig) {
 	if len(m.Names) == 0 {
 		return
@@ -44,14 +44,14 @@ func (n *configNotes) entry(path string, m MethodConfig) {
 	}
 }
 
-// transparent notes what no service config can say.
+// transparent notes settings that no service config has.
 func (n *configNotes) transparent(field string, said *bool) {
 	if denies(said) {
 		n.add(field, deny, "gRPC itself retries a call once if its stream is refused")
 	}
 }
 
-// unsafe notes the one that matters most.
+// unsafe notes the most important difference.
 func (n *configNotes) unsafe(path string, m MethodConfig) {
 	switch {
 	case m.IdempotencyKey != "" || m.Idempotency == IdempotencyAssume || m.Idempotency == "":
@@ -81,7 +81,7 @@ func (n *configNotes) pushback(path string, longest, least time.Duration) {
 	n.time(path+".minAttemptTime", least, defaults.MinAttemptTime, "gRPC retries however little time is left")
 }
 
-// time notes a duration that is neither absent nor the usual one.
+// time notes a duration that is set, and isn't the usual one.
 func (n *configNotes) time(field string, d, usual time.Duration, message string) {
 	if d != 0 && d != usual {
 		n.add(field, document.FormatDuration(d), message)

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/lookup"
 )
 
-// leftOut is a name whose policy is not for clients that do not ask whether a method is safe to repeat.
+// leftOut is a name whose policy is removed for clients that don't check whether a method is idempotent.
 type leftOut struct {
 	index int // methodConfig[…].name[index]
 	name  string
@@ -21,8 +21,8 @@ type leftOut struct {
 	why   string
 }
 
-// withoutPatterns returns the entry with the services that descriptors know in place of packages, which gRPC does not
-// know, and where each name stands in the entry. unknown are the packages of which no service is known.
+// withoutPatterns returns the entry with packages, which gRPC lacks, replaced by the services that descriptors have, and the
+// index of each name in the original entry. unknown are packages without a known service.
 func (s *Set) withoutPatterns(m MethodConfig) (plain MethodConfig, at, unknown []int) {
 	plain = m
 	plain.Names = nil
@@ -44,9 +44,9 @@ func (s *Set) withoutPatterns(m MethodConfig) (plain MethodConfig, at, unknown [
 	return plain, at, unknown
 }
 
-// split parts entry i in two: one for the methods that any client may repeat, and one without a policy for the
-// others. The second stays even if it says nothing else: it hides less specific entries from its methods. at says where
-// each name stands in the entry.
+// split splits entry i in two: one for the methods that any client may retry, and one without a policy for the others. The
+// second stays even if it is otherwise empty, because it hides less specific entries from its methods. at has the index of each
+// name in the original entry.
 func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left []leftOut) {
 	key := retryKey
 	switch {
@@ -65,7 +65,7 @@ func (s *Set) split(i int, m MethodConfig, at []int) (parts []MethodConfig, left
 			safe.Names = append(safe.Names, name)
 			continue
 		}
-		var methods []string // whose descriptors declare them safe
+		var methods []string // declared idempotent by their descriptors
 		if declared != IdempotencyNone {
 			methods, _ = methodsOf(name, s)
 		}
@@ -103,26 +103,26 @@ func why(declared Idempotency, keyed bool, but []string) string {
 	return because + ", but for " + strings.Join(list, ", ")
 }
 
-// named is the policy of a name that an entry has.
+// named returns the policy of an entry's name.
 func (s *Set) named(name string) *Policy {
 	return s.Lookup(name)
 }
 
-// unknownPackages notes packages of which no service is known.
+// unknownPackages notes packages without a known service.
 func (n *configNotes) unknownPackages(path string, names []string, unknown []int) {
 	for _, j := range unknown {
 		n.add(document.Item(path+".name", j), names[j], "left out: gRPC knows no packages, and no descriptor of its services is given")
 	}
 }
 
-// leftOut notes what is left out of an entry.
+// leftOut notes the removed policies of an entry.
 func (n *configNotes) leftOut(path string, list []leftOut) {
 	for _, l := range list {
 		n.add(document.Item(path+".name", l.index), l.name, l.key+" left out: "+l.why)
 	}
 }
 
-// elsewhere warns of entries and names whose methods other clients would repeat, if they were given the file as it is.
+// elsewhere warns of entries and names whose methods other clients would retry, if they used the same file.
 func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 	var list []Diagnostic
 	warn := func(field, value, why string) {
@@ -139,7 +139,7 @@ func (s *Set) elsewhere(report *document.Report) []Diagnostic {
 		at := make([]int, 0, len(m.Names))
 		names := m.Names[:0:0]
 		for j, name := range m.Names {
-			if lookup.Package(name) == "" { // by which gRPC finds nothing
+			if lookup.Package(name) == "" { // gRPC never matches packages
 				names, at = append(names, name), append(at, j)
 			}
 		}

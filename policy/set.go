@@ -14,33 +14,32 @@ import (
 	"github.com/stagger-go/stagger/internal/lookup"
 )
 
-// Set is the policies of a program, and the budgets that they name. It never changes, and is safe
-// for concurrent use.
+// Set has the policies of a program, and the budgets that they name. It never changes, and is safe for concurrent use.
 type Set struct {
 	config   Config
-	policies []*Policy            // in the order of the config; then those that come with APIs, by their names
-	byEntry  lookup.Table[Policy] // those of the config
+	policies []*Policy            // in the order of the config; then those of APIs, by name
+	byEntry  lookup.Table[Policy] // of the config
 	byPath   lookup.Table[Policy]
 
 	balancing   string // see Config.balancing
 	balancingAt Diagnostic
 
-	pending    []pendingWarning // that the config gives reason for
-	wide       []wideName       // whose methods need to be declared idempotent elsewhere
+	pending    []pendingWarning // of the config
+	wide       []wideName       // their methods must be declared idempotent elsewhere
 	warnings   []Diagnostic
-	undeclared []Diagnostic      // one note, or none
-	source     string            // the name of the text that it was read from; "" without one
-	digest     [sha256.Size]byte // of that text; zero without one
+	undeclared []Diagnostic      // at most one note
+	source     string            // the name of the text that it was parsed from, or ""
+	digest     [sha256.Size]byte // of that text, or zero
 
 	descriptors descriptors
 }
 
-// NewSet checks a config and makes a set of it. The error is an [*Error] with all that is wrong.
+// NewSet checks a config and returns its set. The error is an [*Error] with all errors in it.
 func NewSet(c Config) (*Set, error) {
 	return newSet(c, &document.Report{})
 }
 
-// newSet adds to what the reading of a file has reported.
+// newSet adds to the errors that parsing a file has reported.
 func newSet(c Config, report *document.Report) (*Set, error) {
 	checkConfig(report, c)
 	if err := refusal(report); err != nil {
@@ -71,14 +70,14 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	return s, nil
 }
 
-// newPolicy makes the policy of a name from what a checked entry says.
+// newPolicy returns the policy of a name with the spec of a checked entry.
 func (s *Set) newPolicy(name string, spec Spec) *Policy {
 	p := newPolicy(name, s.resolved(spec, name))
 	p.own = reachOf(spec.Mode, spec.Percent)
 	return p
 }
 
-// resolved fills in what a spec leaves to a name and to the config.
+// resolved fills in the settings that depend on the name and the config.
 func (s *Set) resolved(spec Spec, name string) Spec {
 	spec.Idempotency = resolve(spec.Idempotency, s.config.Idempotency, name)
 	spec.TransparentRetry = cmp.Or(spec.TransparentRetry, s.config.TransparentRetry)
@@ -87,20 +86,20 @@ func (s *Set) resolved(spec Spec, name string) Spec {
 	return spec
 }
 
-// Lookup finds the policy for a full method name ("/service/method"): the entry that names the
-// method, else the one for its service, else the one for the longest package, else the one for everything, else nil; or what
-// [Set.WithDescriptors] has found where there is none. Entries are not merged. It does not allocate.
+// Lookup returns the policy for a full method name ("/service/method"): of the entry that names the method, else its service,
+// else the longest package, else everything, else of [Set.WithDescriptors], else nil. Entries are not merged. Lookup does not
+// allocate.
 func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 
-// Config returns a copy of what the set was made of, with the defaults of MaxWaiting, MaxAttemptsLimit and the budgets'
-// scopes where it left them at zero. What comes with APIs ([Set.WithDescriptors]) is not in it.
+// Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes. It does
+// not include the policies of APIs ([Set.WithDescriptors]).
 func (s *Set) Config() Config { return s.config.clone() }
 
-// Source is the name of the file that the set was read from, as it was given; "" if it was made in another way.
+// Source returns the name of the file that the set was parsed from, as given, or "" if there was none.
 func (s *Set) Source() string { return s.source }
 
-// Hash tells the texts of policy files apart: the first 12 digits of what sha256sum prints for the file. It is
-// "" if the set was made in another way.
+// Hash identifies the text of a policy file: the first 12 digits that sha256sum prints for the file. It is "" if there was
+// none.
 func (s *Set) Hash() string {
 	if s.digest == [sha256.Size]byte{} {
 		return ""
@@ -108,16 +107,15 @@ func (s *Set) Hash() string {
 	return hex.EncodeToString(s.digest[:6])
 }
 
-// Policies returns the policies in the order of the config, one for each name; [Policy.Name] says
-// which. Those that come with APIs follow, in the order of their names ([Set.WithDescriptors]).
+// Policies returns the policies in the order of the config, one for each name ([Policy.Name]). Those of APIs follow, by name
+// ([Set.WithDescriptors]).
 func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 
-// Warnings returns diagnostics of what is not wrong but may surprise, such as a budget that no policy names. The
-// methods that will not be retried, since nothing declares them idempotent, are counted in one [SeverityNote]: [Lint]
-// names them.
+// Warnings returns warnings on valid but possibly surprising settings, such as a budget that no policy names. One
+// [SeverityNote] counts the methods that will not be retried because they aren't declared idempotent: [Lint] names them.
 func (s *Set) Warnings() []Diagnostic { return slices.Concat(s.warnings, s.undeclared) }
 
-// configured are the policies of the config alone.
+// configured returns the policies of the config alone.
 func (s *Set) configured() []*Policy {
 	n := 0
 	for _, m := range s.config.Methods {

@@ -19,18 +19,17 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// pendingWarning is a warning about a config. What it says may depend on descriptors, which come later.
+// pendingWarning is a warning on a config. Its message may depend on descriptors, which come later.
 type pendingWarning struct {
 	Diagnostic
 
-	say func(*Set) string // "": nothing to say; nil: the message holds
+	say func(*Set) string // returns the message, or "" for no warning; nil: use Message
 }
 
-// pendingWarnings returns the warnings of the report, and those that the config itself gives reason for, in the
-// order of the file.
+// pendingWarnings returns the warnings of the report and of the config itself, in the order of the file.
 func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 	for i, m := range c.Methods {
-		if len(m.Names) == 0 { // valid, says the service config's specification
+		if len(m.Names) == 0 { // valid, by the service config's specification
 			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
 		}
 	}
@@ -50,7 +49,7 @@ func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 	return list
 }
 
-// currentWarnings are those that hold with the descriptors that the set knows.
+// currentWarnings returns the warnings that apply with the set's descriptors.
 func (s *Set) currentWarnings() []Diagnostic {
 	var warnings []Diagnostic
 	for _, r := range s.pending {
@@ -64,7 +63,7 @@ func (s *Set) currentWarnings() []Diagnostic {
 	return warnings
 }
 
-// sayUnused says that no policy uses a budget.
+// sayUnused returns the warning on an unused budget.
 func sayUnused(budget string) func(*Set) string {
 	return func(s *Set) string {
 		used := slices.ContainsFunc(s.policies, func(p *Policy) bool { return p.spec.budget() == budget })
@@ -75,14 +74,14 @@ func sayUnused(budget string) func(*Set) string {
 	}
 }
 
-// wideName is a name of an entry whose methods are retried only where something else declares them idempotent.
+// wideName is a name of an entry whose methods are retried only if they are declared idempotent elsewhere.
 type wideName struct {
 	Diagnostic // at the name
 
 	name string
 }
 
-// wideNames locates the wide names of a config.
+// wideNames returns the wide names of a config, with their places.
 func wideNames(report *document.Report, c Config) (list []wideName) {
 	for i, m := range c.Methods {
 		for j, name := range m.Names {
@@ -100,7 +99,7 @@ func wideNames(report *document.Report, c Config) (list []wideName) {
 // noteUndeclared counts the methods that will not be retried, in one line. [Lint] names them.
 func (s *Set) noteUndeclared() []Diagnostic {
 	var (
-		methods, unknown int // methods that descriptors know; names that they do not know
+		methods, unknown int // methods in descriptors; names without a descriptor
 		at               Diagnostic
 	)
 	for _, w := range s.wide {
@@ -127,7 +126,7 @@ func (s *Set) noteUndeclared() []Diagnostic {
 	return []Diagnostic{at}
 }
 
-// count writes n with the noun in its number.
+// count returns n with the noun in singular or plural.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -156,8 +155,8 @@ func (s *Set) listUndeclared() (notes []Diagnostic) {
 // maxNamed bounds a note's length in a program with a thousand methods.
 const maxNamed = 20
 
-// unsafeMethods lists the methods that lookups lead to this name and that no descriptor declares
-// safe; known is whether there was any descriptor to read.
+// unsafeMethods returns the methods that use the entry of this name and that aren't declared idempotent. known reports whether
+// there was a descriptor.
 func unsafeMethods(name string, s *Set) (unsafe []string, known bool) {
 	safe, others := methodsOf(name, s)
 	for _, n := range others {
@@ -166,8 +165,7 @@ func unsafeMethods(name string, s *Set) (unsafe []string, known bool) {
 	return unsafe, len(safe)+len(others) > 0
 }
 
-// methodsOf are the methods that lookups lead to this name, as far as descriptors know them: those that they
-// declare safe, and the others.
+// methodsOf returns the known methods that use the entry of this name: idempotent ones, and the others.
 func methodsOf(name string, s *Set) (safe, others []string) {
 	for service := range s.servicesOf(name) {
 		for i := range service.Methods().Len() {
@@ -188,7 +186,7 @@ func methodsOf(name string, s *Set) (safe, others []string) {
 	return safe, others
 }
 
-// servicesOf yields the services that a name without method is for, as far as they are known.
+// servicesOf yields the known services that a name without a method applies to.
 func (s *Set) servicesOf(name string) iter.Seq2[protoreflect.ServiceDescriptor, *protoregistry.Files] {
 	if name == "/" {
 		return s.descriptors.services()
@@ -210,8 +208,8 @@ func (s *Set) servicesOf(name string) iter.Seq2[protoreflect.ServiceDescriptor, 
 	}
 }
 
-// warnSpelling warns of codes that gRFC A6 lets a file spell, but gRPC for Go does not know: it refuses the
-// whole file. It reads no codes but those of a retryPolicy.
+// warnSpelling warns of spellings of codes that gRFC A6 allows, but for which gRPC for Go refuses the whole file. It checks
+// only the codes of a retryPolicy.
 func warnSpelling(report *document.Report, f *policyv1.PolicyFile) {
 	for i, m := range f.GetMethodConfig() {
 		field := document.Item("methodConfig", i) + ".retryPolicy.retryableStatusCodes"

@@ -13,18 +13,18 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// The file is read every pollInterval, and a change counts when two readings in a row agree: a file that is half written
-// may be a valid one with fewer entries. So a change is followed within two intervals and the time of a reading.
+// The file is read every pollInterval. A change counts when two consecutive readings agree, because a half-written file may be
+// valid with fewer entries. So a change takes effect within two intervals and the time of a reading.
 const (
 	pollInterval = 2 * time.Second
-	maxHung      = 2  // intervals that a reading may take before that is reported
-	maxRestless  = 15 // readings in a row that may differ before that is reported
+	maxHung      = 2  // intervals after which a hanging read is reported
+	maxRestless  = 15 // consecutive differing readings after which they are reported
 )
 
-// watch follows a file ([inside.Watch]). It reads the file every two seconds, and a change counts when two readings in a
-// row agree: within five seconds. A file that is gone, that cannot be read or whose reading hangs is reported once.
+// watch follows a file ([inside.Watch]). It reads the file every two seconds, and a change counts when two consecutive readings
+// agree: within five seconds. A file that is missing, unreadable or hangs is reported once.
 func watch(ctx context.Context, path string, loaded *Set, changed func(*Set, error)) {
-	where, err := filepath.Abs(path) // which keeps a link that leads to the working directory
+	where, err := filepath.Abs(path) // keeps a link to the working directory
 	if err != nil {
 		where = path
 	}
@@ -36,24 +36,24 @@ func watch(ctx context.Context, path string, loaded *Set, changed func(*Set, err
 	go f.run(ctx)
 }
 
-// follower reads a file again and again.
+// follower reads a file repeatedly.
 type follower struct {
 	path     string
 	changed  func(*Set, error)
 	read     func() ([]byte, error)
-	followed reading // what was reported last
+	followed reading // the last reported reading
 	last     reading
-	hung     int // intervals that a reading has taken
-	restless int // readings in a row that differed from the one before
+	hung     int // intervals that the current read has taken
+	restless int // consecutive readings that differed from the previous one
 }
 
-// reading is what two readings of a file are compared by.
+// reading has the values by which two readings of a file are compared.
 type reading struct {
-	digest [sha256.Size]byte // of what the file says
+	digest [sha256.Size]byte // of the text
 	failed bool
 }
 
-// result is what a reading has brought.
+// result is the result of a reading.
 type result struct {
 	data []byte
 	err  error
@@ -62,8 +62,8 @@ type result struct {
 func (f *follower) run(ctx context.Context) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	results := make(chan result, 1) // a reading that hangs ends alone, if ever
-	reads := false                  // one is under way, and no other
+	results := make(chan result, 1) // a hanging read ends by itself, if ever
+	reads := false                  // a read is running; there is at most one
 	for {
 		if !reads {
 			reads = true
@@ -90,14 +90,14 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// waitLonger reports a reading that hangs.
+// waitLonger reports a hanging read.
 func (f *follower) waitLonger() {
 	if f.hung++; f.hung == maxHung {
 		f.fail(fmt.Errorf("%s: cannot be read: reading has taken %v, and goes on", f.path, maxHung*pollInterval))
 	}
 }
 
-// take reports a change that two readings agree on, and a file that changes all the time.
+// take reports a change that two readings agree on, and a file that keeps changing.
 func (f *follower) take(r result) {
 	now := reading{failed: r.err != nil}
 	if !now.failed {
@@ -120,7 +120,7 @@ func (f *follower) take(r result) {
 	f.restless = 0
 }
 
-// fail reports an error, unless one was reported last.
+// fail reports an error, unless it was the last report.
 func (f *follower) fail(err error) {
 	if !f.followed.failed {
 		f.followed = reading{failed: true}
