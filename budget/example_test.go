@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 )
 
-// perMinute is a budget of one's own: so many extra attempts a minute, whatever calls there are.
+// perMinute is a custom budget: so many extra attempts per minute, whatever the number of calls.
 type perMinute struct {
 	limit uint64
 
@@ -22,7 +22,7 @@ type perMinute struct {
 	state  budget.State
 }
 
-// Observe has nothing to do: calls earn nothing.
+// Observe does nothing: calls earn nothing.
 func (b *perMinute) Observe(time.Time, budget.Event) {}
 
 func (b *perMinute) Withdraw(now time.Time, _ budget.Kind, _ float64) (budget.Permit, bool) {
@@ -40,7 +40,7 @@ func (b *perMinute) Withdraw(now time.Time, _ budget.Kind, _ float64) (budget.Pe
 	return budget.Permit{Cost: b.minute.Unix()}, true // the minute that has paid
 }
 
-// Settle gives back what was not sent, to the minute that has paid for it.
+// Settle returns the permits of unsent attempts to the minute that has paid.
 func (b *perMinute) Settle(_ time.Time, p budget.Permit, o budget.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +60,7 @@ func (b *perMinute) State(now time.Time) budget.State {
 	return s
 }
 
-// What was not sent is given back to the minute that has paid for it, and not to the next one.
+// Permits of unsent attempts are returned to the minute that has paid, and not to the next one.
 func TestPerMinute(t *testing.T) {
 	t.Parallel()
 	b, now := &perMinute{limit: 1}, time.Now()
@@ -75,7 +75,7 @@ func TestPerMinute(t *testing.T) {
 	}
 }
 
-// A program gives it to its Retrier: interceptor.WithBudget("orders", b), for the policies that name orders.
+// To use it, pass it to a Retrier: interceptor.WithBudget("orders", b), for the policies that name orders.
 func ExampleBudget() {
 	var b budget.Budget = &perMinute{limit: 5}
 	outage(b, 100)
@@ -83,7 +83,7 @@ func ExampleBudget() {
 	// Output: {Balance:0 Capacity:5 Granted:5 Denied:95}
 }
 
-// outage has calls fail, which would each like one more attempt.
+// outage makes calls fail, each of which asks for one more attempt.
 func outage(b budget.Budget, calls int) {
 	now := time.Now()
 	for range calls {
@@ -96,7 +96,7 @@ func outage(b budget.Budget, calls int) {
 	}
 }
 
-// A hundred calls meet an outage. By the default, a tenth of them may have another attempt, and a reserve lets four more.
+// A hundred calls fail in an outage. By default, a tenth of them may have another attempt, plus four from the reserve.
 func ExampleNew() {
 	for _, config := range []budget.Config{nil, budget.DefaultRatio(), budget.DefaultConcurrent(), budget.DefaultRefund()} {
 		b, err := budget.New(config)
@@ -115,7 +115,7 @@ func ExampleNew() {
 	// budget.RefundConfig: 100 extra attempts, 0 denied
 }
 
-// The error says what would be right, for every field.
+// The error has the allowed values for every field.
 func ExampleNew_badConfig() {
 	_, err := budget.New(budget.RatioConfig{Percent: 10, TimeoutCost: 0.5})
 	fmt.Println(err)
@@ -124,8 +124,8 @@ func ExampleNew_badConfig() {
 	// budget: TimeoutCost 0.5: must be 1 to 1000
 }
 
-// One backend of four is broken, and an extra attempt goes to another: it succeeds, pays for itself,
-// and the budget never runs dry.
+// One of four backends is broken, and extra attempts go to another one: they succeed, pay for themselves, and the budget never
+// runs dry.
 func ExampleDefaultRatio() {
 	b, err := budget.New(budget.DefaultRatio())
 	if err != nil {
@@ -162,7 +162,7 @@ func ExampleDefaultConcurrent() {
 	// Output: 20
 }
 
-// An outage empties the bucket, and then nothing is earned: no call succeeds.
+// An outage empties the bucket. Then nothing is earned, because no call succeeds.
 func ExampleDefaultRefund() {
 	b, err := budget.New(budget.DefaultRefund())
 	if err != nil {
@@ -175,7 +175,7 @@ func ExampleDefaultRefund() {
 	// Output: 100 extra attempts, 900 denied
 }
 
-// With ten tokens extra attempts stop at five. A call that succeeds adds a tenth.
+// With ten tokens, extra attempts stop at five. A successful call adds a tenth.
 func ExampleThrottleConfig() {
 	b, err := budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1})
 	if err != nil {
