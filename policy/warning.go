@@ -158,11 +158,8 @@ const maxNamed = 20
 // unsafeMethods returns the methods that use the entry of this name and that aren't declared idempotent. known reports whether
 // there was a descriptor.
 func unsafeMethods(name string, s *Set) (unsafe []string, known bool) {
-	safe, others := methodsOf(name, s)
-	for _, n := range others {
-		unsafe = append(unsafe, n)
-	}
-	return unsafe, len(safe)+len(others) > 0
+	safe, unsafe := methodsOf(name, s)
+	return unsafe, len(safe)+len(unsafe) > 0
 }
 
 // methodsOf returns the known methods that use the entry of this name: idempotent ones, and the others.

@@ -15,7 +15,7 @@ func init() {
 		s.before = do
 		return s
 	}
-	steps.Err = func(step any) error {
+	steps.Failure = func(step any) error {
 		s, _ := step.(Step)
 		return s.err
 	}

@@ -179,10 +179,10 @@ func TestAddAfterTheLastStep(t *testing.T) {
 
 func TestStepErr(t *testing.T) {
 	t.Parallel()
-	if err := steps.Err(testserver.OK()); err != nil {
+	if err := steps.Failure(testserver.OK()); err != nil {
 		t.Error(err)
 	}
-	if err := steps.Err(testserver.Fail(codes.OK).Delay(-1)); err == nil || strings.Count(err.Error(), "want") != 2 {
+	if err := steps.Failure(testserver.Fail(codes.OK).Delay(-1)); err == nil || strings.Count(err.Error(), "want") != 2 {
 		t.Errorf("got %v; want both errs", err)
 	}
 }

@@ -12,6 +12,6 @@ var (
 	// before its headers are sent. The function blocks for as long as it likes, until its context is done; with its error the
 	// attempt ends.
 	Before func(step any, do func(context.Context) error) any
-	// Err says what is impossible in a testserver.Step, as Server.On would report it, or nil.
-	Err func(step any) error
+	// Failure says what is impossible in a testserver.Step, as Server.On would report it, or nil.
+	Failure func(step any) error
 )

@@ -115,8 +115,8 @@ func FuzzScript(f *testing.F) {
 		if err == nil {
 			for method, list := range got.steps {
 				for _, step := range list {
-					if !patternForm.MatchString(method) || steps.Err(step) != nil {
-						t.Errorf("%s: taken, and then: %v", method, steps.Err(step))
+					if !patternForm.MatchString(method) || steps.Failure(step) != nil {
+						t.Errorf("%s: taken, and then: %v", method, steps.Failure(step))
 					}
 				}
 			}

@@ -103,7 +103,7 @@ func (b *builder) step(path string, s *faultserverv1.Step, depth int) testserver
 	case times > 0:
 		step = step.Times(int(times))
 	}
-	if err := steps.Err(step); err != nil && b.report.ErrorCount() == before {
+	if err := steps.Failure(step); err != nil && b.report.ErrorCount() == before {
 		b.report.Errorf(path, nil, "%v", err)
 	}
 	return step
